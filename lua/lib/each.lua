@@ -1,0 +1,24 @@
+-- each: runs `run` once per request. A request owns `keys_each` entries of KEYS and `args_each` of ARGV
+-- and adds code, ms, text to the flat reply. One that raises an error answers -1, 0, message and harms no other.
+local function each(keys_each, args_each, run)
+  local replies = {}
+  for request = 0, #KEYS / keys_each - 1 do
+    local given = {}
+    for k = 1, keys_each do
+      given[k] = KEYS[request * keys_each + k]
+    end
+    for a = 1, args_each do
+      given[keys_each + a] = ARGV[request * args_each + a]
+    end
+    local ok, code, ms, text = pcall(run, unpack(given))
+    if not ok then
+      -- Before Redis 7 an error is a string, since then a table.
+      text = type(code) == 'table' and code.err or tostring(code)
+      code, ms = -1, 0
+    end
+    replies[#replies + 1] = code
+    replies[#replies + 1] = ms
+    replies[#replies + 1] = text
+  end
+  return replies
+end

@@ -1,0 +1,134 @@
+//! The one file that reads the time.
+//!
+//! Validity is counted on a clock that runs on while the machine sleeps (`CLOCK_BOOTTIME` on Linux,
+//! the monotonic clock elsewhere) and that no step of the wall clock can move.
+#![expect(clippy::disallowed_methods, reason = "this is the file that may")]
+
+use std::{
+    ops::{Add, Sub},
+    time::Duration,
+};
+
+/// An instant of a [`Clock`]: nanoseconds since that clock's own beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    /// Before every moment at which anything could have been asked.
+    pub(crate) const BEGINNING: Self = Self(0);
+
+    pub(crate) const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    pub(crate) const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to `self`; zero where that lies ahead.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    /// Stops at the end of the range instead of wrapping round.
+    fn add(self, length: Duration) -> Self {
+        let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+impl Sub<Duration> for Moment {
+    type Output = Self;
+
+    fn sub(self, length: Duration) -> Self {
+        let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(nanos))
+    }
+}
+
+/// Where a client takes its time from.
+#[derive(Clone, Debug)]
+pub(crate) enum Clock {
+    /// The machine's clock.
+    System,
+    /// Tokio's clock, which tests can pause; for voters inside the process.
+    #[cfg(feature = "embedded")]
+    Tokio(tokio::time::Instant),
+}
+
+impl Clock {
+    /// After a suspend timers are late by what is left of this step, though no decision is.
+    const STEP: Duration = Duration::from_millis(500);
+
+    #[cfg(feature = "embedded")]
+    pub(crate) fn tokio() -> Self {
+        Self::Tokio(tokio::time::Instant::now())
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        match self {
+            Self::System => system_now(),
+            #[cfg(feature = "embedded")]
+            Self::Tokio(origin) => Moment::BEGINNING + origin.elapsed(),
+        }
+    }
+
+    /// Completes once this clock has reached `until`.
+    pub(crate) async fn sleep_until(&self, until: Moment) {
+        loop {
+            let left = until.since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            // Tokio's timers stand still while the machine sleeps: look at the clock now and then.
+            let step = match self {
+                Self::System => left.min(Self::STEP),
+                #[cfg(feature = "embedded")]
+                Self::Tokio(_) => left,
+            };
+            tokio::time::sleep(step).await;
+        }
+    }
+
+    pub(crate) async fn sleep(&self, length: Duration) {
+        self.sleep_until(self.now() + length).await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn system_now() -> Moment {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Moment::BEGINNING + Duration::new(part(now.tv_sec), 0) + Duration::from_nanos(part(now.tv_nsec))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn system_now() -> Moment {
+    use std::{sync::OnceLock, time::Instant};
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+    Moment::BEGINNING + BEGINNING.get_or_init(Instant::now).elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_stops_at_the_ends_of_the_range() {
+        assert_eq!(Moment::from_nanos(u64::MAX) + Duration::MAX, Moment::from_nanos(u64::MAX));
+        assert_eq!(Moment::BEGINNING - Duration::from_secs(1), Moment::BEGINNING);
+        assert_eq!(Moment::BEGINNING.since(Moment::from_nanos(5)), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn the_system_clock_sleeps_until_the_moment_and_not_short_of_it() {
+        let clock = Clock::System;
+        let until = clock.now() + Duration::from_millis(3);
+        clock.sleep_until(until).await;
+        assert!(clock.now() >= until);
+    }
+}

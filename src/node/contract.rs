@@ -1,0 +1,58 @@
+//! The one trait between the coordinator and a voter.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+
+use crate::{
+    scripts::{Script, Value},
+    words::Cause,
+};
+
+/// What came of a request to one voter.
+pub(crate) type Outcome<T> = Result<T, Cause>;
+
+/// A script with its keys and arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) script: &'static Script,
+    pub(crate) keys: Vec<Arc<str>>,
+    pub(crate) args: Vec<Arc<str>>,
+    /// How long an answer is worth waiting for.
+    pub(crate) deadline: Duration,
+}
+
+/// Which server a voter is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Another value after every restart; equal for two addresses of one server.
+    pub(crate) run_id: String,
+}
+
+/// Hears what a voter's channels say, and when they may have gone unheard.
+pub(crate) trait Ear: Send + Sync {
+    /// A message came on `channel`.
+    fn called(&self, channel: &str);
+    /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
+    fn missed(&self);
+}
+
+/// A voter as seen by its task. The futures own all they need; each request leaves, in order, when
+/// its future is *first polled*, at most once, and dropping the future does not call it back.
+pub(crate) trait Node: fmt::Debug + Send + Sync {
+    /// Runs a script. Answers by the call's deadline.
+    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>>;
+
+    /// Listens to a channel; completes when the server is known to deliver what is published from
+    /// then on. A node listens again by itself after a reconnection, and tells the ear.
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
+
+    /// Stops listening.
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
+
+    /// Asks the server who it is.
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
+
+    /// Ends the connections.
+    fn close(&self) -> BoxFuture<'static, ()>;
+}

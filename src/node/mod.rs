@@ -1,0 +1,7 @@
+//! What stands between the coordinator and a voter.
+
+mod contract;
+mod voter;
+
+pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
+pub(crate) use voter::{Reply, Voter};

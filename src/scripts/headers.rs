@@ -1,0 +1,57 @@
+//! Headers rot: this holds each against its code and against the catalog.
+
+use super::{ALL, Script};
+
+/// The names behind `label` in the script's header.
+fn named(script: &Script, label: &str) -> Vec<&'static str> {
+    let prefix = format!("-- {label}, for each request: ");
+    let line = script.source.lines().find_map(|line| line.strip_prefix(&prefix));
+    let names = line.unwrap_or_else(|| panic!("{}: no line `{prefix}`", script.name));
+    if names == "none" { Vec::new() } else { names.split(", ").collect() }
+}
+
+#[test]
+fn the_header_names_the_keys_and_arguments_of_the_catalog() {
+    for script in ALL {
+        assert_eq!(named(script, "KEYS"), script.keys, "{}", script.name);
+        assert_eq!(named(script, "ARGV"), script.args, "{}", script.name);
+    }
+}
+
+#[test]
+fn the_code_takes_what_the_header_names() {
+    for script in ALL {
+        let function = script.name.rsplit('/').next().unwrap();
+        let parameters: Vec<_> = script.keys.iter().chain(script.args).copied().collect();
+        let signature = format!("local function {function}({})\n", parameters.join(", "));
+        assert!(script.source.contains(&signature), "{}: no `{signature}`", script.name);
+        let last = format!("return each({}, {}, {function})", script.keys.len(), script.args.len());
+        assert_eq!(script.source.lines().last(), Some(last.as_str()), "{}", script.name);
+    }
+}
+
+#[test]
+fn the_header_says_what_it_returns_and_why_it_must_be_atomic() {
+    for script in ALL {
+        let first = format!("-- {}: ", script.name);
+        for needed in
+            [first.as_str(), "-- returns, for each request: code, ms, text", "-- atomic, "]
+        {
+            let found = script.source.lines().any(|line| line.starts_with(needed));
+            assert!(found, "{}: no line `{needed}`", script.name);
+        }
+    }
+}
+
+#[test]
+fn every_file_under_lua_is_in_the_catalog() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    for folder in std::fs::read_dir(&root).unwrap() {
+        let folder = folder.unwrap().path();
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let used = ALL.iter().any(|script| script.source.contains(&text));
+            assert!(used, "a file of {} is in no script:\n{text}", folder.display());
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The Lua scripts: what there is, what they take, and how their replies read.
+
+mod catalog;
+mod replies;
+
+#[cfg(test)]
+mod headers;
+
+pub(crate) use catalog::{ALL, Script, mutex};
+pub(crate) use replies::{Answer, Value};

@@ -1,0 +1,14 @@
+//! The words everything else speaks: names, identities, verdicts and errors.
+
+mod error;
+mod ids;
+pub(crate) mod metric;
+mod name;
+mod verdict;
+
+pub(crate) use error::Kind;
+pub use error::{Error, VoterReport};
+pub(crate) use ids::{ClientId, HoldIds};
+pub use ids::{HoldId, Owner};
+pub(crate) use name::LockName;
+pub use verdict::{Cause, Verdict};

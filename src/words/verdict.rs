@@ -1,0 +1,70 @@
+//! What a voter said, or why it said nothing.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::HoldId;
+
+/// A voter's answer about one hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The hold has its vote (of a release: had it, and gave it back).
+    Granted,
+    /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry).
+    Refused {
+        /// The hold that has the vote.
+        by: HoldId,
+        /// What is left of that hold's lease.
+        ttl: Option<Duration>,
+    },
+    /// The hold was ended by [`force_release`](crate::Mutex::force_release).
+    Revoked,
+    /// Nobody has its vote: it was never given, has expired, or the voter lost its data.
+    Absent,
+    /// No usable answer: it may have happened or not. Never counted as a yes nor as a no.
+    Unknown(Cause),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted => f.write_str("granted"),
+            Self::Refused { by, ttl: Some(ttl) } => write!(f, "held by {by} for {ttl:?} more"),
+            Self::Refused { by, ttl: None } => write!(f, "held by {by} without expiry"),
+            Self::Revoked => f.write_str("ended by force"),
+            Self::Absent => f.write_str("held by nobody"),
+            Self::Unknown(cause) => cause.fmt(f),
+        }
+    }
+}
+
+/// Why there is no usable answer of a voter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// There is no connection; the request was not sent.
+    Unreachable(Arc<str>),
+    /// No answer within this time; the request may have run.
+    TimedOut(Duration),
+    /// The connection broke after sending; the request may have run.
+    Broken(Arc<str>),
+    /// The server answered with an error.
+    Rejected(Arc<str>),
+    /// This voter is the same server as another one, so it has no vote of its own.
+    Duplicate(Arc<str>),
+    /// The verdict stood before its answer came.
+    Unheard,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) => write!(f, "unreachable: {why}"),
+            Self::TimedOut(after) => write!(f, "no answer within {after:?}"),
+            Self::Broken(why) => write!(f, "connection broke after sending: {why}"),
+            Self::Rejected(why) => write!(f, "answered with an error: {why}"),
+            Self::Duplicate(of) => write!(f, "is the same server as {of}"),
+            Self::Unheard => f.write_str("not heard yet"),
+        }
+    }
+}
