@@ -1,0 +1,134 @@
+//! Keeping a hold: when to renew, and when trust ends.
+
+use std::time::Duration;
+
+use super::{Backoff, Quorum, Terms, Votes};
+use crate::{clock::Moment, words::Verdict};
+
+/// What a hold's keeper has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Nothing before this moment.
+    Sleep(Moment),
+    /// Ask all voters to renew.
+    Renew,
+    /// Trust has ended.
+    Lost,
+}
+
+/// The lease of one hold. Nothing but a renewal that a majority granted before the deadline moves
+/// the deadline, and nothing moves it back.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    terms: Terms,
+    deadline: Moment,
+    /// `None` for a fixed lease.
+    renew_at: Option<Moment>,
+    retry: Backoff,
+}
+
+impl Lease {
+    pub(crate) fn new(terms: Terms, started: Moment, renewed: bool) -> Self {
+        let shortest = Duration::from_millis(5).min(terms.lease / 100);
+        Self {
+            terms,
+            deadline: terms.deadline(started),
+            renew_at: renewed.then(|| started + terms.lease / 3),
+            retry: Backoff::new(shortest, terms.lease / 20),
+        }
+    }
+
+    pub(crate) fn duty(&self, now: Moment) -> Duty {
+        match self.renew_at {
+            _ if now >= self.deadline => Duty::Lost,
+            Some(renew_at) if now >= renew_at => Duty::Renew,
+            Some(renew_at) => Duty::Sleep(renew_at.min(self.deadline)),
+            None => Duty::Sleep(self.deadline),
+        }
+    }
+
+    /// A majority granted a renewal whose first request was sent at `started`. Says whether that
+    /// came in time; the deadline never moves back.
+    pub(crate) fn renewed(&mut self, started: Moment, now: Moment) -> bool {
+        if now >= self.deadline {
+            return false;
+        }
+        self.deadline = self.deadline.max(self.terms.deadline(started));
+        self.renew_at = self.renew_at.map(|_| started + self.terms.lease / 3);
+        self.retry.reset();
+        true
+    }
+
+    /// A round failed: the next one follows after a short pause.
+    pub(crate) fn failed(&mut self, now: Moment, chance: u32) {
+        let pause = self.retry.pause(chance);
+        self.renew_at = self.renew_at.map(|_| now + pause);
+    }
+
+    /// Trust ends now: the votes are known to be another's.
+    pub(crate) fn end(&mut self) {
+        self.deadline = Moment::BEGINNING;
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        self.deadline
+    }
+}
+
+/// How a round of renewal ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoundEnd {
+    Renewed,
+    Failed,
+    /// No later round can succeed.
+    Superseded,
+}
+
+/// One round of renewal: ends at the majority, or as soon as there can be none.
+#[derive(Debug)]
+pub(crate) struct Round {
+    votes: Votes,
+    started: Moment,
+    due: Moment,
+}
+
+impl Round {
+    pub(crate) fn start(quorum: Quorum, now: Moment, voter_deadline: Duration) -> Self {
+        Self { votes: Votes::new(quorum), started: now, due: now + voter_deadline }
+    }
+
+    pub(crate) fn started(&self) -> Moment {
+        self.started
+    }
+
+    pub(crate) fn due(&self) -> Moment {
+        self.due
+    }
+
+    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
+        self.votes.record(voter, verdict);
+    }
+
+    pub(crate) fn end(&mut self, now: Moment) -> Option<RoundEnd> {
+        if now >= self.due {
+            self.votes.close(now.since(self.started));
+        }
+        if self.votes.is_won() {
+            return Some(RoundEnd::Renewed);
+        }
+        if self.votes.is_superseded() {
+            return Some(RoundEnd::Superseded);
+        }
+        // Answers that decide between a bad moment and a lost hold are worth the wait.
+        let decided = self.votes.is_hopeless() && self.votes.loss().is_some();
+        decided.then_some(RoundEnd::Failed)
+    }
+
+    pub(crate) fn into_verdicts(self) -> Vec<Verdict> {
+        self.votes.into_verdicts()
+    }
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::Drift;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn at(ms: u64) -> Moment {
+    Moment::BEGINNING + MS(ms)
+}
+
+fn lease(renewed: bool) -> Lease {
+    Lease::new(Terms::new(MS(30_000), Drift::DEFAULT), at(0), renewed)
+}
+
+#[test]
+fn it_renews_from_a_third_of_the_lease_on() {
+    let lease = lease(true);
+    assert_eq!(lease.duty(at(0)), Duty::Sleep(at(10_000)));
+    assert_eq!(lease.duty(at(10_000)), Duty::Renew);
+}
+
+#[test]
+fn trust_ends_at_the_deadline_and_not_a_nanosecond_later() {
+    let lease = lease(true);
+    let deadline = at(29_698);
+    assert_eq!(lease.duty(deadline - Duration::from_nanos(1)), Duty::Renew);
+    assert_eq!(lease.duty(deadline), Duty::Lost);
+}
+
+#[test]
+fn a_fixed_lease_is_never_renewed() {
+    let lease = lease(false);
+    assert_eq!(lease.duty(at(29_697)), Duty::Sleep(at(29_698)));
+    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
+}
+
+#[test]
+fn a_renewal_counts_from_its_own_start() {
+    let mut lease = lease(true);
+    assert!(lease.renewed(at(10_000), at(10_150)));
+    assert_eq!(lease.deadline(), at(39_698));
+    assert_eq!(lease.duty(at(10_150)), Duty::Sleep(at(20_000)));
+}
+
+#[test]
+fn a_renewal_that_comes_after_the_deadline_saves_nothing() {
+    let mut lease = lease(true);
+    assert!(!lease.renewed(at(29_600), at(29_698)));
+    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
+}
+
+#[test]
+fn a_failed_round_is_repeated_after_a_short_pause() {
+    let mut lease = lease(true);
+    lease.failed(at(10_200), 0);
+    assert_eq!(lease.duty(at(10_200)), Duty::Sleep(at(10_205)));
+    assert_eq!(lease.duty(at(10_205)), Duty::Renew);
+    lease.failed(at(10_400), 0);
+    assert_eq!(lease.duty(at(10_400)), Duty::Sleep(at(10_410)), "the pause doubles");
+}
+
+#[test]
+fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
+    let mut round = Round::start(Quorum::of(3), at(0), MS(200));
+    round.heard(0, Verdict::Revoked);
+    assert_eq!(round.end(at(1)), None);
+    round.heard(1, Verdict::Granted);
+    round.heard(2, Verdict::Granted);
+    assert_eq!(round.end(at(2)), Some(RoundEnd::Renewed));
+}
+
+#[test]
+fn a_round_without_answers_fails_when_they_are_due() {
+    let mut round = Round::start(Quorum::of(3), at(0), MS(200));
+    assert_eq!(round.end(at(199)), None);
+    assert_eq!(round.end(at(200)), Some(RoundEnd::Failed));
+}
+
+proptest! {
+    /// However renewals succeed and fail, trust never reaches past the last successful round's own
+    /// lease, and once ended it stays ended.
+    #[test]
+    fn the_deadline_is_bounded_by_the_last_renewal_and_ends_for_good(
+        lease_ms in 0..100_000_u64,
+        start in prop_oneof![Just(0), any::<u64>(), Just(u64::MAX - 10)],
+        steps in prop::collection::vec((any::<bool>(), 0..20_000_u64, 0..500_u64), 0..60),
+    ) {
+        let terms = Terms::new(MS(lease_ms), Drift::DEFAULT);
+        let start = Moment::from_nanos(start);
+        let mut lease = Lease::new(terms, start, true);
+        let (mut now, mut last, mut lost) = (start, start, false);
+        for (succeeds, wait, round_trip) in steps {
+            let started = now + MS(wait);
+            now = started + MS(round_trip);
+            if succeeds {
+                if lease.renewed(started, now) {
+                    prop_assert!(!lost);
+                    last = started;
+                }
+            } else {
+                lease.failed(now, 0);
+            }
+            prop_assert!(lease.deadline() <= terms.deadline(last));
+            lost |= lease.duty(now) == Duty::Lost;
+            prop_assert_eq!(lost, lease.duty(now) == Duty::Lost);
+        }
+    }
+}

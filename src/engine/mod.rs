@@ -1,0 +1,14 @@
+//! Every decision of the protocol: plain functions and machines. No I/O, no runtime, no clock, no
+//! random source: `now` and chance are arguments.
+
+mod attempt;
+mod backoff;
+mod lease;
+mod validity;
+mod votes;
+
+pub(crate) use attempt::{Attempt, Next, Rules};
+pub(crate) use backoff::Backoff;
+pub(crate) use lease::{Duty, Lease, Round, RoundEnd};
+pub(crate) use validity::{Drift, Terms};
+pub(crate) use votes::{Loss, Quorum, Votes};

@@ -1,0 +1,200 @@
+//! Counting votes.
+
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use crate::words::{Cause, HoldId, Verdict};
+
+/// The majority of the configured voters.
+///
+/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of all
+/// that were configured, never of those that answered or once granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quorum {
+    voters: usize,
+}
+
+impl Quorum {
+    pub(crate) fn of(voters: usize) -> Self {
+        assert!(voters > 0, "a quorum of no voters");
+        Self { voters }
+    }
+
+    pub(crate) fn voters(self) -> usize {
+        self.voters
+    }
+
+    pub(crate) fn needed(self) -> usize {
+        self.voters / 2 + 1
+    }
+
+    /// How many may say no, or nothing, while a majority is still possible.
+    pub(crate) fn spare(self) -> usize {
+        self.voters - self.needed()
+    }
+}
+
+/// Why an attempt was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Another hold has a majority.
+    Held,
+    /// Nobody has a majority, as far as is known.
+    Split,
+    /// Too few voters gave a usable answer, or they gave it too late.
+    NoQuorum,
+}
+
+/// The verdicts of one round; those that have not come are open.
+#[derive(Clone, Debug)]
+pub(crate) struct Votes {
+    quorum: Quorum,
+    verdicts: Vec<Option<Verdict>>,
+}
+
+impl Votes {
+    pub(crate) fn new(quorum: Quorum) -> Self {
+        Self { quorum, verdicts: vec![None; quorum.voters()] }
+    }
+
+    pub(crate) fn record(&mut self, voter: usize, verdict: Verdict) {
+        self.verdicts[voter] = Some(verdict);
+    }
+
+    /// Opens the voters that did not grant, to be asked again; returns them.
+    pub(crate) fn reopen_ungranted(&mut self) -> Vec<usize> {
+        let mut reopened = Vec::new();
+        for (voter, verdict) in self.verdicts.iter_mut().enumerate() {
+            if *verdict != Some(Verdict::Granted) {
+                *verdict = None;
+                reopened.push(voter);
+            }
+        }
+        reopened
+    }
+
+    /// Counts every open voter as one that did not answer in time.
+    pub(crate) fn close(&mut self, after: Duration) {
+        for verdict in self.verdicts.iter_mut().filter(|verdict| verdict.is_none()) {
+            *verdict = Some(Verdict::Unknown(Cause::TimedOut(after)));
+        }
+    }
+
+    pub(crate) fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    pub(crate) fn granted(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Some(Verdict::Granted)))
+    }
+
+    fn unknown(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
+    }
+
+    fn open(&self) -> usize {
+        self.count(|verdict| verdict.is_none())
+    }
+
+    fn count(&self, which: impl Fn(&Option<Verdict>) -> bool) -> usize {
+        self.verdicts.iter().filter(|verdict| which(verdict)).count()
+    }
+
+    pub(crate) fn is_won(&self) -> bool {
+        self.granted() >= self.quorum.needed()
+    }
+
+    /// More said no, or nothing, than a majority can do without.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.quorum.voters() - self.granted() - self.open() > self.quorum.spare()
+    }
+
+    /// The hold may have had a majority of grants, counting every voter not known to say no: others
+    /// may have seen it as the holder.
+    pub(crate) fn may_have_been_won(&self) -> bool {
+        self.granted() + self.unknown() + self.open() >= self.quorum.needed()
+    }
+
+    /// The class of a hopeless round; `None` while answers that have not come could change it.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        if self.unknown() > self.quorum.spare() {
+            return Some(Loss::NoQuorum);
+        }
+        let most = self.holders().into_values().max().unwrap_or(0);
+        if most >= self.quorum.needed() {
+            return Some(Loss::Held);
+        }
+        (self.open() == 0).then_some(Loss::Split)
+    }
+
+    /// Whether `me` keeps its votes in a split: it has the most, or as many and the smaller id.
+    /// Refusals name the holder, so all contenders come to the same answer.
+    pub(crate) fn leads(&self, me: &HoldId) -> bool {
+        let mine = (self.granted(), Reverse(me));
+        mine.0 > 0 && self.holders().into_iter().all(|(id, votes)| mine > (votes, Reverse(id)))
+    }
+
+    /// A renewal that cannot be saved: another hold has a majority, or the hold was ended by force
+    /// and cannot get one.
+    pub(crate) fn is_superseded(&self) -> bool {
+        let revoked = self.count(|verdict| matches!(verdict, Some(Verdict::Revoked)));
+        let holders = self.holders();
+        let refused: usize = holders.values().sum();
+        holders.into_values().any(|votes| votes >= self.quorum.needed())
+            || (revoked > 0 && revoked + refused > self.quorum.spare())
+    }
+
+    /// More voters have no vote of the hold than a majority can do without.
+    pub(crate) fn lacks_majority(&self) -> bool {
+        let lacking = self.count(|verdict| {
+            matches!(verdict, Some(Verdict::Absent | Verdict::Refused { .. } | Verdict::Revoked))
+        });
+        lacking > self.quorum.spare()
+    }
+
+    /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.
+    /// `None` where that many have no known end.
+    pub(crate) fn free_in(&self) -> Option<Duration> {
+        let mut times: Vec<Duration> = self
+            .verdicts
+            .iter()
+            .filter_map(|verdict| match verdict {
+                Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
+                Some(Verdict::Refused { ttl, .. }) => *ttl,
+                _ => None,
+            })
+            .collect();
+        times.sort_unstable();
+        times.get(self.quorum.needed() - 1).copied()
+    }
+
+    /// The voters that refused, whose call is worth waiting for, and how many of them must call
+    /// before a majority is possible.
+    pub(crate) fn calls_needed(&self) -> (Vec<usize>, usize) {
+        let refusing: Vec<usize> = (0..self.verdicts.len())
+            .filter(|voter| matches!(self.verdicts[*voter], Some(Verdict::Refused { .. })))
+            .collect();
+        let others = self.quorum.voters() - refusing.len();
+        let needed = self.quorum.needed().saturating_sub(others).clamp(1, refusing.len().max(1));
+        (refusing, needed)
+    }
+
+    /// Every voter's verdict, in order; one that has not come is unheard.
+    pub(crate) fn into_verdicts(self) -> Vec<Verdict> {
+        let unheard = || Verdict::Unknown(Cause::Unheard);
+        self.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(unheard)).collect()
+    }
+
+    fn holders(&self) -> BTreeMap<&HoldId, usize> {
+        let mut holders = BTreeMap::new();
+        for verdict in self.verdicts.iter().flatten() {
+            if let Verdict::Refused { by, .. } = verdict {
+                *holders.entry(by).or_default() += 1;
+            }
+        }
+        holders
+    }
+}
+
+#[cfg(test)]
+#[path = "votes_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn by(name: &str, ttl_ms: u64) -> Verdict {
+    Verdict::Refused { by: HoldId::parse(name), ttl: Some(Duration::from_millis(ttl_ms)) }
+}
+
+fn silent() -> Verdict {
+    Verdict::Unknown(Cause::TimedOut(Duration::from_millis(200)))
+}
+
+fn votes(verdicts: Vec<Option<Verdict>>) -> Votes {
+    Votes { quorum: Quorum::of(verdicts.len()), verdicts }
+}
+
+fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Votes {
+    votes(verdicts.into_iter().map(Some).collect())
+}
+
+#[test]
+fn two_majorities_always_share_a_voter() {
+    for voters in 1..=64 {
+        let quorum = Quorum::of(voters);
+        assert!(2 * quorum.needed() > voters, "{voters}");
+        assert_eq!(quorum.needed() + quorum.spare(), voters);
+        // And no larger than that takes: one fewer would not.
+        assert!(2 * (quorum.needed() - 1) <= voters, "{voters}");
+    }
+}
+
+#[test]
+fn a_minority_that_answered_is_not_a_majority_however_united() {
+    let two_of_five = votes(vec![Some(Verdict::Granted), Some(Verdict::Granted), None, None, None]);
+    assert!(!two_of_five.is_won() && !two_of_five.is_hopeless());
+}
+
+#[test]
+fn refusals_of_one_hold_by_a_majority_mean_held_before_the_rest_answers() {
+    let open = votes(vec![Some(by("a", 1)), Some(by("a", 1)), None]);
+    assert!(open.is_hopeless());
+    assert_eq!(open.loss(), Some(Loss::Held));
+}
+
+// CONFORMANCE 39
+#[test]
+fn two_against_two_is_a_split_and_has_one_leader() {
+    let seen_by_a = all([Verdict::Granted, Verdict::Granted, by("b", 1), by("b", 1)]);
+    let seen_by_b = all([by("a", 1), by("a", 1), Verdict::Granted, Verdict::Granted]);
+    assert_eq!((seen_by_a.loss(), seen_by_b.loss()), (Some(Loss::Split), Some(Loss::Split)));
+    assert!(seen_by_a.leads(&HoldId::parse("a")));
+    assert!(!seen_by_b.leads(&HoldId::parse("b")));
+}
+
+#[test]
+fn a_hold_without_a_vote_leads_nothing() {
+    assert!(!all([silent(), by("b", 1), by("c", 1)]).leads(&HoldId::parse("a")));
+}
+
+#[test]
+fn silence_of_more_than_the_spare_is_no_quorum_whoever_granted() {
+    let votes = all([Verdict::Granted, silent(), silent()]);
+    assert_eq!(votes.loss(), Some(Loss::NoQuorum));
+}
+
+#[test]
+fn the_class_waits_for_answers_that_could_change_it() {
+    // Two refusals by different holds: the third voter may be the second one of `a`.
+    assert_eq!(votes(vec![Some(by("a", 1)), Some(by("b", 1)), None]).loss(), None);
+}
+
+#[test]
+fn a_majority_is_free_when_the_last_voter_it_needs_is() {
+    let votes = all([by("a", 300), by("a", 100), by("a", 200), silent(), Verdict::Granted]);
+    assert_eq!(votes.free_in(), Some(Duration::from_millis(200)));
+    let endless = Verdict::Refused { by: HoldId::parse("a"), ttl: None };
+    assert_eq!(all([endless.clone(), endless, by("a", 1)]).free_in(), None);
+}
+
+#[test]
+fn only_voters_that_refused_are_worth_hearing() {
+    let votes = all([by("a", 1), by("a", 1), Verdict::Granted]);
+    assert_eq!(votes.calls_needed(), (vec![0, 1], 1));
+    let votes = all([by("a", 1), by("a", 1), by("a", 1)]);
+    assert_eq!(votes.calls_needed(), (vec![0, 1, 2], 2));
+}
+
+#[test]
+fn a_renewal_is_superseded_by_another_majority_or_by_force() {
+    assert!(all([by("b", 1), by("b", 1), Verdict::Granted]).is_superseded());
+    assert!(all([Verdict::Revoked, by("b", 1), Verdict::Granted]).is_superseded());
+    assert!(!all([Verdict::Revoked, Verdict::Granted, Verdict::Granted]).is_superseded());
+    // Two small contenders on emptied voters, or silence, may pass: try again until the deadline.
+    assert!(!all([by("b", 1), by("c", 1), Verdict::Granted]).is_superseded());
+    assert!(!all([silent(), silent(), Verdict::Granted]).is_superseded());
+}
+
+fn any_verdict() -> impl Strategy<Value = Option<Verdict>> {
+    prop_oneof![
+        3 => Just(Some(Verdict::Granted)),
+        2 => (0..3_u8, 0..1000_u64).prop_map(|(who, ttl)| Some(by(&format!("h{who}"), ttl))),
+        1 => Just(Some(silent())),
+        1 => Just(None),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn won_and_hopeless_exclude_each_other_and_full_rounds_are_decided(
+        verdicts in prop::collection::vec(any_verdict(), 1..10),
+    ) {
+        let votes = votes(verdicts);
+        prop_assert!(!(votes.is_won() && votes.is_hopeless()));
+        if votes.open() == 0 {
+            prop_assert!(votes.is_won() || votes.is_hopeless());
+            prop_assert!(votes.is_won() || votes.loss().is_some());
+        }
+        if votes.is_won() {
+            prop_assert!(votes.may_have_been_won());
+        }
+    }
+
+    /// Each voter votes for one of the contenders: exactly one leads, and no two can have won.
+    #[test]
+    fn a_split_has_exactly_one_leader(choices in prop::collection::vec(0..6_usize, 1..10)) {
+        let ids: Vec<_> = (0..6).map(|who| HoldId::parse(&format!("hold-{who}"))).collect();
+        let view = |me: usize| all(choices.iter().map(|who| {
+            if *who == me { Verdict::Granted } else { by(ids[*who].as_str(), 5) }
+        }));
+        let leaders = (0..6).filter(|me| view(*me).leads(&ids[*me])).count();
+        prop_assert_eq!(leaders, 1);
+        prop_assert!((0..6).filter(|me| view(*me).is_won()).count() <= 1);
+    }
+
+    #[test]
+    fn a_later_answer_never_turns_a_verdict_round(
+        verdicts in prop::collection::vec(any_verdict(), 1..10), rest in any_verdict(),
+    ) {
+        let before = votes(verdicts);
+        let mut after = before.clone();
+        let rest = rest.unwrap_or_else(silent);
+        if let Some(voter) = before.verdicts.iter().position(Option::is_none) {
+            after.record(voter, rest);
+        }
+        prop_assert!(!before.is_won() || after.is_won());
+        prop_assert!(!before.is_hopeless() || after.is_hopeless());
+        if before.is_hopeless() && before.loss() == Some(Loss::Held) {
+            prop_assert_ne!(after.loss(), Some(Loss::Split));
+        }
+    }
+}

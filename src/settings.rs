@@ -1,0 +1,144 @@
+//! Every setting with its default, checked once.
+
+use std::time::Duration;
+
+use crate::{
+    engine::{Drift, Rules, Terms},
+    keys::KeyScheme,
+    words::Error,
+};
+
+/// What a client was built with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) lease: Duration,
+    pub(crate) voter_deadline: Duration,
+    pub(crate) drift: Drift,
+    pub(crate) minimum_validity: Option<Duration>,
+    pub(crate) patience: Duration,
+    pub(crate) poll: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) keys: KeyScheme,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            voter_deadline: Duration::from_millis(200),
+            drift: Drift::DEFAULT,
+            minimum_validity: None,
+            patience: Duration::from_secs(10),
+            poll: Duration::from_secs(2),
+            connect_timeout: Duration::from_secs(5),
+            keys: KeyScheme::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The longest lease: longer ones would hide a lock that nobody will ever release.
+    const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (what, value) in [
+            ("voter deadline", self.voter_deadline),
+            ("poll interval", self.poll),
+            ("patience", self.patience),
+            ("connect timeout", self.connect_timeout),
+        ] {
+            if value.is_zero() {
+                return Err(Error::invalid(format!("the {what} is zero")));
+            }
+        }
+        self.keys.check()?;
+        self.rules(self.lease).map(drop)
+    }
+
+    /// What an attempt with this lease is measured by, if the lease can be used at all.
+    pub(crate) fn rules(&self, lease: Duration) -> Result<Rules, Error> {
+        let refuse = |why: String| Err(Error::invalid(format!("the lease of {lease:?} {why}")));
+        if lease.is_zero() {
+            return Err(Error::invalid("the lease is zero"));
+        }
+        if lease > Self::LONGEST_LEASE {
+            return refuse(format!("is over the limit of {:?}", Self::LONGEST_LEASE));
+        }
+        let least = self.voter_deadline.saturating_mul(2);
+        if lease < least {
+            return refuse(format!("is less than twice the voter deadline ({least:?})"));
+        }
+        let terms = Terms::new(lease, self.drift);
+        let minimum_validity = self.minimum_validity.unwrap_or(lease / 2);
+        let validity = terms.validity();
+        if validity.is_zero() {
+            return refuse(format!(
+                "has no validity left after a drift of {:?}",
+                self.drift.over(lease)
+            ));
+        }
+        if validity <= minimum_validity {
+            return refuse(format!(
+                "leaves {validity:?} after drift, not more than the minimum validity of \
+                 {minimum_validity:?}"
+            ));
+        }
+        let voter_deadline = self.voter_deadline.min(lease / 10);
+        Ok(Rules { terms, minimum_validity, voter_deadline })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let error = settings.check().unwrap_err();
+        assert!(error.is_invalid());
+        error.to_string()
+    }
+
+    #[test]
+    fn the_defaults_are_good() {
+        Settings::default().check().unwrap();
+    }
+
+    #[test]
+    fn leases_that_cannot_work_are_refused_with_the_values_that_clash() {
+        let ms = Duration::from_millis;
+        assert_eq!(refusal(|s| s.lease = Duration::ZERO), "the lease is zero");
+        assert_eq!(
+            refusal(|s| s.lease = ms(399)),
+            "the lease of 399ms is less than twice the voter deadline (400ms)"
+        );
+        assert_eq!(
+            refusal(|s| s.lease = Duration::from_secs(86_401)),
+            "the lease of 86401s is over the limit of 86400s"
+        );
+        assert_eq!(
+            refusal(|s| s.drift = Drift { ppm: 10_000, fixed: Duration::from_secs(30) }),
+            "the lease of 30s has no validity left after a drift of 30.3s"
+        );
+        assert_eq!(
+            refusal(|s| s.minimum_validity = Some(Duration::from_secs(30))),
+            "the lease of 30s leaves 29.698s after drift, not more than the minimum validity of 30s"
+        );
+    }
+
+    #[test]
+    fn zero_times_are_refused_by_name() {
+        assert_eq!(refusal(|s| s.voter_deadline = Duration::ZERO), "the voter deadline is zero");
+        assert_eq!(refusal(|s| s.poll = Duration::ZERO), "the poll interval is zero");
+        assert_eq!(refusal(|s| s.patience = Duration::ZERO), "the patience is zero");
+    }
+
+    #[test]
+    fn a_voter_has_at_most_a_tenth_of_the_lease_to_answer() {
+        let settings = Settings::default();
+        let deadline = |ms| settings.rules(Duration::from_millis(ms)).unwrap().voter_deadline;
+        assert_eq!(deadline(30_000), Duration::from_millis(200));
+        assert_eq!(deadline(1_000), Duration::from_millis(100));
+    }
+}
