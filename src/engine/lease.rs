@@ -65,7 +65,22 @@ impl Lease {
         self.renew_at = self.renew_at.map(|_| now + pause);
     }
 
-    /// Trust ends now: the votes are known to be another's.
+    /// Another entry asks for these terms: the longer lease is kept from now on, and a fixed lease
+    /// becomes a renewed one if it asks for that. Never shortens anything.
+    pub(crate) fn widen(&mut self, terms: Terms, renewed: bool, now: Moment) {
+        if terms.lease > self.terms.lease {
+            self.terms = terms;
+        }
+        if renewed && self.renew_at.is_none() {
+            self.renew_at = Some(now + self.terms.lease / 3);
+        }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// Trust ends now: the votes are given back, or known to be another's.
     pub(crate) fn end(&mut self) {
         self.deadline = Moment::BEGINNING;
     }

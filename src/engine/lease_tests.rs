@@ -77,6 +77,18 @@ fn a_round_without_answers_fails_when_they_are_due() {
     assert_eq!(round.end(at(200)), Some(RoundEnd::Failed));
 }
 
+#[test]
+fn another_entry_never_shortens_the_lease_and_may_have_it_renewed() {
+    let mut lease = lease(false);
+    lease.widen(Terms::new(MS(10_000), Drift::DEFAULT), false, at(0));
+    assert_eq!((lease.terms().lease, lease.duty(at(0))), (MS(30_000), Duty::Sleep(at(29_698))));
+    lease.widen(Terms::new(MS(60_000), Drift::DEFAULT), true, at(5_000));
+    assert_eq!(lease.deadline(), at(29_698), "what no voter has granted yet is not trusted");
+    assert_eq!(lease.duty(at(5_000)), Duty::Sleep(at(25_000)));
+    assert!(lease.renewed(at(5_000), at(5_001)));
+    assert_eq!(lease.deadline(), at(65_000 - 602));
+}
+
 proptest! {
     /// However renewals succeed and fail, trust never reaches past the last successful round's own
     /// lease, and once ended it stays ended.

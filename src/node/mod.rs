@@ -1,6 +1,7 @@
 //! What stands between the coordinator and a voter.
 
 mod contract;
+mod debts;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};

@@ -6,7 +6,7 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -17,34 +17,40 @@ use futures::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Call, Identity, Node, Outcome};
+use super::{
+    Call, Identity, Node, Outcome,
+    debts::{Debt, Debts},
+};
 use crate::{
-    clock::Clock,
+    clock::{Clock, Moment},
     scripts::Answer,
     words::{Cause, metric},
 };
 
 /// The handle to a voter's task. The task ends, and closes its node, when the handle is dropped and
-/// everything that was queued is answered.
+/// everything that was queued or owed is settled.
 #[derive(Debug)]
 pub(crate) struct Voter {
     label: Arc<str>,
     queue: mpsc::UnboundedSender<Request>,
+    twin: OnceLock<Arc<str>>,
 }
 
 enum Request {
-    Run(Call, oneshot::Sender<Outcome<Answer>>),
+    Run { call: Call, owed_until: Option<Moment>, answer: oneshot::Sender<Outcome<Answer>> },
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
     Identify(oneshot::Sender<Outcome<Identity>>),
+    Close(oneshot::Sender<Outcome<()>>),
 }
 
 impl Voter {
     /// Starts the task. It runs on the current runtime.
     pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: Clock) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
-        tokio::spawn(serve(Arc::clone(&label), node, clock, requests));
-        Self { label, queue }
+        let task = Task { label: Arc::clone(&label), node, clock: clock.clone() };
+        tokio::spawn(task.serve(requests));
+        Self { label, queue, twin: OnceLock::new() }
     }
 
     /// The voter's address, without credentials.
@@ -54,7 +60,13 @@ impl Voter {
 
     /// Queues a script. Never blocks, works on any thread.
     pub(crate) fn run(&self, call: Call) -> Reply<Answer> {
-        self.request(|answer| Request::Run(call, answer))
+        self.request(|answer| Request::Run { call, owed_until: None, answer })
+    }
+
+    /// Queues a script that is sent again until the voter answers it, or until it has no effect
+    /// any more. The reply is that of the first time.
+    pub(crate) fn insist(&self, call: Call, until: Moment) -> Reply<Answer> {
+        self.request(|answer| Request::Run { call, owed_until: Some(until), answer })
     }
 
     pub(crate) fn subscribe(&self, channel: Arc<str>) -> Reply<()> {
@@ -70,8 +82,24 @@ impl Voter {
         self.request(Request::Identify)
     }
 
+    /// Ends the task once what is under way is answered; nothing owed is sent again.
+    pub(crate) fn close(&self) -> Reply<()> {
+        self.request(Request::Close)
+    }
+
+    /// From now on this voter has no vote: it is the same server as `other`.
+    pub(crate) fn disqualify(&self, other: Arc<str>) {
+        // Once is enough, whichever twin was seen first.
+        let _ = self.twin.set(other);
+    }
+
     fn request<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> Request) -> Reply<T> {
         let (sender, receiver) = oneshot::channel();
+        if let Some(twin) = self.twin.get() {
+            // Nobody can have dropped the receiver yet.
+            let _ = sender.send(Err(Cause::Duplicate(Arc::clone(twin))));
+            return Reply(receiver);
+        }
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(make(sender));
         Reply(receiver)
@@ -87,67 +115,127 @@ impl<T> Future for Reply<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let received = ready!(Pin::new(&mut self.0).poll(context));
-        Poll::Ready(
-            received.unwrap_or_else(|_| Err(Cause::Unreachable("the client is closed".into()))),
-        )
+        let closed = || Err(Cause::Unreachable("the client is closed".into()));
+        Poll::Ready(received.unwrap_or_else(|_| closed()))
     }
 }
 
-async fn serve(
+/// What a request under way comes to.
+enum Ended {
+    Answered,
+    Settled,
+    Owed(Debt),
+}
+
+struct Task {
     label: Arc<str>,
     node: Arc<dyn Node>,
     clock: Clock,
-    mut requests: mpsc::UnboundedReceiver<Request>,
-) {
-    let mut under_way: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
-    let mut open = true;
-    while open || !under_way.is_empty() {
-        tokio::select! {
-            biased;
-            request = requests.recv(), if open => match request {
-                // New futures are polled in the order of pushing, so requests leave in that order.
-                Some(request) => under_way.push(start(&label, &*node, &clock, request)),
-                None => open = false,
-            },
-            Some(()) = under_way.next(), if !under_way.is_empty() => {}
-        }
-    }
-    node.close().await;
 }
 
-fn start(
-    label: &Arc<str>,
-    node: &dyn Node,
-    clock: &Clock,
-    request: Request,
-) -> BoxFuture<'static, ()> {
-    // Whoever asked may have gone: then nobody misses the answer.
-    match request {
-        Request::Run(call, answer) => {
-            let (label, clock) = (Arc::clone(label), clock.clone());
-            let votes = call.script.votes;
-            let sent = clock.now();
-            let outcome = node.run(call);
-            Box::pin(async move {
-                let outcome = outcome.await.and_then(Answer::only);
-                record(&label, votes, &outcome, clock.now().since(sent));
-                let _ = answer.send(outcome);
-            })
+impl Task {
+    async fn serve(self, mut requests: mpsc::UnboundedReceiver<Request>) {
+        let mut under_way: FuturesUnordered<BoxFuture<'static, Ended>> = FuturesUnordered::new();
+        let mut debts = Debts::default();
+        let mut closing = None;
+        let mut open = true;
+        while open || !under_way.is_empty() || !debts.is_empty() {
+            tokio::select! {
+                biased;
+                request = requests.recv(), if open => match request {
+                    Some(Request::Close(answer)) => {
+                        (open, closing) = (false, Some(answer));
+                        debts.forgive();
+                    }
+                    // Futures are first polled in the order of pushing: requests leave in order.
+                    Some(request) => under_way.push(self.start(request)),
+                    None => open = false,
+                },
+                Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
+                    Ended::Answered => {}
+                    Ended::Settled => debts.settled(),
+                    Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
+                    Ended::Owed(_) => {}
+                },
+                () = self.clock.sleep_until(debts.due()), if debts.may_be_tried() => {
+                    for debt in debts.take_due(self.clock.now()) {
+                        under_way.push(self.pay(debt));
+                    }
+                }
+            }
         }
-        Request::Subscribe(channel, answer) => pass(node.subscribe(channel), answer),
-        Request::Identify(answer) => pass(node.identify(), answer),
-        Request::Unsubscribe(channel) => {
-            let outcome = node.unsubscribe(channel);
-            Box::pin(async move { drop(outcome.await) })
+        self.node.close().await;
+        if let Some(answer) = closing {
+            // Whoever closes may have gone.
+            let _ = answer.send(Ok(()));
         }
+    }
+
+    fn start(&self, request: Request) -> BoxFuture<'static, Ended> {
+        match request {
+            Request::Run { call, owed_until: None, answer } => {
+                let outcome = self.run(call);
+                pass(outcome, answer)
+            }
+            Request::Run { call, owed_until: Some(until), answer } => {
+                let outcome = self.run(call.clone());
+                Box::pin(async move {
+                    let outcome = outcome.await;
+                    let ended = ended(&outcome, call, until);
+                    // Whoever asked may have gone: then nobody misses the answer.
+                    let _ = answer.send(outcome);
+                    ended
+                })
+            }
+            Request::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
+            Request::Identify(answer) => pass(self.node.identify(), answer),
+            Request::Close(answer) => pass(Box::pin(async { Ok(()) }), answer),
+            Request::Unsubscribe(channel) => {
+                let outcome = self.node.unsubscribe(channel);
+                Box::pin(async move {
+                    // A server that cannot be reached listens for nobody.
+                    let _ = outcome.await;
+                    Ended::Answered
+                })
+            }
+        }
+    }
+
+    fn pay(&self, debt: Debt) -> BoxFuture<'static, Ended> {
+        let outcome = self.run(debt.call.clone());
+        Box::pin(async move { ended(&outcome.await, debt.call, debt.until) })
+    }
+
+    fn run(&self, call: Call) -> impl Future<Output = Outcome<Answer>> + Send + 'static {
+        let votes = call.script.votes;
+        let (label, clock) = (Arc::clone(&self.label), self.clock.clone());
+        let sent = clock.now();
+        let outcome = self.node.run(call);
+        async move {
+            let outcome = outcome.await.and_then(Answer::only);
+            record(&label, votes, &outcome, clock.now().since(sent));
+            outcome
+        }
+    }
+}
+
+fn ended(outcome: &Outcome<Answer>, call: Call, until: Moment) -> Ended {
+    match outcome {
+        // An error of the server's own is an answer too: asking again brings the same.
+        Ok(_) | Err(Cause::Rejected(_)) => Ended::Settled,
+        Err(_) => Ended::Owed(Debt { call, until }),
     }
 }
 
 fn pass<T: Send + 'static>(
-    outcome: BoxFuture<'static, Outcome<T>>,
+    outcome: impl Future<Output = Outcome<T>> + Send + 'static,
     answer: oneshot::Sender<Outcome<T>>,
-) -> BoxFuture<'static, ()> {
-    Box::pin(async move { drop(answer.send(outcome.await)) })
+) -> BoxFuture<'static, Ended> {
+    Box::pin(async move {
+        // Whoever asked may have gone: then nobody misses the answer.
+        let _ = answer.send(outcome.await);
+        Ended::Answered
+    })
 }
 
 fn record(label: &Arc<str>, votes: bool, outcome: &Outcome<Answer>, took: Duration) {

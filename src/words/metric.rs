@@ -11,8 +11,10 @@ pub(crate) const ATTEMPTS: &str = "quorate_attempts_total";
 pub(crate) const VERDICTS: &str = "quorate_verdicts_total";
 /// Time from sending a request to a voter's answer. Label: `voter`.
 pub(crate) const VOTER_SECONDS: &str = "quorate_voter_seconds";
-/// Rounds of renewal. Labels: `kind`, `outcome` (renewed, failed).
+/// Rounds of renewal. Labels: `kind`, `outcome` (renewed, failed, superseded).
 pub(crate) const RENEWALS: &str = "quorate_renewals_total";
+/// Time from the start of an acquisition to the end of its hold. Label: `kind`.
+pub(crate) const HOLD_SECONDS: &str = "quorate_hold_seconds";
 /// Holds that ended without being released. Label: `kind`.
 pub(crate) const LOST: &str = "quorate_lost_total";
 /// Locks held now. Label: `kind`.
@@ -31,6 +33,7 @@ pub(crate) fn describe() {
     describe_counter!(VERDICTS, Unit::Count, "verdicts of voters");
     describe_histogram!(VOTER_SECONDS, Unit::Seconds, "time to a voter's answer");
     describe_counter!(RENEWALS, Unit::Count, "rounds of renewal");
+    describe_histogram!(HOLD_SECONDS, Unit::Seconds, "time from the start of an acquisition to its hold's end");
     describe_counter!(LOST, Unit::Count, "holds that ended without being released");
     describe_gauge!(HELD, Unit::Count, "locks held now");
     describe_gauge!(WAITING, Unit::Count, "callers waiting for a lock now");

@@ -1,0 +1,120 @@
+//! One attempt on the voters: the engine decides, this sends and listens.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Ask, Coordinator, Record};
+use crate::{
+    clock::Moment,
+    engine::{Attempt, Loss, Next, Rules, Votes},
+    words::{HoldId, metric},
+};
+
+/// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
+#[derive(Debug)]
+pub(crate) struct Won {
+    claim: Claim,
+    pub(crate) started: Moment,
+    pub(crate) rules: Rules,
+}
+
+impl Won {
+    /// Hands the votes over: whoever calls this answers for their release.
+    pub(crate) fn take(mut self) -> (HoldId, Arc<dyn Record>) {
+        self.claim.owed = false;
+        (self.claim.hold.clone(), Arc::clone(&self.claim.record))
+    }
+}
+
+/// A lost attempt; by now its undo is queued to every voter.
+#[derive(Debug)]
+pub(crate) struct Defeat {
+    pub(super) loss: Loss,
+    pub(super) votes: Votes,
+    pub(super) round_trip: Duration,
+}
+
+/// Votes that were asked for, and are given back everywhere on drop: also where the answer is
+/// unknown, also when the caller was cancelled.
+#[derive(Debug)]
+struct Claim {
+    coordinator: Arc<Coordinator>,
+    record: Arc<dyn Record>,
+    hold: HoldId,
+    lease: Duration,
+    owed: bool,
+    /// Others may have seen this hold as the holder, and wait to be told.
+    wake: bool,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.owed {
+            let undo = self.record.release(&self.hold, 0, self.wake);
+            let until = self.coordinator.clock.now() + self.lease;
+            drop(self.coordinator.panel.insist_all(&undo, until));
+        }
+    }
+}
+
+impl Coordinator {
+    /// Asks all voters for a fresh hold.
+    pub(super) async fn attempt(
+        self: &Arc<Self>,
+        record: &Arc<dyn Record>,
+        rules: Rules,
+    ) -> Result<Won, Defeat> {
+        let hold = self.ids.fresh();
+        let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease };
+        let call = record.acquire(&ask);
+        let started = self.clock.now();
+        let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
+        let mut claim = Claim {
+            coordinator: Arc::clone(self),
+            record: Arc::clone(record),
+            hold,
+            lease: rules.terms.lease,
+            owed: true,
+            wake: true,
+        };
+        let mut replies = self.panel.ask_all(&call);
+        loop {
+            match attempt.next(self.clock.now()) {
+                Next::Wait(until) => tokio::select! {
+                    biased;
+                    (voter, outcome) = replies.next() => {
+                        attempt.heard(voter, record.vote(outcome));
+                    }
+                    () = self.clock.sleep_until(until) => {}
+                },
+                Next::AskAgain(voters) => {
+                    for voter in voters {
+                        replies.expect(voter, self.panel.voters[voter].run(call.clone()));
+                    }
+                }
+                Next::Won(_) => {
+                    count(record, "won");
+                    return Ok(Won { claim, started, rules });
+                }
+                Next::Lost(loss) => {
+                    let round_trip = attempt.round_trip(self.clock.now());
+                    let votes = attempt.into_votes();
+                    claim.wake = votes.may_have_been_won();
+                    count(record, outcome_of(&loss));
+                    return Err(Defeat { loss, votes, round_trip });
+                }
+            }
+        }
+    }
+}
+
+fn outcome_of(loss: &Loss) -> &'static str {
+    match loss {
+        Loss::Held => "held",
+        Loss::Split => "split",
+        Loss::NoQuorum => "no_quorum",
+    }
+}
+
+fn count(record: &Arc<dyn Record>, outcome: &'static str) {
+    metrics::counter!(metric::ATTEMPTS, "kind" => record.kind(), "outcome" => outcome).increment(1);
+}

@@ -1,0 +1,78 @@
+//! Gathering a majority: the attempt with its undo, the line, and the waiting.
+
+mod attempt;
+mod line;
+mod panel;
+mod record;
+mod waiting;
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+pub(crate) use attempt::Won;
+pub(crate) use line::Turn;
+pub(crate) use panel::{Panel, Replies};
+pub(crate) use record::{Ask, Record};
+pub(crate) use waiting::Limit;
+
+use crate::{
+    clock::Clock,
+    settings::Settings,
+    wakeup::Wakeups,
+    words::{ClientId, Error, HoldIds},
+};
+use line::Lines;
+
+/// What all locks of one client share.
+#[derive(Debug)]
+pub(crate) struct Coordinator {
+    pub(crate) panel: Panel,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
+    pub(crate) ids: HoldIds,
+    wakeups: Arc<Wakeups>,
+    lines: Arc<Lines>,
+    chance: Mutex<StdRng>,
+    closed: AtomicBool,
+}
+
+impl Coordinator {
+    pub(crate) fn new(
+        panel: Panel,
+        clock: Clock,
+        settings: Settings,
+        wakeups: Arc<Wakeups>,
+        seed: Option<u64>,
+    ) -> Self {
+        let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
+        let client = ClientId::from_random_bytes(chance.random());
+        Self {
+            panel,
+            clock,
+            settings,
+            ids: HoldIds::new(client),
+            wakeups,
+            lines: Arc::default(),
+            chance: Mutex::new(chance),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The one source of randomness.
+    pub(crate) fn chance(&self) -> u32 {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
+    }
+
+    /// Nothing is acquired from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,73 @@
+//! All voters of a client, asked at once.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{
+    clock::Moment,
+    engine::Quorum,
+    node::{Call, Outcome, Reply, Voter},
+    scripts::Answer,
+    words::{Verdict, VoterReport},
+};
+
+/// The voters, in the order in which they were configured.
+#[derive(Clone, Debug)]
+pub(crate) struct Panel {
+    pub(crate) voters: Arc<[Voter]>,
+    pub(crate) quorum: Quorum,
+}
+
+impl Panel {
+    pub(crate) fn new(voters: Vec<Voter>) -> Self {
+        let quorum = Quorum::of(voters.len());
+        Self { voters: voters.into(), quorum }
+    }
+
+    /// Sends to all voters now; the answers may be dropped.
+    pub(crate) fn ask_all(&self, call: &Call) -> Replies {
+        Replies(self.voters.iter().map(|voter| Some(voter.run(call.clone()))).collect())
+    }
+
+    /// Sends to all voters now, and to those that do not answer again until `until`.
+    pub(crate) fn insist_all(&self, call: &Call, until: Moment) -> Replies {
+        Replies(self.voters.iter().map(|voter| Some(voter.insist(call.clone(), until))).collect())
+    }
+
+    /// Names each verdict's voter.
+    pub(crate) fn report(&self, verdicts: Vec<Verdict>) -> Vec<VoterReport> {
+        let labels = self.voters.iter().map(|voter| voter.label().to_string());
+        labels.zip(verdicts).map(|(voter, verdict)| VoterReport { voter, verdict }).collect()
+    }
+}
+
+/// Answers that are still to come, by voter.
+#[derive(Debug)]
+pub(crate) struct Replies(Vec<Option<Reply<Answer>>>);
+
+impl Replies {
+    /// Replaces what was expected from `voter`.
+    pub(crate) fn expect(&mut self, voter: usize, reply: Reply<Answer>) {
+        self.0[voter] = Some(reply);
+    }
+
+    /// The next answer; never completes when none is to come.
+    pub(crate) async fn next(&mut self) -> (usize, Outcome<Answer>) {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(usize, Outcome<Answer>)> {
+        for (voter, slot) in self.0.iter_mut().enumerate() {
+            let Some(reply) = slot else { continue };
+            if let Poll::Ready(outcome) = Pin::new(reply).poll(context) {
+                *slot = None;
+                return Poll::Ready((voter, outcome));
+            }
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,246 @@
+//! From the first attempt to the lock, or to a clear answer.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Coordinator, Record, Turn, Won,
+    attempt::Defeat,
+    line::{Front, Place},
+};
+use crate::{
+    clock::Moment,
+    engine::{Backoff, Loss, Rules, Votes},
+    wakeup::Listening,
+    words::{Error, Kind},
+};
+
+/// How long to wait for a lock that another hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Not at all.
+    Now,
+    Until(Moment),
+    Never,
+}
+
+impl Limit {
+    fn moment(self) -> Option<Moment> {
+        match self {
+            Self::Until(moment) => Some(moment),
+            Self::Now | Self::Never => None,
+        }
+    }
+}
+
+impl Coordinator {
+    /// Joins the line for a lock.
+    pub(crate) fn stand_in_line(&self, record: &dyn Record) -> Place {
+        self.lines.enter(record.key())
+    }
+
+    /// Waits for the first place. `None`: the limit came first, and the lock is another's.
+    pub(crate) async fn come_first<'a>(
+        &self,
+        place: &'a Place,
+        limit: Limit,
+    ) -> Result<Option<Turn<'a>>, Error> {
+        if let Some(turn) = place.try_turn() {
+            return Ok(Some(turn));
+        }
+        match limit {
+            Limit::Never => return Ok(Some(place.turn().await)),
+            Limit::Now => tokio::select! {
+                biased;
+                _ = place.verdict() => {}
+                turn = place.turn() => return Ok(Some(turn)),
+            },
+            Limit::Until(moment) => tokio::select! {
+                biased;
+                turn = place.turn() => return Ok(Some(turn)),
+                () = self.clock.sleep_until(moment) => {}
+            },
+        }
+        match place.front() {
+            Front::NoQuorum { error, .. } => Err(error),
+            Front::Asking | Front::Denied => Ok(None),
+        }
+    }
+
+    /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        record: &Arc<dyn Record>,
+        rules: Rules,
+        limit: Limit,
+        (place, turn): (&Place, &Turn<'_>),
+    ) -> Result<Option<Won>, Error> {
+        let mut search = Search {
+            coordinator: self,
+            record,
+            rules,
+            limit,
+            turn,
+            silent_since: match place.front() {
+                // Whoever stood here before has been waiting for the same voters.
+                Front::NoQuorum { since, .. } => Some(since),
+                Front::Asking | Front::Denied => None,
+            },
+            listening: None,
+            contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
+            silent: Backoff::new(Duration::from_millis(20), Duration::from_millis(500)),
+        };
+        turn.tell(Front::Asking);
+        search.run().await
+    }
+}
+
+struct Search<'a> {
+    coordinator: &'a Arc<Coordinator>,
+    record: &'a Arc<dyn Record>,
+    rules: Rules,
+    limit: Limit,
+    turn: &'a Turn<'a>,
+    /// Since when no quorum has answered.
+    silent_since: Option<Moment>,
+    listening: Option<Listening>,
+    contended: Backoff,
+    silent: Backoff,
+}
+
+impl Search<'_> {
+    async fn run(&mut self) -> Result<Option<Won>, Error> {
+        let mut last = None;
+        loop {
+            self.coordinator.check_open()?;
+            if let Some(listening) = &mut self.listening {
+                listening.forget();
+            }
+            let (rules, cut_short) = self.rules_within_limit();
+            let defeat = match self.coordinator.attempt(self.record, rules).await {
+                Ok(won) => {
+                    self.turn.tell(Front::Denied);
+                    return Ok(Some(won));
+                }
+                Err(defeat) => defeat,
+            };
+            // What an attempt without its full time does not hear says nothing new.
+            if !(cut_short && defeat.loss == Loss::NoQuorum && last.is_some()) {
+                let front = self.front(&defeat);
+                self.turn.tell(front.clone());
+                last = Some(front);
+            }
+            if self.is_over() || !self.wait(defeat).await {
+                return match last {
+                    Some(Front::NoQuorum { error, .. }) => Err(error),
+                    _ => Ok(None),
+                };
+            }
+        }
+    }
+
+    /// The voters have until the caller's limit, if that comes first.
+    fn rules_within_limit(&self) -> (Rules, bool) {
+        let mut rules = self.rules;
+        let left = self.limit.moment().map(|moment| moment.since(self.coordinator.clock.now()));
+        let left = left.filter(|left| !left.is_zero() && *left < rules.voter_deadline);
+        if let Some(left) = left {
+            rules.voter_deadline = left;
+        }
+        (rules, left.is_some())
+    }
+
+    fn front(&mut self, defeat: &Defeat) -> Front {
+        if defeat.loss != Loss::NoQuorum {
+            self.silent_since = None;
+            self.silent.reset();
+            return Front::Denied;
+        }
+        let since = *self.silent_since.get_or_insert(self.coordinator.clock.now());
+        Front::NoQuorum { since, error: self.no_quorum(since, defeat.votes.clone()) }
+    }
+
+    fn no_quorum(&self, since: Moment, votes: Votes) -> Error {
+        let panel = &self.coordinator.panel;
+        let kind = Kind::NoQuorum {
+            lock: self.record.name().into(),
+            needed: panel.quorum.needed(),
+            after: self.coordinator.clock.now().since(since),
+        };
+        Error::new(kind, panel.report(votes.into_verdicts()))
+    }
+
+    fn is_over(&self) -> bool {
+        let now = self.coordinator.clock.now();
+        let patience = self.coordinator.settings.patience;
+        self.limit == Limit::Now
+            || self.limit.moment().is_some_and(|moment| now >= moment)
+            || self.silent_since.is_some_and(|since| now.since(since) >= patience)
+    }
+
+    /// Waits until another attempt makes sense; false if the limit comes first.
+    async fn wait(&mut self, defeat: Defeat) -> bool {
+        let clock = self.coordinator.clock.clone();
+        let now = clock.now();
+        let limit = self.limit.moment();
+        let until = match defeat.loss {
+            Loss::NoQuorum => now + self.silent.pause(self.coordinator.chance()),
+            Loss::Split => {
+                self.contended.at_least(2 * defeat.round_trip);
+                now + self.contended.pause(self.coordinator.chance())
+            }
+            Loss::Held if self.listening.is_none() => {
+                self.listen(limit).await;
+                return limit.is_none_or(|limit| clock.now() < limit);
+            }
+            Loss::Held => {
+                self.contended.reset();
+                // A voter's expiry has a resolution of a millisecond.
+                let free = defeat.votes.free_in().map(|time| time + Duration::from_millis(2));
+                let poll = self.coordinator.settings.poll;
+                now + free.map_or(poll, |free| free.min(poll))
+            }
+        };
+        let calls = (defeat.loss == Loss::Held).then(|| defeat.votes.calls_needed());
+        let listening = self.listening.as_mut();
+        let called = async {
+            match (listening, calls) {
+                (Some(listening), Some((voters, needed))) => {
+                    listening.called(&voters, needed).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = called => true,
+            () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
+                limit.is_none_or(|limit| until < limit)
+            }
+        }
+    }
+
+    /// Listens to the lock's channel; returns when a majority of voters is known to be heard.
+    async fn listen(&mut self, limit: Option<Moment>) {
+        let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
+        let (listening, replies) =
+            Listening::start(wakeups, &panel.voters, self.record.channel());
+        self.listening = Some(listening);
+        let until = clock.now() + self.rules.voter_deadline;
+        let until = limit.map_or(until, |limit| limit.min(until));
+        let majority = async {
+            let mut heard = 0;
+            let mut replies: futures::stream::FuturesUnordered<_> = replies.into_iter().collect();
+            while heard < panel.quorum.needed() {
+                match futures::StreamExt::next(&mut replies).await {
+                    Some(Ok(())) => heard += 1,
+                    Some(Err(_)) => {}
+                    None => break,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = majority => {}
+            () = clock.sleep_until(until) => {}
+        }
+    }
+}

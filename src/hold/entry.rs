@@ -1,0 +1,161 @@
+//! One entry of a hold: what every guard is made of.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use super::{
+    Holds,
+    hold::{Hold, Left},
+    keeper,
+};
+use crate::{
+    clock::Moment,
+    coordinator::{Coordinator, Replies, Won},
+    engine::{RoundEnd, Terms, Votes},
+    words::{Error, HoldId, Kind, Owner, Verdict},
+};
+
+/// Leaves the hold on drop.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    hold: Arc<Hold>,
+    left: bool,
+}
+
+impl Entry {
+    /// The first entry of a fresh hold; starts its watchdog.
+    pub(super) fn first(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        won: Won,
+        owner: Option<Owner>,
+        renewed: bool,
+    ) -> Self {
+        let hold = Hold::start(coordinator, holds, won, owner, renewed);
+        tokio::spawn(keeper::keep(Arc::clone(&hold)));
+        Self { hold, left: false }
+    }
+
+    /// One more entry of a hold that is held. Never shortens its lease.
+    pub(super) async fn again(
+        hold: &Arc<Hold>,
+        wish: Option<(Terms, bool)>,
+    ) -> Result<Self, Error> {
+        let Some((round, replies)) = hold.enter(wish) else { return Err(hold.lost()) };
+        // From here on dropping this future leaves again.
+        let entry = Self { hold: Arc::clone(hold), left: false };
+        match hold.conclude(round, replies).await {
+            RoundEnd::Renewed if hold.is_held() => Ok(entry),
+            RoundEnd::Failed if hold.is_held() => {
+                let until = hold.deadline();
+                Err(hold.unconfirmed("re-entry", until, hold.failed()))
+            }
+            _ => Err(hold.lost()),
+        }
+    }
+
+    pub(crate) async fn reenter(&self) -> Result<Self, Error> {
+        Self::again(&self.hold, None).await
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.hold.name()
+    }
+
+    pub(crate) fn id(&self) -> &HoldId {
+        self.hold.id()
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.hold.count()
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.hold.is_held()
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        self.hold.remaining()
+    }
+
+    pub(crate) async fn lost(&self) -> Error {
+        self.hold.until_lost().await;
+        self.hold.lost()
+    }
+
+    pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        let mut lost = pin!(self.lost());
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            // The clock first: a timer may be late, and no step of the work may follow the deadline.
+            if !self.is_held() {
+                return Poll::Ready(Err(self.hold.lost()));
+            }
+            if let Poll::Ready(error) = lost.as_mut().poll(context) {
+                return Poll::Ready(Err(error));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    pub(crate) async fn release(mut self) -> Result<(), Error> {
+        self.left = true;
+        let (replies, frees_at) = match self.hold.leave() {
+            Left::Lost(error) => return Err(error),
+            Left::Inner(replies) => (replies, None),
+            Left::Last { replies, frees_at } => (replies, Some(frees_at)),
+        };
+        let votes = self.confirmed(replies).await;
+        if votes.is_won() {
+            return Ok(());
+        }
+        if votes.lacks_majority() {
+            return Err(self.hold.vanished(votes.into_verdicts()));
+        }
+        match frees_at {
+            Some(at) => Err(self.hold.unconfirmed("release", at, votes.into_verdicts())),
+            // For the entries that are left the local count counts; renewals tell it again.
+            None => Ok(()),
+        }
+    }
+
+    /// Hears the voters until a majority has confirmed, or cannot any more.
+    async fn confirmed(&self, mut replies: Replies) -> Votes {
+        let Coordinator { clock, panel, .. } = &**self.hold.coordinator();
+        let mut votes = Votes::new(panel.quorum);
+        let asked = clock.now();
+        let due = asked + self.hold.voter_deadline();
+        while !(votes.is_won() || votes.is_hopeless()) {
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => {
+                    votes.record(voter, self.hold.record().released(outcome));
+                }
+                () = clock.sleep_until(due) => votes.close(clock.now().since(asked)),
+            }
+        }
+        votes
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if !self.left {
+            // What is queued is sent whether or not anybody hears the answers.
+            drop(self.hold.leave());
+        }
+    }
+}
+
+impl Hold {
+    fn unconfirmed(&self, what: &'static str, until: Moment, verdicts: Vec<Verdict>) -> Error {
+        let Coordinator { clock, panel, .. } = &**self.coordinator();
+        let kind = Kind::Unconfirmed {
+            lock: self.name().into(),
+            what,
+            needed: panel.quorum.needed(),
+            frees_in: until.since(clock.now()),
+        };
+        Error::new(kind, panel.report(verdicts))
+    }
+}

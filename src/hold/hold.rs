@@ -1,0 +1,305 @@
+//! The hold itself: the truth about how long it may be trusted, and how often it was entered.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::Holds;
+use crate::{
+    clock::Moment,
+    coordinator::{Ask, Coordinator, Record, Replies, Won},
+    engine::{Duty, Lease, Round, RoundEnd, Terms},
+    words::{Error, HoldId, Kind, Owner, Verdict, metric},
+};
+
+/// One hold. It ends once: by its last release, or by loss.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    id: HoldId,
+    owner: Option<Owner>,
+    record: Arc<dyn Record>,
+    voter_deadline: Duration,
+    coordinator: Arc<Coordinator>,
+    holds: Arc<Holds>,
+    acquired: Moment,
+    state: Mutex<State>,
+    over: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct State {
+    lease: Lease,
+    count: u32,
+    end: Option<End>,
+    /// What the voters said in the last round that failed.
+    failed: Vec<Verdict>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Released,
+    Lost(&'static str),
+}
+
+/// What leaving came to.
+pub(super) enum Left {
+    /// The hold had been lost before.
+    Lost(Error),
+    /// Other entries are left.
+    Inner(Replies),
+    Last { replies: Replies, frees_at: Moment },
+}
+
+const EXPIRED: &str = "its validity ended without a renewal by a majority";
+const SUPERSEDED: &str = "another hold has a majority, or it was ended by force";
+const VANISHED: &str = "a majority of voters no longer had its vote";
+
+impl Hold {
+    /// Takes over what was won.
+    pub(super) fn start(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        won: Won,
+        owner: Option<Owner>,
+        renewed: bool,
+    ) -> Arc<Self> {
+        let (started, rules) = (won.started, won.rules);
+        let (id, record) = won.take();
+        metrics::gauge!(metric::HELD, "kind" => record.kind()).increment(1.0);
+        let state = State {
+            lease: Lease::new(rules.terms, started, renewed),
+            count: 1,
+            end: None,
+            failed: Vec::new(),
+        };
+        let hold = Arc::new(Self {
+            id,
+            owner,
+            record,
+            voter_deadline: rules.voter_deadline,
+            coordinator: Arc::clone(coordinator),
+            holds: Arc::clone(holds),
+            acquired: started,
+            state: Mutex::new(state),
+            over: watch::Sender::new(false),
+        });
+        holds.add(&hold);
+        hold
+    }
+
+    pub(super) fn id(&self) -> &HoldId {
+        &self.id
+    }
+
+    pub(super) fn owner(&self) -> Option<Owner> {
+        self.owner
+    }
+
+    pub(super) fn key(&self) -> &Arc<str> {
+        self.record.key()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.record.name()
+    }
+
+    pub(super) fn record(&self) -> &dyn Record {
+        &*self.record
+    }
+
+    pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.coordinator
+    }
+
+    pub(super) fn voter_deadline(&self) -> Duration {
+        self.voter_deadline
+    }
+
+    /// What is left of the validity; zero once the hold has ended.
+    pub(super) fn remaining(&self) -> Duration {
+        self.deadline().since(self.coordinator.clock.now())
+    }
+
+    pub(super) fn deadline(&self) -> Moment {
+        self.state().lease.deadline()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.state().count
+    }
+
+    pub(super) fn duty(&self) -> Duty {
+        self.state().lease.duty(self.coordinator.clock.now())
+    }
+
+    /// Changes when the duty may have, and to true when the hold ends.
+    pub(super) fn watch(&self) -> watch::Receiver<bool> {
+        self.over.subscribe()
+    }
+
+    /// Completes when the hold is lost, by the clock alone or because another has the votes.
+    pub(super) async fn until_lost(&self) {
+        let mut over = self.watch();
+        loop {
+            let deadline = self.deadline();
+            if !self.is_held() {
+                return self.lose(&mut self.state(), EXPIRED);
+            }
+            tokio::select! {
+                biased;
+                _ = over.changed() => {}
+                () = self.coordinator.clock.sleep_until(deadline) => {}
+            }
+        }
+    }
+
+    /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
+    fn lose(&self, state: &mut State, why: &'static str) {
+        if state.end.is_none() {
+            self.end(state, End::Lost(why));
+            self.tell_loss(why);
+        }
+    }
+
+    fn tell_loss(&self, why: &'static str) {
+        metrics::counter!(metric::LOST, "kind" => self.record.kind()).increment(1);
+        tracing::warn!(lock = self.name(), hold = %self.id, why, "lock lost");
+    }
+
+    /// Ends the hold as lost, and says why it was.
+    pub(super) fn lost(&self) -> Error {
+        let mut state = self.state();
+        self.lose(&mut state, EXPIRED);
+        let why = match state.end {
+            Some(End::Lost(why)) => why,
+            Some(End::Released) | None => EXPIRED,
+        };
+        self.lost_because(why, state.failed.clone())
+    }
+
+    /// The votes turned out to be gone when they were given back.
+    pub(super) fn vanished(&self, verdicts: Vec<Verdict>) -> Error {
+        let mut state = self.state();
+        match state.end {
+            Some(End::Released) => self.tell_loss(VANISHED),
+            Some(End::Lost(_)) | None => self.lose(&mut state, VANISHED),
+        }
+        self.lost_because(VANISHED, verdicts)
+    }
+
+    fn lost_because(&self, why: &'static str, verdicts: Vec<Verdict>) -> Error {
+        let (lock, hold) = (self.name().into(), self.id.clone());
+        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel.report(verdicts))
+    }
+
+    /// What the voters said in the last round that failed.
+    pub(super) fn failed(&self) -> Vec<Verdict> {
+        self.state().failed.clone()
+    }
+
+    /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
+    pub(super) fn renew(&self) -> Option<(Round, Replies)> {
+        let state = self.state();
+        let now = self.coordinator.clock.now();
+        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&state, now))
+    }
+
+    /// Enters once more, if the hold is held. The count stands until [`leave`](Self::leave).
+    pub(super) fn enter(&self, wish: Option<(Terms, bool)>) -> Option<(Round, Replies)> {
+        let mut state = self.state();
+        let now = self.coordinator.clock.now();
+        if state.lease.duty(now) == Duty::Lost {
+            return None;
+        }
+        state.count += 1;
+        if let Some((terms, renewed)) = wish {
+            state.lease.widen(terms, renewed, now);
+            self.over.send_replace(false);
+        }
+        Some(self.ask(&state, now))
+    }
+
+    /// Sends within the lock, so that every voter gets the counts in the order they came about.
+    fn ask(&self, state: &State, now: Moment) -> (Round, Replies) {
+        let lease = state.lease.terms().lease;
+        let ask = Ask { hold: &self.id, count: state.count, lease };
+        let panel = &self.coordinator.panel;
+        let round = Round::start(panel.quorum, now, self.voter_deadline);
+        (round, panel.ask_all(&self.record.renew(&ask)))
+    }
+
+    /// Listens to a round until it is decided, and draws the consequences.
+    pub(super) async fn conclude(&self, mut round: Round, mut replies: Replies) -> RoundEnd {
+        let clock = &self.coordinator.clock;
+        let end = loop {
+            if let Some(end) = round.end(clock.now()) {
+                break end;
+            }
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => round.heard(voter, self.record.vote(outcome)),
+                () = clock.sleep_until(round.due()) => {}
+            }
+        };
+        let started = round.started();
+        match end {
+            RoundEnd::Renewed => {
+                self.state().lease.renewed(started, clock.now());
+            }
+            RoundEnd::Failed => {
+                let chance = self.coordinator.chance();
+                let mut state = self.state();
+                state.lease.failed(clock.now(), chance);
+                state.failed = round.into_verdicts();
+            }
+            RoundEnd::Superseded => {
+                let mut state = self.state();
+                state.failed = round.into_verdicts();
+                self.lose(&mut state, SUPERSEDED);
+            }
+        }
+        end
+    }
+
+    /// Takes one entry away; the last one ends the hold and gives its votes back.
+    pub(super) fn leave(&self) -> Left {
+        let mut state = self.state();
+        state.count -= 1;
+        if state.count == 0 {
+            self.holds.remove(self);
+        }
+        if state.lease.duty(self.coordinator.clock.now()) == Duty::Lost {
+            drop(state);
+            return Left::Lost(self.lost());
+        }
+        if state.count > 0 {
+            let release = self.record.release(&self.id, state.count, false);
+            return Left::Inner(self.coordinator.panel.ask_all(&release));
+        }
+        let frees_at = self.coordinator.clock.now() + state.lease.terms().lease;
+        Left::Last { replies: self.end(&mut state, End::Released), frees_at }
+    }
+
+    fn end(&self, state: &mut State, end: End) -> Replies {
+        state.end = Some(end);
+        state.lease.end();
+        self.over.send_replace(true);
+        let kind = self.record.kind();
+        let now = self.coordinator.clock.now();
+        metrics::gauge!(metric::HELD, "kind" => kind).decrement(1.0);
+        metrics::histogram!(metric::HOLD_SECONDS, "kind" => kind).record(now.since(self.acquired));
+        let release = self.record.release(&self.id, 0, true);
+        self.coordinator.panel.insist_all(&release, now + state.lease.terms().lease)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,11 @@
+//! Holding: one outermost acquisition of one lock, from its majority to its end.
+
+mod enter;
+mod entry;
+mod hold;
+mod holds;
+mod keeper;
+
+pub(crate) use enter::{Wish, enter};
+pub(crate) use entry::Entry;
+pub(crate) use holds::Holds;

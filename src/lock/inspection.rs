@@ -1,0 +1,145 @@
+//! What the voters say about a lock.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    scripts::Answer,
+    words::{Cause, HoldId},
+};
+
+/// What each voter says about one lock, at about the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Every voter's view, in the order in which they were configured.
+    pub voters: Vec<VoterView>,
+}
+
+/// One voter's view of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VoterView {
+    /// The voter's address, without credentials.
+    pub voter: String,
+    /// Who has its vote, if anybody has; or why it did not say.
+    pub holder: Result<Option<Holder>, Cause>,
+}
+
+/// A hold that has votes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The hold.
+    pub hold: HoldId,
+    /// How often its owner has entered.
+    pub count: u32,
+    /// What is left of its lease; `None` where the record has no expiry.
+    pub ttl: Option<Duration>,
+}
+
+impl Holder {
+    pub(super) fn read(answer: &Answer) -> Option<Self> {
+        let hold = answer.holder()?;
+        let count = u32::try_from(answer.code).unwrap_or(u32::MAX);
+        Some(Self { hold, count, ttl: answer.ttl() })
+    }
+}
+
+impl Inspection {
+    fn needed(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+
+    /// The hold that has a majority of the voters, with the time for which it keeps one unless it is
+    /// renewed. `None` where nobody is known to have one.
+    pub fn holder(&self) -> Option<Holder> {
+        let holders: Vec<&Holder> =
+            self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()).collect();
+        let votes = |hold: &HoldId| holders.iter().filter(|holder| holder.hold == *hold).count();
+        let winner = holders.iter().find(|holder| votes(&holder.hold) >= self.needed())?;
+        let mut mine: Vec<&Holder> =
+            holders.iter().filter(|holder| holder.hold == winner.hold).copied().collect();
+        // The longest first: the last that the majority needs ends it. No expiry is the longest.
+        mine.sort_by_key(|holder| std::cmp::Reverse(holder.ttl.unwrap_or(Duration::MAX)));
+        Some(Holder {
+            hold: winner.hold.clone(),
+            count: mine.iter().map(|holder| holder.count).max()?,
+            ttl: mine[self.needed() - 1].ttl,
+        })
+    }
+
+    /// True where a majority of the voters has given its vote to nobody.
+    pub fn is_free(&self) -> bool {
+        let free = self.voters.iter().filter(|view| matches!(view.holder, Ok(None))).count();
+        free >= self.needed()
+    }
+
+    /// Every hold that has a vote, each once.
+    pub(super) fn holds(&self) -> Vec<Holder> {
+        let mut holders: Vec<Holder> =
+            self.voters.iter().filter_map(|view| view.holder.clone().ok().flatten()).collect();
+        holders.sort_by(|one, other| one.hold.cmp(&other.hold).then(other.ttl.cmp(&one.ttl)));
+        holders.dedup_by(|later, first| later.hold == first.hold);
+        holders
+    }
+}
+
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, view) in self.voters.iter().enumerate() {
+            if place > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{}: ", view.voter)?;
+            match &view.holder {
+                Ok(None) => f.write_str("free")?,
+                Ok(Some(Holder { hold, count, ttl: Some(ttl) })) => {
+                    write!(f, "held by {hold}, count {count}, for {ttl:?} more")?;
+                }
+                Ok(Some(Holder { hold, count, ttl: None })) => {
+                    write!(f, "held by {hold}, count {count}, without expiry")?;
+                }
+                Err(cause) => cause.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(voter: usize, holder: Result<Option<(&str, u64)>, Cause>) -> VoterView {
+        let holder = holder.map(|holder| {
+            holder.map(|(hold, ms)| Holder {
+                hold: HoldId::parse(hold),
+                count: 1,
+                ttl: Some(Duration::from_millis(ms)),
+            })
+        });
+        VoterView { voter: format!("v{voter}"), holder }
+    }
+
+    #[test]
+    fn a_holder_keeps_its_majority_until_the_last_voter_it_needs_expires() {
+        let voters = vec![
+            view(1, Ok(Some(("a", 100)))),
+            view(2, Ok(Some(("a", 300)))),
+            view(3, Ok(Some(("a", 200)))),
+        ];
+        let inspection = Inspection { voters };
+        let holder = inspection.holder().unwrap();
+        assert_eq!((holder.hold.as_str(), holder.ttl), ("a", Some(Duration::from_millis(200))));
+        assert_eq!(inspection.holds().len(), 1);
+    }
+
+    #[test]
+    fn a_minority_or_silence_is_neither_held_nor_free() {
+        let inspection = Inspection {
+            voters: vec![view(1, Ok(Some(("a", 1)))), view(2, Err(Cause::Unheard)), view(3, Ok(None))],
+        };
+        assert_eq!(inspection.holder(), None);
+        assert!(!inspection.is_free());
+    }
+}
