@@ -1,6 +1,8 @@
 //! What stands between the coordinator and a voter.
 
 mod contract;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
