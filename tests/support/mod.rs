@@ -1,0 +1,21 @@
+//! What tests that need a real server share: servers, a proxy that spoils connections, waiting.
+//!
+//! A test binary says `mod support;`; unit tests reach it by `#[path]`.
+
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "compiled into many test binaries, and each of them uses only a part"
+)]
+
+mod ports;
+mod proxy;
+mod redis;
+mod resp;
+mod wait;
+
+pub use proxy::Proxy;
+pub use redis::RedisServer;
+pub use resp::Reply;
+pub use wait::{eventually, eventually_async};

@@ -1,0 +1,252 @@
+//! Real `redis-server` processes that never outlive the test that started them.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use tempfile::TempDir;
+
+use super::ports::free_port;
+use super::resp::{Reply, ask};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(5);
+const COMMAND_LIMIT: Duration = Duration::from_secs(5);
+
+/// A `redis-server` on a port of 127.0.0.1 with a private directory; killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    running: Option<Running>,
+    port: u16,
+    flags: Vec<String>,
+    // Dropped last: the server dies before its directory.
+    dir: TempDir,
+}
+
+#[derive(Debug)]
+struct Running {
+    server: Child,
+    watchdog: Watchdog,
+}
+
+impl RedisServer {
+    /// Starts a server that keeps nothing on disk and waits until it answers.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// As [`start`](Self::start) with further flags, which win over the usual ones.
+    ///
+    /// `{port}` and `{dir}` in a flag stand for the server's port and its private directory:
+    /// `&["--port", "0", "--tls-port", "{port}"]`.
+    pub fn start_with(flags: &[&str]) -> Self {
+        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        for _ in 0..50 {
+            let dir = tempfile::Builder::new().prefix("quorate-").tempdir().expect("a temp dir");
+            let port = free_port();
+            match Running::start(port, &flags, dir.path()) {
+                Ok(running) => return Self { running: Some(running), port, flags, dir },
+                Err(NotStarted::PortTaken) => {}
+                Err(NotStarted::Died(log)) => panic!("redis-server ended at once: {log}"),
+            }
+        }
+        panic!("redis-server found its port taken fifty times")
+    }
+
+    /// The port; the same after [`restart`](Self::restart).
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `redis://127.0.0.1:PORT`
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The private directory, where the server's files are.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The process id of the server itself. Panics while it is killed.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().expect("the server is running").server.id()
+    }
+
+    /// Ends the server with SIGKILL and reaps it; nothing to do where it is dead already.
+    pub fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// Starts the server again, on the same port, directory and flags, killing it first if needed.
+    pub fn restart(&mut self) {
+        self.kill();
+        for _ in 0..200 {
+            match Running::start(self.port, &self.flags, self.dir.path()) {
+                Ok(running) => {
+                    self.running = Some(running);
+                    return;
+                }
+                Err(NotStarted::PortTaken) => thread::sleep(10 * PAUSE),
+                Err(NotStarted::Died(log)) => panic!("redis-server did not restart: {log}"),
+            }
+        }
+        panic!("port {} was not free again for a restart", self.port);
+    }
+
+    /// Stops the process with SIGSTOP: connections stay open and nothing answers. Returns once it
+    /// stands still.
+    pub fn stop(&self) {
+        let pid = self.raw_pid();
+        kill_process(pid, Signal::STOP).expect("a child can be stopped");
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
+            .expect("a child can be waited for")
+            .expect("a blocking wait has an answer");
+        assert!(status.stopped(), "redis-server ended instead of stopping: {status:?}");
+    }
+
+    /// Lets a stopped process go on (SIGCONT).
+    pub fn resume(&self) {
+        kill_process(self.raw_pid(), Signal::CONT).expect("a child can be resumed");
+    }
+
+    /// Runs one command on a connection of its own, past any proxy and without TLS. Blocks; an
+    /// error reply, and no reply within five seconds, are `Err`.
+    pub fn command(&self, words: &[&str]) -> Result<Reply, String> {
+        ask(&socket(self.dir.path()), words, COMMAND_LIMIT)
+    }
+
+    /// All key names, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        let Reply::List(names) = self.command(&["KEYS", "*"]).expect("KEYS is answered") else {
+            panic!("KEYS answers with a list");
+        };
+        let text = |name| match name {
+            Reply::Text(name) => name,
+            other => panic!("a key name is text, not {other:?}"),
+        };
+        let mut names: Vec<String> = names.into_iter().map(text).collect();
+        names.sort();
+        names
+    }
+
+    fn raw_pid(&self) -> Pid {
+        Pid::from_child(&self.running.as_ref().expect("the server is running").server)
+    }
+}
+
+enum NotStarted {
+    PortTaken,
+    Died(String),
+}
+
+impl Running {
+    fn start(port: u16, flags: &[String], dir: &Path) -> Result<Self, NotStarted> {
+        let log_path = dir.join("log");
+        let socket = socket(dir);
+        let _ = fs::remove_file(&socket);
+        let server = spawn(port, flags, dir, &log_path);
+        let watchdog = Watchdog::over(&server, dir);
+        // From here on every way out kills the server.
+        let mut running = Self { server, watchdog };
+        let mut waited = Duration::ZERO;
+        // The socket lies in our own directory, and is opened after the port was bound: an answer
+        // comes from this server and no other that holds the same port.
+        while !is_awake(&ask(&socket, &["PING"], COMMAND_LIMIT)) {
+            let ended = running.server.try_wait().expect("a child can be waited for").is_some();
+            if ended || waited > PATIENCE {
+                let log = fs::read_to_string(&log_path).unwrap_or_default();
+                let taken = log.contains("already in use");
+                return Err(if taken { NotStarted::PortTaken } else { NotStarted::Died(log) });
+            }
+            thread::sleep(PAUSE);
+            waited += PAUSE;
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        // Before the reaping: until then the id cannot belong to another process.
+        self.watchdog.call_off();
+        let _ = self.server.wait();
+    }
+}
+
+/// A server that wants a password is awake although it tells us nothing.
+fn is_awake(answer: &Result<Reply, String>) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(cause) => cause.starts_with("NOAUTH"),
+    }
+}
+
+fn socket(dir: &Path) -> PathBuf {
+    dir.join("socket")
+}
+
+fn spawn(port: u16, flags: &[String], dir: &Path, log_path: &Path) -> Child {
+    let port = port.to_string();
+    let dir_text = dir.to_str().expect("the temp dir's name is text");
+    let log = File::create(log_path).expect("a log file in the temp dir");
+    let started = Command::new("redis-server")
+        .args(["--port", &port, "--bind", "127.0.0.1", "--dir", dir_text])
+        .args(["--daemonize", "no", "--save", "", "--appendonly", "no"])
+        .arg("--unixsocket")
+        .arg(socket(dir))
+        .args(flags.iter().map(|flag| flag.replace("{port}", &port).replace("{dir}", dir_text)))
+        .stdin(Stdio::null())
+        .stderr(log.try_clone().expect("a second handle of the log"))
+        .stdout(log)
+        .spawn();
+    match started {
+        Ok(child) => child,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            panic!("redis-server not found; install it: {}", install_line())
+        }
+        Err(cause) => panic!("redis-server could not be started: {cause}"),
+    }
+}
+
+fn install_line() -> &'static str {
+    let lines = [
+        ("/usr/bin/apt-get", "sudo apt-get install redis-server"),
+        ("/usr/bin/dnf", "sudo dnf install redis"),
+        ("/sbin/apk", "sudo apk add redis"),
+        ("/usr/bin/pacman", "sudo pacman -S redis"),
+    ];
+    let fitting = lines.iter().find(|(program, _)| Path::new(program).exists());
+    fitting.map_or("brew install redis", |(_, line)| line)
+}
+
+/// Kills the server when this process ends without having done so, however it ended: its standard
+/// input is a pipe that only we hold, and closes with us.
+#[derive(Debug)]
+struct Watchdog(Child);
+
+impl Watchdog {
+    fn over(server: &Child, dir: &Path) -> Self {
+        let script = r#"trap '' HUP INT TERM; read -r _ || { kill -9 "$0"; rm -rf "$1"; }"#;
+        let shell = Command::new("sh")
+            .args(["-c", script, &server.id().to_string()])
+            .arg(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(shell.expect("sh can be started"))
+    }
+
+    fn call_off(&mut self) {
+        if let Some(mut line) = self.0.stdin.take() {
+            let _ = line.write_all(b"\n");
+        }
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,68 @@
+//! The smallest client that can ask a server something: one connection per command, RESP2.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// A server's answer; an error reply is the `Err` of the call instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Nil,
+    Int(i64),
+    Text(String),
+    List(Vec<Reply>),
+}
+
+/// Sends one command to the server that listens on `socket`; each step has `limit` to finish.
+pub fn ask(socket: &Path, words: &[&str], limit: Duration) -> Result<Reply, String> {
+    let failed = |cause: std::io::Error| format!("{}: {cause}", words.join(" "));
+    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    stream.set_read_timeout(Some(limit)).map_err(failed)?;
+    stream.set_write_timeout(Some(limit)).map_err(failed)?;
+    stream.write_all(&encode(words)).map_err(failed)?;
+    read_reply(&mut BufReader::new(stream)).map_err(failed)?
+}
+
+fn encode(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
+    }
+    bytes
+}
+
+/// The outer error is the connection's, the inner one the server's.
+fn read_reply(from: &mut impl BufRead) -> std::io::Result<Result<Reply, String>> {
+    let mut line = String::new();
+    from.read_line(&mut line)?;
+    let line = line.trim_end();
+    let (kind, rest) = line.split_at_checked(1).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let number = || rest.parse::<i64>().map_err(std::io::Error::other);
+    Ok(match kind {
+        "+" => Ok(Reply::Text(rest.to_owned())),
+        "-" => Err(rest.to_owned()),
+        ":" => Ok(Reply::Int(number()?)),
+        "$" => Ok(match usize::try_from(number()?) {
+            Ok(length) => Reply::Text(read_text(from, length)?),
+            Err(_) => Reply::Nil,
+        }),
+        "*" => match usize::try_from(number()?) {
+            Ok(length) => read_list(from, length)?,
+            Err(_) => Ok(Reply::Nil),
+        },
+        _ => return Err(std::io::Error::other(format!("not a reply: {line}"))),
+    })
+}
+
+fn read_text(from: &mut impl Read, length: usize) -> std::io::Result<String> {
+    let mut bytes = vec![0; length + 2];
+    from.read_exact(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+fn read_list(from: &mut impl BufRead, length: usize) -> std::io::Result<Result<Reply, String>> {
+    // Every item is read, even after an error among them.
+    let items = (0..length).map(|_| read_reply(from)).collect::<std::io::Result<Vec<_>>>()?;
+    Ok(items.into_iter().collect::<Result<Vec<_>, _>>().map(Reply::List))
+}

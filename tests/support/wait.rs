@@ -1,0 +1,32 @@
+//! Waiting for a condition, with a bound that only a broken test reaches.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Blocks this thread until `holds` answers true; panics with `what` after 20 seconds.
+///
+/// On a current-thread runtime nothing else runs meanwhile: use [`eventually_async`] where the
+/// condition depends on another task.
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until `holds` answers true, while other tasks run; panics with `what` after 20 seconds.
+pub async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !holds().await {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let in_time = tokio::time::timeout(LIMIT, polling).await.is_ok();
+    assert!(in_time, "not within {LIMIT:?}: {what}");
+}
