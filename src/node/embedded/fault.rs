@@ -19,7 +19,7 @@ pub enum Fault {
     },
     /// A request never arrives: no answer by the caller's deadline.
     DropRequests,
-    /// A request runs, its answer never arrives. Nor do the messages of channels, while the fault is
+    /// A request runs, its answer never arrives. Nor do messages of channels, while the fault is
     /// in force for an unlimited number of requests.
     DropReplies,
     /// A request breaks its connection and does not run. The connection stands again at once;

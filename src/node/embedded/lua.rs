@@ -9,7 +9,7 @@ use super::{
     reply::Reply,
 };
 
-/// How deep a script's answer may nest, as on a server.
+/// How deep a script's answer may nest; a server has a limit too, a larger one.
 const DEEPEST: usize = 200;
 
 /// A Lua state that owns the data its scripts work on.
@@ -172,7 +172,7 @@ fn lua_value(lua: &Lua, reply: Reply) -> mlua::Result<Value> {
     })
 }
 
-/// A script's answer: numbers lose their fraction, `false` is nil, a list ends before its first nil.
+/// A script's answer: numbers lose their fraction, false is nil, a list ends before its first nil.
 fn reply(value: &Value, depth: usize) -> Result<Reply, String> {
     Ok(match value {
         Value::Boolean(true) => Reply::Int(1),

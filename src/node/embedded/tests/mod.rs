@@ -14,6 +14,7 @@ use std::{
 
 use super::{EmbeddedVoter, Reply};
 use crate::{
+    clock::{Clock, Moment},
     node::{Call, Ear, Node, Outcome},
     scripts::{Answer, Script, Value, mutex},
     words::Cause,
@@ -70,6 +71,11 @@ fn code(outcome: Outcome<Value>) -> i64 {
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// The time since the clock was made.
+fn passed(clock: &Clock) -> Duration {
+    clock.now().since(Moment::BEGINNING)
 }
 
 fn text(text: &str) -> Reply {

@@ -42,12 +42,12 @@ async fn requests_of_one_connection_run_in_order_whatever_each_takes() {
 async fn answers_come_back_in_order_whatever_each_takes() {
     let voter = voter();
     let (node, _) = connect(&voter);
-    let started = tokio::time::Instant::now();
+    let clock = Clock::tokio();
     voter.fault_next(1, delay(0, 50));
     voter.fault_next(2, delay(0, 10));
     let answers = join_all([node.run(acquire("a:1")), node.run(acquire("b:1"))]).await;
     assert_eq!(answers.into_iter().map(code).collect::<Vec<_>>(), [1, 0]);
-    assert_eq!(started.elapsed(), ms(60), "the second waits behind the first");
+    assert_eq!(passed(&clock), ms(60), "the second waits behind the first");
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,9 +68,9 @@ async fn a_request_that_is_late_for_its_caller_runs_all_the_same() {
     let voter = voter();
     let (node, _) = connect(&voter);
     let _slow = voter.fault(delay(500, 0));
-    let started = tokio::time::Instant::now();
+    let clock = Clock::tokio();
     assert_eq!(node.run(acquire("a:1")).await, Err(Cause::TimedOut(DEADLINE)));
-    assert_eq!(started.elapsed(), DEADLINE);
+    assert_eq!(passed(&clock), DEADLINE);
     tokio::time::sleep(ms(301)).await;
     assert_eq!(voter.runs("mutex/acquire"), 1);
 }
