@@ -2,6 +2,8 @@
 
 mod contract;
 mod debts;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};

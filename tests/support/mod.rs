@@ -1,6 +1,6 @@
-//! What tests that need a real server share: servers, a proxy that spoils connections, and waiting.
+//! What tests that need a real server share: servers, a proxy that spoils connections, waiting.
 //!
-//! A test binary says `mod support;`. Unit tests reach it by `#[path = ".../tests/support/mod.rs"]`.
+//! A test binary says `mod support;`; unit tests reach it by `#[path]`.
 
 #![allow(
     dead_code,

@@ -5,7 +5,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below every system's ephemeral range: a client's own end can never sit on a port that a dead
-/// server wants back. A cluster bus (port + 10000) stays below that range too, and outside this one.
+/// server wants back. A cluster bus (port + 10000) lies below that range too, and above this one.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 10_000;
 

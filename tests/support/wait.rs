@@ -20,7 +20,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `holds` answers true; panics with `what` after 20 seconds. Other tasks run meanwhile.
+/// Waits until `holds` answers true, while other tasks run; panics with `what` after 20 seconds.
 pub async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let polling = async {
         while !holds().await {

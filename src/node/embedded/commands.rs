@@ -1,0 +1,231 @@
+//! The commands, as a server of version 7 answers them.
+#![expect(clippy::unnecessary_wraps, reason = "all commands have one signature")]
+
+use std::collections::BTreeMap;
+
+use super::{
+    channels::Channels,
+    keyspace::{Keyspace, Stored},
+    reply::Reply,
+};
+
+/// What commands work on.
+#[derive(Debug, Default)]
+pub(super) struct Database {
+    pub(super) keyspace: Keyspace,
+    pub(super) channels: Channels,
+}
+
+type Answer = Result<Answered, String>;
+
+/// A command's answer; Lua tells a status from a text.
+#[derive(Debug)]
+pub(super) enum Answered {
+    Reply(Reply),
+    Status(&'static str),
+}
+
+impl From<Answered> for Reply {
+    fn from(answered: Answered) -> Self {
+        match answered {
+            Answered::Reply(reply) => reply,
+            Answered::Status(status) => Self::Text(status.into()),
+        }
+    }
+}
+
+impl<T: Into<i64>> From<T> for Answered {
+    fn from(number: T) -> Self {
+        Self::Reply(Reply::Int(number.into()))
+    }
+}
+
+/// One command: how many words it takes, its own name included (a negative number: at least so
+/// many), and what it does with those behind the name.
+pub(super) struct Command {
+    name: &'static str,
+    arity: isize,
+    run: fn(&mut Database, &[&str]) -> Answer,
+}
+
+static COMMANDS: [Command; 17] = [
+    Command { name: "set", arity: 3, run: set },
+    Command { name: "get", arity: 2, run: get },
+    Command { name: "del", arity: -2, run: del },
+    Command { name: "exists", arity: -2, run: exists },
+    Command { name: "type", arity: 2, run: type_of },
+    Command { name: "keys", arity: 2, run: keys },
+    Command { name: "flushall", arity: 1, run: flush_all },
+    Command { name: "pttl", arity: 2, run: pttl },
+    Command { name: "pexpire", arity: 3, run: pexpire },
+    Command { name: "time", arity: 1, run: time },
+    Command { name: "hset", arity: -4, run: hset },
+    Command { name: "hget", arity: 3, run: hget },
+    Command { name: "hdel", arity: -3, run: hdel },
+    Command { name: "hexists", arity: 3, run: hexists },
+    Command { name: "hkeys", arity: 2, run: hkeys },
+    Command { name: "hgetall", arity: 2, run: hgetall },
+    Command { name: "publish", arity: 3, run: publish },
+];
+
+impl Command {
+    /// Finds a command by its name in any case.
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
+        COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the command takes so many words behind its name.
+    pub(super) fn takes(&self, count: usize) -> bool {
+        let needed = self.arity.unsigned_abs() - 1;
+        if self.arity < 0 { count >= needed } else { count == needed }
+    }
+
+    pub(super) fn run(&self, database: &mut Database, words: &[&str]) -> Answer {
+        (self.run)(database, words)
+    }
+}
+
+pub(super) fn wrong_number_of_arguments(name: &str) -> String {
+    format!("ERR wrong number of arguments for '{}' command", name.to_lowercase())
+}
+
+/// Reads a number as strictly as a server does: no sign `+`, no blanks, no zeros in front.
+pub(super) fn integer(text: &str) -> Result<i64, String> {
+    let number = text.parse::<i64>().ok().filter(|number| number.to_string() == text);
+    number.ok_or_else(|| "ERR value is not an integer or out of range".into())
+}
+
+fn count(length: usize) -> Answered {
+    Answered::Reply(Reply::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+fn set(database: &mut Database, words: &[&str]) -> Answer {
+    database.keyspace.set(words[0], Stored::Text(words[1].into()));
+    Ok(Answered::Status("OK"))
+}
+
+fn get(database: &mut Database, words: &[&str]) -> Answer {
+    match database.keyspace.get(words[0]) {
+        None => Ok(Answered::Reply(Reply::Nil)),
+        Some(Stored::Text(text)) => Ok(Answered::Reply(Reply::Text(text.clone()))),
+        Some(Stored::Hash(_)) => Err(wrong_type()),
+    }
+}
+
+fn del(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(count(words.iter().filter(|key| database.keyspace.remove(key)).count()))
+}
+
+fn exists(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(count(words.iter().filter(|key| database.keyspace.get(key).is_some()).count()))
+}
+
+fn type_of(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(Answered::Status(match database.keyspace.get(words[0]) {
+        None => "none",
+        Some(Stored::Text(_)) => "string",
+        Some(Stored::Hash(_)) => "hash",
+    }))
+}
+
+fn keys(database: &mut Database, words: &[&str]) -> Answer {
+    if words[0] != "*" {
+        return Err(format!("ERR the only pattern of an embedded voter is *, not {}", words[0]));
+    }
+    Ok(Answered::Reply(Reply::texts(database.keyspace.keys())))
+}
+
+fn flush_all(database: &mut Database, _: &[&str]) -> Answer {
+    database.keyspace.clear();
+    Ok(Answered::Status("OK"))
+}
+
+fn pttl(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(match database.keyspace.left_ms(words[0]) {
+        None => (-2).into(),
+        Some(None) => (-1).into(),
+        Some(Some(left_ms)) => left_ms.into(),
+    })
+}
+
+fn pexpire(database: &mut Database, words: &[&str]) -> Answer {
+    let (key, keyspace) = (words[0], &mut database.keyspace);
+    let at_ms = integer(words[1])?.checked_add(keyspace.now_ms());
+    let at_ms = at_ms.ok_or("ERR invalid expire time in 'pexpire' command")?;
+    let was_there = if at_ms <= keyspace.now_ms() {
+        keyspace.remove(key)
+    } else {
+        keyspace.expire_at(key, at_ms)
+    };
+    Ok(was_there.into())
+}
+
+fn time(database: &mut Database, _: &[&str]) -> Answer {
+    let micros = database.keyspace.now_micros();
+    let parts = [micros / 1_000_000, micros % 1_000_000];
+    Ok(Answered::Reply(Reply::texts(parts.map(|part| part.to_string()))))
+}
+
+fn hset(database: &mut Database, words: &[&str]) -> Answer {
+    let (pairs, rest) = words[1..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(wrong_number_of_arguments("hset"));
+    }
+    let stored = database.keyspace.get_or_set(words[0], Stored::Hash(BTreeMap::new()));
+    let Stored::Hash(hash) = stored else { return Err(wrong_type()) };
+    let fresh =
+        |[field, value]: &&[&str; 2]| hash.insert((*field).into(), (*value).into()).is_none();
+    Ok(count(pairs.iter().filter(fresh).count()))
+}
+
+fn hget(database: &mut Database, words: &[&str]) -> Answer {
+    let value = hash(database, words[0])?.and_then(|hash| hash.get(words[1]));
+    Ok(Answered::Reply(value.map_or(Reply::Nil, |value| Reply::Text(value.clone()))))
+}
+
+fn hdel(database: &mut Database, words: &[&str]) -> Answer {
+    let hash = match database.keyspace.get_mut(words[0]) {
+        None => return Ok(0.into()),
+        Some(Stored::Hash(hash)) => hash,
+        Some(Stored::Text(_)) => return Err(wrong_type()),
+    };
+    let gone = words[1..].iter().filter(|field| hash.remove(**field).is_some()).count();
+    if hash.is_empty() {
+        database.keyspace.remove(words[0]);
+    }
+    Ok(count(gone))
+}
+
+fn hexists(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(hash(database, words[0])?.is_some_and(|hash| hash.contains_key(words[1])).into())
+}
+
+fn hkeys(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(Answered::Reply(Reply::texts(
+        hash(database, words[0])?.into_iter().flat_map(BTreeMap::keys),
+    )))
+}
+
+fn hgetall(database: &mut Database, words: &[&str]) -> Answer {
+    let pairs = hash(database, words[0])?.into_iter().flatten();
+    Ok(Answered::Reply(Reply::texts(pairs.flat_map(|(field, value)| [field, value]))))
+}
+
+fn publish(database: &mut Database, words: &[&str]) -> Answer {
+    Ok(count(database.channels.publish(words[0])))
+}
+
+fn hash<'a>(
+    database: &'a Database,
+    key: &str,
+) -> Result<Option<&'a BTreeMap<String, String>>, String> {
+    match database.keyspace.get(key) {
+        None => Ok(None),
+        Some(Stored::Hash(hash)) => Ok(Some(hash)),
+        Some(Stored::Text(_)) => Err(wrong_type()),
+    }
+}
+
+fn wrong_type() -> String {
+    "WRONGTYPE Operation against a key holding the wrong kind of value".into()
+}

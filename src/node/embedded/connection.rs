@@ -1,0 +1,97 @@
+//! One client's connection to an embedded voter.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+
+use super::{channels::ConnectionId, link::Request, server::Server};
+use crate::{
+    node::{Call, Ear, Identity, Node, Outcome},
+    scripts::Value,
+    words::Cause,
+};
+
+/// How long an answer is waited for where the request says nothing about it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Ends when it is dropped.
+pub(super) struct Connection {
+    server: Arc<Server>,
+    id: ConnectionId,
+}
+
+impl Connection {
+    /// Connects. Timers run on the current runtime.
+    pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>) -> Self {
+        let id = server.act(|state| state.connect(ear, Handle::current()));
+        Self { server, id }
+    }
+
+    /// Sends a request when first polled.
+    fn ask(
+        &self,
+        request: Request,
+        deadline: Duration,
+    ) -> impl Future<Output = Outcome<Value>> + use<> {
+        let (server, id) = (Arc::clone(&self.server), self.id);
+        async move {
+            let mut answer = server.act(|state| state.send(id, request));
+            if let Ok(outcome) = answer.try_recv() {
+                return outcome;
+            }
+            match tokio::time::timeout(deadline, answer).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(_)) => Err(Cause::Broken("closed".into())),
+                Err(_) => Err(Cause::TimedOut(deadline)),
+            }
+        }
+    }
+
+    fn ask_for_nothing(&self, request: Request) -> BoxFuture<'static, Outcome<()>> {
+        let answer = self.ask(request, PATIENCE);
+        Box::pin(async move { answer.await.map(drop) })
+    }
+}
+
+impl Node for Connection {
+    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
+        let deadline = call.deadline;
+        Box::pin(self.ask(Request::Run(call), deadline))
+    }
+
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.ask_for_nothing(Request::Subscribe(channel))
+    }
+
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.ask_for_nothing(Request::Unsubscribe(channel))
+    }
+
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
+        let answer = self.ask(Request::Identify, PATIENCE);
+        Box::pin(async move {
+            match answer.await? {
+                Value::Text(run_id) => Ok(Identity { run_id }),
+                value => Err(Cause::Rejected(format!("no run id: {value:?}").into())),
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let (server, id) = (Arc::clone(&self.server), self.id);
+        Box::pin(async move { server.act(|state| state.close(id)) })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.server.act(|state| state.close(self.id));
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({} to {})", self.id, self.server.label)
+    }
+}

@@ -1,0 +1,164 @@
+//! What goes wrong, on purpose, between connections and a voter.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use super::server::Server;
+
+/// Something that goes wrong with the requests to one voter.
+///
+/// Faults in force together add up: delays are added, and the worst of the others wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The way takes longer; messages of channels take the way `back` too.
+    Delay {
+        /// What a request takes to arrive.
+        there: Duration,
+        /// What its answer takes to arrive.
+        back: Duration,
+    },
+    /// A request never arrives: no answer by the caller's deadline.
+    DropRequests,
+    /// A request runs, its answer never arrives. Nor do messages of channels, while the fault is
+    /// in force for an unlimited number of requests.
+    DropReplies,
+    /// A request breaks its connection and does not run. The connection stands again at once;
+    /// whatever else was under way on it is lost.
+    CutBeforeRun,
+    /// A request runs, then breaks its connection, likewise.
+    CutAfterRun,
+}
+
+/// Keeps a [`Fault`] in force until it is dropped.
+#[must_use = "the fault ends when its guard is dropped"]
+pub struct FaultGuard {
+    server: Arc<Server>,
+    rule: u64,
+}
+
+impl FaultGuard {
+    pub(super) fn new(server: Arc<Server>, fault: Fault) -> Self {
+        let rule = server.lock().rules.add(fault, None);
+        Self { server, rule }
+    }
+}
+
+impl Drop for FaultGuard {
+    fn drop(&mut self) {
+        self.server.lock().rules.in_force.remove(&self.rule);
+    }
+}
+
+impl fmt::Debug for FaultGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultGuard").field("rule", &self.rule).finish_non_exhaustive()
+    }
+}
+
+/// The faults in force.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    in_force: BTreeMap<u64, Rule>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Rule {
+    fault: Fault,
+    /// How many requests it is still for; `None`: all until the rule is taken away.
+    left: Option<u64>,
+}
+
+/// What happens to one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) there: Duration,
+    pub(super) back: Duration,
+    pub(super) trouble: Trouble,
+}
+
+/// What keeps a request from being answered; the worst comes last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trouble {
+    #[default]
+    None,
+    ReplyLost,
+    CutAfterRun,
+    CutBeforeRun,
+    RequestLost,
+}
+
+impl Rules {
+    pub(super) fn add(&mut self, fault: Fault, left: Option<u64>) -> u64 {
+        self.next += 1;
+        self.in_force.insert(self.next, Rule { fault, left });
+        self.next
+    }
+
+    /// The fate of the request that is sent now.
+    pub(super) fn fate(&mut self) -> Fate {
+        let mut fate = Fate::default();
+        self.in_force.retain(|_, rule| {
+            if rule.left != Some(0) {
+                fate.suffer(rule.fault);
+            }
+            rule.left = rule.left.map(|left| left.saturating_sub(1));
+            rule.left != Some(0)
+        });
+        fate
+    }
+
+    /// The fate of a channel's message, which counts as no request.
+    pub(super) fn fate_of_message(&self) -> Fate {
+        let mut fate = Fate::default();
+        for rule in self.in_force.values().filter(|rule| rule.left.is_none()) {
+            fate.suffer(rule.fault);
+        }
+        fate
+    }
+}
+
+impl Fate {
+    fn suffer(&mut self, fault: Fault) {
+        let trouble = match fault {
+            Fault::Delay { there, back } => {
+                self.there += there;
+                self.back += back;
+                Trouble::None
+            }
+            Fault::DropRequests => Trouble::RequestLost,
+            Fault::DropReplies => Trouble::ReplyLost,
+            Fault::CutBeforeRun => Trouble::CutBeforeRun,
+            Fault::CutAfterRun => Trouble::CutAfterRun,
+        };
+        self.trouble = self.trouble.max(trouble);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: Fault =
+        Fault::Delay { there: Duration::from_millis(2), back: Duration::from_millis(3) };
+
+    #[test]
+    fn delays_add_up_and_the_worst_trouble_wins() {
+        let mut rules = Rules::default();
+        for fault in [DELAY, Fault::CutAfterRun, DELAY, Fault::DropReplies] {
+            rules.add(fault, None);
+        }
+        let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
+        assert_eq!(rules.fate(), Fate { there, back, trouble: Trouble::CutAfterRun });
+    }
+
+    #[test]
+    fn a_limited_fault_is_for_requests_alone_and_ends_by_itself() {
+        let mut rules = Rules::default();
+        rules.add(Fault::DropReplies, Some(2));
+        assert_eq!(rules.fate_of_message(), Fate::default());
+        let troubles = [rules.fate(), rules.fate(), rules.fate()].map(|fate| fate.trouble);
+        assert_eq!(troubles, [Trouble::ReplyLost, Trouble::ReplyLost, Trouble::None]);
+        assert!(rules.in_force.is_empty());
+    }
+}

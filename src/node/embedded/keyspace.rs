@@ -1,0 +1,135 @@
+//! Keys with their values and the moments at which they expire.
+
+use std::collections::BTreeMap;
+
+/// A value of one of the types that the commands know.
+#[derive(Debug)]
+pub(super) enum Stored {
+    Text(String),
+    Hash(BTreeMap<String, String>),
+}
+
+#[derive(Debug)]
+struct Record {
+    stored: Stored,
+    expires_at_ms: Option<i64>,
+}
+
+/// The data of one voter. Time stands still between two calls of [`Keyspace::set_time`], as it does
+/// on a server while a script runs.
+#[derive(Debug, Default)]
+pub(super) struct Keyspace {
+    records: BTreeMap<String, Record>,
+    now_micros: i64,
+}
+
+impl Keyspace {
+    /// Sets the time that expiry is counted by, in microseconds since 1970.
+    pub(super) fn set_time(&mut self, now_micros: i64) {
+        self.now_micros = now_micros;
+    }
+
+    pub(super) fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_micros / 1000
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Stored> {
+        self.live(key).map(|record| &record.stored)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Stored> {
+        self.sweep(key);
+        self.records.get_mut(key).map(|record| &mut record.stored)
+    }
+
+    /// Stores a value without an expiry.
+    pub(super) fn set(&mut self, key: &str, stored: Stored) {
+        self.records.insert(key.into(), Record { stored, expires_at_ms: None });
+    }
+
+    /// The value of `key`, put there first if there is none.
+    pub(super) fn get_or_set(&mut self, key: &str, stored: Stored) -> &mut Stored {
+        self.sweep(key);
+        let fresh = Record { stored, expires_at_ms: None };
+        &mut self.records.entry(key.into()).or_insert(fresh).stored
+    }
+
+    /// Tells whether there was such a key.
+    pub(super) fn remove(&mut self, key: &str) -> bool {
+        self.sweep(key);
+        self.records.remove(key).is_some()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+    }
+
+    /// The live keys, sorted.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        let live = self.records.iter().filter(|(_, record)| self.is_live(record));
+        live.map(|(key, _)| key.as_str())
+    }
+
+    /// Sets when a key expires. Tells whether there is such a key.
+    pub(super) fn expire_at(&mut self, key: &str, at_ms: i64) -> bool {
+        self.sweep(key);
+        let record = self.records.get_mut(key);
+        record.map(|record| record.expires_at_ms = Some(at_ms)).is_some()
+    }
+
+    /// What is left of a key's time: `None` without the key, `Some(None)` without an expiry.
+    pub(super) fn left_ms(&self, key: &str) -> Option<Option<i64>> {
+        let now_ms = self.now_ms();
+        self.live(key).map(|record| record.expires_at_ms.map(|at_ms| at_ms - now_ms))
+    }
+
+    fn live(&self, key: &str) -> Option<&Record> {
+        self.records.get(key).filter(|record| self.is_live(record))
+    }
+
+    /// A server keeps a key through the whole of its last millisecond.
+    fn is_live(&self, record: &Record) -> bool {
+        record.expires_at_ms.is_none_or(|at_ms| self.now_ms() <= at_ms)
+    }
+
+    fn sweep(&mut self, key: &str) {
+        if self.live(key).is_none() {
+            self.records.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> Stored {
+        Stored::Text("x".into())
+    }
+
+    #[test]
+    fn a_key_lives_through_its_last_millisecond_and_is_gone_after_it() {
+        let mut keyspace = Keyspace::default();
+        keyspace.set("a", text());
+        assert!(keyspace.expire_at("a", 5));
+        keyspace.set_time(5_999);
+        assert_eq!(keyspace.left_ms("a"), Some(Some(0)));
+        keyspace.set_time(6_000);
+        assert_eq!((keyspace.left_ms("a"), keyspace.keys().count()), (None, 0));
+        assert!(!keyspace.remove("a"));
+    }
+
+    #[test]
+    fn a_key_that_comes_after_an_expired_one_does_not_inherit_its_expiry() {
+        let mut keyspace = Keyspace::default();
+        keyspace.set("a", text());
+        keyspace.expire_at("a", 5);
+        keyspace.set_time(10_000);
+        keyspace.get_or_set("a", text());
+        assert_eq!(keyspace.left_ms("a"), Some(None));
+    }
+}

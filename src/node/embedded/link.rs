@@ -1,0 +1,174 @@
+//! The way between one connection and its voter: what is under way, in order, both ways.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
+
+use tokio::{runtime::Handle, sync::oneshot};
+
+use super::fault::Fate;
+use crate::{
+    clock::Moment,
+    node::{Call, Ear, Outcome},
+    scripts::Value,
+    words::Cause,
+};
+
+pub(super) type Answer = oneshot::Sender<Outcome<Value>>;
+
+/// What a connection asks for.
+#[derive(Debug)]
+pub(super) enum Request {
+    Run(Call),
+    Subscribe(Arc<str>),
+    Unsubscribe(Arc<str>),
+    Identify,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) struct Letter {
+    /// The place among all requests to the voter.
+    pub(super) number: u64,
+    pub(super) request: Request,
+    pub(super) fate: Fate,
+    pub(super) answer: Answer,
+}
+
+/// What goes back to the connection.
+#[derive(Debug)]
+pub(super) enum Parcel {
+    Answer(Answer, Outcome<Value>),
+    Message(Arc<str>),
+}
+
+/// Things that arrive in the order in which they left, however long each takes.
+#[derive(Debug)]
+pub(super) struct Line<T> {
+    under_way: VecDeque<(Moment, T)>,
+}
+
+impl<T> Line<T> {
+    /// Sends something that takes until `at`, or longer where it stands behind slower things.
+    /// Returns when it arrives.
+    pub(super) fn push(&mut self, at: Moment, item: T) -> Moment {
+        let at = self.under_way.back().map_or(at, |(last, _)| at.max(*last));
+        self.under_way.push_back((at, item));
+        at
+    }
+
+    /// The foremost, if it has arrived.
+    pub(super) fn arrived(&self, now: Moment) -> Option<(Moment, &T)> {
+        self.under_way.front().filter(|(at, _)| *at <= now).map(|(at, item)| (*at, item))
+    }
+
+    pub(super) fn take_arrived(&mut self, now: Moment) -> Option<T> {
+        self.under_way.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
+    }
+
+    fn take_all(&mut self) -> impl Iterator<Item = T> {
+        self.under_way.drain(..).map(|(_, item)| item)
+    }
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { under_way: VecDeque::new() }
+    }
+}
+
+/// One connection, as its voter sees it.
+pub(super) struct Link {
+    ear: Arc<dyn Ear>,
+    /// Where the timers of what is under way run.
+    pub(super) runtime: Handle,
+    /// The channels to listen to again after a reconnection.
+    pub(super) wanted: BTreeSet<Arc<str>>,
+    pub(super) there: Line<Letter>,
+    pub(super) back: Line<Parcel>,
+    /// Those who wait for an answer that will not come.
+    forsaken: Vec<Answer>,
+    /// The client has gone; what it sent still arrives.
+    pub(super) closed: bool,
+}
+
+impl Link {
+    pub(super) fn new(ear: Arc<dyn Ear>, runtime: Handle) -> Self {
+        Self {
+            ear,
+            runtime,
+            wanted: BTreeSet::new(),
+            there: Line::default(),
+            back: Line::default(),
+            forsaken: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// Leaves the caller without an answer until its deadline, or until the connection breaks.
+    pub(super) fn forsake(&mut self, answer: Answer) {
+        self.forsaken.retain(|answer| !answer.is_closed());
+        self.forsaken.push(answer);
+    }
+
+    /// Hands over what has arrived at the client.
+    pub(super) fn deliver(&mut self, now: Moment, heard: &mut Vec<Heard>) {
+        while let Some(parcel) = self.back.take_arrived(now) {
+            match parcel {
+                Parcel::Answer(answer, outcome) => tell(answer, outcome),
+                Parcel::Message(channel) => heard.push(self.hears(Some(channel))),
+            }
+        }
+    }
+
+    /// Loses everything that is under way.
+    pub(super) fn break_off(&mut self, why: &str) {
+        let unsent = self.there.take_all().map(|letter| letter.answer);
+        let unheard = self.back.take_all().filter_map(|parcel| match parcel {
+            Parcel::Answer(answer, _) => Some(answer),
+            Parcel::Message(_) => None,
+        });
+        for answer in unsent.chain(unheard).chain(self.forsaken.drain(..)) {
+            tell(answer, Err(Cause::Broken(why.into())));
+        }
+    }
+
+    /// Something to tell the ear: a message on a channel, or that some may have been missed.
+    pub(super) fn hears(&self, channel: Option<Arc<str>>) -> Heard {
+        Heard { ear: Arc::clone(&self.ear), channel }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.closed && self.there.under_way.is_empty() && self.back.under_way.is_empty()
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Link");
+        fields.field("wanted", &self.wanted).field("there", &self.there).field("back", &self.back);
+        fields.finish_non_exhaustive()
+    }
+}
+
+/// What an ear is told once the voter's lock is free again.
+pub(super) struct Heard {
+    ear: Arc<dyn Ear>,
+    channel: Option<Arc<str>>,
+}
+
+impl Heard {
+    pub(super) fn tell(self) {
+        match self.channel {
+            Some(channel) => self.ear.called(&channel),
+            None => self.ear.missed(),
+        }
+    }
+}
+
+/// Whoever asked may have gone: then nobody misses the answer.
+pub(super) fn tell(answer: Answer, outcome: Outcome<Value>) {
+    drop(answer.send(outcome));
+}

@@ -1,0 +1,201 @@
+//! Runs commands and scripts on a voter's data.
+
+use std::collections::BTreeMap;
+
+use mlua::{AppDataRefMut, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+
+use super::{
+    commands::{Answered, Command, Database, integer, wrong_number_of_arguments},
+    reply::Reply,
+};
+
+/// How deep a script's answer may nest; a server has a limit too, a larger one.
+const DEEPEST: usize = 200;
+
+/// A Lua state that owns the data its scripts work on.
+#[derive(Debug)]
+pub(super) struct Interpreter {
+    lua: Lua,
+    /// What scripts see.
+    environment: Table,
+    /// What stands behind it.
+    globals: Table,
+    protected_call: Function,
+    compiled: BTreeMap<Box<str>, Function>,
+}
+
+impl Interpreter {
+    pub(super) fn new() -> Self {
+        Self::build().expect("a fresh Lua state takes the sandbox")
+    }
+
+    fn build() -> mlua::Result<Self> {
+        let safe = StdLib::MATH | StdLib::STRING | StdLib::TABLE;
+        let lua = Lua::new_with(safe, LuaOptions::default())?;
+        lua.set_app_data(Database::default());
+        let command = lua.create_function(command_from_script)?;
+        let sandbox = lua.load(include_str!("sandbox.lua")).set_name("@sandbox");
+        let (environment, globals, protected_call) = sandbox.call(command)?;
+        Ok(Self { lua, environment, globals, protected_call, compiled: BTreeMap::new() })
+    }
+
+    pub(super) fn database(&self) -> AppDataRefMut<'_, Database> {
+        self.lua.app_data_mut().expect("the state was built with a database")
+    }
+
+    /// Runs one command, `EVAL` included.
+    pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
+        let [name, words @ ..] = words else { return Err("ERR empty command".into()) };
+        if name.eq_ignore_ascii_case("eval") {
+            let (source, keys, args) = eval_arguments(words)?;
+            return self.eval(source, keys, args);
+        }
+        let Some(command) = Command::find(name) else {
+            let words: String = words.iter().map(|word| format!("'{word}' ")).collect();
+            return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
+        };
+        if !command.takes(words.len()) {
+            return Err(wrong_number_of_arguments(name));
+        }
+        command.run(&mut self.database(), words).map(Reply::from)
+    }
+
+    /// Runs a script; compiles it only the first time.
+    pub(super) fn eval<T: AsRef<str>>(
+        &mut self,
+        source: &str,
+        keys: &[T],
+        args: &[T],
+    ) -> Result<Reply, String> {
+        let script = self.script(source)?;
+        let (ok, value) = self.call(script, keys, args).map_err(|error| format!("ERR {error}"))?;
+        match value {
+            value if ok => reply(&value, DEEPEST),
+            Value::String(message) => Err(with_code(&message.to_string_lossy())),
+            _ => Err("ERR the script raised a value that is no message".into()),
+        }
+    }
+
+    fn call<T: AsRef<str>>(
+        &self,
+        script: Function,
+        keys: &[T],
+        args: &[T],
+    ) -> mlua::Result<(bool, Value)> {
+        let list = |texts: &[T]| self.lua.create_sequence_from(texts.iter().map(AsRef::as_ref));
+        self.globals.raw_set("KEYS", list(keys)?)?;
+        self.globals.raw_set("ARGV", list(args)?)?;
+        self.protected_call.call(script)
+    }
+
+    fn script(&mut self, source: &str) -> Result<Function, String> {
+        if let Some(script) = self.compiled.get(source) {
+            return Ok(script.clone());
+        }
+        let chunk = self.lua.load(source).set_name("@user_script");
+        let script = chunk.set_environment(self.environment.clone()).into_function();
+        let script = script.map_err(|error| format!("ERR Error compiling script: {error}"))?;
+        self.compiled.insert(source.into(), script.clone());
+        Ok(script)
+    }
+}
+
+type EvalArguments<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
+
+fn eval_arguments<'a>(words: &'a [&'a str]) -> Result<EvalArguments<'a>, String> {
+    let [source, count, words @ ..] = words else { return Err(wrong_number_of_arguments("eval")) };
+    let count = usize::try_from(integer(count)?)
+        .map_err(|_| "ERR Number of keys can't be negative".to_owned())?;
+    let (keys, args) = words
+        .split_at_checked(count)
+        .ok_or("ERR Number of keys can't be greater than number of args")?;
+    Ok((source, keys, args))
+}
+
+/// An error without a code gets the common one.
+fn with_code(message: &str) -> String {
+    let code = message.split(' ').next().unwrap_or_default();
+    let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    if is_code { message.into() } else { format!("ERR {message}") }
+}
+
+/// What `redis.pcall` does; the sandbox makes `redis.call` of it.
+fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
+    let answer = words_of(&values).and_then(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (name, words) = words
+            .split_first()
+            .ok_or("ERR Please specify at least one argument for this redis lib call")?;
+        let command = Command::find(name).ok_or("ERR Unknown Redis command called from script")?;
+        if !command.takes(words.len()) {
+            return Err("ERR Wrong number of args calling Redis command from script".into());
+        }
+        let mut database = lua.app_data_mut::<Database>();
+        command.run(database.as_mut().expect("the state was built with a database"), words)
+    });
+    match answer {
+        Ok(Answered::Reply(reply)) => lua_value(lua, reply),
+        Ok(Answered::Status(status)) => table_with(lua, "ok", status),
+        Err(message) => table_with(lua, "err", &message),
+    }
+}
+
+fn words_of(values: &MultiValue) -> Result<Vec<String>, String> {
+    let word = |value: &Value| match value {
+        Value::String(text) => text
+            .to_str()
+            .map(|text| text.to_owned())
+            .map_err(|_| "ERR an embedded voter takes nothing but UTF-8".into()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err("ERR Lua redis lib command arguments must be strings or integers".into()),
+    };
+    values.iter().map(word).collect()
+}
+
+fn table_with(lua: &Lua, field: &str, text: &str) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set(field, text)?;
+    Ok(Value::Table(table))
+}
+
+fn lua_value(lua: &Lua, reply: Reply) -> mlua::Result<Value> {
+    Ok(match reply {
+        Reply::Nil => Value::Boolean(false),
+        Reply::Int(number) => Value::Integer(number),
+        Reply::Text(text) => Value::String(lua.create_string(text)?),
+        Reply::List(replies) => {
+            let values = replies.into_iter().map(|reply| lua_value(lua, reply));
+            let values = values.collect::<mlua::Result<Vec<_>>>()?;
+            Value::Table(lua.create_sequence_from(values)?)
+        }
+    })
+}
+
+/// A script's answer: numbers lose their fraction, false is nil, a list ends before its first nil.
+fn reply(value: &Value, depth: usize) -> Result<Reply, String> {
+    Ok(match value {
+        Value::Boolean(true) => Reply::Int(1),
+        Value::Integer(number) => Reply::Int(*number),
+        #[expect(clippy::cast_possible_truncation, reason = "a server truncates")]
+        Value::Number(number) => Reply::Int(*number as i64),
+        Value::String(text) => Reply::Text(text.to_string_lossy()),
+        Value::Table(table) => return table_reply(table, depth),
+        _ => Reply::Nil,
+    })
+}
+
+fn table_reply(table: &Table, depth: usize) -> Result<Reply, String> {
+    let depth = depth.checked_sub(1).ok_or("ERR reached lua stack limit")?;
+    if let Ok(Value::String(message)) = table.raw_get("err") {
+        return Err(message.to_string_lossy());
+    }
+    if let Ok(Value::String(status)) = table.raw_get("ok") {
+        return Ok(Reply::Text(status.to_string_lossy()));
+    }
+    let items = table.sequence_values::<Value>().map(|item| match item {
+        Ok(item) => reply(&item, depth),
+        Err(error) => Err(format!("ERR {error}")),
+    });
+    items.collect::<Result<_, _>>().map(Reply::List)
+}

@@ -1,0 +1,51 @@
+//! Voters inside the process: for tests, demos and simulations without a server.
+//!
+//! They run the same Lua files as a server, and tests hold their answers equal to a server's. Time
+//! is the tokio runtime's, so a test with a paused clock sees leases end without waiting. Nothing
+//! in them is left to chance: on a runtime of one thread with a paused clock, the same calls give
+//! the same answers at the same times.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), quorate::Error> {
+//! let voters = quorate::embedded::voters(3);
+//! let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+//! voters[0].kill();
+//! let guard = quorum.mutex("invoice:42").lock().await?; // two of three are a quorum
+//! assert!(voters[0].command(&["KEYS", "*"]).is_err());
+//! assert_eq!(voters[1].keys().len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod channels;
+mod commands;
+mod connection;
+mod fault;
+mod keyspace;
+mod link;
+mod lua;
+mod reply;
+mod server;
+mod voter;
+
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, FaultGuard};
+pub use reply::Reply;
+pub use voter::EmbeddedVoter;
+
+use crate::clock::Clock;
+
+/// Makes `count` voters of one clock, labelled `embedded-1`, `embedded-2` and so on.
+///
+/// ```
+/// let voters = quorate::embedded::voters(3);
+/// assert_eq!(voters[2].label(), "embedded-3");
+/// ```
+pub fn voters(count: usize) -> Vec<EmbeddedVoter> {
+    let clock = Clock::tokio();
+    let voter = |number| EmbeddedVoter::with_clock(format!("embedded-{number}"), clock.clone());
+    (1..=count).map(voter).collect()
+}

@@ -1,0 +1,83 @@
+//! What an embedded voter promises.
+
+mod channels;
+mod commands;
+mod faults;
+mod order;
+mod sandbox;
+mod scripts;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use super::{EmbeddedVoter, Reply};
+use crate::{
+    clock::{Clock, Moment},
+    node::{Call, Ear, Node, Outcome},
+    scripts::{Answer, Script, Value, mutex},
+    words::Cause,
+};
+
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// Writes down what it hears; a `!` stands for what may have been missed.
+#[derive(Debug, Default)]
+struct Listener(Mutex<Vec<String>>);
+
+impl Listener {
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Ear for Listener {
+    fn called(&self, channel: &str) {
+        self.0.lock().unwrap().push(channel.into());
+    }
+
+    fn missed(&self) {
+        self.0.lock().unwrap().push("!".into());
+    }
+}
+
+fn voter() -> EmbeddedVoter {
+    EmbeddedVoter::new("a")
+}
+
+fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
+    let listener = Arc::new(Listener::default());
+    (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>), listener)
+}
+
+fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
+    let texts = |texts: &[&str]| texts.iter().map(|text| Arc::from(*text)).collect();
+    Call { script, keys: texts(keys), args: texts(args), deadline: DEADLINE }
+}
+
+fn acquire(hold: &str) -> Call {
+    call(&mutex::ACQUIRE, &["lock"], &[hold, "1", "30000"])
+}
+
+fn release(hold: &str) -> Call {
+    call(&mutex::RELEASE, &["lock"], &[hold, "0", "freed"])
+}
+
+/// The code of an answer to one request.
+fn code(outcome: Outcome<Value>) -> i64 {
+    outcome.and_then(Answer::only).unwrap().code
+}
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The time since the clock was made.
+fn passed(clock: &Clock) -> Duration {
+    clock.now().since(Moment::BEGINNING)
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.into())
+}

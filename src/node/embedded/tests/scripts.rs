@@ -1,0 +1,77 @@
+use super::*;
+
+async fn run(node: &Arc<dyn Node>, call: Call) -> Vec<Value> {
+    match node.run(call).await.unwrap() {
+        Value::List(entries) => entries,
+        value => panic!("no list: {value:?}"),
+    }
+}
+
+fn answer(code: i64, ms: i64, text: &str) -> Vec<Value> {
+    vec![Value::Int(code), Value::Int(ms), Value::Text(text.into())]
+}
+
+fn renew(hold: &str) -> Call {
+    call(&mutex::RENEW, &["lock", "revoked"], &[hold, "2", "30000"])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vote_is_granted_refused_renewed_and_given_back() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    assert_eq!(run(&node, acquire("a:1")).await, answer(1, 30_000, ""));
+    tokio::time::advance(ms(10_000)).await;
+    assert_eq!(run(&node, acquire("b:1")).await, answer(0, 20_000, "a:1"));
+    assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, renew("b:1")).await, answer(0, 30_000, "a:1"));
+    let inspect = || call(&mutex::INSPECT, &["lock"], &[]);
+    assert_eq!(run(&node, inspect()).await, answer(2, 30_000, "a:1"));
+    assert_eq!(run(&node, release("b:1")).await, answer(0, 30_000, "a:1"));
+    assert_eq!(run(&node, release("a:1")).await, answer(1, 0, ""));
+    assert_eq!(run(&node, release("a:1")).await, answer(0, -2, ""));
+    assert_eq!(run(&node, inspect()).await, answer(0, -2, ""));
+    assert!(voter.keys().is_empty());
+    assert_eq!((voter.runs("mutex/acquire"), voter.commands_seen()), (2, 9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by_force() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    run(&node, acquire("a:1")).await;
+    voter.wipe();
+    assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
+    let force = call(&mutex::FORCE_RELEASE, &["lock", "revoked"], &["a:1", "60000", "freed"]);
+    assert_eq!(run(&node, force).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, renew("a:1")).await, answer(2, 0, ""));
+    assert_eq!(voter.keys(), ["revoked"]);
+    tokio::time::advance(ms(60_001)).await;
+    assert!(voter.keys().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_key_fails_alone() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    voter.command(&["SET", "b", "text"]).unwrap();
+    let args = ["a:1", "1", "500", "b:1", "1", "500", "c:1", "1", "500"];
+    let entries = run(&node, call(&mutex::ACQUIRE, &["a", "b", "c"], &args)).await;
+    let message = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    let expected = [answer(1, 500, ""), answer(-1, 0, message), answer(1, 500, "")];
+    assert_eq!(entries, expected.concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_as_a_whole_is_a_rejection() {
+    static BROKEN: Script = Script {
+        name: "test/broken",
+        source: "return nil + 1",
+        keys: &[],
+        args: &[],
+        votes: false,
+    };
+    let (node, _) = connect(&voter());
+    let outcome = node.run(call(&BROKEN, &[], &[])).await;
+    let message = "ERR user_script:1: attempt to perform arithmetic on a nil value";
+    assert_eq!(outcome, Err(Cause::Rejected(message.into())));
+}
