@@ -1,7 +1,9 @@
 //! What stands between the coordinator and a voter.
 
 mod contract;
+mod single;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
+pub(crate) use single::{Address, SingleNode};
 pub(crate) use voter::{Reply, Voter};
