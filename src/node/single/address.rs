@@ -96,9 +96,8 @@ fn shown(text: &str, url: Option<&Url>) -> String {
 type Credentials = (Option<String>, Option<String>);
 
 fn credentials(url: &Url) -> Result<Credentials, &'static str> {
-    let decoded = |text: &str| {
-        decode(text).ok_or("has credentials that are not percent-encoded UTF-8")
-    };
+    let decoded =
+        |text: &str| decode(text).ok_or("has credentials that are not percent-encoded UTF-8");
     let username = Some(decoded(url.username())?).filter(|name| !name.is_empty());
     let password = decoded(url.password().unwrap_or_default())?;
     let password = Some(password).filter(|password| !password.is_empty());
@@ -130,6 +129,13 @@ fn place(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
 }
 
 fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
+    let host = url.host_str().is_some_and(|host| !host.is_empty());
+    if host && url.username().is_empty() && url.password().is_none() {
+        return Err("has a host, but a socket has none: its path begins with the third slash");
+    }
+    if url.path().contains('@') {
+        return Err("has an `@` in its path; there it is written %40");
+    }
     let path = decode(url.path()).ok_or("has a path that is not percent-encoded UTF-8")?;
     if path.len() < 2 {
         return Err("has no path of a socket");

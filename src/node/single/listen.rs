@@ -1,10 +1,6 @@
 //! Channels: one task keeps the server's list equal to ours.
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use fred::{
     interfaces::{ClientLike, EventInterface, PubsubInterface},

@@ -122,7 +122,8 @@ async fn identify(link: Arc<Link>) -> Outcome<Identity> {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
     let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
-    let run_id = run_id.ok_or_else(|| Cause::Rejected("the answer to INFO has no run_id".into()))?;
+    let run_id =
+        run_id.ok_or_else(|| Cause::Rejected("the answer to INFO has no run_id".into()))?;
     Ok(Identity { run_id: run_id.trim().to_owned() })
 }
 

@@ -18,7 +18,7 @@ use fred::util::sha1_hash;
 use crate::scripts::{ALL, Script};
 
 /// Keys that share a place here count as one key: fewer repetitions, never a wrong one.
-const PLACES: usize = 256;
+const PLACES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Order(Mutex<Inner>);
@@ -46,8 +46,7 @@ pub(super) enum Naming {
 }
 
 /// The hashes of the catalog, computed once.
-static CATALOG: LazyLock<Vec<Known>> =
-    LazyLock::new(|| ALL.into_iter().map(Known::new).collect());
+static CATALOG: LazyLock<Vec<Known>> = LazyLock::new(|| ALL.into_iter().map(Known::new).collect());
 
 impl Known {
     fn new(script: &'static Script) -> Self {
@@ -127,7 +126,7 @@ impl Inner {
     }
 }
 
-fn place(key: &str) -> usize {
+pub(super) fn place(key: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     (hasher.finish() % PLACES as u64) as usize
@@ -145,9 +144,8 @@ mod tests {
     #[test]
     fn a_script_goes_as_a_whole_until_it_was_answered_and_again_after_a_reconnection() {
         let order = Order::new();
-        let whole = |order: &Order| {
-            matches!(order.leave(&mutex::ACQUIRE, &keys(&["a"])).1, Naming::Source)
-        };
+        let whole =
+            |order: &Order| matches!(order.leave(&mutex::ACQUIRE, &keys(&["a"])).1, Naming::Source);
         assert!(whole(&order));
         order.loaded(&mutex::ACQUIRE);
         assert!(!whole(&order));

@@ -1,12 +1,6 @@
 //! Scripts: sent at most once, in order, answered by their deadline.
 
-use std::{
-    future::poll_fn,
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use fred::{
@@ -15,7 +9,11 @@ use fred::{
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
 
-use super::{link::Link, order::{Naming, Order}, replies};
+use super::{
+    link::Link,
+    order::{Naming, Order},
+    replies,
+};
 use crate::{
     clock::Clock,
     node::{Call, Outcome},
