@@ -84,10 +84,9 @@ impl Listening {
         let silence = Heard { calls: vec![0; voters.len()], missed: 0 };
         // Within the lock, so that no other listener's last goodbye comes behind this.
         let (heard, replies) = wakeups.with_channels(|channels| {
-            let entry = channels.entry(Arc::clone(channel)).or_insert_with(|| Channel {
-                listeners: 0,
-                heard: watch::Sender::new(silence),
-            });
+            let entry = channels
+                .entry(Arc::clone(channel))
+                .or_insert_with(|| Channel { listeners: 0, heard: watch::Sender::new(silence) });
             entry.listeners += 1;
             let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
             (entry.heard.subscribe(), voters.iter().map(subscribe).collect())

@@ -92,7 +92,7 @@ impl Turn<'_> {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
         // Places come and go under this lock: two owners are the table and this one.
         if Arc::strong_count(&self.line) == 2 {
             lines.remove(&self.key);

@@ -6,9 +6,12 @@ mod panel;
 mod record;
 mod waiting;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -21,6 +24,7 @@ pub(crate) use waiting::Limit;
 
 use crate::{
     clock::Clock,
+    engine::Votes,
     settings::Settings,
     wakeup::Wakeups,
     words::{ClientId, Error, HoldIds},
@@ -60,6 +64,27 @@ impl Coordinator {
             chance: Mutex::new(chance),
             closed: AtomicBool::new(false),
         }
+    }
+
+    /// Counts the answers to a release, until a majority has confirmed it or cannot any more.
+    pub(crate) async fn confirm(
+        &self,
+        record: &dyn Record,
+        mut replies: Replies,
+        deadline: Duration,
+    ) -> Votes {
+        let mut votes = Votes::new(self.panel.quorum);
+        let asked = self.clock.now();
+        while !(votes.is_won() || votes.is_hopeless()) {
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => {
+                    votes.record(voter, record.released(outcome));
+                }
+                () = self.clock.sleep_until(asked + deadline) => votes.close(deadline),
+            }
+        }
+        votes
     }
 
     /// The one source of randomness.

@@ -221,8 +221,7 @@ impl Search<'_> {
     /// Listens to the lock's channel; returns when a majority of voters is known to be heard.
     async fn listen(&mut self, limit: Option<Moment>) {
         let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
-        let (listening, replies) =
-            Listening::start(wakeups, &panel.voters, self.record.channel());
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, self.record.channel());
         self.listening = Some(listening);
         let until = clock.now() + self.rules.voter_deadline;
         let until = limit.map_or(until, |limit| limit.min(until));

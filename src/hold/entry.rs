@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    coordinator::{Coordinator, Replies, Won},
-    engine::{RoundEnd, Terms, Votes},
+    coordinator::{Coordinator, Won},
+    engine::{RoundEnd, Terms},
     words::{Error, HoldId, Kind, Owner, Verdict},
 };
 
@@ -105,7 +105,7 @@ impl Entry {
             Left::Inner(replies) => (replies, None),
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
         };
-        let votes = self.confirmed(replies).await;
+        let votes = self.hold.confirm(replies).await;
         if votes.is_won() {
             return Ok(());
         }
@@ -117,24 +117,6 @@ impl Entry {
             // For the entries that are left the local count counts; renewals tell it again.
             None => Ok(()),
         }
-    }
-
-    /// Hears the voters until a majority has confirmed, or cannot any more.
-    async fn confirmed(&self, mut replies: Replies) -> Votes {
-        let Coordinator { clock, panel, .. } = &**self.hold.coordinator();
-        let mut votes = Votes::new(panel.quorum);
-        let asked = clock.now();
-        let due = asked + self.hold.voter_deadline();
-        while !(votes.is_won() || votes.is_hopeless()) {
-            tokio::select! {
-                biased;
-                (voter, outcome) = replies.next() => {
-                    votes.record(voter, self.hold.record().released(outcome));
-                }
-                () = clock.sleep_until(due) => votes.close(clock.now().since(asked)),
-            }
-        }
-        votes
     }
 }
 

@@ -11,7 +11,7 @@ use super::Holds;
 use crate::{
     clock::Moment,
     coordinator::{Ask, Coordinator, Record, Replies, Won},
-    engine::{Duty, Lease, Round, RoundEnd, Terms},
+    engine::{Duty, Lease, Round, RoundEnd, Terms, Votes},
     words::{Error, HoldId, Kind, Owner, Verdict, metric},
 };
 
@@ -50,11 +50,15 @@ pub(super) enum Left {
     Lost(Error),
     /// Other entries are left.
     Inner(Replies),
-    Last { replies: Replies, frees_at: Moment },
+    Last {
+        replies: Replies,
+        frees_at: Moment,
+    },
 }
 
 const EXPIRED: &str = "its validity ended without a renewal by a majority";
 const SUPERSEDED: &str = "another hold has a majority, or it was ended by force";
+const CLOSED: &str = "its client was closed";
 const VANISHED: &str = "a majority of voters no longer had its vote";
 
 impl Hold {
@@ -112,10 +116,6 @@ impl Hold {
 
     pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
         &self.coordinator
-    }
-
-    pub(super) fn voter_deadline(&self) -> Duration {
-        self.voter_deadline
     }
 
     /// What is left of the validity; zero once the hold has ended.
@@ -285,6 +285,18 @@ impl Hold {
         }
         let frees_at = self.coordinator.clock.now() + state.lease.terms().lease;
         Left::Last { replies: self.end(&mut state, End::Released), frees_at }
+    }
+
+    /// Ends the hold because its client does; `None` where it had ended before.
+    pub(crate) fn close(&self) -> Option<Replies> {
+        let mut state = self.state();
+        let open = state.end.is_none();
+        open.then(|| self.end(&mut state, End::Lost(CLOSED)))
+    }
+
+    /// Counts the answers to a release.
+    pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
+        self.coordinator.confirm(&*self.record, replies, self.voter_deadline).await
     }
 
     fn end(&self, state: &mut State, end: End) -> Replies {

@@ -137,7 +137,11 @@ mod tests {
     #[test]
     fn a_minority_or_silence_is_neither_held_nor_free() {
         let inspection = Inspection {
-            voters: vec![view(1, Ok(Some(("a", 1)))), view(2, Err(Cause::Unheard)), view(3, Ok(None))],
+            voters: vec![
+                view(1, Ok(Some(("a", 1)))),
+                view(2, Err(Cause::Unheard)),
+                view(3, Ok(None)),
+            ],
         };
         assert_eq!(inspection.holder(), None);
         assert!(!inspection.is_free());

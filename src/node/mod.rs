@@ -4,7 +4,9 @@ mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod single;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
+pub(crate) use single::{Address, SingleNode};
 pub(crate) use voter::{Reply, Voter};

@@ -33,7 +33,11 @@ pub(crate) fn describe() {
     describe_counter!(VERDICTS, Unit::Count, "verdicts of voters");
     describe_histogram!(VOTER_SECONDS, Unit::Seconds, "time to a voter's answer");
     describe_counter!(RENEWALS, Unit::Count, "rounds of renewal");
-    describe_histogram!(HOLD_SECONDS, Unit::Seconds, "time from the start of an acquisition to its hold's end");
+    describe_histogram!(
+        HOLD_SECONDS,
+        Unit::Seconds,
+        "time from the start of an acquisition to its hold's end"
+    );
     describe_counter!(LOST, Unit::Count, "holds that ended without being released");
     describe_gauge!(HELD, Unit::Count, "locks held now");
     describe_gauge!(WAITING, Unit::Count, "callers waiting for a lock now");

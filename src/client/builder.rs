@@ -1,0 +1,142 @@
+//! Every setting of a client.
+
+use std::time::Duration;
+
+use super::Quorate;
+#[cfg(feature = "embedded")]
+use crate::node::embedded::EmbeddedVoter;
+use crate::{engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
+
+/// Sets up a client. Everything is checked in [`connect`](Self::connect).
+#[derive(Clone, Debug, Default)]
+#[must_use = "it does nothing until it connects"]
+pub struct Builder {
+    pub(super) sources: Vec<Source>,
+    pub(super) settings: Settings,
+    pub(super) seed: Option<u64>,
+}
+
+/// Where a voter is.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// Kept unread, and shown nowhere: there may be a password in it.
+    Address(Secret),
+    #[cfg(feature = "embedded")]
+    Embedded(EmbeddedVoter),
+}
+
+/// Text that is never printed.
+#[derive(Clone)]
+pub(super) struct Secret(pub(super) String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<address>")
+    }
+}
+
+impl Builder {
+    /// Adds a server; see [`Quorate::connect`] for addresses.
+    pub fn voter(mut self, address: impl AsRef<str>) -> Self {
+        self.sources.push(Source::Address(Secret(address.as_ref().to_owned())));
+        self
+    }
+
+    /// Adds servers.
+    pub fn voters<A: AsRef<str>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
+        addresses.into_iter().fold(self, Self::voter)
+    }
+
+    /// Adds voters inside the process. A client with only such voters takes its time from the tokio
+    /// runtime, so that tests can pause it.
+    #[cfg(feature = "embedded")]
+    pub fn embedded<'a>(mut self, voters: impl IntoIterator<Item = &'a EmbeddedVoter>) -> Self {
+        self.sources.extend(voters.into_iter().cloned().map(Source::Embedded));
+        self
+    }
+
+    /// The lease of locks that name none. Default: 30 s. At least twice the voter deadline, at most a
+    /// day.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// How long one voter has to answer one request before it counts as silent. Default: 200 ms, and
+    /// never more than a tenth of the lease.
+    pub fn voter_deadline(mut self, deadline: Duration) -> Self {
+        self.settings.voter_deadline = deadline;
+        self
+    }
+
+    /// What clocks may differ by during a lease, and by which its validity is shorter: parts per
+    /// million of the lease, and a fixed time. Default: 10,000 (a hundredth) and 2 ms.
+    pub fn drift(mut self, ppm: u32, fixed: Duration) -> Self {
+        self.settings.drift = Drift { ppm, fixed };
+        self
+    }
+
+    /// A majority that comes with less validity left is given back. Default: half the lease.
+    pub fn minimum_validity(mut self, validity: Duration) -> Self {
+        self.settings.minimum_validity = Some(validity);
+        self
+    }
+
+    /// For how long waiters put up with too few voters answering before they fail. Default: 10 s.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// How often waiters ask although nobody called them: the net under lost wake-ups. Default: 2 s.
+    pub fn poll(mut self, interval: Duration) -> Self {
+        self.settings.poll = interval;
+        self
+    }
+
+    /// How long [`connect`](Self::connect) tries to reach a majority. Default: 5 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.connect_timeout = timeout;
+        self
+    }
+
+    /// How locks are named on the voters. Default: the prefix `quorate`.
+    pub fn keys(mut self, keys: KeyScheme) -> Self {
+        self.settings.keys = keys;
+        self
+    }
+
+    /// Fixes all chance within the client (its id, the extra of its pauses), so that a simulation
+    /// repeats itself. Two clients of the same seed have the same id: never use it elsewhere.
+    #[cfg(feature = "embedded")]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) where settings clash.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let voters = quorate::embedded::voters(5);
+    /// let quorum = quorate::Quorate::builder()
+    ///     .embedded(&voters)
+    ///     .lease(Duration::from_secs(10))
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(self) -> Result<Quorate, Error> {
+        super::connect::connect(self).await
+    }
+}

@@ -1,0 +1,207 @@
+//! From addresses to a client that a majority answers.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures::stream::{FuturesUnordered, StreamExt};
+
+use super::{
+    Quorate,
+    builder::{Builder, Source},
+};
+#[cfg(feature = "embedded")]
+use crate::node::embedded::EmbeddedVoter;
+use crate::{
+    clock::{Clock, Moment},
+    coordinator::{Coordinator, Panel},
+    hold::Holds,
+    node::{Address, Ear, Identity, Outcome, SingleNode, Voter},
+    settings::Settings,
+    wakeup::{VoterEar, Wakeups},
+    words::{Cause, Error, Kind, Verdict, metric},
+};
+
+/// Pause between two questions to a voter that does not say who it is.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a voter is reached by, after its address was checked.
+enum Origin {
+    Single(Address),
+    #[cfg(feature = "embedded")]
+    Embedded(EmbeddedVoter),
+}
+
+pub(super) async fn connect(builder: Builder) -> Result<Quorate, Error> {
+    builder.settings.check()?;
+    let origins = origins(&builder.sources)?;
+    metric::describe();
+    let clock = clock(&origins);
+    let wakeups = Arc::<Wakeups>::default();
+    let voters = origins.iter().enumerate().map(|(voter, origin)| {
+        let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups: Arc::clone(&wakeups) });
+        origin.voter(&ear, clock.clone())
+    });
+    let panel = Panel::new(voters.collect());
+    if panel.quorum.voters().is_multiple_of(2) {
+        tracing::warn!(
+            voters = panel.quorum.voters(),
+            "an even number of voters survives no more failures than one voter fewer"
+        );
+    }
+    let identities = meet(&panel, &clock, &builder.settings).await?;
+    let coordinator = Coordinator::new(panel, clock, builder.settings, wakeups, builder.seed);
+    let coordinator = Arc::new(coordinator);
+    if identities.iter().any(Result::is_err) {
+        tokio::spawn(meet_the_rest(Arc::downgrade(&coordinator), identities));
+    }
+    Ok(Quorate { coordinator, holds: Arc::new(Holds::default()) })
+}
+
+fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
+    if sources.is_empty() {
+        return Err(Error::invalid("there are no voters"));
+    }
+    let origin = |source: &Source| match source {
+        Source::Address(address) => Address::parse(&address.0).map(Origin::Single),
+        #[cfg(feature = "embedded")]
+        Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
+    };
+    sources.iter().map(origin).collect()
+}
+
+/// Servers live in real time; voters inside the process in the runtime's.
+fn clock(origins: &[Origin]) -> Clock {
+    #[cfg(feature = "embedded")]
+    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
+        return Clock::tokio();
+    }
+    let _ = origins;
+    Clock::System
+}
+
+impl Origin {
+    fn voter(&self, ear: &Arc<dyn Ear>, clock: Clock) -> Voter {
+        match self {
+            Self::Single(address) => {
+                Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
+            }
+            #[cfg(feature = "embedded")]
+            Self::Embedded(voter) => {
+                Voter::spawn(voter.label().into(), voter.connect(Arc::clone(ear)), clock)
+            }
+        }
+    }
+}
+
+/// Asks all voters who they are, until a majority has said so and the others have had their chance.
+async fn meet(
+    panel: &Panel,
+    clock: &Clock,
+    settings: &Settings,
+) -> Result<Vec<Outcome<Identity>>, Error> {
+    let started = clock.now();
+    let due = started + settings.connect_timeout;
+    let mut identities: Vec<Outcome<Identity>> =
+        panel.voters.iter().map(|_| Err(Cause::TimedOut(settings.connect_timeout))).collect();
+    let mut asked: FuturesUnordered<_> =
+        (0..identities.len()).map(|voter| ask(panel, voter, None)).collect();
+    let mut grace: Option<Moment> = None;
+    let mut untried = identities.len();
+    loop {
+        let until = grace.map_or(due, |grace| grace.min(due));
+        tokio::select! {
+            biased;
+            Some((voter, first, outcome)) = asked.next() => {
+                untried -= usize::from(first);
+                if outcome.is_err() {
+                    asked.push(ask(panel, voter, Some(clock.clone())));
+                }
+                identities[voter] = outcome;
+                check_twins(panel, &identities)?;
+            }
+            () = clock.sleep_until(until) => untried = 0,
+        }
+        let met = identities.iter().filter(|identity| identity.is_ok()).count();
+        if met >= panel.quorum.needed() {
+            grace.get_or_insert(clock.now() + settings.voter_deadline);
+            if untried == 0 {
+                return Ok(identities);
+            }
+        } else if clock.now() >= due {
+            return Err(unreachable(panel, identities, clock.now().since(started)));
+        }
+    }
+}
+
+/// Asks one voter, after a pause where it has been asked before.
+async fn ask(
+    panel: &Panel,
+    voter: usize,
+    again: Option<Clock>,
+) -> (usize, bool, Outcome<Identity>) {
+    if let Some(clock) = &again {
+        clock.sleep(PAUSE).await;
+    }
+    (voter, again.is_none(), panel.voters[voter].identify().await)
+}
+
+fn check_twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Result<(), Error> {
+    match twins(identities) {
+        None => Ok(()),
+        Some((one, other)) => Err(Error::invalid(format!(
+            "voters {} and {} are the same server, which has one vote",
+            panel.voters[one].label(),
+            panel.voters[other].label()
+        ))),
+    }
+}
+
+/// Two voters that are one server.
+fn twins(identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
+    (0..identities.len()).find_map(|other| {
+        let identity = identities[other].as_ref().ok()?;
+        let one = identities[..other].iter().position(|one| one.as_ref() == Ok(identity))?;
+        Some((one, other))
+    })
+}
+
+fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duration) -> Error {
+    let verdicts = identities.into_iter().map(|identity| match identity {
+        Ok(_) => Verdict::Granted,
+        Err(cause) => Verdict::Unknown(cause),
+    });
+    let (needed, voters) = (panel.quorum.needed(), panel.quorum.voters());
+    Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
+}
+
+/// Goes on until every voter has said who it is, or the client is gone.
+async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
+    while identities.iter().any(Result::is_err) {
+        for voter in 0..identities.len() {
+            if identities[voter].is_ok() {
+                continue;
+            }
+            let (asked, clock) = match client.upgrade() {
+                Some(client) => (client.panel.voters[voter].identify(), client.clock.clone()),
+                None => return,
+            };
+            identities[voter] = asked.await;
+            let Some(client) = client.upgrade() else { return };
+            if let Some((one, other)) = twins(&identities) {
+                let late = if one == voter { one } else { other };
+                let early = &client.panel.voters[one.min(other)];
+                tracing::error!(
+                    voter = %client.panel.voters[late].label(),
+                    twin = %early.label(),
+                    "two voters are the same server: this one has no vote"
+                );
+                client.panel.voters[late].disqualify(Arc::clone(early.label()));
+                return;
+            }
+            drop(client);
+            clock.sleep(10 * PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One connection: kept up, watched, and able to tell what last went wrong.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use fred::{
+    clients::Client,
+    error::{Error, ErrorKind},
+    interfaces::{ClientLike, EventInterface},
+    types::{
+        ConnectHandle, Resp3Frame as Frame,
+        config::{
+            ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, Server, TcpConfig,
+        },
+    },
+};
+use tokio::{
+    sync::{Notify, broadcast},
+    time,
+};
+
+use super::{Address, replies};
+use crate::{node::Outcome, words::Cause};
+
+/// How often an idle connection is asked for a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long that sign may take.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Between giving a connection up and the next.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The longest that connecting, and each request of fred's own, may take.
+const CONNECTING: Duration = Duration::from_secs(1);
+
+/// One connection to one server.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    /// Anything came from the server since somebody looked.
+    answered: AtomicBool,
+    /// A deadline has passed: is the server still there?
+    doubted: Notify,
+    /// Give the connection up at once.
+    rejected: Notify,
+    trouble: Mutex<Trouble>,
+}
+
+#[derive(Debug)]
+struct Trouble {
+    errors: broadcast::Receiver<(Error, Option<Server>)>,
+    latest: Arc<str>,
+}
+
+impl Link {
+    /// A link that [`keep`](Self::keep) will connect. `backlog` messages wait for a slow reader.
+    pub(super) fn new(address: &Address, backlog: usize) -> Self {
+        let performance = PerformanceConfig {
+            default_command_timeout: CONNECTING,
+            broadcast_channel_capacity: backlog,
+            ..PerformanceConfig::default()
+        };
+        let connection = ConnectionConfig {
+            connection_timeout: CONNECTING,
+            internal_command_timeout: CONNECTING,
+            // Any other number sends a request again that may have run.
+            max_command_attempts: 1,
+            tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
+            ..ConnectionConfig::default()
+        };
+        // Without a limit: a server that is down for a day is used again when it is back.
+        let mut policy = ReconnectPolicy::new_exponential(0, 10, 500, 2);
+        policy.set_jitter(5);
+        let config = address.config().clone();
+        let client = Client::new(config, Some(performance), Some(connection), Some(policy));
+        let trouble = Trouble { errors: client.error_rx(), latest: "not connected yet".into() };
+        Self {
+            client,
+            answered: AtomicBool::new(false),
+            doubted: Notify::new(),
+            rejected: Notify::new(),
+            trouble: Mutex::new(trouble),
+        }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// For a request that is sent at most once, and not at all where there is no connection.
+    pub(super) fn options(deadline: Duration) -> Options {
+        Options {
+            timeout: Some(deadline),
+            max_attempts: Some(1),
+            fail_fast: true,
+            ..Options::default()
+        }
+    }
+
+    /// Takes note of what came of a request, and puts it into our words.
+    pub(super) fn noted(&self, reply: Result<Frame, Error>, deadline: Duration) -> Outcome<Frame> {
+        match reply {
+            Ok(frame) => {
+                self.heard();
+                Ok(frame)
+            }
+            Err(error) => {
+                if *error.kind() == ErrorKind::Timeout {
+                    self.doubted.notify_one();
+                }
+                Err(replies::cause(&error, deadline, || self.trouble()))
+            }
+        }
+    }
+
+    /// The server gave a sign of life.
+    pub(super) fn heard(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the connection replaced.
+    pub(super) fn reject(&self) {
+        self.rejected.notify_one();
+    }
+
+    /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
+    pub(super) fn trouble(&self) -> Arc<str> {
+        use broadcast::error::TryRecvError::Lagged;
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match trouble.errors.try_recv() {
+                Ok((error, _)) => trouble.latest = replies::readable(&error).into(),
+                Err(Lagged(_)) => {}
+                Err(_) => return Arc::clone(&trouble.latest),
+            }
+        }
+    }
+
+    fn blame(&self, why: &str) {
+        self.trouble();
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).latest = why.into();
+    }
+
+    /// Connects, for as long as this future is polled. Calls `connected` at each new connection.
+    pub(super) async fn keep(self: Arc<Self>, connected: impl Fn() + Send) {
+        let mut connections = self.client.reconnect_rx();
+        loop {
+            let mut router = Router(self.client.connect());
+            self.watch(&mut router, &mut connections, &connected).await;
+            // What waits for a reply now learns that its connection broke. fred does not take the
+            // commands that it had queued off its count of them, which only matters to commands that
+            // ask for no flush of their own: see `listen.rs`.
+            drop(router);
+            time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Returns once the connection is to be replaced.
+    ///
+    /// Not by `force_reconnection`, which waits for a router that may itself be stuck in a write,
+    /// and then for up to five seconds until a stalled socket is closed.
+    async fn watch(
+        &self,
+        router: &mut Router,
+        connections: &mut broadcast::Receiver<Server>,
+        connected: &(impl Fn() + Send),
+    ) {
+        loop {
+            tokio::select! {
+                _ = &mut router.0 => return,
+                () = self.rejected.notified() => return,
+                news = connections.recv() => {
+                    connected();
+                    if news == Err(broadcast::error::RecvError::Closed) {
+                        return;
+                    }
+                }
+                () = self.doubted.notified() => {
+                    // That deadline was the first; this is the second. A caller's deadlines may be
+                    // shorter than a round trip, so they alone never end a connection.
+                    if !self.lives().await {
+                        break;
+                    }
+                }
+                () = time::sleep(HEARTBEAT) => {
+                    let heard = self.answered.swap(false, Ordering::Relaxed);
+                    if !heard && !self.lives().await && !self.lives().await {
+                        break;
+                    }
+                }
+            }
+        }
+        self.blame("no answer from the server, connection given up");
+    }
+
+    /// Whether the server answers anything at all; true where there is no connection to doubt.
+    async fn lives(&self) -> bool {
+        if !self.client.is_connected() {
+            return true;
+        }
+        self.answered.store(false, Ordering::Relaxed);
+        let options = Self::options(PATIENCE);
+        match self.client.with_options(&options).ping::<()>(None).await {
+            Err(error) if *error.kind() == ErrorKind::Timeout => {
+                self.answered.load(Ordering::Relaxed)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// fred's task that owns the socket. Aborted when dropped: it holds itself alive otherwise.
+struct Router(ConnectHandle);
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,132 @@
+//! One Redis server, by the `fred` client. No type of fred's is seen outside this folder.
+//!
+//! Two connections: one for scripts, one that listens. Each has a task that keeps it up, watches
+//! whether the server still answers, and replaces a connection on which it does not.
+
+mod address;
+mod link;
+mod listen;
+mod order;
+mod replies;
+mod run;
+#[cfg(feature = "tls")]
+mod tls;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use fred::{
+    interfaces::ClientLike,
+    types::{ClusterHash, CustomCommand, Value as Argument},
+};
+use futures::{FutureExt, future::BoxFuture};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    task::JoinSet,
+};
+
+pub(crate) use self::address::Address;
+use self::{link::Link, listen::Wish, order::Order, run::Runner};
+use super::{Call, Ear, Identity, Node, Outcome};
+use crate::{scripts::Value, words::Cause};
+
+/// How many messages wait for the task that hands them on, before whoever waits must look again.
+const BACKLOG: usize = 4096;
+/// How long a server may take to say who it is.
+const IDENTIFICATION: Duration = Duration::from_secs(1);
+
+/// A single server. Its tasks end with [`Node::close`] or when it is dropped.
+pub(crate) struct SingleNode {
+    label: Arc<str>,
+    runner: Arc<Runner>,
+    wishes: mpsc::UnboundedSender<Wish>,
+    listening: Arc<Link>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl SingleNode {
+    /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
+    /// called on a runtime.
+    pub(crate) fn start(address: &Address, ear: &Arc<dyn Ear>) -> Arc<dyn Node> {
+        let running = Arc::new(Link::new(address, 32));
+        let listening = Arc::new(Link::new(address, BACKLOG));
+        let runner = Arc::new(Runner { link: Arc::clone(&running), order: Order::new() });
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let connected = Arc::new(Notify::new());
+
+        let mut tasks = JoinSet::new();
+        let order = Arc::clone(&runner);
+        tasks.spawn(running.keep(move || order.order.forget()));
+        tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(ear)));
+        let link = Arc::clone(&listening);
+        tasks.spawn(listen::listen(link, Arc::clone(ear), wished, Arc::clone(&connected)));
+        tasks.spawn(Arc::clone(&listening).keep(move || connected.notify_one()));
+
+        let label = Arc::clone(address.label());
+        Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
+    }
+
+    fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
+        let (wishes, link) = (self.wishes.clone(), Arc::clone(&self.listening));
+        async move {
+            let (answer, answered) = oneshot::channel();
+            // After `close` nobody takes it, and the answer is dropped with it.
+            let _ = wishes.send(Wish { channel, listen, answer });
+            answered.await.unwrap_or_else(|_| Err(Cause::Unreachable(link.trouble())))
+        }
+        .boxed()
+    }
+}
+
+impl Node for SingleNode {
+    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
+        Arc::clone(&self.runner).run(call).boxed()
+    }
+
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.wish(channel, true)
+    }
+
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.wish(channel, false)
+    }
+
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
+        identify(Arc::clone(&self.runner.link)).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        async move { tasks.shutdown().await }.boxed()
+    }
+}
+
+impl fmt::Debug for SingleNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SingleNode({})", self.label)
+    }
+}
+
+async fn identify(link: Arc<Link>) -> Outcome<Identity> {
+    let client = link.client().with_options(&Link::options(IDENTIFICATION));
+    let command = CustomCommand::new_static("INFO", ClusterHash::Custom(0), false);
+    let reply = client.custom_raw(command, vec![Argument::from_static_str("server")]).await;
+    let info = link.noted(reply, IDENTIFICATION).and_then(replies::value)?;
+    let Value::Text(info) = info else {
+        return Err(Cause::Rejected("the answer to INFO is no text".into()));
+    };
+    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+    let run_id =
+        run_id.ok_or_else(|| Cause::Rejected("the answer to INFO has no run_id".into()))?;
+    Ok(Identity { run_id: run_id.trim().to_owned() })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,103 @@
+//! fred's frames and errors in our own words.
+
+use std::{io, sync::Arc, time::Duration};
+
+use fred::{
+    error::{Error, ErrorKind},
+    types::Resp3Frame as Frame,
+};
+
+use crate::{node::Outcome, scripts::Value, words::Cause};
+
+/// What fred says where it did not send a request, word for word. Anything else may have been sent,
+/// so a text that a later version changes errs to the safe side.
+const NEVER_SENT: [&str; 5] = [
+    "Connection closed unexpectedly.",
+    "Client is not initialized.",
+    "Failed to send command to router.",
+    "Failed to route command.",
+    "Max in-flight commands reached.",
+];
+
+/// Why a request got no reply; `trouble` tells the latest of the connection.
+pub(super) fn cause(
+    error: &Error,
+    deadline: Duration,
+    trouble: impl FnOnce() -> Arc<str>,
+) -> Cause {
+    if NEVER_SENT.contains(&error.details()) {
+        Cause::Unreachable(trouble())
+    } else if *error.kind() == ErrorKind::Timeout {
+        Cause::TimedOut(deadline)
+    } else {
+        Cause::Broken(readable(error).into())
+    }
+}
+
+/// A reply as a value; an error reply is a cause.
+pub(super) fn value(frame: Frame) -> Outcome<Value> {
+    Ok(match frame {
+        Frame::Null => Value::Nil,
+        Frame::Number { data, .. } => Value::Int(data),
+        Frame::BlobString { data, .. }
+        | Frame::SimpleString { data, .. }
+        | Frame::VerbatimString { data, .. } => Value::Text(text(&data)),
+        Frame::Array { data, .. } => {
+            Value::List(data.into_iter().map(value).collect::<Outcome<_>>()?)
+        }
+        Frame::SimpleError { data, .. } => return Err(Cause::Rejected((&*data).into())),
+        Frame::BlobError { data, .. } => return Err(Cause::Rejected(text(&data).into())),
+        other => return Err(Cause::Rejected(format!("unexpected reply {other:?}").into())),
+    })
+}
+
+/// Whether the server does not know the script: then it ran nothing.
+pub(super) fn is_unknown_script(frame: &Frame) -> bool {
+    matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// fred keeps an I/O error only as its `Debug` text; this brings back what people read.
+pub(super) fn readable(error: &Error) -> String {
+    let details = error.details();
+    if let Some(rest) = details.strip_prefix("Os { code: ")
+        && let Some((code, _)) = rest.split_once(',')
+        && let Ok(code) = code.parse()
+    {
+        return io::Error::from_raw_os_error(code).to_string();
+    }
+    if details.starts_with("Custom { kind: ")
+        && let Some((_, rest)) = details.split_once("error: ")
+    {
+        return rest.trim_end_matches(" }").trim_matches('"').to_owned();
+    }
+    match error.kind() {
+        ErrorKind::Timeout => "no answer to the connection's own requests in time".to_owned(),
+        _ => details.trim_end_matches('.').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_reads_as_the_system_words_it() {
+        let raw = io::Error::from_raw_os_error(111);
+        assert_eq!(readable(&Error::from(raw)), "Connection refused (os error 111)");
+        let custom = io::Error::other("failed to lookup address information");
+        assert_eq!(readable(&Error::from(custom)), "failed to lookup address information");
+    }
+
+    #[test]
+    fn an_unknown_error_counts_as_possibly_sent() {
+        let of = |kind, text| cause(&Error::new(kind, text), Duration::ZERO, || "why".into());
+        let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
+        assert_eq!(unsent, Cause::Unreachable("why".into()));
+        let unknown = of(ErrorKind::Unknown, "channel closed");
+        assert_eq!(unknown, Cause::Broken("channel closed".into()));
+    }
+}

@@ -1,0 +1,96 @@
+use super::Address;
+
+fn label(text: &str) -> String {
+    Address::parse(text).unwrap().label().to_string()
+}
+
+fn message(text: &str) -> String {
+    let error = Address::parse(text).unwrap_err();
+    assert!(error.is_invalid());
+    error.to_string()
+}
+
+#[test]
+fn a_label_has_host_port_and_database_and_no_credentials() {
+    assert_eq!(label("redis://a.example"), "a.example:6379");
+    assert_eq!(label("redis://a.example:7000/"), "a.example:7000");
+    assert_eq!(label("redis://user:secret@a.example/0"), "a.example:6379");
+    assert_eq!(label("redis://:secret@a.example:7000/15"), "a.example:7000/15");
+    assert_eq!(label("redis://[::1]:7000"), "[::1]:7000");
+    assert_eq!(label("redis+unix:///run/redis.sock"), "/run/redis.sock");
+    assert_eq!(label("redis+unix://:secret@local/run/a%20b.sock?db=3"), "/run/a b.sock?db=3");
+}
+
+#[test]
+fn credentials_are_percent_decoded() {
+    let address = Address::parse("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example").unwrap();
+    assert_eq!(address.config().username.as_deref(), Some("us:er"));
+    assert_eq!(address.config().password.as_deref(), Some("p@ss/w%rdé"));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (text, expected) in [
+        ("", "the address is no address: relative URL without a base"),
+        ("localhost:6379", "unknown scheme; known are redis://, rediss:// or redis+unix://"),
+        ("http://a.example", "unknown scheme"),
+        ("redis://a.example:99999", "the redis:// address is no address: invalid port number"),
+        ("redis://a.example:0", "`redis://a.example:0` has port 0"),
+        ("redis://", "has no host"),
+        ("redis:///3", "has no host"),
+        ("redis://a.example/256", "`redis://a.example` has a database that is no number from 0"),
+        ("redis://a.example/-1", "has a database that is no number"),
+        ("redis://a.example/1/2", "has a database that is no number"),
+        ("redis://a.example?db=1", "takes no parameters"),
+        ("redis://a.example/#1", "has a `#`"),
+        ("redis://user@a.example", "has a user without a password"),
+        ("redis://:%zz@a.example", "not percent-encoded UTF-8"),
+        ("redis://:%ff@a.example", "not percent-encoded UTF-8"),
+        ("redis+unix://", "has no path of a socket"),
+        ("redis+unix://run/redis.sock", "has a host, but a socket has none"),
+        ("redis+unix:///run/a@b.sock", "has an `@` in its path"),
+        ("redis+unix:///run/redis.sock?password=a", "has a parameter other than `db`"),
+        ("redis-cluster://a.example", "names a cluster, which is not supported yet"),
+        ("rediss-sentinel://a.example", "names sentinels, which are not supported yet"),
+    ] {
+        let message = message(text);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn no_message_and_no_debug_form_shows_a_password() {
+    let passwords =
+        ["hunter2", "hun%74er2", "hun/ter2", "hun#ter2", "hun?ter2", "hun@ter2", "h:er2"];
+    for password in passwords {
+        let credentials = [format!(":{password}"), format!("user:{password}"), password.to_owned()];
+        for credentials in &credentials {
+            for form in [
+                "redis://{}@a.example:7000/3",
+                "redis://{}@a.example:7000/x",
+                "redis://{}@a.example:x",
+                "redis://{}@a.example?x",
+                "redis://{}@",
+                "redis://{}",
+                "redis+unix://{}@local",
+                "redis+unix://{}@local/run?x=1",
+                "redis-cluster://{}@a.example",
+                "http://{}@a.example",
+                "{}@a.example",
+                "redis:{}@a.example",
+            ] {
+                if form.ends_with("//{}") && credentials == password {
+                    continue; // That is a host.
+                }
+                let text = form.replace("{}", credentials);
+                let shown = match Address::parse(&text) {
+                    Ok(address) => format!("{address:?}"),
+                    Err(error) => format!("{error} {error:?}"),
+                };
+                for part in ["hun", "ter2", "er2"] {
+                    assert!(!shown.contains(part), "{text}: {shown}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use futures::future::join_all;
+
+use super::{
+    Cause, RedisServer, connect, listen, start,
+    support::{Proxy, eventually_async},
+};
+
+fn publish(server: &RedisServer, channel: &str) -> String {
+    format!("{:?}", server.command(&["PUBLISH", channel, "0"]).unwrap())
+}
+
+#[tokio::test]
+async fn what_is_published_after_subscribing_is_heard_and_after_unsubscribing_is_not() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "a").await;
+    assert_eq!(publish(&server, "a"), "Int(1)", "in force as soon as it was answered");
+    eventually_async("the message", async || heard.called() == ["a"]).await;
+    node.unsubscribe("a".into()).await.unwrap();
+    assert_eq!(publish(&server, "a"), "Int(0)");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_channels_at_once_are_all_in_force_when_answered() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "first").await;
+    let names: Vec<String> = (0..500).map(|n| format!("channel {n}")).collect();
+    let wishes = names.iter().map(|name| node.subscribe(name.as_str().into()));
+    join_all(wishes).await.into_iter().for_each(|outcome| outcome.unwrap());
+    for name in &names {
+        assert_eq!(publish(&server, name), "Int(1)");
+    }
+    eventually_async("each is heard", async || heard.called() == names).await;
+}
+
+#[tokio::test]
+async fn after_a_restart_channels_are_listened_to_again_and_the_ear_is_told() {
+    let mut server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "a").await;
+    listen(&node, "b").await;
+    node.unsubscribe("b".into()).await.unwrap();
+    assert_eq!(heard.missed(), 0);
+    server.restart();
+    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    assert_eq!(publish(&server, "a"), "Int(1)");
+    assert_eq!(publish(&server, "b"), "Int(0)");
+    eventually_async("it hears again", async || heard.called() == ["a"]).await;
+}
+
+#[tokio::test]
+async fn a_channel_asked_for_while_the_server_is_down_is_listened_to_when_it_is_back() {
+    let mut server = RedisServer::start();
+    server.kill();
+    let (node, heard) = start(&server.url());
+    let refused =
+        |outcome| matches!(outcome, Err(Cause::Unreachable(why)) if why.contains("refused"));
+    let asked = async || refused(node.subscribe("a".into()).await);
+    eventually_async("the cause is told", asked).await;
+    server.restart();
+    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    assert_eq!(publish(&server, "a"), "Int(1)");
+}
+
+#[tokio::test]
+async fn subscribing_through_a_black_hole_is_no_success() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port()).await;
+    let (node, heard) = connect(&proxy.url()).await;
+    listen(&node, "first").await;
+    proxy.black_hole();
+    let outcome = node.subscribe("a".into()).await;
+    assert!(matches!(outcome, Err(Cause::TimedOut(_) | Cause::Broken(_))), "{outcome:?}");
+    proxy.pass();
+    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    eventually_async("in force", async || publish(&server, "a") == "Int(1)").await;
+}
+
+#[tokio::test]
+async fn a_refused_channel_is_told_and_leaves_the_connection_in_step() {
+    let server = RedisServer::start();
+    let rules = ["ACL", "SETUSER", "default", "resetchannels", "&allowed*"];
+    server.command(&rules).unwrap();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "allowed 1").await;
+    for _ in 0..20 {
+        let outcome = node.subscribe("forbidden".into()).await;
+        assert!(matches!(&outcome, Err(Cause::Rejected(why)) if why.starts_with("NOPERM")));
+        node.unsubscribe("forbidden".into()).await.unwrap();
+        let channel = "allowed 2";
+        node.subscribe(channel.into()).await.unwrap();
+        assert_eq!(publish(&server, channel), "Int(1)");
+        node.unsubscribe(channel.into()).await.unwrap();
+    }
+    assert_eq!(heard.missed(), 0, "the connection was never replaced");
+}
+
+#[tokio::test]
+async fn an_ear_that_is_too_slow_is_told_that_it_missed_something() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "a").await;
+    // One call holds this thread, on which the ear would be told, until all are published.
+    let script = "for n = 1, 20000 do redis.call('PUBLISH', 'a', '0') end return 0";
+    server.command(&["EVAL", script, "0"]).unwrap();
+    let all = async || heard.missed() > 0 || heard.called().len() == 20_000;
+    eventually_async("told of each, or that some are lost", all).await;
+}

@@ -1,0 +1,144 @@
+use std::{path::Path, process::Command};
+
+use super::{RedisServer, Value, answers, connect, count, fails, start, support::eventually_async};
+use crate::words::Cause;
+
+#[tokio::test]
+async fn the_database_of_the_address_is_used_at_each_connection() {
+    let mut server = RedisServer::start();
+    let (node, _) = connect(&format!("{}/3", server.url())).await;
+    let in_third = |server: &RedisServer| {
+        format!("{:?}", server.command(&["INFO", "keyspace"]).unwrap()).contains("db3:keys=1")
+    };
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert!(in_third(&server));
+    server.restart();
+    answers(&node).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert!(in_third(&server), "also after a reconnection");
+}
+
+#[tokio::test]
+async fn a_database_that_the_server_does_not_have_is_told() {
+    let server = RedisServer::start();
+    let (node, _) = start(&format!("{}/200", server.url()));
+    fails(&node, |cause| cause.to_string().contains("DB index is out of range")).await;
+}
+
+#[tokio::test]
+async fn a_user_with_a_percent_encoded_password_logs_in() {
+    let server = RedisServer::start();
+    let rules = ["ACL", "SETUSER", "quorate", "on", ">p@ss/w:rd%", "~*", "&*", "+@all"];
+    server.command(&rules).unwrap();
+    let port = server.port();
+    let url = format!("redis://quorate:p%40ss%2Fw%3Ard%25@127.0.0.1:{port}");
+    let (node, _) = connect(&url).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    let list = format!("{:?}", server.command(&["CLIENT", "LIST"]).unwrap());
+    assert!(list.contains("user=quorate"));
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_and_the_right_one_works_once_the_server_has_it() {
+    let server = RedisServer::start_with(&["--requirepass", "right"]);
+    let (node, _) = start(&format!("redis://:hunter2@127.0.0.1:{}", server.port()));
+    let told = |cause: &Cause| {
+        let text = cause.to_string();
+        assert!(!text.contains("hunter2") && !format!("{node:?}").contains("hunter2"));
+        text.starts_with("unreachable: WRONGPASS")
+    };
+    fails(&node, told).await;
+    let (other, _) = start(&server.url());
+    fails(&other, |cause| cause.to_string().contains("NOAUTH")).await;
+}
+
+#[tokio::test]
+async fn a_missing_right_is_told() {
+    let server = RedisServer::start();
+    let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@connection", "+info"];
+    server.command(&rules).unwrap();
+    let (node, _) = connect(&format!("redis://poor:pw@127.0.0.1:{}", server.port())).await;
+    let outcome = node.run(count("a")).await;
+    assert!(matches!(&outcome, Err(Cause::Rejected(why)) if why.starts_with("NOPERM")));
+}
+
+#[tokio::test]
+async fn a_unix_socket_works_also_after_a_restart() {
+    let mut server = RedisServer::start();
+    let url = format!("redis+unix://{}?db=2", server.dir().join("socket").display());
+    let (node, _) = connect(&url).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    server.kill();
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(_))).await;
+    server.restart();
+    answers(&node).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn tls_trusts_the_platforms_root_certificates_and_nothing_else() {
+    const NAME: &str =
+        "node::single::tests::login::tls_trusts_the_platforms_root_certificates_and_nothing_else";
+    // The certificates are chosen by the environment, which a process cannot safely set for itself.
+    if let Ok(url) = std::env::var("QUORATE_TEST_TLS") {
+        return inside(&url).await;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    certificates(dir.path());
+    let flags = ["--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no"];
+    let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let server = RedisServer::start_with(&[flags, files].concat());
+    for (trusted, expected) in [("ca.pem", "works"), ("other.pem", "UnknownIssuer")] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env("SSL_CERT_FILE", file(trusted))
+            .env("QUORATE_TEST_TLS", format!("rediss://localhost:{}", server.port()))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains(&format!("the outcome: {expected}")), "{trusted}: {output:?}");
+    }
+}
+
+#[cfg(feature = "tls")]
+async fn inside(url: &str) {
+    let (node, _) = start(url);
+    let mut outcome = "none yet".to_owned();
+    eventually_async("an outcome", async || {
+        outcome = match node.run(count("a")).await {
+            Ok(_) => "works".to_owned(),
+            Err(cause) if cause.to_string().contains("UnknownIssuer") => "UnknownIssuer".to_owned(),
+            Err(cause) => format!("{cause}"),
+        };
+        !outcome.contains("not connected yet")
+    })
+    .await;
+    println!("the outcome: {outcome}");
+}
+
+/// A certificate for `localhost`, its authority, and an authority that did not sign it.
+#[cfg(feature = "tls")]
+fn certificates(dir: &Path) {
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+    let authority = |name: &str| {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        (Issuer::new(params, key), pem)
+    };
+    let (issuer, ca) = authority("ca.example");
+    let (_, other) = authority("other.example");
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let cert = params.signed_by(&key, &issuer).unwrap().pem();
+    for (name, text) in
+        [("ca.pem", ca), ("other.pem", other), ("cert.pem", cert), ("key.pem", key.serialize_pem())]
+    {
+        std::fs::write(dir.join(name), text).unwrap();
+    }
+}

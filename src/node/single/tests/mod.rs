@@ -1,0 +1,126 @@
+//! Against real `redis-server` processes.
+
+mod address;
+mod channels;
+mod cost;
+mod faults;
+mod login;
+mod order;
+mod scripts;
+#[path = "../../../../tests/support/mod.rs"]
+mod support;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use self::support::{RedisServer, eventually_async};
+use super::{Address, SingleNode};
+use crate::{
+    node::{Call, Ear, Node, Outcome},
+    scripts::{Script, Value},
+    words::Cause,
+};
+
+/// Counts how often it ran.
+static COUNT: Script = Script {
+    name: "test/count",
+    source: "return redis.call('INCR', KEYS[1])",
+    keys: &["counter"],
+    args: &[],
+    votes: true,
+};
+
+/// Writes down in which order it ran.
+static WRITE: Script = Script {
+    name: "test/write",
+    source: "return redis.call('RPUSH', KEYS[1], ARGV[1])",
+    keys: &["list"],
+    args: &["entry"],
+    votes: false,
+};
+
+const DEADLINE: Duration = Duration::from_millis(200);
+
+fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
+    let args = args.iter().map(|&arg| arg.into()).collect();
+    Call { script, keys: vec![key.into()], args, deadline: DEADLINE }
+}
+
+fn count(key: &str) -> Call {
+    call(&COUNT, key, &[])
+}
+
+/// Writes down what it hears.
+#[derive(Default)]
+struct Heard {
+    called: Mutex<Vec<String>>,
+    missed: AtomicUsize,
+}
+
+impl Heard {
+    fn called(&self) -> Vec<String> {
+        self.called.lock().unwrap().clone()
+    }
+
+    fn missed(&self) -> usize {
+        self.missed.load(Ordering::SeqCst)
+    }
+}
+
+impl Ear for Heard {
+    fn called(&self, channel: &str) {
+        self.called.lock().unwrap().push(channel.to_owned());
+    }
+
+    fn missed(&self) {
+        self.missed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    let heard = Arc::new(Heard::default());
+    let ear: Arc<dyn Ear> = heard.clone();
+    (SingleNode::start(&Address::parse(url).unwrap(), &ear), heard)
+}
+
+/// A node that has connected.
+async fn connect(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    let (node, heard) = start(url);
+    answers(&node).await;
+    (node, heard)
+}
+
+async fn answers(node: &Arc<dyn Node>) {
+    eventually_async("the server is reached", async || node.identify().await.is_ok()).await;
+}
+
+/// Subscribes once the listening connection stands.
+async fn listen(node: &Arc<dyn Node>, channel: &str) {
+    let subscribed = async || node.subscribe(channel.into()).await.is_ok();
+    eventually_async("the channel is listened to", subscribed).await;
+}
+
+/// Waits until a call is answered with a cause that `fits`.
+async fn fails(node: &Arc<dyn Node>, fits: impl Fn(&Cause) -> bool) {
+    let failed = async || matches!(node.run(count("probe")).await, Err(cause) if fits(&cause));
+    eventually_async("the expected cause", failed).await;
+}
+
+/// The ids of our connections, sorted; the harness's own come by the unix socket.
+fn connections(server: &RedisServer) -> Vec<String> {
+    let list = |kind| format!("{:?}", server.command(&["CLIENT", "LIST", "TYPE", kind]).unwrap());
+    let both = list("normal") + &list("pubsub");
+    let ours = both.split("id=").filter(|client| client.contains(" laddr=127.0.0.1:"));
+    let mut ids: Vec<_> = ours.filter_map(|client| client.split(' ').next()).collect();
+    ids.sort_unstable();
+    ids.into_iter().map(str::to_owned).collect()
+}
+
+fn is_unreachable(outcome: &Outcome<Value>, why: &str) -> bool {
+    matches!(outcome, Err(Cause::Unreachable(text)) if text.contains(why))
+}

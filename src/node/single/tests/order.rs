@@ -1,0 +1,59 @@
+use std::{pin::pin, sync::Arc};
+
+use futures::{FutureExt, future::join_all, poll};
+
+use super::{
+    Call, RedisServer, WRITE, call, connect, connections, count, support::eventually_async,
+};
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_requests_run_in_the_order_of_their_first_polls() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let requests = (0..1000)
+        .map(|n: u32| node.run(Call { deadline: LONG, ..call(&WRITE, "list", &[&n.to_string()]) }));
+    // Made in one order and first polled in the opposite one.
+    let mut requests: Vec<_> = requests.collect();
+    requests.reverse();
+    join_all(requests).await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    let written = server.command(&["LRANGE", "list", "0", "-1"]).unwrap();
+    let expected = (0..1000).rev().map(|n: u32| super::support::Reply::Text(n.to_string()));
+    assert_eq!(written, super::support::Reply::List(expected.collect()));
+}
+
+#[tokio::test]
+async fn a_request_leaves_at_its_first_poll_and_runs_though_its_future_is_dropped() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    drop(node.run(count("never polled")));
+    {
+        let mut request = pin!(node.run(count("polled")));
+        assert!(poll!(request.as_mut()).is_pending());
+    }
+    eventually_async("the dropped request runs", async || server.keys() == ["polled"]).await;
+}
+
+#[tokio::test]
+async fn a_dropped_node_ends_its_tasks_and_connections() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let weak = Arc::downgrade(&node);
+    drop(node);
+    assert!(weak.upgrade().is_none());
+    let metrics = tokio::runtime::Handle::current().metrics();
+    eventually_async("no task is left", async || metrics.num_alive_tasks() == 0).await;
+    eventually_async("no connection is left", async || connections(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_closed_node_answers_at_once_and_has_no_connections() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    node.close().await;
+    eventually_async("no connection is left", async || connections(&server).is_empty()).await;
+    assert!(super::is_unreachable(&node.run(count("a")).await, ""));
+    assert!(node.subscribe("c".into()).await.is_err());
+    assert!(node.close().now_or_never().is_some(), "closing again does nothing");
+}

@@ -1,0 +1,105 @@
+use std::{collections::HashSet, time::Duration};
+
+use super::{Call, Cause, RedisServer, Value, call, connect, count};
+use crate::{
+    node::single::order::place,
+    scripts::{Answer, mutex},
+};
+
+#[tokio::test]
+async fn scripts_answer_also_by_their_hash() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    for expected in 1..=3 {
+        assert_eq!(node.run(count("a")).await, Ok(Value::Int(expected)));
+    }
+    let info = server.command(&["INFO", "commandstats"]).unwrap();
+    let info = format!("{info:?}");
+    assert!(info.contains("cmdstat_eval:calls=1,"), "{info}");
+    assert!(info.contains("cmdstat_evalsha:calls=2,"), "{info}");
+}
+
+#[tokio::test]
+async fn an_acquired_mutex_is_refused_to_others_and_released() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let ask = async |script, args: &[&str]| {
+        Answer::only(node.run(call(script, "q:{lock}", args)).await.unwrap()).unwrap()
+    };
+    assert_eq!(ask(&mutex::ACQUIRE, &["c:1", "1", "5000"]).await.code, 1);
+    let refused = ask(&mutex::ACQUIRE, &["c:2", "1", "5000"]).await;
+    assert_eq!((refused.code, refused.holder().unwrap().as_str()), (0, "c:1"));
+    assert_eq!(ask(&mutex::RELEASE, &["c:1", "0", ""]).await.code, 1);
+    assert!(server.keys().is_empty());
+}
+
+#[tokio::test]
+async fn an_error_reply_is_a_rejection_with_its_text() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    server.command(&["SET", "a", "text"]).unwrap();
+    let Err(Cause::Rejected(text)) = node.run(count("a")).await else { panic!("rejected") };
+    assert!(text.contains("not an integer"), "{text}");
+}
+
+#[tokio::test]
+async fn a_run_id_is_another_after_a_restart() {
+    let mut server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let before = node.identify().await.unwrap();
+    assert_eq!(before.run_id.len(), 40);
+    assert_eq!(node.identify().await.unwrap(), before);
+    server.restart();
+    super::answers(&node).await;
+    assert_ne!(node.identify().await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let mut places = HashSet::new();
+    let keys = (0..).map(|n: u32| format!("counter:{n}")).filter(|key| places.insert(place(key)));
+    let callers = keys.take(32).map(|key| {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let mut ran = 0;
+            for _ in 0..200 {
+                let deadline = Duration::from_secs(10);
+                let call = Call { deadline, ..count(&key) };
+                ran += 1;
+                // Alone with its key's place, so no later request can have overtaken it.
+                assert_eq!(node.run(call).await, Ok(Value::Int(ran)));
+            }
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    let mut flushes = 0;
+    while !callers.iter().all(tokio::task::JoinHandle::is_finished) {
+        server.command(&["SCRIPT", "FLUSH"]).unwrap();
+        flushes += 1;
+        tokio::task::yield_now().await;
+    }
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert!(flushes > 10);
+    let info = format!("{:?}", server.command(&["INFO", "errorstats"]).unwrap());
+    assert!(info.contains("errorstat_NOSCRIPT"), "the flushes met calls under way: {info}");
+}
+
+#[tokio::test]
+async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let acquire = || call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"]);
+    let release = || call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""]);
+    node.run(acquire()).await.unwrap();
+    node.run(release()).await.unwrap();
+    server.command(&["SCRIPT", "FLUSH"]).unwrap();
+    // Both leave together and by hash: NOSCRIPT is the answer to both.
+    let (acquired, released) = tokio::join!(node.run(acquire()), node.run(release()));
+    assert!(matches!(acquired, Err(Cause::Rejected(text)) if text.contains("overtaken")));
+    assert_eq!(Answer::only(released.unwrap()).unwrap().code, 0, "sent again, found nothing");
+    assert!(server.keys().is_empty());
+}
