@@ -239,18 +239,18 @@ async fn delays_add_to_a_trip_and_not_to_each_other() {
     assert_eq!(client.call("PING").await, "+PONG\r\n");
     proxy.delay(Duration::from_millis(120), Duration::from_millis(180));
     let started = std::time::Instant::now();
-    for _ in 0..10 {
+    for _ in 0..40 {
         client.send("PING").await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let mut received = String::new();
-    while received.len() < 10 * "+PONG\r\n".len() {
+    while received.len() < 40 * "+PONG\r\n".len() {
         received += &client.receive().await;
     }
-    // One after the other the ten would need three seconds.
+    // One after the other the forty would need twelve seconds.
     let took = started.elapsed();
     assert!(took >= Duration::from_millis(300), "{took:?}");
-    assert!(took < Duration::from_millis(2500), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ impl RedisServer {
             match Running::start(port, &flags, dir.path()) {
                 Ok(running) => return Self { running: Some(running), port, flags, dir },
                 Err(NotStarted::PortTaken) => {}
-                Err(NotStarted::Died(log)) => panic!("redis-server ended at once: {log}"),
+                Err(NotStarted::Died(log)) => panic!("redis-server did not start: {log}"),
             }
         }
         panic!("redis-server found its port taken fifty times")
@@ -145,6 +145,7 @@ enum NotStarted {
 }
 
 impl Running {
+    #[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
     fn start(port: u16, flags: &[String], dir: &Path) -> Result<Self, NotStarted> {
         let log_path = dir.join("log");
         let socket = socket(dir);
@@ -153,18 +154,17 @@ impl Running {
         let watchdog = Watchdog::over(&server, dir);
         // From here on every way out kills the server.
         let mut running = Self { server, watchdog };
-        let mut waited = Duration::ZERO;
+        let started = Instant::now();
         // The socket lies in our own directory, and is opened after the port was bound: an answer
         // comes from this server and no other that holds the same port.
         while !is_awake(&ask(&socket, &["PING"], COMMAND_LIMIT)) {
             let ended = running.server.try_wait().expect("a child can be waited for").is_some();
-            if ended || waited > PATIENCE {
+            if ended || started.elapsed() > PATIENCE {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
                 let taken = log.contains("already in use");
                 return Err(if taken { NotStarted::PortTaken } else { NotStarted::Died(log) });
             }
             thread::sleep(PAUSE);
-            waited += PAUSE;
         }
         Ok(running)
     }
