@@ -17,12 +17,10 @@ impl Moment {
     /// Before every moment at which anything could have been asked.
     pub(crate) const BEGINNING: Self = Self(0);
 
+    /// For trying the ends of the range.
+    #[cfg(test)]
     pub(crate) const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
-    }
-
-    pub(crate) const fn as_nanos(self) -> u64 {
-        self.0
     }
 
     /// The time from `earlier` to `self`; zero where that lies ahead.

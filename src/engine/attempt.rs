@@ -73,10 +73,6 @@ impl Attempt {
         self.votes.record(voter, verdict);
     }
 
-    pub(crate) fn started(&self) -> Moment {
-        self.started
-    }
-
     /// How long the voters took to decide the last round.
     pub(crate) fn round_trip(&self, now: Moment) -> Duration {
         now.since(self.asked)
@@ -84,10 +80,6 @@ impl Attempt {
 
     pub(crate) fn into_votes(self) -> Votes {
         self.votes
-    }
-
-    pub(crate) fn votes(&self) -> &Votes {
-        &self.votes
     }
 
     pub(crate) fn next(&mut self, now: Moment) -> Next {

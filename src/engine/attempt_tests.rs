@@ -147,12 +147,12 @@ proptest! {
         });
         match ended {
             Some(Next::Won(until)) => {
-                prop_assert!(attempt.votes().granted() > voters / 2);
+                prop_assert!(attempt.votes.granted() > voters / 2);
                 prop_assert!(until > now && until.since(started) < MS(lease_ms));
             }
             Some(_) => {}
             // Only at the end of the clock's range does time stand still.
-            None => prop_assert!(now.as_nanos() == u64::MAX),
+            None => prop_assert_eq!(now, Moment::from_nanos(u64::MAX)),
         }
     }
 }

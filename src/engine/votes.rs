@@ -79,10 +79,6 @@ impl Votes {
         }
     }
 
-    pub(crate) fn quorum(&self) -> Quorum {
-        self.quorum
-    }
-
     pub(crate) fn granted(&self) -> usize {
         self.count(|verdict| matches!(verdict, Some(Verdict::Granted)))
     }

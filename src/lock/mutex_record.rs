@@ -40,6 +40,7 @@ impl MutexRecord {
         keys: [&Arc<str>; K],
         args: [&str; A],
     ) -> Call {
+        debug_assert_eq!((K, A), (script.keys.len(), script.args.len()), "{}", script.name);
         Call {
             script,
             keys: keys.into_iter().cloned().collect(),
