@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     channels::Channels,
-    keyspace::{Keyspace, Stored},
+    keyspace::{Keyspace, Left, Stored},
     reply::Reply,
 };
 
@@ -141,10 +141,10 @@ fn flush_all(database: &mut Database, _: &[&str]) -> Answer {
 }
 
 fn pttl(database: &mut Database, words: &[&str]) -> Answer {
-    Ok(match database.keyspace.left_ms(words[0]) {
-        None => (-2).into(),
-        Some(None) => (-1).into(),
-        Some(Some(left_ms)) => left_ms.into(),
+    Ok(match database.keyspace.left(words[0]) {
+        Left::NoKey => (-2).into(),
+        Left::Forever => (-1).into(),
+        Left::Ms(left_ms) => left_ms.into(),
     })
 }
 

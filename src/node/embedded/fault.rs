@@ -10,7 +10,8 @@ use super::server::Server;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The way takes longer; messages of channels take the way `back` too.
+    /// The way takes longer; messages of channels take the way `back` too. As on any connection
+    /// what was sent later arrives later, however short its own delay.
     Delay {
         /// What a request takes to arrive.
         there: Duration,

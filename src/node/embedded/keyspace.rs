@@ -9,6 +9,14 @@ pub(super) enum Stored {
     Hash(BTreeMap<String, String>),
 }
 
+/// What is left of a key's time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    NoKey,
+    Forever,
+    Ms(i64),
+}
+
 #[derive(Debug)]
 struct Record {
     stored: Stored,
@@ -81,10 +89,9 @@ impl Keyspace {
         record.map(|record| record.expires_at_ms = Some(at_ms)).is_some()
     }
 
-    /// What is left of a key's time: `None` without the key, `Some(None)` without an expiry.
-    pub(super) fn left_ms(&self, key: &str) -> Option<Option<i64>> {
-        let now_ms = self.now_ms();
-        self.live(key).map(|record| record.expires_at_ms.map(|at_ms| at_ms - now_ms))
+    pub(super) fn left(&self, key: &str) -> Left {
+        let Some(record) = self.live(key) else { return Left::NoKey };
+        record.expires_at_ms.map_or(Left::Forever, |at_ms| Left::Ms(at_ms - self.now_ms()))
     }
 
     fn live(&self, key: &str) -> Option<&Record> {
@@ -117,9 +124,9 @@ mod tests {
         keyspace.set("a", text());
         assert!(keyspace.expire_at("a", 5));
         keyspace.set_time(5_999);
-        assert_eq!(keyspace.left_ms("a"), Some(Some(0)));
+        assert_eq!(keyspace.left("a"), Left::Ms(0));
         keyspace.set_time(6_000);
-        assert_eq!((keyspace.left_ms("a"), keyspace.keys().count()), (None, 0));
+        assert_eq!((keyspace.left("a"), keyspace.keys().count()), (Left::NoKey, 0));
         assert!(!keyspace.remove("a"));
     }
 
@@ -130,6 +137,6 @@ mod tests {
         keyspace.expire_at("a", 5);
         keyspace.set_time(10_000);
         keyspace.get_or_set("a", text());
-        assert_eq!(keyspace.left_ms("a"), Some(None));
+        assert_eq!(keyspace.left("a"), Left::Forever);
     }
 }

@@ -51,7 +51,7 @@ impl Interpreter {
             return self.eval(source, keys, args);
         }
         let Some(command) = Command::find(name) else {
-            let words: String = words.iter().map(|word| format!("'{word}' ")).collect();
+            let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
             return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
         };
         if !command.takes(words.len()) {
@@ -120,6 +120,7 @@ fn with_code(message: &str) -> String {
 }
 
 /// What `redis.pcall` does; the sandbox makes `redis.call` of it.
+#[expect(clippy::needless_pass_by_value, reason = "mlua hands arguments over")]
 fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
     let answer = words_of(&values).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -4,7 +4,7 @@ use super::{
     connection::Connection,
     fault::{Fault, FaultGuard},
     reply::Reply,
-    server::Server,
+    server::{Server, State},
 };
 use crate::{
     clock::Clock,
@@ -91,13 +91,13 @@ impl EmbeddedVoter {
     /// Kills the voter: its connections break with all that was under way, and nothing reaches it
     /// until a restart. Its data stays, and goes on expiring.
     pub fn kill(&self) {
-        self.0.act(|state| state.kill());
+        self.0.act(State::kill);
     }
 
     /// Starts the voter again with its data, after a kill or instead of one. Clients are connected
     /// again at once.
     pub fn restart(&self) {
-        self.0.act(|state| state.restart());
+        self.0.act(State::restart);
     }
 
     /// Starts the voter again without its data, likewise.
@@ -119,17 +119,17 @@ impl EmbeddedVoter {
     /// # Ok::<(), String>(())
     /// ```
     pub fn wipe(&self) {
-        self.0.act(|state| state.wipe());
+        self.0.act(State::wipe);
     }
 
     /// Stops the voter as `SIGSTOP` does: requests arrive and wait for [`resume`](Self::resume).
     pub fn stop(&self) {
-        self.0.act(|state| state.stop());
+        self.0.act(State::stop);
     }
 
     /// Goes on with the requests that have arrived, in their order.
     pub fn resume(&self) {
-        self.0.act(|state| state.resume());
+        self.0.act(State::resume);
     }
 
     /// Puts a fault in force for the requests sent from now on, until the guard is dropped.

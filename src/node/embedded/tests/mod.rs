@@ -1,6 +1,7 @@
 //! What an embedded voter promises.
 
 mod channels;
+mod chaos;
 mod commands;
 mod faults;
 mod order;
@@ -80,4 +81,13 @@ fn passed(clock: &Clock) -> Duration {
 
 fn text(text: &str) -> Reply {
     Reply::Text(text.into())
+}
+
+#[test]
+fn what_is_public_can_be_sent_and_shared() {
+    fn check<T: Send + Sync + Unpin + std::fmt::Debug>() {}
+    check::<EmbeddedVoter>();
+    check::<super::Fault>();
+    check::<super::FaultGuard>();
+    check::<Reply>();
 }
