@@ -211,7 +211,7 @@ impl State {
 
     fn set_time(&mut self, now: Moment) {
         self.now = now;
-        let micros = i64::try_from(now.as_nanos() / 1000).unwrap_or(i64::MAX);
+        let micros = i64::try_from(now.since(Moment::BEGINNING).as_micros()).unwrap_or(i64::MAX);
         let now_micros = micros.saturating_add(EPOCH_SECONDS * 1_000_000);
         self.interpreter.database().keyspace.set_time(now_micros);
     }
