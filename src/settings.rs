@@ -38,7 +38,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The longest lease: longer ones would hide a lock that nobody will ever release.
-    const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+    const LONGEST_LEASE: Duration = Duration::from_hours(24);
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [

@@ -1,4 +1,4 @@
--- mutex/force_release: ends one named hold, whoever asks, and marks it so that no renewal brings it back.
+-- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
 -- KEYS, for each request: lock, revoked
 -- ARGV, for each request: hold, marker_ms, channel
 -- returns, for each request: code, ms, text

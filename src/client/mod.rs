@@ -69,8 +69,9 @@ impl Quorate {
         Mutex::new(&self.coordinator, &self.holds, name.as_ref())
     }
 
-    /// Releases everything that is held, and ends the connections. Guards that are left are lost, and
-    /// whoever waits or asks from now on is told that the client [is closed](Error::is_closed).
+    /// Releases everything that is held, and ends the connections. Guards that are left are lost,
+    /// and whoever waits or asks from now on is told that the client
+    /// [is closed](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
     /// confirmed by then is free when its lease ends.
@@ -102,7 +103,7 @@ impl Quorate {
 
 impl fmt::Debug for Quorate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.coordinator.panel.voters.iter().map(|voter| voter.label());
+        let labels = self.coordinator.panel.voters.iter().map(Voter::label);
         f.debug_struct("Quorate")
             .field("client", &self.coordinator.ids.client())
             .field("voters", &labels.collect::<Vec<_>>())

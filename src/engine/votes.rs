@@ -6,8 +6,8 @@ use crate::words::{Cause, HoldId, Verdict};
 
 /// The majority of the configured voters.
 ///
-/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of all
-/// that were configured, never of those that answered or once granted.
+/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of
+/// all that were configured, never of those that answered or once granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quorum {
     voters: usize,
@@ -88,7 +88,7 @@ impl Votes {
     }
 
     fn open(&self) -> usize {
-        self.count(|verdict| verdict.is_none())
+        self.count(Option::is_none)
     }
 
     fn count(&self, which: impl Fn(&Option<Verdict>) -> bool) -> usize {

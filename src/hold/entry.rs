@@ -86,7 +86,7 @@ impl Entry {
         let mut lost = pin!(self.lost());
         let mut work = pin!(work);
         poll_fn(|context| {
-            // The clock first: a timer may be late, and no step of the work may follow the deadline.
+            // The clock first: a timer may be late, and no work may follow the deadline.
             if !self.is_held() {
                 return Poll::Ready(Err(self.hold.lost()));
             }

@@ -72,10 +72,10 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer than
-    /// the patience (default 10 s); each voter's cause is in it.
+    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+    /// than the patience (default 10 s); each voter's cause is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
-    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and has not dropped the guard.
+    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     ///
     /// # Cancel safety
     ///
@@ -96,7 +96,8 @@ impl Mutex {
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
         let entered = self.enter(Limit::Never).await?;
-        Ok(entered.expect("without a limit there is no giving up"))
+        // Without a limit there is no giving up.
+        entered.ok_or_else(Error::closed)
     }
 
     /// Acquires the lock if no other hold has it; `None` where one has.
@@ -151,7 +152,8 @@ impl Mutex {
         Ok(entered.map(MutexGuard::new))
     }
 
-    /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter deadline.
+    /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter
+    /// deadline.
     ///
     /// # Errors
     ///
@@ -185,10 +187,12 @@ impl Mutex {
         Ok(Inspection { voters: views.collect() })
     }
 
-    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was one.
+    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was
+    /// one.
     ///
-    /// The holder learns of it at its next renewal at the latest and is told the lock is lost. Until
-    /// then it believes to hold the lock, so this is for operators who know that it is gone or stuck.
+    /// The holder learns of it at its next renewal at the latest and is told the lock is lost.
+    /// Until then it believes to hold the lock, so this is for operators who know that it is gone
+    /// or stuck.
     ///
     /// # Errors
     ///

@@ -152,10 +152,9 @@ impl Task {
                     None => open = false,
                 },
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
-                    Ended::Answered => {}
                     Ended::Settled => debts.settled(),
                     Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
-                    Ended::Owed(_) => {}
+                    Ended::Answered | Ended::Owed(_) => {}
                 },
                 () = self.clock.sleep_until(debts.due()), if debts.may_be_tried() => {
                     for debt in debts.take_due(self.clock.now()) {

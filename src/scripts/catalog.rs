@@ -1,7 +1,7 @@
 //! Every script with the names of its keys and arguments.
 //!
-//! Each takes a list of requests: all keys of the first, all of the second, and so on; the arguments
-//! likewise. Each request adds three entries to the flat reply: `code, ms, text`.
+//! Each takes a list of requests: all keys of the first, all of the second, and so on; the
+//! arguments likewise. Each request adds three entries to the flat reply: `code, ms, text`.
 
 /// One Lua script.
 #[derive(Debug)]

@@ -71,8 +71,8 @@ impl Error {
         matches!(self.0.kind, Kind::Lost { .. })
     }
 
-    /// The request went out, but no majority confirmed it in time. For a release: it goes on in the
-    /// background, and the lock is free at the latest when its lease ends.
+    /// The request went out, but no majority confirmed it in time. For a release: it goes on in
+    /// the background, and the lock is free at the latest when its lease ends.
     pub fn is_unconfirmed(&self) -> bool {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
     }
@@ -99,11 +99,12 @@ impl fmt::Display for Error {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {after:?}")?;
             }
             Kind::Lost { lock, hold, why } => {
-                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?
+                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
             }
             Kind::Unconfirmed { lock, what, needed, frees_in } => write!(
                 f,
-                "{what} of lock `{lock}` not confirmed by {needed} voters, free in {frees_in:?} at the latest"
+                "{what} of lock `{lock}` not confirmed by {needed} voters, \
+                 free in {frees_in:?} at the latest"
             )?,
             Kind::Closed => f.write_str("the client is closed")?,
         }
