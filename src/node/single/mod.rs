@@ -57,7 +57,7 @@ impl SingleNode {
         let running = Arc::new(Link::new(address, 32));
         let listening = Arc::new(Link::new(address, BACKLOG));
         let runner = Arc::new(Runner { link: Arc::clone(&running), order: Order::new() });
-        let (wishes, wished) = mpsc::unbounded_channel();
+        let (wishes, asked) = mpsc::unbounded_channel();
         let connected = Arc::new(Notify::new());
 
         let mut tasks = JoinSet::new();
@@ -65,7 +65,7 @@ impl SingleNode {
         tasks.spawn(running.keep(move || order.order.forget()));
         tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(ear)));
         let link = Arc::clone(&listening);
-        tasks.spawn(listen::listen(link, Arc::clone(ear), wished, Arc::clone(&connected)));
+        tasks.spawn(listen::listen(link, Arc::clone(ear), asked, Arc::clone(&connected)));
         tasks.spawn(Arc::clone(&listening).keep(move || connected.notify_one()));
 
         let label = Arc::clone(address.label());

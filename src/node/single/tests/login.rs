@@ -63,6 +63,16 @@ async fn a_missing_right_is_told() {
 }
 
 #[tokio::test]
+async fn an_ipv6_host_works() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return; // This machine has none.
+    }
+    let server = RedisServer::start_with(&["--bind", "127.0.0.1", "::1"]);
+    let (node, _) = connect(&format!("redis://[::1]:{}", server.port())).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+}
+
+#[tokio::test]
 async fn a_unix_socket_works_also_after_a_restart() {
     let mut server = RedisServer::start();
     let url = format!("redis+unix://{}?db=2", server.dir().join("socket").display());

@@ -103,3 +103,39 @@ async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing(
     assert_eq!(Answer::only(released.unwrap()).unwrap().code, 0, "sent again, found nothing");
     assert!(server.keys().is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let callers = (0..32).map(|caller| {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let mut granted = 0;
+            for round in 0..100 {
+                let (key, hold) = (format!("lock {caller}"), format!("{caller}:{round}"));
+                let ask = |script, args: &[&str]| {
+                    let deadline = Duration::from_secs(10);
+                    node.run(Call { deadline, ..call(script, &key, args) })
+                };
+                let acquired = ask(&mutex::ACQUIRE, &[&hold, "1", "60000"]);
+                let released = ask(&mutex::RELEASE, &[&hold, "0", ""]);
+                let (acquired, released) = tokio::join!(acquired, released);
+                released.unwrap();
+                granted += u32::from(acquired.is_ok());
+            }
+            granted
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    while !callers.iter().all(tokio::task::JoinHandle::is_finished) {
+        server.command(&["SCRIPT", "FLUSH"]).unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut granted = 0;
+    for caller in callers {
+        granted += caller.await.unwrap();
+    }
+    assert!(granted > 0 && granted < 3200, "some met NOSCRIPT, not all: {granted}");
+    assert_eq!(server.keys(), Vec::<String>::new());
+}
