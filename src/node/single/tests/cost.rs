@@ -72,21 +72,3 @@ async fn an_acquire_and_release_against_raw_fred() {
         }
     }
 }
-
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn memory() {
-    let rss = || {
-        let s = std::fs::read_to_string("/proc/self/status").unwrap();
-        s.lines().find(|l| l.starts_with("VmRSS")).unwrap().to_owned()
-    };
-    let server = RedisServer::start();
-    println!("{}", rss());
-    let mut nodes = Vec::new();
-    for _ in 0..20 {
-        let (node, _) = start(&server.url());
-        answers(&node).await;
-        nodes.push(node);
-    }
-    println!("{}", rss());
-}

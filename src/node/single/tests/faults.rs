@@ -144,6 +144,8 @@ async fn deadlines_shorter_than_the_way_there_and_back_end_no_connection() {
     }
     eventually_async("all ran", async || counted(&server, "a") == "50").await;
     assert_eq!(connections(&server), before);
+    proxy.pass();
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(51)), "late replies are nobody else's");
 }
 
 #[tokio::test]
