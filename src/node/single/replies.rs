@@ -76,7 +76,11 @@ pub(super) fn readable(error: &Error) -> String {
     }
     match error.kind() {
         ErrorKind::Timeout => "no answer to the connection's own requests in time".to_owned(),
-        _ => details.trim_end_matches('.').to_owned(),
+        // A server that does not know a command repeats its arguments, those of the login included.
+        _ => {
+            let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
+            what.trim_end_matches('.').to_owned()
+        }
     }
 }
 
