@@ -150,9 +150,9 @@ impl Link {
             let mut connections = self.client.reconnect_rx();
             let mut router = Router(self.client.connect());
             self.watch(&mut router, &mut connections, &connected).await;
-            // What waits for a reply now learns that its connection broke. fred does not take the
-            // commands that it had queued off its count of them, which only matters to commands that
-            // ask for no flush of their own: see `listen.rs`.
+            // What waits for a reply now learns that its connection broke. fred does not take
+            // the commands that it had queued off its count of them, which only matters to
+            // commands that ask for no flush of their own: see `listen.rs`.
             drop(router);
             time::sleep(PAUSE).await;
         }

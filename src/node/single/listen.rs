@@ -150,11 +150,12 @@ impl Listener {
         }
     }
 
-    /// A PING behind the requests on the same connection: when its answer is here, they are in force.
+    /// A PING behind the requests on the same connection: when its answer is here, they are in
+    /// force.
     ///
     /// A refused request (a user may lack the right to a channel) answers with an error, which fred
-    /// does not expect and takes for the next command's. So each PING carries a number of its own, and
-    /// what answers with another is asked again, by when the surplus reply is gone.
+    /// does not expect and takes for the next command's. So each PING carries a number of its own,
+    /// and what answers with another is asked again, by when the surplus reply is gone.
     async fn confirm(&mut self) -> Outcome<()> {
         for _ in 0..3 {
             self.confirmations += 1;

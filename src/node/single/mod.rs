@@ -37,7 +37,7 @@ use super::{Call, Ear, Identity, Node, Outcome};
 use crate::{scripts::Value, words::Cause};
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
-/// fred allocates as much at once for each of its eight kinds of news: 0.8 KB for each message here.
+/// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
 const BACKLOG: usize = 1024;
 /// The same for the connection that hears nothing but of itself.
 const FEW: usize = 32;

@@ -1,11 +1,11 @@
 //! In which order requests left, and which scripts the server knows.
 //!
 //! Scripts are sent by their hash, or as a whole while it is not known that the server has them. A
-//! server can forget them (`SCRIPT FLUSH`, a restart). It then answers NOSCRIPT, having run nothing,
-//! and sending the script again as a whole would be right but for one thing: what left meanwhile has
-//! overtaken it. An acquire that came in behind its own undo would leave a vote that nobody wants.
-//! So a script that gives votes is sent again only where nothing with one of its keys left since;
-//! a script that only takes votes away harms nobody by being late.
+//! server can forget them (`SCRIPT FLUSH`, a restart). It then answers NOSCRIPT, having run
+//! nothing, and sending the script again as a whole would be right but for one thing: what left
+//! meanwhile has overtaken it. An acquire that came in behind its own undo would leave a vote that
+//! nobody wants. So a script that gives votes is sent again only where nothing with one of its
+//! keys left since; a script that only takes votes away harms nobody by being late.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},

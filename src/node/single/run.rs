@@ -29,9 +29,9 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// fred queues a command for its router when the command's future is first polled, with no await
-    /// before that (`basic_request_response` in its `utils.rs`: the one await there is ready at once
-    /// unless connections are configured to be interrupted). The router writes in that order.
+    /// fred queues a command for its router when the command's future is first polled, with no
+    /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
+    /// at once unless blocked connections shall be interrupted). The router writes in that order.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(call.script, &call.keys);
@@ -105,7 +105,7 @@ impl Runner {
     }
 }
 
-/// Shares the text: fred clones every argument, which costs an allocation for bytes made by copying.
+/// Shares the text: fred clones every argument, and bytes made by copying then allocate again.
 fn argument(text: &Arc<str>) -> Argument {
     struct Text(Arc<str>);
     impl AsRef<[u8]> for Text {
