@@ -93,7 +93,8 @@ impl Link {
     /// For a request that is sent at most once, and not at all where there is no connection.
     pub(super) fn options(deadline: Duration) -> Options {
         Options {
-            timeout: Some(deadline),
+            // Zero would mean no limit at all.
+            timeout: Some(deadline.max(Duration::from_millis(1))),
             max_attempts: Some(1),
             fail_fast: true,
             ..Options::default()

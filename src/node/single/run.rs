@@ -34,7 +34,7 @@ impl Runner {
     /// at once unless blocked connections shall be interrupted). The router writes in that order.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
         let left = Clock::System.now();
-        let (number, naming) = self.order.leave(call.script, &call.keys);
+        let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
         let frame = self.send(&call, naming, call.deadline).await;
         let frame = self.link.noted(frame, call.deadline)?;
@@ -67,10 +67,8 @@ impl Runner {
                 return request.as_mut().poll(context).map(Some);
             }
             sent = true;
-            let script = (call.script, number);
-            let first =
-                self.order.again(script, &call.keys, || request.as_mut().poll(context).map(Some));
-            first.unwrap_or(Poll::Ready(None))
+            let first = || request.as_mut().poll(context).map(Some);
+            self.order.again(call, number, first).unwrap_or(Poll::Ready(None))
         });
         match frame.await {
             Some(frame) => {
