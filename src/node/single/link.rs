@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{Address, replies};
-use crate::{node::Outcome, words::Cause};
+use crate::node::Outcome;
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -93,7 +93,8 @@ impl Link {
     /// For a request that is sent at most once, and not at all where there is no connection.
     pub(super) fn options(deadline: Duration) -> Options {
         Options {
-            timeout: Some(deadline),
+            // Zero would mean no limit at all.
+            timeout: Some(deadline.max(Duration::from_millis(1))),
             max_attempts: Some(1),
             fail_fast: true,
             ..Options::default()
@@ -146,13 +147,13 @@ impl Link {
 
     /// Connects, for as long as this future is polled. Calls `connected` at each new connection.
     pub(super) async fn keep(self: Arc<Self>, connected: impl Fn() + Send) {
-        let mut connections = self.client.reconnect_rx();
         loop {
+            let mut connections = self.client.reconnect_rx();
             let mut router = Router(self.client.connect());
             self.watch(&mut router, &mut connections, &connected).await;
-            // What waits for a reply now learns that its connection broke. fred does not take the
-            // commands that it had queued off its count of them, which only matters to commands that
-            // ask for no flush of their own: see `listen.rs`.
+            // What waits for a reply now learns that its connection broke. fred does not take
+            // the commands that it had queued off its count of them, which only matters to
+            // commands that ask for no flush of their own: see `listen.rs`.
             drop(router);
             time::sleep(PAUSE).await;
         }
@@ -171,13 +172,9 @@ impl Link {
         loop {
             tokio::select! {
                 _ = &mut router.0 => return,
-                () = self.rejected.notified() => return,
-                news = connections.recv() => {
-                    connected();
-                    if news == Err(broadcast::error::RecvError::Closed) {
-                        return;
-                    }
-                }
+                () = self.rejected.notified() => return self.blame("replies out of step"),
+                // An error means that some of the news were lost, so there were some.
+                _ = connections.recv() => connected(),
                 () = self.doubted.notified() => {
                     // That deadline was the first; this is the second. A caller's deadlines may be
                     // shorter than a round trip, so they alone never end a connection.
@@ -193,7 +190,7 @@ impl Link {
                 }
             }
         }
-        self.blame("no answer from the server, connection given up");
+        self.blame("no answer, connection given up");
     }
 
     /// Whether the server answers anything at all; true where there is no connection to doubt.
