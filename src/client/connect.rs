@@ -41,7 +41,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Quorate, Error> {
     let wakeups = Arc::<Wakeups>::default();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups: Arc::clone(&wakeups) });
-        origin.voter(&ear, clock.clone())
+        origin.voter(ear, clock.clone())
     });
     let panel = Panel::new(voters.collect());
     if panel.quorum.voters().is_multiple_of(2) {
@@ -82,15 +82,13 @@ fn clock(origins: &[Origin]) -> Clock {
 }
 
 impl Origin {
-    fn voter(&self, ear: &Arc<dyn Ear>, clock: Clock) -> Voter {
+    fn voter(&self, ear: Arc<dyn Ear>, clock: Clock) -> Voter {
         match self {
             Self::Single(address) => {
                 Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
             }
             #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => {
-                Voter::spawn(voter.label().into(), voter.connect(Arc::clone(ear)), clock)
-            }
+            Self::Embedded(voter) => Voter::spawn(voter.label().into(), voter.connect(ear), clock),
         }
     }
 }

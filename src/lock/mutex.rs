@@ -95,9 +95,11 @@ impl Mutex {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        let entered = self.enter(Limit::Never).await?;
-        // Without a limit there is no giving up.
-        entered.ok_or_else(Error::closed)
+        loop {
+            if let Some(guard) = self.enter(Limit::Never).await? {
+                return Ok(guard);
+            }
+        }
     }
 
     /// Acquires the lock if no other hold has it; `None` where one has.
