@@ -82,7 +82,8 @@ impl Error {
         matches!(self.0.kind, Kind::Closed)
     }
 
-    /// What each voter said, in the order in which they were configured; empty where none was asked.
+    /// What each voter said, in the order in which they were configured; empty where none was
+    /// asked.
     pub fn voters(&self) -> &[VoterReport] {
         &self.0.voters
     }

@@ -2,7 +2,6 @@
 
 mod address;
 mod channels;
-mod cost;
 mod faults;
 mod login;
 mod order;
