@@ -78,17 +78,22 @@ impl Quorate {
     ///
     /// # Cancel safety
     ///
-    /// Everything is sent when this is first polled; dropping the future afterwards leaves the
-    /// connections open until the last clone of the client is dropped.
+    /// Dropped half way, some holds may not be released yet, and nothing can be acquired any more;
+    /// calling again finishes it.
     pub async fn close(&self) {
-        self.coordinator.close();
-        // Everything is queued before the first wait.
+        let Coordinator { clock, gate, panel, settings, .. } = &*self.coordinator;
+        let due = clock.now() + settings.voter_deadline;
+        // Whoever is sent out undoes what was asked; that is queued before the voters are left.
+        tokio::select! {
+            biased;
+            () = gate.close() => {}
+            () = clock.sleep_until(due) => {}
+        }
         let holds = self.holds.all();
         let releases = holds.iter().filter_map(|hold| Some((hold, hold.close()?)));
         for (hold, replies) in releases.collect::<Vec<_>>() {
             hold.confirm(replies).await;
         }
-        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + settings.voter_deadline;
         for closed in closing {

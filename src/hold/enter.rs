@@ -27,9 +27,8 @@ pub(crate) async fn enter(
     wish: &Wish,
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
-    coordinator.check_open()?;
     let mut seen = Seen::start(wish.record.kind(), &coordinator.clock, limit);
-    let entered = seek(coordinator, holds, wish, limit).await;
+    let entered = coordinator.gate.within(seek(coordinator, holds, wish, limit)).await;
     seen.outcome = match &entered {
         Ok(Some(_)) => "granted",
         Ok(None) => "held",

@@ -4,9 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Holder, Inspection, MutexGuard, VoterView, mutex_record::MutexRecord};
 use crate::{
-    coordinator::{Coordinator, Limit, Replies},
+    coordinator::{Coordinator, Limit},
     engine::Rules,
     hold::{Holds, Wish, enter},
+    node::Call,
     scripts::Answer,
     words::{Cause, Error, Kind, LockName, Owner, Verdict},
 };
@@ -178,10 +179,7 @@ impl Mutex {
     /// ```
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.checked()?;
-        self.coordinator.check_open()?;
-        let asked = self.coordinator.panel.ask_all(&record.inspect());
-        let answers = self.gather(asked, rules).await;
-        self.check_quorum(&answers, rules)?;
+        let answers = self.ask(&record.inspect(), rules).await?;
         let views = self.coordinator.panel.voters.iter().zip(answers).map(|(voter, answer)| {
             let holder = answer.map(|answer| Holder::read(&answer));
             VoterView { voter: voter.label().to_string(), holder }
@@ -212,15 +210,22 @@ impl Mutex {
             // Longer than the holder, which renews from a third of its lease on, can go on.
             let left = holder.ttl.unwrap_or_default();
             let marker = (left * 4).max(self.coordinator.settings.lease);
-            let asked = self.coordinator.panel.ask_all(&record.force_release(&holder.hold, marker));
-            self.check_quorum(&self.gather(asked, rules).await, rules)?;
+            self.ask(&record.force_release(&holder.hold, marker), rules).await?;
         }
         Ok(!holds.is_empty())
     }
 
-    /// The answers of all voters, as far as they come in time.
-    async fn gather(&self, mut asked: Replies, rules: Rules) -> Vec<Result<Answer, Cause>> {
+    /// The answers of all voters, as far as they come in time; of a majority at least.
+    async fn ask(&self, call: &Call, rules: Rules) -> Result<Vec<Result<Answer, Cause>>, Error> {
+        let gathered = async { Ok(self.gather(call, rules).await) };
+        let answers = self.coordinator.gate.within(gathered).await?;
+        self.check_quorum(&answers, rules)?;
+        Ok(answers)
+    }
+
+    async fn gather(&self, call: &Call, rules: Rules) -> Vec<Result<Answer, Cause>> {
         let Coordinator { clock, panel, .. } = &*self.coordinator;
+        let mut asked = panel.ask_all(call);
         let late = || Err(Cause::TimedOut(rules.voter_deadline));
         let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();
         let due = clock.now() + rules.voter_deadline;
