@@ -77,6 +77,9 @@ impl Mutex {
     /// than the patience (default 10 s); each voter's cause is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
+    /// [`is_unconfirmed`](Error::is_unconfirmed): this owner holds the lock, and no majority
+    /// answered its re-entry in time; the lock is still held, but this entry does not count.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +164,8 @@ impl Mutex {
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered.
-    /// [`is_invalid`](Error::is_invalid): the name cannot be used.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Examples
     ///
@@ -190,14 +194,15 @@ impl Mutex {
     /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was
     /// one.
     ///
-    /// The holder learns of it at its next renewal at the latest and is told the lock is lost.
-    /// Until then it believes to hold the lock, so this is for operators who know that it is gone
-    /// or stuck.
+    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
+    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
+    /// the lock, so this is for operators who know that it is gone or stuck.
     ///
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be asked or told; call
-    /// again. [`is_invalid`](Error::is_invalid): the name cannot be used.
+    /// again. [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety
     ///

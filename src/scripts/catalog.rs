@@ -68,6 +68,6 @@ pub(crate) mod mutex {
     );
 }
 
-/// All of them, to be loaded at every connection.
+/// All of them.
 pub(crate) static ALL: [&Script; 5] =
     [&mutex::ACQUIRE, &mutex::RENEW, &mutex::RELEASE, &mutex::FORCE_RELEASE, &mutex::INSPECT];

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::{HoldId, Verdict};
 
-/// What one voter contributed to an [`Error`] or an [`Inspection`](crate::Inspection).
+/// What one voter contributed to an [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VoterReport {
@@ -72,7 +72,8 @@ impl Error {
     }
 
     /// The request went out, but no majority confirmed it in time. For a release: it goes on in
-    /// the background, and the lock is free at the latest when its lease ends.
+    /// the background, and the lock is free at the latest when its lease ends. For a re-entry: the
+    /// lock is still held, and this entry does not count.
     pub fn is_unconfirmed(&self) -> bool {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
     }
