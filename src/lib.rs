@@ -121,7 +121,7 @@
 //! | `while_held` | the work dropped, the lock held |
 //! | `lost`, `inspect`, `connect` | nothing |
 //! | `force_release` | the hold ended or not; calling again finishes it |
-//! | `close` | everything released; connections end with the last clone of the client |
+//! | `close` | a client that acquires nothing more; calling again finishes it |
 //!
 //! # Errors
 //!

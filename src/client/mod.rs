@@ -70,8 +70,8 @@ impl Quorate {
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
-    /// Whoever asks from now on is told that the client [is closed](Error::is_closed); whoever
-    /// waits, after the poll interval at the latest.
+    /// Whoever waits, or asks from now on, is told that the client
+    /// [is closed](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
     /// confirmed by then is free when its lease ends.
