@@ -104,8 +104,8 @@
 //!   replaced by a replica that had not got them, or with a clock that jumped ahead. Such voters
 //!   are not kept out yet. Use independent primaries that write every change to disk (`appendonly
 //!   yes`, `appendfsync always`), and no eviction.
-//! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or after
-//!   [`Mutex::force_release`] until the holder has learnt of it.
+//! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
+//!   after [`Mutex::force_release`] until the holder has learnt of it.
 //! - Any order between waiters of different processes, or that a wake-up comes: it is a hint, and
 //!   waiters ask again without it.
 //! - On systems other than Linux, that time for which the machine slept is counted.
