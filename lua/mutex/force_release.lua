@@ -8,7 +8,7 @@
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
 local function force_release(lock, revoked, hold, marker_ms, channel)
   redis.call('HSET', revoked, hold, 1)
-  redis.call('PEXPIRE', revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
+  expire(revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
   local ms = redis.call('PTTL', lock)
   if redis.call('HEXISTS', lock, hold) == 0 then
     return 0, ms, redis.call('HKEYS', lock)[1] or ''

@@ -176,9 +176,10 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
 
 /// Goes on until every voter has said who it is, or the client is gone.
 async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
-    while identities.iter().any(Result::is_err) {
+    let unmet = |identity: &Outcome<Identity>| matches!(identity, Err(cause) if !matches!(cause, Cause::Duplicate(_)));
+    while identities.iter().any(unmet) {
         for voter in 0..identities.len() {
-            if identities[voter].is_ok() {
+            if !unmet(&identities[voter]) {
                 continue;
             }
             let (asked, clock) = match client.upgrade() {
@@ -188,18 +189,19 @@ async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Id
             identities[voter] = asked.await;
             let Some(client) = client.upgrade() else { return };
             if let Some((one, other)) = twins(&identities) {
-                let late = if one == voter { one } else { other };
-                let early = &client.panel.voters[one.min(other)];
-                tracing::error!(
-                    voter = %client.panel.voters[late].label(),
-                    twin = %early.label(),
-                    "two voters are the same server: this one has no vote"
-                );
-                client.panel.voters[late].disqualify(Arc::clone(early.label()));
-                return;
+                let met = if one == voter { other } else { one };
+                identities[voter] = Err(disqualify(&client.panel, voter, met));
             }
             drop(client);
             clock.sleep(10 * PAUSE).await;
         }
     }
+}
+
+/// The one that was met later loses its vote.
+fn disqualify(panel: &Panel, late: usize, met: usize) -> Cause {
+    let (late, met) = (&panel.voters[late], panel.voters[met].label());
+    tracing::error!(voter = %late.label(), twin = %met, "two voters are one server: one vote less");
+    late.disqualify(Arc::clone(met));
+    Cause::Duplicate(Arc::clone(met))
 }

@@ -210,6 +210,7 @@ impl Search<'_> {
             }
         };
         tokio::select! {
+            biased;
             () = called => true,
             () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
                 limit.is_none_or(|limit| until < limit)

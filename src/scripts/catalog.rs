@@ -47,11 +47,11 @@ pub(crate) mod mutex {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "mutex/acquire", ["claim", "each"],
+        "mutex/acquire", ["expire", "claim", "each"],
         keys ["lock"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RENEW: Script = script!(
-        "mutex/renew", ["claim", "each"],
+        "mutex/renew", ["expire", "claim", "each"],
         keys ["lock", "revoked"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RELEASE: Script = script!(
@@ -59,7 +59,7 @@ pub(crate) mod mutex {
         keys ["lock"], args ["hold", "count", "channel"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
-        "mutex/force_release", ["each"],
+        "mutex/force_release", ["expire", "each"],
         keys ["lock", "revoked"], args ["hold", "marker_ms", "channel"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
