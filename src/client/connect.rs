@@ -176,7 +176,10 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
 
 /// Goes on until every voter has said who it is, or the client is gone.
 async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
-    let unmet = |identity: &Outcome<Identity>| matches!(identity, Err(cause) if !matches!(cause, Cause::Duplicate(_)));
+    let unmet = |identity: &Outcome<Identity>| match identity {
+        Ok(_) | Err(Cause::Duplicate(_)) => false,
+        Err(_) => true,
+    };
     while identities.iter().any(unmet) {
         for voter in 0..identities.len() {
             if !unmet(&identities[voter]) {
