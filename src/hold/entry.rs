@@ -40,11 +40,17 @@ impl Entry {
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
     ) -> Result<Self, Error> {
-        let Some((round, replies)) = hold.enter(wish) else { return Err(hold.lost()) };
+        let terms = wish.map(|(terms, _)| terms);
+        let Some((round, replies)) = hold.enter(terms) else { return Err(hold.lost()) };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
         match hold.conclude(round, replies).await {
-            RoundEnd::Renewed if hold.is_held() => Ok(entry),
+            RoundEnd::Renewed if hold.is_held() => {
+                if let Some((terms, renewed)) = wish {
+                    hold.widen(terms, renewed);
+                }
+                Ok(entry)
+            }
             RoundEnd::Failed if hold.is_held() => {
                 let until = hold.deadline();
                 Err(hold.unconfirmed("re-entry", until, hold.failed()))

@@ -1,0 +1,59 @@
+//! Schedules that once broke a law or a promise; each test's name is the claim.
+
+use std::time::Duration;
+
+use quorate::{
+    Owner, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+};
+use tokio::time::{sleep, timeout};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+async fn client(voters: &[EmbeddedVoter]) -> Quorate {
+    Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
+}
+
+fn all(voters: &[EmbeddedVoter], fault: Fault) -> Vec<FaultGuard> {
+    voters.iter().map(|voter| voter.fault(fault)).collect()
+}
+
+fn delay(there_ms: u64, back_ms: u64) -> Fault {
+    Fault::Delay { there: MS(there_ms), back: MS(back_ms) }
+}
+
+/// A re-entry asks for 60 s and no voter hears of it; an earlier one, which asked for 3 s, is
+/// answered afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_longer_one() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
+    let guard = mutex.lock().await.expect("free");
+    let slow = all(&voters, delay(1, 90));
+    let (short, long) = (mutex.clone(), mutex.lease(MS(60_000)));
+    let short = tokio::spawn(async move { short.lock().await.map(drop) });
+    sleep(MS(1)).await;
+    drop(slow);
+    let _cut_off = all(&voters, Fault::DropRequests);
+    assert!(long.lock().await.unwrap_err().is_unconfirmed());
+    short.await.expect("no panic").expect("its answers came");
+    assert!(guard.remaining() <= MS(3_000), "{:?}", guard.remaining());
+}
+
+/// Cancelled is as if never asked: the lease that the guard has is the one it asked for.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_re_entry_does_not_have_a_fixed_lease_renewed() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner);
+    let guard = mutex.clone().lease_fixed(MS(3_000)).lock().await.expect("free");
+    let slow = all(&voters, delay(10, 10));
+    let renewed = mutex.lease(MS(3_000));
+    assert!(timeout(MS(5), renewed.lock()).await.is_err(), "cancelled under way");
+    drop(slow);
+    sleep(MS(3_100)).await;
+    assert!(!guard.is_held());
+}
