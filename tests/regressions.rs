@@ -57,3 +57,32 @@ async fn a_cancelled_re_entry_does_not_have_a_fixed_lease_renewed() {
     sleep(MS(3_100)).await;
     assert!(!guard.is_held());
 }
+
+/// Each is cancelled after 9 ms of a round trip of 20 ms; the watchdog has its own round trips.
+#[tokio::test(start_paused = true)]
+async fn cancelled_re_entries_do_not_keep_the_watchdog_from_renewing() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
+    let guard = mutex.lock().await.expect("free");
+    let _slow = all(&voters, delay(10, 10));
+    for _ in 0..1_000 {
+        assert!(timeout(MS(9), mutex.lock()).await.is_err(), "cancelled under way");
+        assert!(guard.is_held());
+    }
+}
+
+/// Half of the voters answer after 2 ms, the others after 20: ten times what the first took.
+#[tokio::test(start_paused = true)]
+async fn a_held_lock_on_an_even_number_of_unequally_fast_voters_is_held_and_not_without_quorum() {
+    for count in [2, 4, 6] {
+        let voters = embedded::voters(count);
+        let (holder, other) = (client(&voters).await, client(&voters).await);
+        let _near = all(&voters[..count / 2], delay(1, 1));
+        let _far = all(&voters[count / 2..], delay(10, 10));
+        let _guard = holder.mutex("x").lock().await.expect("free");
+        let tried = other.mutex("x").try_lock().await.expect("all voters answer in time");
+        assert!(tried.is_none());
+    }
+}

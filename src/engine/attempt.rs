@@ -49,7 +49,8 @@ pub(crate) struct Attempt {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Asking,
-    /// Hopeless, but the answers under way decide who leads: heard until this moment.
+    /// Hopeless, but the answers under way decide who leads: heard until this moment, or for longer
+    /// where so many are missing that closing now would take slow voters for silent ones.
     Lingering(Moment),
     Pausing(Moment),
 }
@@ -97,7 +98,7 @@ impl Attempt {
     fn judge(&mut self, now: Moment) -> Next {
         let answers_due = self.asked + self.rules.voter_deadline;
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
-        if now >= answers_due || linger_over {
+        if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.since(self.asked));
         }
         if self.votes.is_won() {
@@ -122,14 +123,15 @@ impl Attempt {
         Next::Won(deadline)
     }
 
-    /// Waits as long again as the deciding answers took, and no longer than the voters have.
+    /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes
+    /// here later than that only where the silent cannot be spared.
     fn linger(&mut self, now: Moment, answers_due: Moment) -> Next {
         let until = match self.state {
             State::Lingering(until) => until,
             _ => (now + now.since(self.asked)).min(answers_due),
         };
         self.state = State::Lingering(until);
-        Next::Wait(until)
+        Next::Wait(if now < until { until } else { answers_due })
     }
 
     fn split(&mut self, now: Moment) -> Next {

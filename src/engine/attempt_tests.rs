@@ -114,6 +114,16 @@ fn undecided_classes_wait_one_more_round_trip_at_most() {
     assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
 }
 
+#[test]
+fn a_slow_voter_of_two_is_waited_for_and_not_taken_for_silent() {
+    let mut attempt = attempt("z", 2);
+    attempt.heard(0, by("a"));
+    assert_eq!(attempt.next(at(1)), Next::Wait(at(2)));
+    assert_eq!(attempt.next(at(2)), Next::Wait(at(200)));
+    attempt.heard(1, by("a"));
+    assert_eq!(attempt.next(at(9)), Next::Lost(Loss::Held));
+}
+
 proptest! {
     /// Whatever comes and whenever: the machine ends within its rounds, never trusts past the
     /// lease, and wins only with a majority of all voters.
