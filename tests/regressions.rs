@@ -86,3 +86,39 @@ async fn a_held_lock_on_an_even_number_of_unequally_fast_voters_is_held_and_not_
         assert!(tried.is_none());
     }
 }
+
+/// The answers of an acquire are under way when the client is closed.
+#[tokio::test(start_paused = true)]
+async fn closing_takes_back_what_is_being_acquired() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let _slow = all(&voters, delay(20, 20));
+    let mutex = client.mutex("x");
+    let acquiring = tokio::spawn(async move { mutex.lock().await });
+    sleep(MS(10)).await;
+    client.close().await;
+    assert!(acquiring.await.expect("no panic").unwrap_err().is_closed());
+    for voter in &voters {
+        assert!(voter.keys().is_empty(), "{:?}", voter.keys());
+    }
+}
+
+/// Neither waits for a wake-up, nor for an hour until it looks again.
+#[tokio::test(start_paused = true)]
+async fn closing_tells_whoever_waits_at_once() {
+    let voters = embedded::voters(3);
+    let holder = client(&voters).await;
+    let hourly = Quorate::builder().embedded(&voters).poll(MS(3_600_000)).lease(MS(7_200_000));
+    let client = hourly.connect().await.expect("all voters answer");
+    let _guard = holder.mutex("x").lease(MS(7_200_000)).lock().await.expect("free");
+    let waiting: Vec<_> = (0..2)
+        .map(|_| client.mutex("x"))
+        .map(|mutex| tokio::spawn(async move { mutex.lock().await.map(drop) }))
+        .collect();
+    sleep(MS(100)).await;
+    client.close().await;
+    for waiter in waiting {
+        let told = timeout(MS(1), waiter).await.expect("at once").expect("no panic");
+        assert!(told.unwrap_err().is_closed());
+    }
+}

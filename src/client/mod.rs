@@ -7,7 +7,13 @@ use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 
-use crate::{coordinator::Coordinator, hold::Holds, lock::Mutex, node::Voter, words::Error};
+use crate::{
+    coordinator::{Coordinator, Replies},
+    hold::{Hold, Holds},
+    lock::Mutex,
+    node::Voter,
+    words::Error,
+};
 
 /// A client of a set of voters; makes locks. Clones are the same client.
 ///
@@ -82,13 +88,20 @@ impl Quorate {
     /// connections open until the last clone of the client is dropped.
     pub async fn close(&self) {
         self.coordinator.close();
-        // Everything is queued before the first wait.
-        let holds = self.holds.all();
-        let releases = holds.iter().filter_map(|hold| Some((hold, hold.close()?)));
-        for (hold, replies) in releases.collect::<Vec<_>>() {
+        // All that is held now is released before the first wait.
+        let mut releases = self.release_all();
+        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
+        let due = clock.now() + settings.voter_deadline;
+        tokio::select! {
+            biased;
+            () = self.coordinator.until_unclaimed() => {}
+            () = clock.sleep_until(due) => {}
+        }
+        // Whatever was won at the same moment.
+        releases.append(&mut self.release_all());
+        for (hold, replies) in releases {
             hold.confirm(replies).await;
         }
-        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + settings.voter_deadline;
         for closed in closing {
@@ -98,6 +111,11 @@ impl Quorate {
                 () = clock.sleep_until(due) => return,
             }
         }
+    }
+
+    fn release_all(&self) -> Vec<(Arc<Hold>, Replies)> {
+        let released = |hold: Arc<Hold>| Some((Arc::clone(&hold), hold.close()?));
+        self.holds.all().into_iter().filter_map(released).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Ask, Coordinator, Record};
 use crate::{
     clock::Moment,
     engine::{Attempt, Loss, Next, Rules, Votes},
-    words::{HoldId, metric},
+    words::{Error, HoldId, metric},
 };
 
 /// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
@@ -18,8 +18,9 @@ pub(crate) struct Won {
 }
 
 impl Won {
-    /// Hands the votes over: whoever calls this answers for their release.
-    pub(crate) fn take(mut self) -> (HoldId, Arc<dyn Record>) {
+    /// Hands the votes over: whoever calls this answers for their release, and drops this once the
+    /// new owner can be found.
+    pub(crate) fn take(&mut self) -> (HoldId, Arc<dyn Record>) {
         self.claim.owed = false;
         (self.claim.hold.clone(), Arc::clone(&self.claim.record))
     }
@@ -36,7 +37,7 @@ pub(crate) struct Defeat {
 /// Votes that were asked for, and are given back everywhere on drop: also where the answer is
 /// unknown, also when the caller was cancelled.
 #[derive(Debug)]
-struct Claim {
+pub(super) struct Claim {
     coordinator: Arc<Coordinator>,
     record: Arc<dyn Record>,
     hold: HoldId,
@@ -53,29 +54,40 @@ impl Drop for Claim {
             let until = self.coordinator.clock.now() + self.lease;
             drop(self.coordinator.panel.insist_all(&undo, until));
         }
+        // Behind the undo: whoever closes waits for this.
+        self.coordinator.claims.send_modify(|claims| *claims -= 1);
     }
 }
 
 impl Coordinator {
-    /// Asks all voters for a fresh hold.
-    pub(super) async fn attempt(
+    /// A fresh hold that may ask for votes.
+    pub(super) fn claim(
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
-        rules: Rules,
-    ) -> Result<Won, Defeat> {
-        let hold = self.ids.fresh();
-        let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease };
-        let call = record.acquire(&ask);
-        let started = self.clock.now();
-        let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
-        let mut claim = Claim {
+        lease: Duration,
+    ) -> Result<Claim, Error> {
+        self.claims.send_modify(|claims| *claims += 1);
+        let claim = Claim {
             coordinator: Arc::clone(self),
             record: Arc::clone(record),
-            hold,
-            lease: rules.terms.lease,
-            owed: true,
+            hold: self.ids.fresh(),
+            lease,
+            owed: false,
             wake: true,
         };
+        // Counted first, so that either this sees the closing or the closing waits for it.
+        self.check_open()?;
+        Ok(claim)
+    }
+
+    /// Asks all voters.
+    pub(super) async fn attempt(&self, mut claim: Claim, rules: Rules) -> Result<Won, Defeat> {
+        let record = Arc::clone(&claim.record);
+        let ask = Ask { hold: &claim.hold, count: 1, lease: claim.lease };
+        let call = record.acquire(&ask);
+        let started = self.clock.now();
+        let mut attempt = Attempt::start(claim.hold.clone(), self.panel.quorum, rules, started);
+        claim.owed = true;
         let mut replies = self.panel.ask_all(&call);
         loop {
             match attempt.next(self.clock.now()) {
@@ -92,14 +104,14 @@ impl Coordinator {
                     }
                 }
                 Next::Won(_) => {
-                    count(record, "won");
+                    count(&record, "won");
                     return Ok(Won { claim, started, rules });
                 }
                 Next::Lost(loss) => {
                     let round_trip = attempt.round_trip(self.clock.now());
                     let votes = attempt.into_votes();
                     claim.wake = votes.may_have_been_won();
-                    count(record, outcome_of(&loss));
+                    count(&record, outcome_of(&loss));
                     return Err(Defeat { loss, votes, round_trip });
                 }
             }

@@ -7,14 +7,12 @@ mod record;
 mod waiting;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::sync::watch;
 
 pub(crate) use attempt::Won;
 pub(crate) use line::Turn;
@@ -41,7 +39,9 @@ pub(crate) struct Coordinator {
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
-    closed: AtomicBool,
+    closed: watch::Sender<bool>,
+    /// How many attempts may still have votes that no hold has taken over.
+    claims: watch::Sender<usize>,
 }
 
 impl Coordinator {
@@ -62,7 +62,8 @@ impl Coordinator {
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
-            closed: AtomicBool::new(false),
+            closed: watch::Sender::new(false),
+            claims: watch::Sender::new(0),
         }
     }
 
@@ -94,10 +95,21 @@ impl Coordinator {
 
     /// Nothing is acquired from now on.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.send_replace(true);
     }
 
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
+        if *self.closed.borrow() { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    /// Completes when the client is closed.
+    pub(crate) async fn until_closed(&self) {
+        // The sender lives as long as this borrow of it.
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
+    /// Completes when every vote that was asked for has its hold, or its undo is queued.
+    pub(crate) async fn until_unclaimed(&self) {
+        let _ = self.claims.subscribe().wait_for(|claims| *claims == 0).await;
     }
 }

@@ -111,12 +111,12 @@ impl Search<'_> {
     async fn run(&mut self) -> Result<Option<Won>, Error> {
         let mut last = None;
         loop {
-            self.coordinator.check_open()?;
+            let claim = self.coordinator.claim(self.record, self.rules.terms.lease)?;
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }
             let (rules, cut_short) = self.rules_within_limit();
-            let defeat = match self.coordinator.attempt(self.record, rules).await {
+            let defeat = match self.coordinator.attempt(claim, rules).await {
                 Ok(won) => {
                     self.turn.tell(Front::Denied);
                     return Ok(Some(won));

@@ -29,7 +29,11 @@ pub(crate) async fn enter(
 ) -> Result<Option<Entry>, Error> {
     coordinator.check_open()?;
     let mut seen = Seen::start(wish.record.kind(), &coordinator.clock, limit);
-    let entered = seek(coordinator, holds, wish, limit).await;
+    let entered = tokio::select! {
+        biased;
+        () = coordinator.until_closed() => Err(Error::closed()),
+        entered = seek(coordinator, holds, wish, limit) => entered,
+    };
     seen.outcome = match &entered {
         Ok(Some(_)) => "granted",
         Ok(None) => "held",

@@ -68,7 +68,7 @@ impl Hold {
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
-        won: Won,
+        mut won: Won,
         owner: Option<Owner>,
         renewed: bool,
     ) -> Arc<Self> {
@@ -94,6 +94,7 @@ impl Hold {
             over: watch::Sender::new(false),
         });
         holds.add(&hold);
+        drop(won);
         hold
     }
 
