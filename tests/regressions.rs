@@ -122,3 +122,24 @@ async fn closing_tells_whoever_waits_at_once() {
         assert!(told.unwrap_err().is_closed());
     }
 }
+
+/// Each task finds the hold of another one that is just about to release it. Many times, because
+/// that takes two threads at the same moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_re_entry_that_comes_with_the_last_release_acquires_afresh_and_is_not_lost() {
+    let client = client(&embedded::voters(1)).await;
+    let owner = Owner::new();
+    let tasks: Vec<_> = (0..4)
+        .map(|_| client.mutex("x").owner(&owner))
+        .map(|mutex| {
+            tokio::spawn(async move {
+                for _ in 0..3_000 {
+                    drop(mutex.lock().await.expect("nobody else wants it"));
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no task failed");
+    }
+}

@@ -122,6 +122,11 @@ impl Hold {
         &self.coordinator
     }
 
+    /// Whether its last entry has left it.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self.state().end, Some(End::Released))
+    }
+
     /// What is left of the validity; zero once the hold has ended.
     pub(super) fn remaining(&self) -> Duration {
         self.deadline().since(self.coordinator.clock.now())
