@@ -6,7 +6,7 @@ use quorate::{
     Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -141,5 +141,24 @@ async fn a_re_entry_that_comes_with_the_last_release_acquires_afresh_and_is_not_
         .collect();
     for task in tasks {
         task.await.expect("no task failed");
+    }
+}
+
+/// What two dead clients left makes a split that this one leads, and nobody yields: five rounds of
+/// 80 ms each, unless the limit of 100 ms ends them.
+#[tokio::test(start_paused = true)]
+async fn lock_within_ends_on_time_in_a_split_too() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    for (voter, hold) in voters.iter().zip(["z:1", "z:2"]) {
+        voter.command(&["HSET", "quorate:{x}", hold, "1"]).expect("a fresh hash");
+        voter.command(&["PEXPIRE", "quorate:{x}", "60000"]).expect("a key");
+    }
+    let _slow = all(&voters, delay(40, 40));
+    for limit in [MS(100), MS(150), MS(700)] {
+        let started = Instant::now();
+        let entered = client.mutex("x").lock_within(limit).await.expect("all voters answer");
+        let took = started.elapsed();
+        assert!(entered.is_none() && took <= limit + MS(1), "{took:?} of {limit:?}");
     }
 }

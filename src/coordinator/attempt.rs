@@ -80,13 +80,19 @@ impl Coordinator {
         Ok(claim)
     }
 
-    /// Asks all voters.
-    pub(super) async fn attempt(&self, mut claim: Claim, rules: Rules) -> Result<Won, Defeat> {
+    /// Asks all voters, and ends by `limit`.
+    pub(super) async fn attempt(
+        &self,
+        mut claim: Claim,
+        rules: Rules,
+        limit: Option<Moment>,
+    ) -> Result<Won, Defeat> {
         let record = Arc::clone(&claim.record);
         let ask = Ask { hold: &claim.hold, count: 1, lease: claim.lease };
         let call = record.acquire(&ask);
         let started = self.clock.now();
-        let mut attempt = Attempt::start(claim.hold.clone(), self.panel.quorum, rules, started);
+        let mut attempt =
+            Attempt::start(claim.hold.clone(), self.panel.quorum, rules, started).within(limit);
         claim.owed = true;
         let mut replies = self.panel.ask_all(&call);
         loop {

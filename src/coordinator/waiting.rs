@@ -115,8 +115,8 @@ impl Search<'_> {
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }
-            let (rules, cut_short) = self.rules_within_limit();
-            let defeat = match self.coordinator.attempt(claim, rules).await {
+            let (limit, cut_short) = self.limit_ahead();
+            let defeat = match self.coordinator.attempt(claim, self.rules, limit).await {
                 Ok(won) => {
                     self.turn.tell(Front::Denied);
                     return Ok(Some(won));
@@ -138,15 +138,13 @@ impl Search<'_> {
         }
     }
 
-    /// The voters have until the caller's limit, if that comes first.
-    fn rules_within_limit(&self) -> (Rules, bool) {
-        let mut rules = self.rules;
-        let left = self.limit.moment().map(|moment| moment.since(self.coordinator.clock.now()));
-        let left = left.filter(|left| !left.is_zero() && *left < rules.voter_deadline);
-        if let Some(left) = left {
-            rules.voter_deadline = left;
-        }
-        (rules, left.is_some())
+    /// The caller's limit, unless it has passed: then the first attempt is also the last and has
+    /// its full time. And whether the voters have less time to answer than they should.
+    fn limit_ahead(&self) -> (Option<Moment>, bool) {
+        let now = self.coordinator.clock.now();
+        let limit = self.limit.moment().filter(|limit| *limit > now);
+        let due = now + self.rules.voter_deadline;
+        (limit, limit.is_some_and(|limit| limit < due))
     }
 
     fn front(&mut self, defeat: &Defeat) -> Front {
@@ -211,6 +209,7 @@ impl Search<'_> {
             }
         };
         tokio::select! {
+            biased;
             () = called => true,
             () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
                 limit.is_none_or(|limit| until < limit)

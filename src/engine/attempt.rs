@@ -44,6 +44,8 @@ pub(crate) struct Attempt {
     asked: Moment,
     state: State,
     rounds_left: u8,
+    /// When whoever asked gives up.
+    limit: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,14 @@ impl Attempt {
             asked: now,
             state: State::Asking,
             rounds_left: Self::ROUNDS,
+            limit: None,
         }
+    }
+
+    /// All rounds together end by `limit`.
+    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
+        self.limit = limit;
+        self
     }
 
     pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
@@ -96,7 +105,7 @@ impl Attempt {
     }
 
     fn judge(&mut self, now: Moment) -> Next {
-        let answers_due = self.asked + self.rules.voter_deadline;
+        let answers_due = self.before_limit(self.asked + self.rules.voter_deadline);
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.since(self.asked));
@@ -109,9 +118,21 @@ impl Attempt {
         }
         match self.votes.loss() {
             Some(Loss::Split) => self.split(now),
+            // The limit ended this round; all that is known is from the one before.
+            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS && self.is_over(now) => {
+                Next::Lost(Loss::Split)
+            }
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),
         }
+    }
+
+    fn before_limit(&self, moment: Moment) -> Moment {
+        self.limit.map_or(moment, |limit| limit.min(moment))
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        self.limit.is_some_and(|limit| now >= limit)
     }
 
     fn win(&self, now: Moment) -> Next {
@@ -138,8 +159,11 @@ impl Attempt {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::Lost(Loss::Split);
         }
-        self.rounds_left -= 1;
         let until = now + now.since(self.asked) / 2;
+        if self.is_over(until) {
+            return Next::Lost(Loss::Split);
+        }
+        self.rounds_left -= 1;
         self.state = State::Pausing(until);
         Next::Wait(until)
     }
