@@ -1,5 +1,7 @@
 //! Schedules that once broke a law or a promise; each test's name is the claim.
 
+mod support;
+
 use std::time::Duration;
 
 use quorate::{
@@ -7,6 +9,8 @@ use quorate::{
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
 use tokio::time::{Instant, sleep, timeout};
+
+use support::{RedisServer, eventually_async};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -144,9 +148,27 @@ async fn a_re_entry_that_comes_with_the_last_release_acquires_afresh_and_is_not_
     }
 }
 
+/// A replica without its primary refuses writes until it is made a primary again.
+#[tokio::test]
+async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
+    let server = RedisServer::start();
+    let others = embedded::voters(2);
+    let builder = Quorate::builder().voter(server.url()).embedded(&others);
+    let client = builder.connect().await.expect("all voters answer");
+    let guard = client.mutex("x").lock().await.expect("free");
+    eventually_async("the server voted", async || server.keys().len() == 1).await;
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]).expect("a replica of nothing");
+    guard.release().await.expect("the two others are a majority");
+    sleep(MS(100)).await;
+    assert_eq!(server.keys().len(), 1, "it could not give its vote back");
+    server.command(&["REPLICAOF", "NO", "ONE"]).expect("a primary again");
+    eventually_async("its vote is given back", async || server.keys().is_empty()).await;
+}
+
 /// What two dead clients left makes a split that this one leads, and nobody yields: five rounds of
 /// 80 ms each, unless the limit of 100 ms ends them.
 #[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the paused time is measured")]
 async fn lock_within_ends_on_time_in_a_split_too() {
     let voters = embedded::voters(3);
     let client = client(&voters).await;
