@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate::{
     Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, Reply},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -182,5 +182,22 @@ async fn lock_within_ends_on_time_in_a_split_too() {
         let entered = client.mutex("x").lock_within(limit).await.expect("all voters answer");
         let took = started.elapsed();
         assert!(entered.is_none() && took <= limit + MS(1), "{took:?} of {limit:?}");
+    }
+}
+
+/// Some program left a record for ages, of which four times is no number to Lua's `PEXPIRE`.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    for voter in &voters {
+        voter.command(&["HSET", "quorate:{x}", "z:1", "1"]).expect("a fresh hash");
+        voter.command(&["PEXPIRE", "quorate:{x}", "4000000000000000000"]).expect("a key");
+    }
+    assert!(client.mutex("x").force_release().await.expect("all voters answer"));
+    for voter in &voters {
+        assert_eq!(voter.keys(), ["quorate:{x}:revoked"]);
+        let left = voter.command(&["PTTL", "quorate:{x}:revoked"]);
+        assert!(matches!(left, Ok(Reply::Int(1..))), "{left:?}");
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     engine::Rules,
     hold::{Holds, Wish, enter},
     scripts::Answer,
+    settings::Settings,
     words::{Cause, Error, Kind, LockName, Owner, Verdict},
 };
 
@@ -210,7 +211,7 @@ impl Mutex {
         let holds = inspection.holds();
         for holder in &holds {
             // Longer than the holder, which renews from a third of its lease on, can go on.
-            let left = holder.ttl.unwrap_or_default();
+            let left = holder.ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
             let marker = (left * 4).max(self.coordinator.settings.lease);
             let asked = self.coordinator.panel.ask_all(&record.force_release(&holder.hold, marker));
             self.check_quorum(&self.gather(asked, rules).await, rules)?;
