@@ -155,6 +155,11 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
     let others = embedded::voters(2);
     let builder = Quorate::builder().voter(server.url()).embedded(&others);
     let client = builder.connect().await.expect("all voters answer");
+    eventually_async("the server is connected", async || {
+        let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
+        views[0].holder.is_ok()
+    })
+    .await;
     let guard = client.mutex("x").lock().await.expect("free");
     eventually_async("the server voted", async || server.keys().len() == 1).await;
     server.command(&["REPLICAOF", "127.0.0.1", "1"]).expect("a replica of nothing");
