@@ -7,7 +7,13 @@ use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 
-use crate::{coordinator::Coordinator, hold::Holds, lock::Mutex, node::Voter, words::Error};
+use crate::{
+    coordinator::{Coordinator, Replies},
+    hold::{Hold, Holds},
+    lock::Mutex,
+    node::Voter,
+    words::Error,
+};
 
 /// A client of a set of voters; makes locks. Clones are the same client.
 ///
@@ -82,6 +88,8 @@ impl Quorate {
     /// calling again finishes it.
     pub async fn close(&self) {
         let Coordinator { clock, gate, panel, settings, .. } = &*self.coordinator;
+        // All that is held now is released before the first wait.
+        let mut releases = self.release_all();
         let due = clock.now() + settings.voter_deadline;
         // Whoever is sent out undoes what was asked; that is queued before the voters are left.
         tokio::select! {
@@ -89,9 +97,9 @@ impl Quorate {
             () = gate.close() => {}
             () = clock.sleep_until(due) => {}
         }
-        let holds = self.holds.all();
-        let releases = holds.iter().filter_map(|hold| Some((hold, hold.close()?)));
-        for (hold, replies) in releases.collect::<Vec<_>>() {
+        // Whatever was won at the same moment.
+        releases.append(&mut self.release_all());
+        for (hold, replies) in releases {
             hold.confirm(replies).await;
         }
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
@@ -103,6 +111,11 @@ impl Quorate {
                 () = clock.sleep_until(due) => return,
             }
         }
+    }
+
+    fn release_all(&self) -> Vec<(Arc<Hold>, Replies)> {
+        let released = |hold: Arc<Hold>| Some((Arc::clone(&hold), hold.close()?));
+        self.holds.all().into_iter().filter_map(released).collect()
     }
 }
 

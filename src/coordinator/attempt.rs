@@ -57,17 +57,19 @@ impl Drop for Claim {
 }
 
 impl Coordinator {
-    /// Asks all voters for a fresh hold.
+    /// Asks all voters for a fresh hold; ends by `limit`.
     pub(super) async fn attempt(
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
         rules: Rules,
+        limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
         let hold = self.ids.fresh();
         let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease };
         let call = record.acquire(&ask);
         let started = self.clock.now();
-        let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
+        let mut attempt =
+            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
         let mut claim = Claim {
             coordinator: Arc::clone(self),
             record: Arc::clone(record),

@@ -15,7 +15,7 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 pub(crate) use attempt::Won;
-pub(crate) use line::Turn;
+pub(crate) use line::{Place, Turn};
 pub(crate) use panel::{Panel, Replies};
 pub(crate) use record::{Ask, Record};
 pub(crate) use waiting::Limit;

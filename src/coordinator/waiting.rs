@@ -114,8 +114,8 @@ impl Search<'_> {
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }
-            let (rules, cut_short) = self.rules_within_limit();
-            let defeat = match self.coordinator.attempt(self.record, rules).await {
+            let (limit, cut_short) = self.limit_ahead();
+            let defeat = match self.coordinator.attempt(self.record, self.rules, limit).await {
                 Ok(won) => {
                     self.turn.tell(Front::Denied);
                     return Ok(Some(won));
@@ -137,15 +137,13 @@ impl Search<'_> {
         }
     }
 
-    /// The voters have until the caller's limit, if that comes first.
-    fn rules_within_limit(&self) -> (Rules, bool) {
-        let mut rules = self.rules;
-        let left = self.limit.moment().map(|moment| moment.since(self.coordinator.clock.now()));
-        let left = left.filter(|left| !left.is_zero() && *left < rules.voter_deadline);
-        if let Some(left) = left {
-            rules.voter_deadline = left;
-        }
-        (rules, left.is_some())
+    /// The caller's limit, unless it has passed: then the first attempt is also the last and has
+    /// its full time. And whether the voters have less time to answer than they should.
+    fn limit_ahead(&self) -> (Option<Moment>, bool) {
+        let now = self.coordinator.clock.now();
+        let limit = self.limit.moment().filter(|limit| *limit > now);
+        let due = now + self.rules.voter_deadline;
+        (limit, limit.is_some_and(|limit| limit < due))
     }
 
     fn front(&mut self, defeat: &Defeat) -> Front {

@@ -44,12 +44,15 @@ pub(crate) struct Attempt {
     asked: Moment,
     state: State,
     rounds_left: u8,
+    /// When whoever asked gives up.
+    limit: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Asking,
-    /// Hopeless, but the answers under way decide who leads: heard until this moment.
+    /// Hopeless, but the answers under way decide who leads: heard until this moment, or for longer
+    /// where so many are missing that closing now would take slow voters for silent ones.
     Lingering(Moment),
     Pausing(Moment),
 }
@@ -66,7 +69,14 @@ impl Attempt {
             asked: now,
             state: State::Asking,
             rounds_left: Self::ROUNDS,
+            limit: None,
         }
+    }
+
+    /// All rounds together end by `limit`.
+    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
+        self.limit = limit;
+        self
     }
 
     pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
@@ -95,9 +105,9 @@ impl Attempt {
     }
 
     fn judge(&mut self, now: Moment) -> Next {
-        let answers_due = self.asked + self.rules.voter_deadline;
+        let answers_due = self.before_limit(self.asked + self.rules.voter_deadline);
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
-        if now >= answers_due || linger_over {
+        if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.since(self.asked));
         }
         if self.votes.is_won() {
@@ -108,9 +118,21 @@ impl Attempt {
         }
         match self.votes.loss() {
             Some(Loss::Split) => self.split(now),
+            // The limit ended this round; all that is known is from the one before.
+            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS && self.is_over(now) => {
+                Next::Lost(Loss::Split)
+            }
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),
         }
+    }
+
+    fn before_limit(&self, moment: Moment) -> Moment {
+        self.limit.map_or(moment, |limit| limit.min(moment))
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        self.limit.is_some_and(|limit| now >= limit)
     }
 
     fn win(&self, now: Moment) -> Next {
@@ -122,22 +144,26 @@ impl Attempt {
         Next::Won(deadline)
     }
 
-    /// Waits as long again as the deciding answers took, and no longer than the voters have.
+    /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes
+    /// here later than that only where the silent cannot be spared.
     fn linger(&mut self, now: Moment, answers_due: Moment) -> Next {
         let until = match self.state {
             State::Lingering(until) => until,
             _ => (now + now.since(self.asked)).min(answers_due),
         };
         self.state = State::Lingering(until);
-        Next::Wait(until)
+        Next::Wait(if now < until { until } else { answers_due })
     }
 
     fn split(&mut self, now: Moment) -> Next {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::Lost(Loss::Split);
         }
-        self.rounds_left -= 1;
         let until = now + now.since(self.asked) / 2;
+        if self.is_over(until) {
+            return Next::Lost(Loss::Split);
+        }
+        self.rounds_left -= 1;
         self.state = State::Pausing(until);
         Next::Wait(until)
     }

@@ -114,6 +114,41 @@ fn undecided_classes_wait_one_more_round_trip_at_most() {
     assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
 }
 
+fn split_after_4_ms(limit_ms: u64) -> Attempt {
+    let mut attempt = attempt("a", 3).within(Some(at(limit_ms)));
+    attempt.heard(0, Verdict::Granted);
+    attempt.heard(1, by("b"));
+    attempt.heard(2, by("c"));
+    assert_eq!(attempt.next(at(4)), Next::Wait(at(6)));
+    assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
+    attempt
+}
+
+#[test]
+fn a_leader_whose_next_round_would_begin_behind_the_limit_gives_up() {
+    let mut attempt = split_after_4_ms(11);
+    attempt.heard(1, by("b"));
+    attempt.heard(2, by("c"));
+    assert_eq!(attempt.next(at(10)), Next::Lost(Loss::Split), "12 is too late");
+}
+
+#[test]
+fn a_later_round_that_the_limit_ends_is_still_a_split() {
+    let mut attempt = split_after_4_ms(8);
+    assert_eq!(attempt.next(at(7)), Next::Wait(at(8)));
+    assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
+}
+
+#[test]
+fn a_slow_voter_of_two_is_waited_for_and_not_taken_for_silent() {
+    let mut attempt = attempt("z", 2);
+    attempt.heard(0, by("a"));
+    assert_eq!(attempt.next(at(1)), Next::Wait(at(2)));
+    assert_eq!(attempt.next(at(2)), Next::Wait(at(200)));
+    attempt.heard(1, by("a"));
+    assert_eq!(attempt.next(at(9)), Next::Lost(Loss::Held));
+}
+
 proptest! {
     /// Whatever comes and whenever: the machine ends within its rounds, never trusts past the
     /// lease, and wins only with a majority of all voters.

@@ -110,6 +110,11 @@ impl Votes {
         self.granted() + self.unknown() + self.open() >= self.quorum.needed()
     }
 
+    /// Few enough are silent for the others to decide the class of a hopeless round.
+    pub(crate) fn may_spare_the_silent(&self) -> bool {
+        self.unknown() + self.open() <= self.quorum.spare()
+    }
+
     /// The class of a hopeless round; `None` while answers that have not come could change it.
     pub(crate) fn loss(&self) -> Option<Loss> {
         if self.unknown() > self.quorum.spare() {

@@ -35,16 +35,25 @@ impl Entry {
         Self { hold, left: false }
     }
 
-    /// One more entry of a hold that is held. Never shortens its lease.
+    /// One more entry of a hold that is held. Never shortens its lease. `None`: it was released
+    /// before.
     pub(super) async fn again(
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
-    ) -> Result<Self, Error> {
-        let Some((round, replies)) = hold.enter(wish) else { return Err(hold.lost()) };
+    ) -> Result<Option<Self>, Error> {
+        let terms = wish.map(|(terms, _)| terms);
+        let Some((round, replies)) = hold.enter(terms) else {
+            return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
+        };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
         match hold.conclude(round, replies).await {
-            RoundEnd::Renewed if hold.is_held() => Ok(entry),
+            RoundEnd::Renewed if hold.is_held() => {
+                if let Some((terms, renewed)) = wish {
+                    hold.widen(terms, renewed);
+                }
+                Ok(Some(entry))
+            }
             RoundEnd::Failed if hold.is_held() => {
                 let until = hold.deadline();
                 Err(hold.unconfirmed("re-entry", until, hold.failed()))
@@ -54,7 +63,8 @@ impl Entry {
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
-        Self::again(&self.hold, None).await
+        // Never `None`: this entry has not left.
+        Self::again(&self.hold, None).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -32,6 +32,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct State {
     lease: Lease,
+    /// The longest lease that any voter was asked for.
+    longest: Duration,
     count: u32,
     end: Option<End>,
     /// What the voters said in the last round that failed.
@@ -75,6 +77,7 @@ impl Hold {
         metrics::gauge!(metric::HELD, "kind" => record.kind()).increment(1.0);
         let state = State {
             lease: Lease::new(rules.terms, started, renewed),
+            longest: rules.terms.lease,
             count: 1,
             end: None,
             failed: Vec::new(),
@@ -116,6 +119,11 @@ impl Hold {
 
     pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
         &self.coordinator
+    }
+
+    /// Whether its last entry has left it.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self.state().end, Some(End::Released))
     }
 
     /// What is left of the validity; zero once the hold has ended.
@@ -206,32 +214,41 @@ impl Hold {
 
     /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
     pub(super) fn renew(&self) -> Option<(Round, Replies)> {
-        let state = self.state();
+        let mut state = self.state();
         let now = self.coordinator.clock.now();
-        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&state, now))
+        let terms = state.lease.terms();
+        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&mut state, terms, now))
     }
 
-    /// Enters once more, if the hold is held. The count stands until [`leave`](Self::leave).
-    pub(super) fn enter(&self, wish: Option<(Terms, bool)>) -> Option<(Round, Replies)> {
+    /// Enters once more, if the hold is held, and asks for a lease as long as the wish's. The count
+    /// stands until [`leave`](Self::leave).
+    pub(super) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Replies)> {
         let mut state = self.state();
         let now = self.coordinator.clock.now();
         if state.lease.duty(now) == Duty::Lost {
             return None;
         }
         state.count += 1;
-        if let Some((terms, renewed)) = wish {
-            state.lease.widen(terms, renewed, now);
+        let terms = state.lease.terms();
+        let terms = wish.map_or(terms, |wish| terms.longer(wish));
+        Some(self.ask(&mut state, terms, now))
+    }
+
+    /// Keeps the terms of an entry that was granted.
+    pub(super) fn widen(&self, terms: Terms, renewed: bool) {
+        let mut state = self.state();
+        if state.end.is_none() {
+            state.lease.widen(terms, renewed, self.coordinator.clock.now());
             self.over.send_replace(false);
         }
-        Some(self.ask(&state, now))
     }
 
     /// Sends within the lock, so that every voter gets the counts in the order they came about.
-    fn ask(&self, state: &State, now: Moment) -> (Round, Replies) {
-        let lease = state.lease.terms().lease;
-        let ask = Ask { hold: &self.id, count: state.count, lease };
+    fn ask(&self, state: &mut State, terms: Terms, now: Moment) -> (Round, Replies) {
+        state.longest = state.longest.max(terms.lease);
+        let ask = Ask { hold: &self.id, count: state.count, lease: terms.lease };
         let panel = &self.coordinator.panel;
-        let round = Round::start(panel.quorum, now, self.voter_deadline);
+        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
         (round, panel.ask_all(&self.record.renew(&ask)))
     }
 
@@ -248,10 +265,9 @@ impl Hold {
                 () = clock.sleep_until(round.due()) => {}
             }
         };
-        let started = round.started();
         match end {
             RoundEnd::Renewed => {
-                self.state().lease.renewed(started, clock.now());
+                self.state().lease.renewed(round.terms(), round.started(), clock.now());
             }
             RoundEnd::Failed => {
                 let chance = self.coordinator.chance();
@@ -283,7 +299,7 @@ impl Hold {
             let release = self.record.release(&self.id, state.count, false);
             return Left::Inner(self.coordinator.panel.ask_all(&release));
         }
-        let frees_at = self.coordinator.clock.now() + state.lease.terms().lease;
+        let frees_at = self.coordinator.clock.now() + state.longest;
         Left::Last { replies: self.end(&mut state, End::Released), frees_at }
     }
 
@@ -308,7 +324,7 @@ impl Hold {
         metrics::gauge!(metric::HELD, "kind" => kind).decrement(1.0);
         metrics::histogram!(metric::HOLD_SECONDS, "kind" => kind).record(now.since(self.acquired));
         let release = self.record.release(&self.id, 0, true);
-        self.coordinator.panel.insist_all(&release, now + state.lease.terms().lease)
+        self.coordinator.panel.insist_all(&release, now + state.longest)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -8,4 +8,5 @@ mod keeper;
 
 pub(crate) use enter::{Wish, enter};
 pub(crate) use entry::Entry;
+pub(crate) use hold::Hold;
 pub(crate) use holds::Holds;

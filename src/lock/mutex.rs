@@ -9,6 +9,7 @@ use crate::{
     hold::{Holds, Wish, enter},
     node::Call,
     scripts::Answer,
+    settings::Settings,
     words::{Cause, Error, Kind, LockName, Owner, Verdict},
 };
 
@@ -213,7 +214,7 @@ impl Mutex {
         let holds = inspection.holds();
         for holder in &holds {
             // Longer than the holder, which renews from a third of its lease on, can go on.
-            let left = holder.ttl.unwrap_or_default();
+            let left = holder.ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
             let marker = (left * 4).max(self.coordinator.settings.lease);
             self.ask(&record.force_release(&holder.hold, marker), rules).await?;
         }

@@ -84,7 +84,7 @@ impl Record for MutexRecord {
     }
 }
 
-/// Whole milliseconds, rounded up: no voter's lease ends before the one that is counted on.
+/// The settings see to it that leases are whole milliseconds.
 fn millis(time: Duration) -> String {
-    time.as_nanos().div_ceil(1_000_000).to_string()
+    time.as_millis().to_string()
 }

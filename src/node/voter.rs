@@ -218,10 +218,25 @@ impl Task {
     }
 }
 
+/// What a server says that did not run the script now and may do so later.
+const PASSING: [&str; 9] = [
+    "LOADING",
+    "BUSY",
+    "READONLY",
+    "MASTERDOWN",
+    "MISCONF",
+    "OOM",
+    "NOREPLICAS",
+    "CLUSTERDOWN",
+    "NOSCRIPT",
+];
+
 fn ended(outcome: &Outcome<Answer>, call: Call, until: Moment) -> Ended {
+    let passing = |why: &str| PASSING.iter().any(|word| why.contains(word));
     match outcome {
-        // An error of the server's own is an answer too: asking again brings the same.
-        Ok(_) | Err(Cause::Rejected(_)) => Ended::Settled,
+        Ok(_) => Ended::Settled,
+        // Any other error is an answer too: asking again brings the same.
+        Err(Cause::Rejected(why)) if !passing(why) => Ended::Settled,
         Err(_) => Ended::Owed(Debt { call, until }),
     }
 }
