@@ -70,7 +70,8 @@ impl Quorate {
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost, and
-    /// whoever waits or asks from now on is told that the client [is closed](Error::is_closed).
+    /// whoever waits, at once, or asks from now on is told that the client
+    /// [is closed](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
     /// confirmed by then is free when its lease ends.
@@ -80,14 +81,23 @@ impl Quorate {
     /// Everything is sent when this is first polled; dropping the future afterwards leaves the
     /// connections open until the last clone of the client is dropped.
     pub async fn close(&self) {
+        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
         self.coordinator.close();
         // Everything is queued before the first wait.
-        let holds = self.holds.all();
-        let releases = holds.iter().filter_map(|hold| Some((hold, hold.close()?)));
-        for (hold, replies) in releases.collect::<Vec<_>>() {
+        let release_all = || -> Vec<_> {
+            let holds = self.holds.all().into_iter();
+            holds.filter_map(|hold| hold.close().map(|replies| (hold, replies))).collect()
+        };
+        let releases = release_all();
+        // Whoever is entering undoes it, which has to be queued before the voters' end.
+        tokio::select! {
+            () = self.coordinator.deserted() => {}
+            () = clock.sleep(settings.voter_deadline) => {}
+        }
+        // Some may have won just before they were told.
+        for (hold, replies) in releases.into_iter().chain(release_all()) {
             hold.confirm(replies).await;
         }
-        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + settings.voter_deadline;
         for closed in closing {

@@ -7,14 +7,12 @@ mod record;
 mod waiting;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::sync::watch;
 
 pub(crate) use attempt::Won;
 pub(crate) use line::Turn;
@@ -41,7 +39,8 @@ pub(crate) struct Coordinator {
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
-    closed: AtomicBool,
+    /// Whether the client is closed. Whoever is entering has a receiver.
+    closed: watch::Sender<bool>,
 }
 
 impl Coordinator {
@@ -62,7 +61,7 @@ impl Coordinator {
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
-            closed: AtomicBool::new(false),
+            closed: watch::Sender::new(false),
         }
     }
 
@@ -92,12 +91,36 @@ impl Coordinator {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
     }
 
-    /// Nothing is acquired from now on.
+    /// Nothing is acquired from now on, and whoever waits for a lock is told.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.send_replace(true);
     }
 
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
+        if *self.closed.borrow() { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    /// Lets somebody in, unless the client is closed.
+    pub(crate) fn visit(&self) -> Result<Visit, Error> {
+        let visit = Visit(self.closed.subscribe());
+        self.check_open().map(|()| visit)
+    }
+
+    /// Completes when there are no visits.
+    pub(crate) async fn deserted(&self) {
+        self.closed.closed().await;
+    }
+}
+
+/// Kept while a lock is being entered, until it is held or all that was asked for is undone.
+#[derive(Debug)]
+pub(crate) struct Visit(watch::Receiver<bool>);
+
+impl Visit {
+    /// Completes when the client is closed.
+    pub(crate) async fn closed(&mut self) -> Error {
+        // The sender lives as long as the coordinator, which whoever enters has.
+        let _ = self.0.wait_for(|closed| *closed).await;
+        Error::closed()
     }
 }

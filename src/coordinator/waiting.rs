@@ -111,7 +111,6 @@ impl Search<'_> {
     async fn run(&mut self) -> Result<Option<Won>, Error> {
         let mut last = None;
         loop {
-            self.coordinator.check_open()?;
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }

@@ -27,9 +27,13 @@ pub(crate) async fn enter(
     wish: &Wish,
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
-    coordinator.check_open()?;
+    let mut visit = coordinator.visit()?;
     let mut seen = Seen::start(wish.record.kind(), &coordinator.clock, limit);
-    let entered = seek(coordinator, holds, wish, limit).await;
+    let entered = tokio::select! {
+        biased;
+        error = visit.closed() => Err(error),
+        entered = seek(coordinator, holds, wish, limit) => entered,
+    };
     seen.outcome = match &entered {
         Ok(Some(_)) => "granted",
         Ok(None) => "held",
