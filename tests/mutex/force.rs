@@ -4,7 +4,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
     support::eventually_async,
 };
 
@@ -24,9 +24,9 @@ async fn force_release_frees_the_lock_whoever_holds_it(on: Fixture) {
     assert!(theirs.force_release().await.unwrap());
     assert!(theirs.inspect().await.unwrap().is_free());
     let next = theirs.try_lock().await.unwrap().expect("it was freed");
-    assert!(!theirs.clone().lock_within(ms(50)).await.unwrap().is_some());
+    assert!(theirs.lock_within(ms(50)).await.unwrap().is_none());
     // The former holder's release touches nothing of the next one's.
-    assert!(inner.release().await.is_ok() || !outer.is_held());
+    assert!(inner.release().await.unwrap_err().is_lost() && !outer.is_held());
     drop(outer);
     assert_eq!(&theirs.inspect().await.unwrap().holder().unwrap().hold, next.hold());
     next.release().await.unwrap();
@@ -48,7 +48,7 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
     let why = guard.lost().await;
     let told = watch.time();
     assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
-    assert!(told >= lease / 3 && told < lease - ms(62), "told after {told:?}");
+    assert!(told >= lease / 3 && told < trusted(lease), "told after {told:?}");
     assert!(!guard.is_held() && next.is_held());
     assert!(guard.release().await.unwrap_err().is_lost());
     next.release().await.unwrap();
@@ -58,11 +58,11 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
 // Only the mark of the ended hold is left, through the time of several renewals: a renewal that took
 // the free vote again would have made the record anew.
 async fn renewals_do_not_bring_back_what_was_ended_by_force(on: Fixture) {
-    let guard = on.client_with_lease(secs(2)).await.mutex("a").lock().await.unwrap();
-    let operator = on.client_with_lease(secs(2)).await.mutex("a");
+    let guard = on.client_with_lease(secs(1)).await.mutex("a").lock().await.unwrap();
+    let operator = on.client_with_lease(secs(1)).await.mutex("a");
     assert!(operator.force_release().await.unwrap());
     let watch = Stopwatch::start();
-    while watch.time() < secs(3) {
+    while watch.time() < ms(1500) {
         assert!(on.keys().iter().all(|keys| keys == &["quorate:{a}:revoked"]), "{:?}", on.keys());
         sleep(ms(20)).await;
     }

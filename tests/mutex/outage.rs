@@ -5,7 +5,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
     support::eventually_async,
 };
 
@@ -32,7 +32,7 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
     on.kill_all();
     let why = timeout(on.at_most(secs(1)), guard.lost()).await.expect("loss is told");
     assert!(why.is_lost() && !guard.is_held(), "{why}");
-    assert!(watch.time() >= secs(1) - ms(12), "sooner than its validity: {:?}", watch.time());
+    assert!(watch.time() >= trusted(secs(1)), "too soon: {:?}", watch.time());
     on.restart_all();
     assert!(guard.release().await.unwrap_err().is_lost());
     let guard = mutex.lock().await.unwrap();
@@ -43,10 +43,10 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
 }
 
 // CONFORMANCE 10
-// The lease has 6 s to go when the voters are back; after 7 s all have the record again although
+// The lease has time to go when the voters are back; after it all have the record again although
 // nobody has acquired anything: a renewal brought it.
 async fn servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal(mut on: Fixture) {
-    let guard = on.client_with_lease(secs(6)).await.mutex("a").lock().await.unwrap();
+    let guard = on.client_with_lease(secs(5)).await.mutex("a").lock().await.unwrap();
     let watch = Stopwatch::start();
     on.kill_all();
     on.restart_all();
@@ -55,7 +55,7 @@ async fn servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewa
         on.keys().iter().all(|keys| keys == &["quorate:{a}"])
     })
     .await;
-    watch.sleep_until(secs(7)).await;
+    watch.sleep_until(ms(5500)).await;
     assert!(guard.is_held());
     guard.release().await.unwrap();
     on.until_clean().await;

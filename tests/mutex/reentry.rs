@@ -5,7 +5,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
 };
 
 claims!(everywhere:
@@ -62,9 +62,8 @@ async fn re_entry_never_shortens_what_is_left_of_the_lease(on: Fixture) {
     second.release().await.unwrap();
     let ttl = mutex.inspect().await.unwrap().holder().unwrap().ttl.unwrap();
     assert!(ttl <= secs(10) && ttl + MILLISECOND + watch.time() >= secs(10));
-    // The guard trusts a hundredth and 2 ms less than the voters give.
-    let trusted = secs(10) - secs(10) / 100 - ms(2);
-    assert!(third.remaining() <= trusted && third.remaining() + watch.time() >= trusted);
+    let whole = trusted(secs(10));
+    assert!(third.remaining() <= whole && third.remaining() + watch.time() >= whole);
     third.release().await.unwrap();
     on.until_clean().await;
 }

@@ -127,5 +127,6 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
     assert!(seen.len() >= 9, "the promises were not read");
 
     // Whoever held or waited has gone.
-    assert_eq!(gauges["quorate_held"].abs() + gauges["quorate_waiting"].abs(), 0.0);
+    let left = gauges["quorate_held"].abs() + gauges["quorate_waiting"].abs();
+    assert!(left < 0.5, "{gauges:?}");
 }

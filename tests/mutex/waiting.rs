@@ -108,7 +108,7 @@ async fn waiting_leaves_no_subscription_behind(on: Fixture) {
 // The counter is exact only if each of the 32 x 5000 rounds (or the share of them that fits) was
 // alone inside; a second client keeps the first one listening in between.
 async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
-    let rounds = on.rounds(5000, (1, 1));
+    let rounds = on.rounds(5000, (40, 20));
     let counter = Arc::new(AtomicU64::new(0));
     let (client, rival) = (on.client().await, on.client().await);
     let mut tasks = JoinSet::new();
