@@ -3,9 +3,9 @@
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 /// Time from the first request to the answer of `lock`, `try_lock` or `lock_within`, waiting
-/// included. Labels: `kind`, `outcome` (granted, held, `no_quorum`, cancelled, error).
+/// included. Labels: `kind`, `outcome` (granted, held, no_quorum, cancelled, error).
 pub(crate) const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
-/// Attempts to gather a majority. Labels: `kind`, `outcome` (won, held, split, `no_quorum`).
+/// Attempts to gather a majority. Labels: `kind`, `outcome` (won, held, split, no_quorum).
 pub(crate) const ATTEMPTS: &str = "quorate_attempts_total";
 /// Verdicts. Labels: `voter`, `verdict` (granted, refused, unknown).
 pub(crate) const VERDICTS: &str = "quorate_verdicts_total";

@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest that connecting, and each request of fred's own, may take.
 const CONNECTING: Duration = Duration::from_secs(1);
+/// The trouble with a connection that nothing has happened to.
+const UNTRIED: &str = "not connected yet";
 
 /// One connection to one server.
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Link {
         policy.set_jitter(5);
         let config = address.config().clone();
         let client = Client::new(config, Some(performance), Some(connection), Some(policy));
-        let trouble = Trouble { errors: client.error_rx(), latest: "not connected yet".into() };
+        let trouble = Trouble { errors: client.error_rx(), latest: UNTRIED.into() };
         Self {
             client,
             answered: AtomicBool::new(false),
@@ -137,6 +139,18 @@ impl Link {
                 Err(Lagged(_)) => {}
                 Err(_) => return Arc::clone(&trouble.latest),
             }
+        }
+    }
+
+    /// Completes when the first attempt to connect has come to something, good or bad.
+    pub(super) async fn tried(&self) {
+        let (mut connections, mut errors) = (self.client.reconnect_rx(), self.client.error_rx());
+        if self.client.is_connected() || *self.trouble() != *UNTRIED {
+            return;
+        }
+        tokio::select! {
+            _ = connections.recv() => {}
+            _ = errors.recv() => {}
         }
     }
 

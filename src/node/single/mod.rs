@@ -117,6 +117,8 @@ impl fmt::Debug for SingleNode {
 }
 
 async fn identify(link: Arc<Link>) -> Outcome<Identity> {
+    // Who asks right after the start wants to know about the server, not that this is the start.
+    let _ = tokio::time::timeout(IDENTIFICATION, link.tried()).await;
     let client = link.client().with_options(&Link::options(IDENTIFICATION));
     let command = CustomCommand::new_static("INFO", ClusterHash::Custom(0), false);
     let reply = client.custom_raw(command, vec![Argument::from_static_str("server")]).await;
