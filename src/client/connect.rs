@@ -174,17 +174,16 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
     Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
 }
 
-/// Goes on until every voter has said who it is, or the client is gone.
+/// Goes on until every voter has said who it is, or the client is closed or gone.
 async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
-    while identities.iter().any(Result::is_err) {
+    while identities.iter().any(is_unmet) {
         for voter in 0..identities.len() {
-            if identities[voter].is_ok() {
+            if !is_unmet(&identities[voter]) {
                 continue;
             }
-            let (asked, clock) = match client.upgrade() {
-                Some(client) => (client.panel.voters[voter].identify(), client.clock.clone()),
-                None => return,
-            };
+            let open = client.upgrade().filter(|client| client.check_open().is_ok());
+            let Some(asked) = open else { return };
+            let (asked, clock) = (asked.panel.voters[voter].identify(), asked.clock.clone());
             identities[voter] = asked.await;
             let Some(client) = client.upgrade() else { return };
             if let Some((one, other)) = twins(&identities) {
@@ -196,10 +195,14 @@ async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Id
                     "two voters are the same server: this one has no vote"
                 );
                 client.panel.voters[late].disqualify(Arc::clone(early.label()));
-                return;
+                identities[late] = Err(Cause::Duplicate(Arc::clone(early.label())));
             }
             drop(client);
             clock.sleep(10 * PAUSE).await;
         }
     }
+}
+
+fn is_unmet(identity: &Outcome<Identity>) -> bool {
+    !matches!(identity, Ok(_) | Err(Cause::Duplicate(_)))
 }
