@@ -5,12 +5,12 @@ mod support;
 use std::time::Duration;
 
 use quorate::{
-    Owner, Quorate,
+    Cause, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, Reply},
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use support::{RedisServer, eventually_async};
+use support::{Proxy, RedisServer, eventually_async};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -205,4 +205,22 @@ async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever(
         let left = voter.command(&["PTTL", "quorate:{x}:revoked"]);
         assert!(matches!(left, Ok(Reply::Int(1..))), "{left:?}");
     }
+}
+
+/// Two ways lead to the first and to the second server, and were closed when the client connected.
+#[tokio::test]
+async fn every_voter_that_turns_out_to_be_another_one_loses_its_vote() {
+    let servers: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
+    let ways = [Proxy::start(servers[0].port()).await, Proxy::start(servers[1].port()).await];
+    for way in &ways {
+        way.refuse().await;
+    }
+    let addresses = servers.iter().map(RedisServer::url).chain(ways.iter().map(Proxy::url));
+    let client = Quorate::connect(addresses).await.expect("three of five answer");
+    ways.iter().for_each(Proxy::accept);
+    eventually_async("both are found out", async || {
+        let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
+        views[3..].iter().all(|view| matches!(view.holder, Err(Cause::Duplicate(_))))
+    })
+    .await;
 }

@@ -174,7 +174,7 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
     Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
 }
 
-/// Goes on until every voter has said who it is, or the client is gone.
+/// Goes on until every voter has said who it is, or the client is closed or gone.
 async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
     let unmet = |identity: &Outcome<Identity>| match identity {
         Ok(_) | Err(Cause::Duplicate(_)) => false,
@@ -185,10 +185,9 @@ async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Id
             if !unmet(&identities[voter]) {
                 continue;
             }
-            let (asked, clock) = match client.upgrade() {
-                Some(client) => (client.panel.voters[voter].identify(), client.clock.clone()),
-                None => return,
-            };
+            let open = client.upgrade().filter(|client| !client.gate.is_closing());
+            let Some(asked) = open else { return };
+            let (asked, clock) = (asked.panel.voters[voter].identify(), asked.clock.clone());
             identities[voter] = asked.await;
             let Some(client) = client.upgrade() else { return };
             if let Some((one, other)) = twins(&identities) {

@@ -34,6 +34,10 @@ impl Gate {
         }
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
     /// Lets nobody in, sends everybody out, and completes when all have left.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);

@@ -180,7 +180,12 @@ impl Search<'_> {
         let now = clock.now();
         let limit = self.limit.moment();
         let until = match defeat.loss {
-            Loss::NoQuorum => now + self.silent.pause(self.coordinator.chance()),
+            Loss::NoQuorum => {
+                let again = now + self.silent.pause(self.coordinator.chance());
+                // Not beyond the patience.
+                let patience = self.coordinator.settings.patience;
+                self.silent_since.map_or(again, |since| again.min(since + patience))
+            }
             Loss::Split => {
                 self.contended.at_least(2 * defeat.round_trip);
                 now + self.contended.pause(self.coordinator.chance())
