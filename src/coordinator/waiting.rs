@@ -152,7 +152,7 @@ impl Search<'_> {
             self.silent.reset();
             return Front::Denied;
         }
-        let since = *self.silent_since.get_or_insert(self.coordinator.clock.now());
+        let since = *self.silent_since.get_or_insert(defeat.started);
         Front::NoQuorum { since, error: self.no_quorum(since, defeat.votes.clone()) }
     }
 

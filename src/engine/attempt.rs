@@ -42,6 +42,7 @@ pub(crate) struct Attempt {
     votes: Votes,
     started: Moment,
     asked: Moment,
+    last_heard: Moment,
     state: State,
     rounds_left: u8,
     /// When whoever asked gives up.
@@ -67,6 +68,7 @@ impl Attempt {
             votes: Votes::new(quorum),
             started: now,
             asked: now,
+            last_heard: now,
             state: State::Asking,
             rounds_left: Self::ROUNDS,
             limit: None,
@@ -79,13 +81,18 @@ impl Attempt {
         self
     }
 
-    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
+    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict, now: Moment) {
         self.votes.record(voter, verdict);
+        self.last_heard = now;
     }
 
-    /// How long the voters took to decide the last round.
-    pub(crate) fn round_trip(&self, now: Moment) -> Duration {
-        now.since(self.asked)
+    pub(crate) fn started(&self) -> Moment {
+        self.started
+    }
+
+    /// How long those took that answered the last round; the silent do not count.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.last_heard.since(self.asked)
     }
 
     pub(crate) fn into_votes(self) -> Votes {
@@ -159,7 +166,7 @@ impl Attempt {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::Lost(Loss::Split);
         }
-        let until = now + now.since(self.asked) / 2;
+        let until = now + self.round_trip() / 2;
         if self.is_over(until) {
             return Next::Lost(Loss::Split);
         }

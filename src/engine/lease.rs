@@ -78,6 +78,11 @@ impl Lease {
         self.terms
     }
 
+    /// Whether it is renewed at all.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.renew_at.is_none()
+    }
+
     /// Trust ends now: the votes are given back, or known to be another's.
     pub(crate) fn end(&mut self) {
         self.deadline = Moment::BEGINNING;

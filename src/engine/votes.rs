@@ -110,6 +110,18 @@ impl Votes {
         self.granted() + self.unknown() + self.open() >= self.quorum.needed()
     }
 
+    /// The voters that may have given a vote: all but those that refused and those that nothing was
+    /// sent to.
+    pub(crate) fn may_have_granted(&self) -> Vec<usize> {
+        let may = |verdict: &Option<Verdict>| {
+            !matches!(
+                verdict,
+                Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
+            )
+        };
+        (0..self.verdicts.len()).filter(|voter| may(&self.verdicts[*voter])).collect()
+    }
+
     /// Few enough are silent for the others to decide the class of a hopeless round.
     pub(crate) fn may_spare_the_silent(&self) -> bool {
         self.unknown() + self.open() <= self.quorum.spare()

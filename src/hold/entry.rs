@@ -55,8 +55,7 @@ impl Entry {
                 Ok(Some(entry))
             }
             RoundEnd::Failed if hold.is_held() => {
-                let until = hold.deadline();
-                Err(hold.unconfirmed("re-entry", until, hold.failed()))
+                Err(hold.unconfirmed("re-entry", None, hold.failed()))
             }
             _ => Err(hold.lost()),
         }
@@ -123,7 +122,7 @@ impl Entry {
             return Err(self.hold.vanished(votes.into_verdicts()));
         }
         match frees_at {
-            Some(at) => Err(self.hold.unconfirmed("release", at, votes.into_verdicts())),
+            Some(_) => Err(self.hold.unconfirmed("release", frees_at, votes.into_verdicts())),
             // For the entries that are left the local count counts; renewals tell it again.
             None => Ok(()),
         }
@@ -140,13 +139,18 @@ impl Drop for Entry {
 }
 
 impl Hold {
-    fn unconfirmed(&self, what: &'static str, until: Moment, verdicts: Vec<Verdict>) -> Error {
+    fn unconfirmed(
+        &self,
+        what: &'static str,
+        frees_at: Option<Moment>,
+        verdicts: Vec<Verdict>,
+    ) -> Error {
         let Coordinator { clock, panel, .. } = &**self.coordinator();
         let kind = Kind::Unconfirmed {
             lock: self.name().into(),
             what,
             needed: panel.quorum.needed(),
-            frees_in: until.since(clock.now()),
+            frees_in: frees_at.map(|at| at.since(clock.now())),
         };
         Error::new(kind, panel.report(verdicts))
     }

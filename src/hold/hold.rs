@@ -59,7 +59,9 @@ pub(super) enum Left {
 }
 
 const EXPIRED: &str = "its validity ended without a renewal by a majority";
-const SUPERSEDED: &str = "another hold has a majority, or it was ended by force";
+const FIXED: &str = "its fixed lease ended";
+const REVOKED: &str = "it was ended by force";
+const SUPERSEDED: &str = "another hold has a majority";
 const CLOSED: &str = "its client was closed";
 const VANISHED: &str = "a majority of voters no longer had its vote";
 
@@ -158,7 +160,8 @@ impl Hold {
         loop {
             let deadline = self.deadline();
             if !self.is_held() {
-                return self.lose(&mut self.state(), EXPIRED);
+                self.expire(&mut self.state());
+                return;
             }
             tokio::select! {
                 biased;
@@ -176,6 +179,11 @@ impl Hold {
         }
     }
 
+    fn expire(&self, state: &mut State) {
+        let why = if state.lease.is_fixed() { FIXED } else { EXPIRED };
+        self.lose(state, why);
+    }
+
     fn tell_loss(&self, why: &'static str) {
         metrics::counter!(metric::LOST, "kind" => self.record.kind()).increment(1);
         tracing::warn!(lock = self.name(), hold = %self.id, why, "lock lost");
@@ -184,7 +192,7 @@ impl Hold {
     /// Ends the hold as lost, and says why it was.
     pub(super) fn lost(&self) -> Error {
         let mut state = self.state();
-        self.lose(&mut state, EXPIRED);
+        self.expire(&mut state);
         let why = match state.end {
             Some(End::Lost(why)) => why,
             Some(End::Released) | None => EXPIRED,
@@ -278,7 +286,8 @@ impl Hold {
             RoundEnd::Superseded => {
                 let mut state = self.state();
                 state.failed = round.into_verdicts();
-                self.lose(&mut state, SUPERSEDED);
+                let forced = state.failed.contains(&Verdict::Revoked);
+                self.lose(&mut state, if forced { REVOKED } else { SUPERSEDED });
             }
         }
         end

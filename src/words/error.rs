@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
     Lost { lock: String, hold: HoldId, why: &'static str },
-    Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Duration },
+    Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Option<Duration> },
     Closed,
 }
 
@@ -103,11 +103,13 @@ impl fmt::Display for Error {
             Kind::Lost { lock, hold, why } => {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
             }
-            Kind::Unconfirmed { lock, what, needed, frees_in } => write!(
-                f,
-                "{what} of lock `{lock}` not confirmed by {needed} voters, \
-                 free in {frees_in:?} at the latest"
-            )?,
+            Kind::Unconfirmed { lock, what, needed, frees_in } => {
+                write!(f, "{what} of lock `{lock}` not confirmed by {needed} voters, ")?;
+                match frees_in {
+                    Some(time) => write!(f, "free in {time:?} at the latest")?,
+                    None => f.write_str("which is held as before")?,
+                }
+            }
             Kind::Closed => f.write_str("the client is closed")?,
         }
         for (place, report) in self.0.voters.iter().enumerate() {
