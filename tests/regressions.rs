@@ -131,7 +131,10 @@ async fn closing_tells_whoever_waits_at_once() {
 /// that takes two threads at the same moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_re_entry_that_comes_with_the_last_release_acquires_afresh_and_is_not_lost() {
-    let client = client(&embedded::voters(1)).await;
+    // Real time on threads that may be kept waiting: the voter has long enough to answer.
+    let voters = embedded::voters(1);
+    let settings = Quorate::builder().embedded(&voters).voter_deadline(MS(3_000));
+    let client = settings.connect().await.expect("the voter answers");
     let owner = Owner::new();
     let tasks: Vec<_> = (0..4)
         .map(|_| client.mutex("x").owner(&owner))
