@@ -96,7 +96,7 @@ impl Runner {
         let mut arguments = Vec::with_capacity(2 + call.keys.len() + call.args.len());
         arguments.push(Argument::Bytes(script));
         arguments.push(Argument::Integer(i64::try_from(call.keys.len()).unwrap_or(i64::MAX)));
-        arguments.extend(call.keys.iter().chain(&call.args).map(argument));
+        arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
         let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
         let client = self.link.client().with_options(&Link::options(within));
         async move { client.custom_raw(command, arguments).await }

@@ -47,7 +47,7 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
     let args = args.iter().map(|&arg| arg.into()).collect();
-    Call { script, keys: vec![key.into()], args, deadline: DEADLINE }
+    Call { script, keys: [key.into()].into(), args, deadline: DEADLINE }
 }
 
 fn count(key: &str) -> Call {
