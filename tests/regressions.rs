@@ -227,3 +227,18 @@ async fn every_voter_that_turns_out_to_be_another_one_loses_its_vote() {
     })
     .await;
 }
+
+/// The voters have 200 ms to answer, the caller 20.
+#[tokio::test(start_paused = true)]
+async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner);
+    let guard = mutex.lock().await.expect("free");
+    let _silent = all(&voters, Fault::DropRequests);
+    let answer = timeout(MS(21), mutex.lock_within(MS(20))).await.expect("on time");
+    let error = answer.unwrap_err();
+    assert!(error.is_unconfirmed(), "{error}");
+    assert_eq!(guard.count(), 1, "that entry does not count");
+}

@@ -24,7 +24,7 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    fn moment(self) -> Option<Moment> {
+    pub(crate) fn moment(self) -> Option<Moment> {
         match self {
             Self::Until(moment) => Some(moment),
             Self::Now | Self::Never => None,

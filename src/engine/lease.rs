@@ -122,6 +122,14 @@ impl Round {
         Self { votes: Votes::new(quorum), terms, started: now, due: now + voter_deadline }
     }
 
+    /// Ends by `limit`, if that is still ahead.
+    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
+        if let Some(limit) = limit.filter(|limit| *limit > self.started) {
+            self.due = self.due.min(limit);
+        }
+        self
+    }
+
     pub(crate) fn terms(&self) -> Terms {
         self.terms
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Holds, hold::Hold};
+use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Limit, Place, Record, Turn},
@@ -58,7 +58,7 @@ async fn seek(
                 }
             }
         };
-        let again = Entry::again(&hold, Some((wish.rules.terms, wish.renewed)));
+        let again = Entry::again(&hold, Some((wish.rules.terms, wish.renewed)), limit.moment());
         if let Some(entry) = again.await? {
             return Ok(Some(entry));
         }

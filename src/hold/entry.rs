@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use super::{
     Holds,
-    hold::{Hold, Left},
+    held::{Hold, Left},
     keeper,
 };
 use crate::{
@@ -40,6 +40,7 @@ impl Entry {
     pub(super) async fn again(
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
+        limit: Option<Moment>,
     ) -> Result<Option<Self>, Error> {
         let terms = wish.map(|(terms, _)| terms);
         let Some((round, replies)) = hold.enter(terms) else {
@@ -47,7 +48,7 @@ impl Entry {
         };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        match hold.conclude(round, replies).await {
+        match hold.conclude(round.within(limit), replies).await {
             RoundEnd::Renewed if hold.is_held() => {
                 if let Some((terms, renewed)) = wish {
                     hold.widen(terms, renewed);
@@ -63,7 +64,7 @@ impl Entry {
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
         // Never `None`: this entry has not left.
-        Self::again(&self.hold, None).await?.ok_or_else(|| self.hold.lost())
+        Self::again(&self.hold, None, None).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) fn name(&self) -> &str {
