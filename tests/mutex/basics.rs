@@ -63,25 +63,25 @@ async fn a_lock_can_be_taken_and_released_again_and_again(on: Fixture) {
 }
 
 /// Reads, gives way, and writes: two at once lose an increment.
-async fn take_turns(mutex: Mutex, rounds: u64, counter: Arc<AtomicU64>) {
+async fn take_turns(on: Arc<Fixture>, mutex: Mutex, rounds: u64, counter: Arc<AtomicU64>) {
     for _ in 0..rounds {
         let guard = mutex.lock().await.unwrap();
         let count = counter.load(Ordering::Relaxed);
         yield_now().await;
         counter.store(count + 1, Ordering::Relaxed);
-        guard.release().await.unwrap();
+        on.release(guard).await;
     }
 }
 
 async fn all_take_turns(on: Fixture, clients: u64, rounds: u64) {
-    let counter = Arc::new(AtomicU64::new(0));
+    let (on, counter) = (Arc::new(on), Arc::new(AtomicU64::new(0)));
     let mut tasks = JoinSet::new();
     let mut parties: Vec<Quorate> = Vec::new();
     for _ in 0..clients {
         parties.push(on.client().await);
     }
     for client in &parties {
-        tasks.spawn(take_turns(client.mutex("a"), rounds, Arc::clone(&counter)));
+        tasks.spawn(take_turns(Arc::clone(&on), client.mutex("a"), rounds, Arc::clone(&counter)));
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();

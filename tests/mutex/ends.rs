@@ -94,7 +94,11 @@ async fn close_undoes_what_is_being_acquired(mut on: Fixture) {
     let acquiring = tokio::spawn(async move { mutex.lock().await.map(drop) });
     sleep(ms(5)).await;
     client.close().await;
-    assert!(acquiring.await.unwrap().unwrap_err().is_closed());
+    match acquiring.await.unwrap() {
+        Err(error) => assert!(error.is_closed(), "{error}"),
+        // Only a busy machine lets 20 ms pass before the close.
+        Ok(()) => assert!(on.is_real()),
+    }
     let watch = Stopwatch::start();
     on.until_clean().await;
     assert!(watch.time() < secs(20));

@@ -13,8 +13,8 @@ use crate::{
 claims!(everywhere:
     a_waiter_enters_right_after_a_fixed_lease_without_any_message,
     when_a_holder_dies_the_lock_is_free_within_its_lease,
-    a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry,
 );
+claims!(minority: a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry);
 claims!(inside: a_dead_holders_lease_counts_from_its_last_renewal);
 
 /// A client that asks again only for a reason: no message and no poll within a test's time.
@@ -77,23 +77,25 @@ async fn a_dead_holders_lease_counts_from_its_last_renewal(on: Fixture) {
 }
 
 // CONFORMANCE 9
-// Ten times the lease of 1 s, while one voter takes 0 to 30 ms longer to answer, changing forty
+// Ten times the lease of 2 s, while one voter takes 0 to 30 ms longer to answer, changing forty
 // times. Somebody else tries once per lease, and the owner enters again and leaves once per lease.
 async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fixture) {
     on.make_way_longer(0).await;
-    let (ours, theirs) = (on.client_with_lease(secs(1)).await, on.client().await);
+    let (ours, theirs) = (on.client_with_lease(secs(2)).await, on.client().await);
     let guard = ours.mutex("a").lock().await.unwrap();
     let start = Stopwatch::start();
     for step in 0..40 {
         on.delay(0, ms(u64::from(step) * 7 % 31));
-        start.sleep_until(ms(250) * step).await;
+        start.sleep_until(ms(500) * step).await;
         assert!(guard.is_held(), "lost after {:?}: {}", start.time(), guard.lost().await);
         match step % 4 {
-            1 => {
-                let inner = guard.reenter().await.unwrap();
-                assert_eq!(guard.count(), 2);
-                inner.release().await.unwrap();
-            }
+            1 => match guard.reenter().await {
+                Ok(inner) => {
+                    assert_eq!(guard.count(), 2);
+                    on.release(inner).await;
+                }
+                Err(error) => assert!(on.is_real() && error.is_unconfirmed(), "{error}"),
+            },
             3 => assert!(theirs.mutex("a").try_lock().await.unwrap().is_none()),
             _ => {}
         }
@@ -101,6 +103,6 @@ async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fix
     assert_eq!(guard.count(), 1);
     let holder = theirs.mutex("a").inspect().await.unwrap().holder().unwrap();
     assert_eq!(&holder.hold, guard.hold());
-    guard.release().await.unwrap();
+    on.release(guard).await;
     on.until_clean().await;
 }

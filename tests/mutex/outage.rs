@@ -1,6 +1,6 @@
 //! Voters that restart, stand still or are gone.
 
-use quorate::{Cause, Verdict};
+use quorate::{Cause, Verdict, VoterReport};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -21,24 +21,24 @@ claims!(minority:
 );
 
 // CONFORMANCE 10
-// The voters are away until the loss is told, which is when the 1 s is over, and come back with
-// nothing. The new hold is still there after two leases, so it was renewed.
+// The voters are away until the loss is told, which is when the 2 s are over, and come back
+// with nothing. The new hold is still there after more than its lease, so it was renewed.
 async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed(
     mut on: Fixture,
 ) {
-    let mutex = on.client_with_lease(secs(1)).await.mutex("a");
+    let mutex = on.client_with_lease(secs(2)).await.mutex("a");
     let watch = Stopwatch::start();
     let guard = mutex.lock().await.unwrap();
     on.kill_all();
-    let why = timeout(on.at_most(secs(1)), guard.lost()).await.expect("loss is told");
+    let why = timeout(on.at_most(secs(2)), guard.lost()).await.expect("loss is told");
     assert!(why.is_lost() && !guard.is_held(), "{why}");
-    assert!(watch.time() >= trusted(secs(1)), "too soon: {:?}", watch.time());
+    assert!(watch.time() >= trusted(secs(2)), "too soon: {:?}", watch.time());
     on.restart_all();
     assert!(guard.release().await.unwrap_err().is_lost());
     let guard = mutex.lock().await.unwrap();
-    sleep(secs(2)).await;
+    sleep(ms(2500)).await;
     assert!(guard.is_held());
-    guard.release().await.unwrap();
+    on.release(guard).await;
     on.until_clean().await;
 }
 
@@ -46,30 +46,32 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
 // The lease has time to go when the voters are back; after it all have the record again although
 // nobody has acquired anything: a renewal brought it.
 async fn servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal(mut on: Fixture) {
-    let guard = on.client_with_lease(secs(5)).await.mutex("a").lock().await.unwrap();
+    let guard = on.client_with_lease(secs(6)).await.mutex("a").lock().await.unwrap();
     let watch = Stopwatch::start();
     on.kill_all();
     on.restart_all();
-    assert!(on.keys().iter().all(Vec::is_empty));
+    // Servers on a busy machine take long enough to start for a renewal to come first.
+    assert!(on.is_real() || on.keys().iter().all(Vec::is_empty));
     eventually_async("every voter has the record again", async || {
         on.keys().iter().all(|keys| keys == &["quorate:{a}"])
     })
     .await;
-    watch.sleep_until(ms(5500)).await;
+    watch.sleep_until(ms(6500)).await;
     assert!(guard.is_held());
     guard.release().await.unwrap();
     on.until_clean().await;
 }
 
 /// No voter answers: `lock` says so after the patience, the others when they are told to. The
-/// patience counts from the first answer that failed; a pause is at most half a second.
+/// patience counts from the first answer that failed; a pause is at most half a second
+/// and half of that more by chance.
 async fn all_calls_fail_in_bounded_time(
     on: &mut Fixture,
     strike: impl FnOnce(&mut Fixture),
     told: impl Fn(&Cause) -> bool,
 ) {
-    let patience = secs(2);
-    let mutex = on.connect(on.builder().patience(patience)).await.mutex("a");
+    let (patience, exact) = (secs(2), if on.is_real() { secs(1) } else { ms(200) });
+    let mutex = on.connect(on.builder().patience(patience).voter_deadline(exact)).await.mutex("a");
     strike(on);
     let attempt = on.at_most(ms(200));
     let watch = Stopwatch::start();
@@ -79,7 +81,7 @@ async fn all_calls_fail_in_bounded_time(
     let error = mutex.lock().await.unwrap_err();
     let waited = watch.time();
     assert!(error.is_no_quorum(), "{error}");
-    assert!(waited >= patience && waited <= attempt + patience + ms(500) + attempt, "{waited:?}");
+    assert!(waited >= patience && waited <= attempt + patience + ms(750) + attempt, "{waited:?}");
     assert_eq!(error.voters().len(), on.voters());
     for (voter, report) in error.voters().iter().enumerate() {
         assert_eq!(report.voter, on.label(voter));
@@ -119,10 +121,12 @@ async fn servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time(m
 }
 
 // CONFORMANCE 45
-// Two voters have a holder, two are gone and one stands still: no majority either way, so the
-// answer of each decides, and the error has all of them.
+// Two voters have a holder, two are gone and one stands still: no majority either way. The last to
+// be decided is the one that stands still, so by then the two have said who holds; where it was
+// given up for its silence before, the three are no majority at once, and that is all there is to
+// tell.
 async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
-    let mutex = on.client().await.mutex("a");
+    let mutex = on.connect(on.builder().voter_deadline(ms(500))).await.mutex("a");
     let holder = on.client().await.mutex("a").lock().await.unwrap();
     eventually_async("every voter has the record", async || {
         on.keys().iter().all(|keys| !keys.is_empty())
@@ -131,7 +135,14 @@ async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
     on.kill(1);
     on.kill(2);
     on.stop(3);
-    let error = mutex.lock_within(secs(3)).await.unwrap_err();
+    let mut error = mutex.lock_within(secs(3)).await.unwrap_err();
+    // What is asked in the moment of a server's end may get no answer instead of that one.
+    eventually_async("the ends of two servers are noticed", async || {
+        error = mutex.try_lock().await.unwrap_err();
+        let gone = |report: &VoterReport| report.to_string().contains("unreachable: ");
+        gone(&error.voters()[1]) && gone(&error.voters()[2])
+    })
+    .await;
     assert!(error.is_no_quorum(), "{error}");
     for (voter, report) in error.voters().iter().enumerate() {
         assert_eq!(report.voter, on.label(voter));
@@ -146,6 +157,7 @@ async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
         };
         match voter {
             1 | 2 => assert!(report.to_string().contains("unreachable: "), "{report}"),
+            0 | 4 if on.is_real() => assert_eq!(*cause, Cause::Unheard),
             // Silent, or given up for its silence and being connected to again.
             3 => assert!(matches!(cause, Cause::TimedOut(_) | Cause::Unreachable(_)), "{report}"),
             _ => panic!("{report}"),

@@ -183,6 +183,6 @@ async fn re_entry_after_loss_is_an_error(on: Fixture) {
     assert!(mutex.try_lock().await.unwrap_err().is_lost());
     drop(lost);
     let guard = mutex.lock().await.unwrap();
-    guard.release().await.unwrap();
+    on.release(guard).await;
     on.until_clean().await;
 }

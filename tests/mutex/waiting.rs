@@ -109,19 +109,19 @@ async fn waiting_leaves_no_subscription_behind(on: Fixture) {
 // alone inside; a second client keeps the first one listening in between.
 async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
     let rounds = on.rounds(5000, (40, 20));
-    let counter = Arc::new(AtomicU64::new(0));
+    let (on, counter) = (Arc::new(on), Arc::new(AtomicU64::new(0)));
     let (client, rival) = (on.client().await, on.client().await);
     let mut tasks = JoinSet::new();
     for task in 0..33 {
         let mutex = if task == 32 { rival.mutex("a") } else { client.mutex("a") };
-        let counter = Arc::clone(&counter);
+        let (on, counter) = (Arc::clone(&on), Arc::clone(&counter));
         tasks.spawn(async move {
             for _ in 0..rounds {
                 let guard = mutex.lock().await.unwrap();
                 let count = counter.load(Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 counter.store(count + 1, Ordering::Relaxed);
-                guard.release().await.unwrap();
+                on.release(guard).await;
             }
         });
     }
