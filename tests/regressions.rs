@@ -242,3 +242,17 @@ async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
     assert!(error.is_unconfirmed(), "{error}");
     assert_eq!(guard.count(), 1, "that entry does not count");
 }
+
+/// The user may write the record and not give it an end: the vote is refused with the server's
+/// words, and the record is gone.
+#[tokio::test]
+async fn a_record_that_cannot_be_given_an_end_is_taken_back() {
+    let server = RedisServer::start();
+    let acl = ["ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-pexpire"];
+    server.command(&acl).expect("an administrator");
+    let address = format!("redis://poor:secret@127.0.0.1:{}", server.port());
+    let client = Quorate::connect([address]).await.expect("it may log in");
+    let error = client.mutex("x").try_lock().await.expect_err("no vote without an end");
+    assert!(error.is_no_quorum() && error.to_string().contains("pexpire"), "{error}");
+    assert_eq!(server.keys(), [""; 0]);
+}

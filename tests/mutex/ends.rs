@@ -154,7 +154,7 @@ async fn lost_completes_with_the_reason_and_not_while_the_lock_is_held(on: Fixtu
     assert!(!guard.is_held() && guard.remaining().is_zero());
     for why in [one, other] {
         assert!(why.is_lost());
-        let start = format!("lock `a` lost by hold {}: its validity ended", guard.hold());
+        let start = format!("lock `a` lost by hold {}: its fixed lease ended", guard.hold());
         assert!(why.to_string().starts_with(&start), "{why}");
     }
     // What the voters still had was given back.
