@@ -49,7 +49,8 @@ pub(crate) struct Attempt {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Asking,
-    /// Hopeless, but the answers under way decide who leads: heard until this moment.
+    /// Hopeless, but the answers under way decide who leads, or say what is wrong: heard until this
+    /// moment.
     Lingering(Moment),
     Pausing(Moment),
 }
@@ -108,6 +109,8 @@ impl Attempt {
         }
         match self.votes.loss() {
             Some(Loss::Split) => self.split(now),
+            // The error names every voter's cause: those that are about to come are worth a moment.
+            Some(Loss::NoQuorum) if self.votes.open() > 0 => self.linger(now, answers_due),
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),
         }
