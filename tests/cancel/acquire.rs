@@ -31,10 +31,9 @@ fn a_try_lock_given_up_at_any_await_leaves_nothing() {
 
 #[test]
 fn a_lock_within_given_up_at_any_await_leaves_nothing() {
-    // Once longer than the rival holds the lock, once shorter.
-    for limit in [400, 30].map(Duration::from_millis) {
-        every(&RIVALS, |scene| {
-            acquire(scene, move |mutex| async move { mutex.lock_within(limit).await })
-        });
-    }
+    // Shorter than the rival holds the lock.
+    let limit = Duration::from_millis(30);
+    every(&[Rivals::Holder], |scene| {
+        acquire(scene, move |mutex| async move { mutex.lock_within(limit).await })
+    });
 }

@@ -1,9 +1,6 @@
 //! What a guard can do, given up at every await; and its drop.
 
-use std::{
-    cell::Cell,
-    time::Duration,
-};
+use std::{cell::Cell, time::Duration};
 
 use quorate::{MutexGuard, Owner};
 use tokio::time::sleep;

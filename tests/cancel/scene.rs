@@ -60,6 +60,10 @@ pub(crate) fn every<R: Future<Output = Result<Completed, String>>>(
             let scopes = if trouble == Trouble::Nothing { 0..=0 } else { 1..=2 };
             for troubled in scopes {
                 for way in Way::ALL {
+                    // Whoever stands before us keeps the client in any case.
+                    if (way, rivals) == (Way::Leaving, Rivals::InLine) {
+                        continue;
+                    }
                     let case = Case { polls: 0, way, trouble, troubled, rivals };
                     given_up += every_poll(case, &run);
                 }
@@ -80,7 +84,7 @@ fn every_poll<R: Future<Output = Result<Completed, String>>>(
         let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
         let outcome = runtime.block_on(async { run(Scene::start(case).await).await });
         match outcome {
-            Ok(true) => { eprintln!("{case:?}"); return polls }
+            Ok(true) => return polls,
             Ok(false) => assert!(polls < 10_000, "{case:?}: it never completes"),
             Err(why) => panic!("{case:?}: {why}"),
         }
@@ -166,7 +170,11 @@ impl Scene {
 
     /// One round trip after it was given up nothing is left at any voter that can be reached; soon
     /// after the end of the trouble nothing is anywhere, and nothing comes back.
-    pub(crate) async fn expect_nothing(self, rival: Rival, trouble: Troubled) -> Result<(), String> {
+    pub(crate) async fn expect_nothing(
+        self,
+        rival: Rival,
+        trouble: Troubled,
+    ) -> Result<(), String> {
         sleep(self.case.trouble.round_trip()).await;
         if self.case.rivals != Rivals::InLine && self.case.rivals != Rivals::Waiter {
             check::only(self.obedient(), rival.hold.as_ref())?;
@@ -222,7 +230,7 @@ impl Rival {
 
 async fn connect(voters: &[EmbeddedVoter], seed: u64) -> Quorate {
     let builder = Quorate::builder().embedded(voters).seed(seed);
-    let builder = builder.lease(LEASE).patience(Duration::from_millis(600));
+    let builder = builder.lease(LEASE).patience(Duration::from_millis(100));
     builder.connect().await.expect("three voters answer")
 }
 
