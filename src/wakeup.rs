@@ -103,16 +103,20 @@ impl Listening {
         self.mark = self.heard.borrow_and_update().clone();
     }
 
-    /// Completes when `needed` of `voters` have called since [`forget`](Self::forget), or when
-    /// calls may have been lost.
-    pub(crate) async fn called(&mut self, voters: &[usize], needed: usize) {
+    /// Completes when `needed` of `voters` have called since [`forget`](Self::forget).
+    pub(crate) async fn called(&self, voters: &[usize], needed: usize) {
         let mark = &self.mark;
-        let enough = |heard: &Heard| {
+        let called = |heard: &Heard| {
             let called = voters.iter().filter(|voter| heard.calls[**voter] > mark.calls[**voter]);
-            heard.missed > mark.missed || called.count() >= needed
+            called.count() >= needed
         };
         // The sender lives as long as this listener stands in the table.
-        let _ = self.heard.wait_for(enough).await;
+        let _ = self.heard.clone().wait_for(called).await;
+    }
+
+    /// Completes when calls may have been lost since [`forget`](Self::forget).
+    pub(crate) async fn missed(&self) {
+        let _ = self.heard.clone().wait_for(|heard| heard.missed > self.mark.missed).await;
     }
 }
 

@@ -88,6 +88,7 @@ impl Coordinator {
             listening: None,
             contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
             silent: Backoff::new(Duration::from_millis(20), Duration::from_millis(500)),
+            deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
         };
         turn.tell(Front::Asking);
         search.run().await
@@ -105,6 +106,9 @@ struct Search<'a> {
     listening: Option<Listening>,
     contended: Backoff,
     silent: Backoff,
+    /// While calls may have been lost: a voter whose connections break again and again must not make
+    /// its waiters ask as often.
+    deaf: Backoff,
 }
 
 impl Search<'_> {
@@ -203,18 +207,24 @@ impl Search<'_> {
             }
         };
         let calls = (defeat.loss == Loss::Held).then(|| defeat.votes.calls_needed());
-        let listening = self.listening.as_mut();
-        let called = async {
-            match (listening, calls) {
-                (Some(listening), Some((voters, needed))) => {
-                    listening.called(&voters, needed).await;
-                }
-                _ => std::future::pending().await,
+        let Self { coordinator, listening, deaf, .. } = self;
+        let heard = async {
+            let (Some(listening), Some((voters, needed))) = (listening, calls) else {
+                return std::future::pending().await;
+            };
+            let missed = async {
+                listening.missed().await;
+                clock.sleep(deaf.pause(coordinator.chance())).await;
+            };
+            tokio::select! {
+                biased;
+                () = listening.called(&voters, needed) => deaf.reset(),
+                () = missed => {}
             }
         };
         tokio::select! {
             biased;
-            () = called => true,
+            () = heard => true,
             () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
                 limit.is_none_or(|limit| until < limit)
             }

@@ -52,8 +52,9 @@ pub(crate) struct Attempt {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Asking,
-    /// Hopeless, but the answers under way decide who leads: heard until this moment, or for longer
-    /// where so many are missing that closing now would take slow voters for silent ones.
+    /// Hopeless, but the answers under way decide who leads, or say what is wrong: heard until this
+    /// moment, or for longer where so many are missing that closing now would take slow voters for
+    /// silent ones.
     Lingering(Moment),
     Pausing(Moment),
 }
@@ -128,6 +129,10 @@ impl Attempt {
             // The limit ended this round; all that is known is from the one before.
             Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS && self.is_over(now) => {
                 Next::Lost(Loss::Split)
+            }
+            // The error names every voter's cause: those about to come are worth a moment.
+            Some(Loss::NoQuorum) if self.votes.open() > 0 && !linger_over => {
+                self.linger(now, answers_due)
             }
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),

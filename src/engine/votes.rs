@@ -87,7 +87,8 @@ impl Votes {
         self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
     }
 
-    fn open(&self) -> usize {
+    /// The voters that have not been heard.
+    pub(crate) fn open(&self) -> usize {
         self.count(Option::is_none)
     }
 

@@ -278,6 +278,7 @@ impl State {
             Trouble::CutBeforeRun | Trouble::CutAfterRun => {
                 link.forsake(answer);
                 link.break_off("cut");
+                self.interpreter.database().channels.unsubscribe_all(id);
                 self.after.heard.push(reconnect(&self.interpreter, id, link));
             }
         }

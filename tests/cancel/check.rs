@@ -1,0 +1,109 @@
+//! What must not be left on the voters.
+
+use std::time::Duration;
+
+use quorate::{
+    HoldId,
+    embedded::{EmbeddedVoter, Reply},
+};
+use tokio::time::sleep;
+
+pub(crate) const LOCK: &str = "quorate:{a}";
+
+/// No hold but `allowed` has a vote of any of these voters.
+pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result<(), String> {
+    for voter in voters {
+        for (hold, _) in votes(voter) {
+            if allowed.is_none_or(|allowed| allowed.as_str() != hold) {
+                return Err(format!("{} still has a vote for {hold}", voter.label()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No voter has a key, and nobody listens to any.
+pub(crate) fn nothing(voters: &[EmbeddedVoter]) -> Result<(), String> {
+    for voter in voters {
+        let (keys, subscriptions) = (voter.keys(), voter.subscriptions());
+        if !keys.is_empty() || !subscriptions.is_empty() {
+            let label = voter.label();
+            return Err(format!("{label} still has keys {keys:?}, listeners {subscriptions:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Every voter has this hold's vote, with this count.
+pub(crate) fn counts(voters: &[EmbeddedVoter], hold: &HoldId, count: u32) -> Result<(), String> {
+    let expected = vec![(hold.as_str().to_owned(), count.to_string())];
+    for voter in voters {
+        let votes = votes(voter);
+        if votes != expected {
+            return Err(format!("{} has votes {votes:?}, not {expected:?}", voter.label()));
+        }
+    }
+    Ok(())
+}
+
+/// No key stays for ever.
+pub(crate) fn all_expire(voters: &[EmbeddedVoter]) -> Result<(), String> {
+    for voter in voters {
+        for key in voter.keys() {
+            let left = voter.command(&["PTTL", &key]).expect("PTTL is answered");
+            if !matches!(left, Reply::Int(0..)) {
+                return Err(format!("{} of {}: {left:?} left", key, voter.label()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Holds and their counts.
+fn votes(voter: &EmbeddedVoter) -> Vec<(String, String)> {
+    let text = |reply: &Reply| match reply {
+        Reply::Text(text) => text.clone(),
+        other => panic!("no text: {other:?}"),
+    };
+    match voter.command(&["HGETALL", LOCK]).expect("HGETALL is answered") {
+        Reply::List(all) => all.chunks(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect(),
+        other => panic!("no list: {other:?}"),
+    }
+}
+
+pub(crate) fn renewals(voters: &[EmbeddedVoter]) -> u64 {
+    voters.iter().map(|voter| voter.runs("mutex/renew")).sum()
+}
+
+/// Waits until the check is passed; its last complaint where it is not in time.
+pub(crate) async fn within(
+    limit: Duration,
+    check: impl Fn() -> Result<(), String>,
+) -> Result<(), String> {
+    let step = Duration::from_millis(5);
+    for _ in 0..limit.as_millis() / step.as_millis() {
+        if check().is_ok() {
+            return Ok(());
+        }
+        sleep(step).await;
+    }
+    check().map_err(|why| format!("after {limit:?} {why}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_checks_catch_what_is_left_behind() {
+    let voters = quorate::embedded::voters(3);
+    let quorum = quorate::Quorate::builder().embedded(&voters).connect().await.expect("it answers");
+    assert_eq!(nothing(&voters), Ok(()));
+    let guard = quorum.mutex("a").lock().await.expect("it is free");
+    assert!(only(&voters, None).is_err() && nothing(&voters).is_err());
+    assert_eq!(only(&voters, Some(guard.hold())), Ok(()));
+    assert_eq!(counts(&voters, guard.hold(), 1), Ok(()));
+    voters[2].command(&["HSET", LOCK, guard.hold().as_str(), "2"]).expect("it is set");
+    assert!(counts(&voters, guard.hold(), 1).is_err());
+    voters[2].command(&["HSET", LOCK, "stray:1", "1"]).expect("it is planted");
+    assert!(only(&voters, Some(guard.hold())).is_err());
+    let before = renewals(&voters);
+    sleep(Duration::from_secs(30)).await;
+    assert!(renewals(&voters) > before);
+}

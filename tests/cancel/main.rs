@@ -1,0 +1,11 @@
+//! Cancellation, enumerated: every future of the public interface is polled so many times and then
+//! dropped, for every number of polls until it completes, under every kind of trouble at a minority
+//! and at a majority of the voters. CONFORMANCE 15, 40.
+
+mod acquire;
+mod check;
+mod client;
+mod guard;
+mod polls;
+mod scene;
+mod trouble;

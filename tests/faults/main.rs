@@ -1,0 +1,16 @@
+//! Live faults: real `redis-server` processes that are killed, stopped, cut off and restarted, and
+//! what users of a lock see of it. CONFORMANCE 10, 11, 30 to 35 and 39.
+
+mod contention;
+mod down;
+mod history;
+mod holding;
+mod minority;
+mod once;
+mod renewal;
+mod scene;
+mod split;
+mod waiting;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,89 @@
+//! A minority of the voters fails: users do not notice.
+
+use quorate::Quorate;
+
+use crate::{
+    scene::{MS, are_empty, builder, builder_through, connect, median, proxies, servers, timed},
+    support::{RedisServer, eventually_async},
+};
+
+/// A quarter of the 200 ms that the silent voter may take: whoever waits for it is far above.
+const PROMPT_MS: u64 = 50;
+const ROUNDS: usize = 20;
+
+/// The medians of acquiring and releasing are prompt.
+async fn expect_prompt(quorum: &Quorate) {
+    let (mut acquires, mut releases) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (took, guard) = timed(quorum.mutex("a").lock()).await;
+        acquires.push(took);
+        let (took, released) = timed(guard.expect("a majority is up").release()).await;
+        releases.push(took);
+        released.expect("a majority confirms");
+    }
+    let (acquire, release) = (median(acquires), median(releases));
+    assert!(acquire < MS(2 * PROMPT_MS), "an acquire took {acquire:?}");
+    assert!(release < MS(2 * PROMPT_MS), "a release took {release:?}");
+}
+
+async fn eventually_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer> + Clone) {
+    eventually_async("no key is left", async || are_empty(servers.clone())).await;
+}
+
+/// CONFORMANCE 30.
+#[tokio::test]
+async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
+    let mut servers = servers(3);
+    servers[0].kill();
+    let quorum = connect(builder(&servers)).await;
+    expect_prompt(&quorum).await;
+    eventually_empty(&servers[1..]).await;
+    // Nor later, when the one that was away hears of what was asked meanwhile.
+    servers[0].restart();
+    let guard = quorum.mutex("a").lock().await.expect("a majority is up");
+    let on_all = async || servers.iter().all(|server| !server.keys().is_empty());
+    eventually_async("the voter that came back votes", async || {
+        let again = guard.reenter().await.expect("a majority is up");
+        again.release().await.expect("a majority confirms");
+        on_all().await
+    })
+    .await;
+    guard.release().await.expect("a majority confirms");
+    eventually_empty(&servers).await;
+}
+
+/// CONFORMANCE 31.
+#[tokio::test]
+async fn a_stopped_minority_slows_nothing() {
+    for (voters, stopped) in [(3, 1), (5, 1), (5, 2)] {
+        let servers = servers(voters);
+        let quorum = connect(builder(&servers)).await;
+        servers[..stopped].iter().for_each(RedisServer::stop);
+        expect_prompt(&quorum).await;
+        eventually_empty(&servers[stopped..]).await;
+        // What they were sent meanwhile they run now, in its order.
+        servers[..stopped].iter().for_each(RedisServer::resume);
+        let guard = quorum.mutex("a").lock().await.expect("all are up");
+        guard.release().await.expect("a majority confirms");
+        eventually_empty(&servers).await;
+    }
+}
+
+#[tokio::test]
+async fn a_black_hole_before_one_voter_slows_nothing_and_ends_with_it() {
+    let servers = servers(3);
+    let proxies = proxies(&servers).await;
+    let quorum = connect(builder_through(&proxies)).await;
+    proxies[0].black_hole();
+    expect_prompt(&quorum).await;
+    eventually_empty(&servers[1..]).await;
+    proxies[0].pass();
+    eventually_async("the voter behind the hole votes again", async || {
+        let guard = quorum.mutex("a").lock().await.expect("a majority is up");
+        let votes = !servers[0].keys().is_empty();
+        guard.release().await.expect("a majority confirms");
+        votes
+    })
+    .await;
+    eventually_empty(&servers).await;
+}

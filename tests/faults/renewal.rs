@@ -1,0 +1,77 @@
+//! Renewals that fail for a moment delete nothing.
+
+use quorate::MutexGuard;
+
+use crate::{
+    scene::{
+        MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, knob, now, proxies,
+        servers, votes_for,
+    },
+    support::{Proxy, RedisServer, eventually_async},
+};
+
+const BURSTS: u64 = 15;
+
+/// No server has deleted the vote, nor seen it expire.
+fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
+    for server in servers {
+        assert_eq!(calls(server, &["del", "hdel", "unlink"]), 0, "something was deleted");
+        assert!(votes_for(server, "a", guard.hold().as_str()), "the vote is gone");
+    }
+    assert!(guard.is_held(), "the lock is lost");
+}
+
+/// CONFORMANCE 34. Ten milliseconds without any voter, again and again, over at least ten renewals.
+#[tokio::test]
+async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
+    let servers = servers(3);
+    let proxies = proxies(&servers).await;
+    let quorum = connect(builder_through(&proxies).lease(MS(900))).await;
+    let guard = quorum.mutex("a").lock().await.expect("all are up");
+    servers.iter().for_each(forget_calls);
+    for _ in 0..knob("QUORATE_TEST_SIZE", BURSTS) {
+        // Each falls right into a renewal, whose answers are lost.
+        proxies.iter().for_each(Proxy::hold_replies);
+        let renewed = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
+        eventually_async("a renewal is under way", renewed).await;
+        for proxy in &proxies {
+            proxy.refuse().await;
+            proxy.cut().await;
+        }
+        tokio::time::sleep(MS(10)).await;
+        expect_all_votes(&servers, &guard);
+        servers.iter().for_each(forget_calls);
+        proxies.iter().for_each(Proxy::pass);
+        proxies.iter().for_each(Proxy::accept);
+        let renewed = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
+        eventually_async("the renewal is repeated", renewed).await;
+        expect_all_votes(&servers, &guard);
+        servers.iter().for_each(forget_calls);
+    }
+    guard.release().await.expect("all confirm");
+}
+
+/// Servers that answer every write with an error of their own.
+#[tokio::test]
+async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
+    let servers = servers(3);
+    let quorum = connect(builder(&servers).lease(MS(900))).await;
+    let guard = quorum.mutex("a").lock().await.expect("all are up");
+    servers.iter().for_each(forget_calls);
+    let memory = |limit: &str| {
+        for server in &servers {
+            server.command(&["CONFIG", "SET", "maxmemory", limit]).expect("it can be set");
+        }
+    };
+    let started = now();
+    for _ in 0..BURSTS {
+        memory("1");
+        tokio::time::sleep(MS(10)).await;
+        memory("0");
+        expect_all_votes(&servers, &guard);
+        tokio::time::sleep(MS(90)).await;
+    }
+    assert!(now() - started > MS(1350), "not longer than a lease");
+    expect_all_votes(&servers, &guard);
+    guard.release().await.expect("all confirm");
+}

@@ -1,0 +1,130 @@
+//! Servers, clients of them, and the time that things take.
+
+use std::{
+    env,
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use quorate::{Builder, Quorate};
+
+use crate::support::{Proxy, RedisServer, Reply};
+
+pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// The key under which the mutex of this name stands.
+pub(crate) fn key(name: &str) -> String {
+    format!("quorate:{{{name}}}")
+}
+
+/// Starts servers side by side.
+pub(crate) fn servers(count: usize) -> Vec<RedisServer> {
+    servers_with(count, &[])
+}
+
+pub(crate) fn servers_with(count: usize, flags: &[&str]) -> Vec<RedisServer> {
+    thread::scope(|scope| {
+        let start = || RedisServer::start_with(flags);
+        let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
+        starts.into_iter().map(|start| start.join().expect("it starts")).collect()
+    })
+}
+
+/// A proxy before each server.
+pub(crate) async fn proxies(servers: &[RedisServer]) -> Vec<Proxy> {
+    let mut proxies = Vec::new();
+    for server in servers {
+        proxies.push(Proxy::start(server.port()).await);
+    }
+    proxies
+}
+
+/// A client of these servers by the default settings.
+pub(crate) fn builder(servers: &[RedisServer]) -> Builder {
+    Quorate::builder().voters(servers.iter().map(RedisServer::url))
+}
+
+/// A client that reaches its servers through these proxies.
+pub(crate) fn builder_through(proxies: &[Proxy]) -> Builder {
+    Quorate::builder().voters(proxies.iter().map(Proxy::url))
+}
+
+pub(crate) async fn connect(builder: Builder) -> Quorate {
+    builder.connect().await.expect("a majority answers")
+}
+
+/// No server has a key.
+pub(crate) fn are_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>) -> bool {
+    servers.into_iter().all(|server| server.keys().is_empty())
+}
+
+/// The count under which this hold stands on a server; nothing where it has no vote.
+pub(crate) fn count(server: &RedisServer, name: &str, hold: &str) -> Option<u32> {
+    match server.command(&["HGET", &key(name), hold]).expect("HGET is answered") {
+        Reply::Text(count) => Some(count.parse().expect("a count")),
+        _ => None,
+    }
+}
+
+pub(crate) fn votes_for(server: &RedisServer, name: &str, hold: &str) -> bool {
+    count(server, name, hold).is_some()
+}
+
+/// How often a server ran these commands since its counters were last set to zero, inside scripts
+/// and outside.
+pub(crate) fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
+    let Ok(Reply::Text(info)) = server.command(&["INFO", "commandstats"]) else {
+        panic!("INFO answers with a text")
+    };
+    let of = |command: &&str| {
+        let line = info.lines().find_map(|line| {
+            line.strip_prefix("cmdstat_")?.strip_prefix(*command)?.strip_prefix(":calls=")
+        });
+        let number = line.and_then(|line| line.split(',').next());
+        number.map_or(0, |number| number.parse::<u64>().expect("a number of calls"))
+    };
+    commands.iter().map(of).sum()
+}
+
+/// Scripts, however named.
+pub(crate) const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
+
+pub(crate) fn forget_calls(server: &RedisServer) {
+    server.command(&["CONFIG", "RESETSTAT"]).expect("the counters can be reset");
+}
+
+pub(crate) fn listeners(server: &RedisServer, name: &str) -> i64 {
+    let channel = format!("{}:wake", key(name));
+    match server.command(&["PUBSUB", "NUMSUB", &channel]) {
+        Ok(Reply::List(list)) => match list[..] {
+            [_, Reply::Int(count)] => count,
+            _ => panic!("no count: {list:?}"),
+        },
+        other => panic!("no list: {other:?}"),
+    }
+}
+
+/// The time since the first call in this process, on one monotonic clock for all threads.
+#[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+pub(crate) fn now() -> Duration {
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+    BEGINNING.get_or_init(Instant::now).elapsed()
+}
+
+/// What something took, and what it came to.
+pub(crate) async fn timed<T>(what: impl Future<Output = T>) -> (Duration, T) {
+    let started = now();
+    let output = what.await;
+    (now() - started, output)
+}
+
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// A number from the environment, for longer runs.
+pub(crate) fn knob(name: &str, otherwise: u64) -> u64 {
+    env::var(name).map_or(otherwise, |text| text.parse().expect("the knob is a number"))
+}
