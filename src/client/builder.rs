@@ -1,8 +1,8 @@
 //! Every setting of a client.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::Quorate;
+use super::{Quorate, connect::connect, source::Source};
 #[cfg(feature = "embedded")]
 use crate::node::embedded::EmbeddedVoter;
 use crate::{engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
@@ -11,34 +11,15 @@ use crate::{engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
 #[derive(Clone, Debug, Default)]
 #[must_use = "it does nothing until it connects"]
 pub struct Builder {
-    pub(super) sources: Vec<Source>,
-    pub(super) settings: Settings,
-    pub(super) seed: Option<u64>,
-}
-
-/// Where a voter is.
-#[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// Kept unread, and shown nowhere: there may be a password in it.
-    Address(Secret),
-    #[cfg(feature = "embedded")]
-    Embedded(EmbeddedVoter),
-}
-
-/// Text that is never printed.
-#[derive(Clone)]
-pub(super) struct Secret(pub(super) String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("<address>")
-    }
+    sources: Vec<Source>,
+    settings: Settings,
+    seed: Option<u64>,
 }
 
 impl Builder {
     /// Adds a server; see [`Quorate::connect`] for addresses.
     pub fn voter(mut self, address: impl AsRef<str>) -> Self {
-        self.sources.push(Source::Address(Secret(address.as_ref().to_owned())));
+        self.sources.push(Source::address(address.as_ref()));
         self
     }
 
@@ -138,6 +119,7 @@ impl Builder {
     /// # }
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
-        super::connect::connect(self).await
+        let coordinator = connect(&self.sources, self.settings, self.seed).await?;
+        Ok(Quorate { coordinator, holds: Arc::default() })
     }
 }

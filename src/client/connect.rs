@@ -7,17 +7,11 @@ use std::{
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::{
-    Quorate,
-    builder::{Builder, Source},
-};
-#[cfg(feature = "embedded")]
-use crate::node::embedded::EmbeddedVoter;
+use super::source::{Source, clock, origins};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
-    hold::Holds,
-    node::{Address, Ear, Identity, Outcome, SingleNode, Voter},
+    node::{Ear, Identity, Outcome},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
     words::{Cause, Error, Kind, Verdict, metric},
@@ -26,16 +20,13 @@ use crate::{
 /// Pause between two questions to a voter that does not say who it is.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a voter is reached by, after its address was checked.
-enum Origin {
-    Single(Address),
-    #[cfg(feature = "embedded")]
-    Embedded(EmbeddedVoter),
-}
-
-pub(super) async fn connect(builder: Builder) -> Result<Quorate, Error> {
-    builder.settings.check()?;
-    let origins = origins(&builder.sources)?;
+pub(super) async fn connect(
+    sources: &[Source],
+    settings: Settings,
+    seed: Option<u64>,
+) -> Result<Arc<Coordinator>, Error> {
+    settings.check()?;
+    let origins = origins(sources)?;
     metric::describe();
     let clock = clock(&origins);
     let wakeups = Arc::<Wakeups>::default();
@@ -50,47 +41,13 @@ pub(super) async fn connect(builder: Builder) -> Result<Quorate, Error> {
             "an even number of voters survives no more failures than one voter fewer"
         );
     }
-    let identities = meet(&panel, &clock, &builder.settings).await?;
-    let coordinator = Coordinator::new(panel, clock, builder.settings, wakeups, builder.seed);
+    let identities = meet(&panel, &clock, &settings).await?;
+    let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed);
     let coordinator = Arc::new(coordinator);
     if identities.iter().any(Result::is_err) {
         tokio::spawn(meet_the_rest(Arc::downgrade(&coordinator), identities));
     }
-    Ok(Quorate { coordinator, holds: Arc::new(Holds::default()) })
-}
-
-fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
-    if sources.is_empty() {
-        return Err(Error::invalid("there are no voters"));
-    }
-    let origin = |source: &Source| match source {
-        Source::Address(address) => Address::parse(&address.0).map(Origin::Single),
-        #[cfg(feature = "embedded")]
-        Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
-    };
-    sources.iter().map(origin).collect()
-}
-
-/// Servers live in real time; voters inside the process in the runtime's.
-fn clock(origins: &[Origin]) -> Clock {
-    #[cfg(feature = "embedded")]
-    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
-        return Clock::tokio();
-    }
-    let _ = origins;
-    Clock::System
-}
-
-impl Origin {
-    fn voter(&self, ear: Arc<dyn Ear>, clock: Clock) -> Voter {
-        match self {
-            Self::Single(address) => {
-                Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
-            }
-            #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => Voter::spawn(voter.label().into(), voter.connect(ear), clock),
-        }
-    }
+    Ok(coordinator)
 }
 
 /// Asks all voters who they are, until a majority has said so and the others have had their chance.

@@ -2,6 +2,7 @@
 
 mod builder;
 mod connect;
+mod source;
 
 use std::{fmt, sync::Arc};
 

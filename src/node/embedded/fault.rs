@@ -1,8 +1,6 @@
 //! What goes wrong, on purpose, between connections and a voter.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
-
-use super::server::Server;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Something that goes wrong with the requests to one voter.
 ///
@@ -28,32 +26,6 @@ pub enum Fault {
     CutBeforeRun,
     /// A request runs, then breaks its connection, likewise.
     CutAfterRun,
-}
-
-/// Keeps a [`Fault`] in force until it is dropped.
-#[must_use = "the fault ends when its guard is dropped"]
-pub struct FaultGuard {
-    server: Arc<Server>,
-    rule: u64,
-}
-
-impl FaultGuard {
-    pub(super) fn new(server: Arc<Server>, fault: Fault) -> Self {
-        let rule = server.lock().rules.add(fault, None);
-        Self { server, rule }
-    }
-}
-
-impl Drop for FaultGuard {
-    fn drop(&mut self) {
-        self.server.lock().rules.in_force.remove(&self.rule);
-    }
-}
-
-impl fmt::Debug for FaultGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultGuard").field("rule", &self.rule).finish_non_exhaustive()
-    }
 }
 
 /// The faults in force.
@@ -94,6 +66,10 @@ impl Rules {
         self.next += 1;
         self.in_force.insert(self.next, Rule { fault, left });
         self.next
+    }
+
+    pub(super) fn remove(&mut self, rule: u64) {
+        self.in_force.remove(&rule);
     }
 
     /// The fate of the request that is sent now.

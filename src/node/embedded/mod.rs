@@ -22,6 +22,7 @@ mod channels;
 mod commands;
 mod connection;
 mod fault;
+mod fault_guard;
 mod keyspace;
 mod link;
 mod lua;
@@ -32,7 +33,8 @@ mod voter;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Fault, FaultGuard};
+pub use fault::Fault;
+pub use fault_guard::FaultGuard;
 pub use reply::Reply;
 pub use voter::EmbeddedVoter;
 

@@ -2,7 +2,8 @@ use std::{fmt, sync::Arc};
 
 use super::{
     connection::Connection,
-    fault::{Fault, FaultGuard},
+    fault::Fault,
+    fault_guard::FaultGuard,
     reply::Reply,
     server::{Server, State},
 };

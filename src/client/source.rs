@@ -1,0 +1,77 @@
+//! Where voters are, as the user says it and as it is after the check.
+
+use std::{fmt, sync::Arc};
+
+#[cfg(feature = "embedded")]
+use crate::node::embedded::EmbeddedVoter;
+use crate::{
+    clock::Clock,
+    node::{Address, Ear, SingleNode, Voter},
+    words::Error,
+};
+
+/// Where a voter is.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// Kept unread, and shown nowhere: there may be a password in it.
+    Address(Secret),
+    #[cfg(feature = "embedded")]
+    Embedded(EmbeddedVoter),
+}
+
+impl Source {
+    pub(super) fn address(address: &str) -> Self {
+        Self::Address(Secret(address.to_owned()))
+    }
+}
+
+/// Text that is never printed.
+#[derive(Clone)]
+pub(super) struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<address>")
+    }
+}
+
+/// What a voter is reached by, after its address was checked.
+pub(super) enum Origin {
+    Single(Address),
+    #[cfg(feature = "embedded")]
+    Embedded(EmbeddedVoter),
+}
+
+pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
+    if sources.is_empty() {
+        return Err(Error::invalid("there are no voters"));
+    }
+    let origin = |source: &Source| match source {
+        Source::Address(address) => Address::parse(&address.0).map(Origin::Single),
+        #[cfg(feature = "embedded")]
+        Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
+    };
+    sources.iter().map(origin).collect()
+}
+
+/// Servers live in real time; voters inside the process in the runtime's.
+pub(super) fn clock(origins: &[Origin]) -> Clock {
+    #[cfg(feature = "embedded")]
+    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
+        return Clock::tokio();
+    }
+    let _ = origins;
+    Clock::System
+}
+
+impl Origin {
+    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: Clock) -> Voter {
+        match self {
+            Self::Single(address) => {
+                Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
+            }
+            #[cfg(feature = "embedded")]
+            Self::Embedded(voter) => Voter::spawn(voter.label().into(), voter.connect(ear), clock),
+        }
+    }
+}
