@@ -2,7 +2,6 @@
 //!
 //! Validity is counted on a clock that runs on while the machine sleeps (`CLOCK_BOOTTIME` on Linux,
 //! the monotonic clock elsewhere) and that no step of the wall clock can move.
-#![expect(clippy::disallowed_methods, reason = "this is the file that may")]
 
 use std::{
     ops::{Add, Sub},
@@ -63,6 +62,7 @@ impl Clock {
     const STEP: Duration = Duration::from_millis(500);
 
     #[cfg(feature = "embedded")]
+    #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
     pub(crate) fn tokio() -> Self {
         Self::Tokio(tokio::time::Instant::now())
     }
@@ -105,6 +105,7 @@ fn system_now() -> Moment {
 }
 
 #[cfg(not(target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 fn system_now() -> Moment {
     use std::{sync::OnceLock, time::Instant};
     static BEGINNING: OnceLock<Instant> = OnceLock::new();

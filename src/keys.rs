@@ -141,7 +141,9 @@ mod tests {
         }
 
         #[test]
-        fn different_names_have_different_keys(one in "[a%{}7BD25]{1,6}", other in "[a%{}7BD25]{1,6}") {
+        fn different_names_have_different_keys(
+            one in "[a%{}7BD25]{1,6}", other in "[a%{}7BD25]{1,6}",
+        ) {
             let scheme = KeyScheme::default();
             prop_assert_eq!(one == other, keys(&scheme, &one).lock == keys(&scheme, &other).lock);
         }

@@ -1,4 +1,158 @@
-//! Distributed locks held by a quorum.
+//! Distributed locks held by a quorum of independent Redis servers.
+//!
+//! A lock is asked of all servers at once. Whoever has the votes of a majority holds it, for as
+//! long as the lease lasts that the voters gave, and renews it by asking all of them again. A
+//! minority that is down, slow or cut off changes nothing, and nobody waits for it.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), quorate::Error> {
+//! # async fn send_invoice() {}
+//! use quorate::{Quorate, embedded};
+//!
+//! // Voters in this process, by the feature `embedded`; servers by `Quorate::connect`.
+//! let voters = embedded::voters(5);
+//! let quorum = Quorate::builder().embedded(&voters).connect().await?;
+//!
+//! let guard = quorum.mutex("invoice:42").lock().await?;
+//! guard.while_held(send_invoice()).await?;
+//! guard.release().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Words
+//!
+//! - *Voter*: one server, or one embedded voter, that casts one vote.
+//! - *Quorum*: a majority of all voters that were configured: three of five, three of four.
+//! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), never
+//!   a thread or a task.
+//! - *Hold*: one outermost acquisition of one lock ([`HoldId`]). It ends by its last release, or by
+//!   loss.
+//! - *Lease*: the time for which voters give their votes to a hold. By default 30 s, renewed from a
+//!   third of it on.
+//! - *Validity*: the part of the lease that may be relied on: it counts from before the first
+//!   request was sent, and is shorter by what clocks may differ.
+//! - *Lost*: ended without being released; somebody else may hold the lock.
+//!
+//! # I need ...
+//!
+//! | I need | use |
+//! |---|---|
+//! | one at a time, waiting for it | [`Mutex::lock`] |
+//! | to skip the work where another does it | [`Mutex::try_lock`] |
+//! | to wait for a limited time | [`Mutex::lock_within`] |
+//! | work that stops when the lock is lost | [`MutexGuard::while_held`] |
+//! | to be told of the loss | [`MutexGuard::lost`] |
+//! | to know whether it is still mine | [`MutexGuard::is_held`] |
+//! | to know for how long it is | [`MutexGuard::remaining`] |
+//! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
+//! | a lock that ends by itself | [`Mutex::lease_fixed`] |
+//! | to know whether giving back worked | [`MutexGuard::release`] |
+//! | to see who holds it, voter by voter | [`Mutex::inspect`] |
+//! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
+//! | to end everything before the program does | [`Quorate::close`] |
+//! | other settings | [`Quorate::builder`] |
+//! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
+#![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
+//!
+//! # What happens ...
+//!
+//! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
+//! no. An attempt that fails is undone on all voters, those that did not answer included, on the
+//! same connection and so behind what it undoes. Undos and releases are sent again to each voter
+//! until it answers or until the lease would have ended. Nothing counts up or down on a voter, so
+//! what arrives twice does no more than once.
+//!
+//! **... when a renewal fails.** It is repeated after a short pause, until the deadline. A failed
+//! renewal takes no vote away. A voter that lost its data gives its vote again at the next renewal,
+//! if nobody else has it.
+//!
+//! **... at the deadline.** The hold is lost, by the clock alone: [`is_held`](MutexGuard::is_held)
+//! is false, [`lost`](MutexGuard::lost) completes, [`while_held`](MutexGuard::while_held) drops its
+//! work. A hold is lost before that when a majority of the voters is another's, or when it was
+//! ended by force.
+//!
+//! **... when the holder dies.** Its votes expire with its lease, and the waiters ask again then.
+//!
+//! **... when a guard is dropped.** The release is queued; dropping neither blocks nor fails. A
+//! program that ends right afterwards may not send it: end with [`release`](MutexGuard::release) or
+//! [`close`](Quorate::close).
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), quorate::Error> {
+//! # let voters = quorate::embedded::voters(3);
+//! # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+//! let guard = quorum.mutex("invoice:42").lock().await?;
+//! voters[0].kill();
+//! voters[1].kill();
+//! let endless = std::future::pending::<()>();
+//! let error = guard.while_held(endless).await.unwrap_err();
+//! assert!(error.is_lost() && !guard.is_held());
+//! assert_eq!(error.voters().len(), 3); // each one's answer to the last renewal
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is not guaranteed
+//!
+//! - That the work of a lost hold has stopped everywhere. `while_held` lets it take no further
+//!   step, but what it sent or spawned before cannot be called back, and there are no fencing
+//!   tokens yet.
+//! - Exclusion where a voter forgets its votes inside a lease: restarted without its data, emptied,
+//!   replaced by a replica that had not got them, or with a clock that jumped ahead. Such voters
+//!   are not kept out yet. Use independent primaries that write every change to disk (`appendonly
+//!   yes`, `appendfsync always`), and no eviction.
+//! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
+//!   after [`Mutex::force_release`] until the holder has learnt of it.
+//! - Any order between waiters of different processes, or that a wake-up comes: it is a hint, and
+//!   waiters ask again without it.
+//! - On systems other than Linux, that time for which the machine slept is counted.
+//!
+//! # Cancel safety
+//!
+//! Every future may be dropped at any await.
+//!
+//! | dropped | leaves |
+//! |---|---|
+//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone on all voters |
+//! | `reenter` | the count as it was before |
+//! | `release` | the lock released: only the answer is lost |
+//! | `while_held` | the work dropped, the lock held |
+//! | `lost`, `inspect`, `connect` | nothing |
+//! | `force_release` | the hold ended or not; calling again finishes it |
+//! | `close` | a client that acquires nothing more; calling again finishes it |
+//!
+//! # Errors
+//!
+//! That another holds the lock is no error: `try_lock` and `lock_within` answer `None`.
+//!
+//! | [`Error`] | means |
+//! |---|---|
+//! | [`is_invalid`](Error::is_invalid) | a setting, an address or a name cannot be used |
+//! | [`is_no_quorum`](Error::is_no_quorum) | too few voters answered |
+//! | [`is_lost`](Error::is_lost) | the hold has ended without being released |
+//! | [`is_unconfirmed`](Error::is_unconfirmed) | no majority confirmed it in time |
+//! | [`is_closed`](Error::is_closed) | the client was closed |
+//!
+//! [`Error::voters`] has what each voter said, or why it said nothing.
+//!
+#![doc = include_str!("../docs/metrics.md")]
+//!
+//! # Log
+//!
+//! By `tracing`. *Error*: two voters turned out to be one server. *Warn*: a lock was lost (`lock`,
+//! `hold`, `why`); the number of voters is even. *Debug*: each round of renewal.
+//!
+//! # Features
+//!
+//! `tls`: `rediss://` addresses. `embedded`: voters inside the process. Both are off by default.
+//!
+//! # Runtime
+//!
+//! Connect inside a tokio runtime with time and I/O enabled; its tasks renew and clean up, so it
+//! must live as long as the client. Guards may be dropped on any thread.
 
 mod client;
 mod clock;
@@ -20,11 +174,26 @@ pub use lock::{Holder, Inspection, Mutex, MutexGuard, VoterView};
 pub use node::embedded;
 pub use words::{Cause, Error, HoldId, Owner, Verdict, VoterReport};
 
-/// Every Lua script this crate runs, as name and source: for audits, and for loading ahead.
+/// Every Lua script this crate runs, as name and source, for audits.
 ///
 /// ```
 /// assert!(quorate::scripts().any(|(name, _)| name == "mutex/acquire"));
 /// ```
 pub fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
     scripts::ALL.iter().map(|script| (script.name, script.source))
+}
+
+/// The code in the README and in the book is run as well.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/README.md")]
+    mod contents {}
+    #[doc = include_str!("../docs/protocol.md")]
+    mod protocol {}
+    #[doc = include_str!("../docs/failures.md")]
+    mod failures {}
+    #[doc = include_str!("../docs/testing.md")]
+    mod testing {}
 }

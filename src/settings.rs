@@ -38,7 +38,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The longest lease: longer ones would hide a lock that nobody will ever release.
-    const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+    pub(crate) const LONGEST_LEASE: Duration = Duration::from_hours(24);
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [
@@ -61,6 +61,9 @@ impl Settings {
         if lease.is_zero() {
             return Err(Error::invalid("the lease is zero"));
         }
+        if lease < Duration::from_millis(1) {
+            return refuse("is less than a millisecond".into());
+        }
         if lease > Self::LONGEST_LEASE {
             return refuse(format!("is over the limit of {:?}", Self::LONGEST_LEASE));
         }
@@ -68,6 +71,9 @@ impl Settings {
         if lease < least {
             return refuse(format!("is less than twice the voter deadline ({least:?})"));
         }
+        // Voters count whole milliseconds: what they are not asked for is not to be trusted.
+        let beyond = Duration::from_nanos(u64::from(lease.subsec_nanos()) % 1_000_000);
+        let lease = lease.saturating_sub(beyond);
         let terms = Terms::new(lease, self.drift);
         let minimum_validity = self.minimum_validity.unwrap_or(lease / 2);
         let validity = terms.validity();
@@ -110,6 +116,10 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(refusal(|s| s.lease = Duration::ZERO), "the lease is zero");
         assert_eq!(
+            refusal(|s| s.lease = Duration::from_micros(999)),
+            "the lease of 999µs is less than a millisecond"
+        );
+        assert_eq!(
             refusal(|s| s.lease = ms(399)),
             "the lease of 399ms is less than twice the voter deadline (400ms)"
         );
@@ -125,6 +135,14 @@ mod tests {
             refusal(|s| s.minimum_validity = Some(Duration::from_secs(30))),
             "the lease of 30s leaves 29.698s after drift, not more than the minimum validity of 30s"
         );
+    }
+
+    #[test]
+    fn what_voters_cannot_be_asked_for_is_not_trusted() {
+        let drift = Drift { ppm: 0, fixed: Duration::ZERO };
+        let settings = Settings { drift, ..Settings::default() };
+        let rules = settings.rules(Duration::from_micros(400_999)).unwrap();
+        assert_eq!(rules.terms.validity(), Duration::from_millis(400));
     }
 
     #[test]

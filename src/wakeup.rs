@@ -31,10 +31,6 @@ struct Heard {
 }
 
 impl Wakeups {
-    fn change(&self, channel: &Channel, change: impl FnOnce(&mut Heard)) {
-        channel.heard.send_modify(change);
-    }
-
     fn with_channels<T>(&self, act: impl FnOnce(&mut BTreeMap<Arc<str>, Channel>) -> T) -> T {
         act(&mut self.channels.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -50,7 +46,7 @@ impl Ear for VoterEar {
     fn called(&self, channel: &str) {
         self.wakeups.with_channels(|channels| {
             if let Some(channel) = channels.get(channel) {
-                self.wakeups.change(channel, |heard| heard.calls[self.voter] += 1);
+                channel.heard.send_modify(|heard| heard.calls[self.voter] += 1);
             }
         });
     }
@@ -58,7 +54,7 @@ impl Ear for VoterEar {
     fn missed(&self) {
         self.wakeups.with_channels(|channels| {
             for channel in channels.values() {
-                self.wakeups.change(channel, |heard| heard.missed += 1);
+                channel.heard.send_modify(|heard| heard.missed += 1);
             }
         });
     }

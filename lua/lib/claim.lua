@@ -8,6 +8,6 @@ local function claim(lock, hold, count, lease_ms)
     return 0, redis.call('PTTL', lock), by
   end
   redis.call('HSET', lock, hold, count)
-  redis.call('PEXPIRE', lock, ms)
+  expire(lock, ms)
   return 1, ms, ''
 end

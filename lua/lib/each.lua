@@ -1,5 +1,6 @@
--- each: runs `run` once per request. A request owns `keys_each` entries of KEYS and `args_each` of ARGV
--- and adds code, ms, text to the flat reply. One that raises an error answers -1, 0, message and harms no other.
+-- each: runs `run` once per request. A request owns `keys_each` entries of KEYS and `args_each` of
+-- ARGV, and adds code, ms, text to the flat reply. One that raises an error answers -1, 0, message
+-- and harms no other.
 local function each(keys_each, args_each, run)
   local replies = {}
   for request = 0, #KEYS / keys_each - 1 do
@@ -12,7 +13,7 @@ local function each(keys_each, args_each, run)
     end
     local ok, code, ms, text = pcall(run, unpack(given))
     if not ok then
-      -- Before Redis 7 an error is a string, since then a table.
+      -- An error is a string on some servers and a table with the field err on others.
       text = type(code) == 'table' and code.err or tostring(code)
       code, ms = -1, 0
     end

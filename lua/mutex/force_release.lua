@@ -1,4 +1,4 @@
--- mutex/force_release: ends one named hold, whoever asks, and marks it so that no renewal brings it back.
+-- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
 -- KEYS, for each request: lock, revoked
 -- ARGV, for each request: hold, marker_ms, channel
 -- returns, for each request: code, ms, text
@@ -8,7 +8,7 @@
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
 local function force_release(lock, revoked, hold, marker_ms, channel)
   redis.call('HSET', revoked, hold, 1)
-  redis.call('PEXPIRE', revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
+  expire(revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
   local ms = redis.call('PTTL', lock)
   if redis.call('HEXISTS', lock, hold) == 0 then
     return 0, ms, redis.call('HKEYS', lock)[1] or ''

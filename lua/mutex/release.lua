@@ -1,4 +1,4 @@
--- mutex/release: sets the hold count; at 0 gives the vote back and tells the channel, unless it is ''.
+-- mutex/release: sets the hold count; at 0 gives the vote back and tells the channel, if not ''.
 -- KEYS, for each request: lock
 -- ARGV, for each request: hold, count, channel
 -- returns, for each request: code, ms, text

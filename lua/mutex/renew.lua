@@ -1,4 +1,4 @@
--- mutex/renew: keeps the vote, or takes it again on a voter that lost its data, and sets the hold count.
+-- mutex/renew: keeps the vote, or takes it again on a voter that lost its data; sets the count.
 -- KEYS, for each request: lock, revoked
 -- ARGV, for each request: hold, count, lease_ms
 -- returns, for each request: code, ms, text

@@ -55,15 +55,15 @@ impl Builder {
         self
     }
 
-    /// The lease of locks that name none. Default: 30 s. At least twice the voter deadline, at most a
-    /// day.
+    /// The lease of locks that name none. Default: 30 s. At least twice the voter deadline, at most
+    /// a day.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
         self
     }
 
-    /// How long one voter has to answer one request before it counts as silent. Default: 200 ms, and
-    /// never more than a tenth of the lease.
+    /// How long one voter has to answer one request before it counts as silent. Default: 200 ms,
+    /// and never more than a tenth of the lease.
     pub fn voter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.voter_deadline = deadline;
         self
@@ -88,7 +88,8 @@ impl Builder {
         self
     }
 
-    /// How often waiters ask although nobody called them: the net under lost wake-ups. Default: 2 s.
+    /// How often waiters ask although nobody called them: the net under lost wake-ups. Default:
+    /// 2 s.
     pub fn poll(mut self, interval: Duration) -> Self {
         self.settings.poll = interval;
         self

@@ -41,7 +41,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Quorate, Error> {
     let wakeups = Arc::<Wakeups>::default();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups: Arc::clone(&wakeups) });
-        origin.voter(&ear, clock.clone())
+        origin.voter(ear, clock.clone())
     });
     let panel = Panel::new(voters.collect());
     if panel.quorum.voters().is_multiple_of(2) {
@@ -82,15 +82,13 @@ fn clock(origins: &[Origin]) -> Clock {
 }
 
 impl Origin {
-    fn voter(&self, ear: &Arc<dyn Ear>, clock: Clock) -> Voter {
+    fn voter(&self, ear: Arc<dyn Ear>, clock: Clock) -> Voter {
         match self {
             Self::Single(address) => {
                 Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
             }
             #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => {
-                Voter::spawn(voter.label().into(), voter.connect(Arc::clone(ear)), clock)
-            }
+            Self::Embedded(voter) => Voter::spawn(voter.label().into(), voter.connect(ear), clock),
         }
     }
 }
@@ -176,32 +174,36 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
     Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
 }
 
-/// Goes on until every voter has said who it is, or the client is gone.
+/// Goes on until every voter has said who it is, or the client is closed or gone.
 async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
-    while identities.iter().any(Result::is_err) {
+    let unmet = |identity: &Outcome<Identity>| match identity {
+        Ok(_) | Err(Cause::Duplicate(_)) => false,
+        Err(_) => true,
+    };
+    while identities.iter().any(unmet) {
         for voter in 0..identities.len() {
-            if identities[voter].is_ok() {
+            if !unmet(&identities[voter]) {
                 continue;
             }
-            let (asked, clock) = match client.upgrade() {
-                Some(client) => (client.panel.voters[voter].identify(), client.clock.clone()),
-                None => return,
-            };
+            let open = client.upgrade().filter(|client| !client.gate.is_closing());
+            let Some(asked) = open else { return };
+            let (asked, clock) = (asked.panel.voters[voter].identify(), asked.clock.clone());
             identities[voter] = asked.await;
             let Some(client) = client.upgrade() else { return };
             if let Some((one, other)) = twins(&identities) {
-                let late = if one == voter { one } else { other };
-                let early = &client.panel.voters[one.min(other)];
-                tracing::error!(
-                    voter = %client.panel.voters[late].label(),
-                    twin = %early.label(),
-                    "two voters are the same server: this one has no vote"
-                );
-                client.panel.voters[late].disqualify(Arc::clone(early.label()));
-                return;
+                let met = if one == voter { other } else { one };
+                identities[voter] = Err(disqualify(&client.panel, voter, met));
             }
             drop(client);
             clock.sleep(10 * PAUSE).await;
         }
     }
+}
+
+/// The one that was met later loses its vote.
+fn disqualify(panel: &Panel, late: usize, met: usize) -> Cause {
+    let (late, met) = (&panel.voters[late], panel.voters[met].label());
+    tracing::error!(voter = %late.label(), twin = %met, "two voters are one server: one vote less");
+    late.disqualify(Arc::clone(met));
+    Cause::Duplicate(Arc::clone(met))
 }

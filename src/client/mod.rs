@@ -7,7 +7,13 @@ use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 
-use crate::{coordinator::Coordinator, hold::Holds, lock::Mutex, node::Voter, words::Error};
+use crate::{
+    coordinator::{Coordinator, Replies},
+    hold::{Hold, Holds},
+    lock::Mutex,
+    node::Voter,
+    words::Error,
+};
 
 /// A client of a set of voters; makes locks. Clones are the same client.
 ///
@@ -69,25 +75,33 @@ impl Quorate {
         Mutex::new(&self.coordinator, &self.holds, name.as_ref())
     }
 
-    /// Releases everything that is held, and ends the connections. Guards that are left are lost, and
-    /// whoever waits or asks from now on is told that the client [is closed](Error::is_closed).
+    /// Releases everything that is held, and ends the connections. Guards that are left are lost.
+    /// Whoever waits, or asks from now on, is told that the client
+    /// [is closed](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
     /// confirmed by then is free when its lease ends.
     ///
     /// # Cancel safety
     ///
-    /// Everything is sent when this is first polled; dropping the future afterwards leaves the
-    /// connections open until the last clone of the client is dropped.
+    /// Dropped half way, some holds may not be released yet, and nothing can be acquired any more;
+    /// calling again finishes it.
     pub async fn close(&self) {
-        self.coordinator.close();
-        // Everything is queued before the first wait.
-        let holds = self.holds.all();
-        let releases = holds.iter().filter_map(|hold| Some((hold, hold.close()?)));
-        for (hold, replies) in releases.collect::<Vec<_>>() {
+        let Coordinator { clock, gate, panel, settings, .. } = &*self.coordinator;
+        // All that is held now is released before the first wait.
+        let mut releases = self.release_all();
+        let due = clock.now() + settings.voter_deadline;
+        // Whoever is sent out undoes what was asked; that is queued before the voters are left.
+        tokio::select! {
+            biased;
+            () = gate.close() => {}
+            () = clock.sleep_until(due) => {}
+        }
+        // Whatever was won at the same moment.
+        releases.append(&mut self.release_all());
+        for (hold, replies) in releases {
             hold.confirm(replies).await;
         }
-        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + settings.voter_deadline;
         for closed in closing {
@@ -98,11 +112,16 @@ impl Quorate {
             }
         }
     }
+
+    fn release_all(&self) -> Vec<(Arc<Hold>, Replies)> {
+        let released = |hold: Arc<Hold>| Some((Arc::clone(&hold), hold.close()?));
+        self.holds.all().into_iter().filter_map(released).collect()
+    }
 }
 
 impl fmt::Debug for Quorate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.coordinator.panel.voters.iter().map(|voter| voter.label());
+        let labels = self.coordinator.panel.voters.iter().map(Voter::label);
         f.debug_struct("Quorate")
             .field("client", &self.coordinator.ids.client())
             .field("voters", &labels.collect::<Vec<_>>())

@@ -20,7 +20,7 @@ pub(crate) struct Won {
 impl Won {
     /// Hands the votes over: whoever calls this answers for their release.
     pub(crate) fn take(mut self) -> (HoldId, Arc<dyn Record>) {
-        self.claim.owed = false;
+        self.claim.owed.clear();
         (self.claim.hold.clone(), Arc::clone(&self.claim.record))
     }
 }
@@ -30,50 +30,58 @@ impl Won {
 pub(crate) struct Defeat {
     pub(super) loss: Loss,
     pub(super) votes: Votes,
+    pub(super) started: Moment,
     pub(super) round_trip: Duration,
 }
 
-/// Votes that were asked for, and are given back everywhere on drop: also where the answer is
-/// unknown, also when the caller was cancelled.
+/// Votes that were asked for, and are given back on drop wherever they may have been given: also
+/// where the answer is unknown, also when the caller was cancelled.
 #[derive(Debug)]
 struct Claim {
     coordinator: Arc<Coordinator>,
     record: Arc<dyn Record>,
     hold: HoldId,
     lease: Duration,
-    owed: bool,
+    /// The voters that may have given a vote which nobody has taken over.
+    owed: Vec<usize>,
     /// Others may have seen this hold as the holder, and wait to be told.
     wake: bool,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.owed {
-            let undo = self.record.release(&self.hold, 0, self.wake);
-            let until = self.coordinator.clock.now() + self.lease;
-            drop(self.coordinator.panel.insist_all(&undo, until));
+        if self.owed.is_empty() {
+            return;
+        }
+        let Coordinator { clock, panel, .. } = &*self.coordinator;
+        let undo = self.record.release(&self.hold, 0, self.wake);
+        let until = clock.now() + self.lease;
+        for voter in &self.owed {
+            drop(panel.voters[*voter].insist(undo.clone(), until));
         }
     }
 }
 
 impl Coordinator {
-    /// Asks all voters for a fresh hold.
+    /// Asks all voters for a fresh hold; ends by `limit`.
     pub(super) async fn attempt(
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
         rules: Rules,
+        limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
         let hold = self.ids.fresh();
         let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease };
         let call = record.acquire(&ask);
         let started = self.clock.now();
-        let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
+        let mut attempt =
+            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
         let mut claim = Claim {
             coordinator: Arc::clone(self),
             record: Arc::clone(record),
             hold,
             lease: rules.terms.lease,
-            owed: true,
+            owed: (0..self.panel.quorum.voters()).collect(),
             wake: true,
         };
         let mut replies = self.panel.ask_all(&call);
@@ -82,7 +90,7 @@ impl Coordinator {
                 Next::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        attempt.heard(voter, record.vote(outcome));
+                        attempt.heard(voter, record.vote(outcome), self.clock.now());
                     }
                     () = self.clock.sleep_until(until) => {}
                 },
@@ -96,11 +104,12 @@ impl Coordinator {
                     return Ok(Won { claim, started, rules });
                 }
                 Next::Lost(loss) => {
-                    let round_trip = attempt.round_trip(self.clock.now());
+                    let (started, round_trip) = (attempt.started(), attempt.round_trip());
                     let votes = attempt.into_votes();
+                    claim.owed = votes.may_have_granted();
                     claim.wake = votes.may_have_been_won();
                     count(record, outcome_of(&loss));
-                    return Err(Defeat { loss, votes, round_trip });
+                    return Err(Defeat { loss, votes, started, round_trip });
                 }
             }
         }

@@ -1,23 +1,21 @@
 //! Gathering a majority: the attempt with its undo, the line, and the waiting.
 
 mod attempt;
+mod gate;
 mod line;
 mod panel;
 mod record;
 mod waiting;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 pub(crate) use attempt::Won;
-pub(crate) use line::Turn;
+pub(crate) use line::{Place, Turn};
 pub(crate) use panel::{Panel, Replies};
 pub(crate) use record::{Ask, Record};
 pub(crate) use waiting::Limit;
@@ -27,8 +25,9 @@ use crate::{
     engine::Votes,
     settings::Settings,
     wakeup::Wakeups,
-    words::{ClientId, Error, HoldIds},
+    words::{ClientId, HoldIds},
 };
+use gate::Gate;
 use line::Lines;
 
 /// What all locks of one client share.
@@ -41,7 +40,7 @@ pub(crate) struct Coordinator {
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
-    closed: AtomicBool,
+    pub(crate) gate: Gate,
 }
 
 impl Coordinator {
@@ -62,7 +61,7 @@ impl Coordinator {
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
-            closed: AtomicBool::new(false),
+            gate: Gate::open(),
         }
     }
 
@@ -90,14 +89,5 @@ impl Coordinator {
     /// The one source of randomness.
     pub(crate) fn chance(&self) -> u32 {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
-    }
-
-    /// Nothing is acquired from now on.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    fn moment(self) -> Option<Moment> {
+    pub(crate) fn moment(self) -> Option<Moment> {
         match self {
             Self::Until(moment) => Some(moment),
             Self::Now | Self::Never => None,
@@ -115,12 +115,11 @@ impl Search<'_> {
     async fn run(&mut self) -> Result<Option<Won>, Error> {
         let mut last = None;
         loop {
-            self.coordinator.check_open()?;
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }
-            let (rules, cut_short) = self.rules_within_limit();
-            let defeat = match self.coordinator.attempt(self.record, rules).await {
+            let (limit, cut_short) = self.limit_ahead();
+            let defeat = match self.coordinator.attempt(self.record, self.rules, limit).await {
                 Ok(won) => {
                     self.turn.tell(Front::Denied);
                     return Ok(Some(won));
@@ -142,15 +141,13 @@ impl Search<'_> {
         }
     }
 
-    /// The voters have until the caller's limit, if that comes first.
-    fn rules_within_limit(&self) -> (Rules, bool) {
-        let mut rules = self.rules;
-        let left = self.limit.moment().map(|moment| moment.since(self.coordinator.clock.now()));
-        let left = left.filter(|left| !left.is_zero() && *left < rules.voter_deadline);
-        if let Some(left) = left {
-            rules.voter_deadline = left;
-        }
-        (rules, left.is_some())
+    /// The caller's limit, unless it has passed: then the first attempt is also the last and has
+    /// its full time. And whether the voters have less time to answer than they should.
+    fn limit_ahead(&self) -> (Option<Moment>, bool) {
+        let now = self.coordinator.clock.now();
+        let limit = self.limit.moment().filter(|limit| *limit > now);
+        let due = now + self.rules.voter_deadline;
+        (limit, limit.is_some_and(|limit| limit < due))
     }
 
     fn front(&mut self, defeat: &Defeat) -> Front {
@@ -159,7 +156,7 @@ impl Search<'_> {
             self.silent.reset();
             return Front::Denied;
         }
-        let since = *self.silent_since.get_or_insert(self.coordinator.clock.now());
+        let since = *self.silent_since.get_or_insert(defeat.started);
         Front::NoQuorum { since, error: self.no_quorum(since, defeat.votes.clone()) }
     }
 
@@ -187,7 +184,12 @@ impl Search<'_> {
         let now = clock.now();
         let limit = self.limit.moment();
         let until = match defeat.loss {
-            Loss::NoQuorum => now + self.silent.pause(self.coordinator.chance()),
+            Loss::NoQuorum => {
+                let again = now + self.silent.pause(self.coordinator.chance());
+                // Not beyond the patience.
+                let patience = self.coordinator.settings.patience;
+                self.silent_since.map_or(again, |since| again.min(since + patience))
+            }
             Loss::Split => {
                 self.contended.at_least(2 * defeat.round_trip);
                 now + self.contended.pause(self.coordinator.chance())
@@ -221,8 +223,10 @@ impl Search<'_> {
             }
         };
         tokio::select! {
+            biased;
             () = heard => true,
             () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
+                deaf.reset();
                 limit.is_none_or(|limit| until < limit)
             }
         }

@@ -42,15 +42,19 @@ pub(crate) struct Attempt {
     votes: Votes,
     started: Moment,
     asked: Moment,
+    last_heard: Moment,
     state: State,
     rounds_left: u8,
+    /// When whoever asked gives up.
+    limit: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Asking,
     /// Hopeless, but the answers under way decide who leads, or say what is wrong: heard until this
-    /// moment.
+    /// moment, or for longer where so many are missing that closing now would take slow voters for
+    /// silent ones.
     Lingering(Moment),
     Pausing(Moment),
 }
@@ -65,18 +69,31 @@ impl Attempt {
             votes: Votes::new(quorum),
             started: now,
             asked: now,
+            last_heard: now,
             state: State::Asking,
             rounds_left: Self::ROUNDS,
+            limit: None,
         }
     }
 
-    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
-        self.votes.record(voter, verdict);
+    /// All rounds together end by `limit`.
+    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
+        self.limit = limit;
+        self
     }
 
-    /// How long the voters took to decide the last round.
-    pub(crate) fn round_trip(&self, now: Moment) -> Duration {
-        now.since(self.asked)
+    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict, now: Moment) {
+        self.votes.record(voter, verdict);
+        self.last_heard = now;
+    }
+
+    pub(crate) fn started(&self) -> Moment {
+        self.started
+    }
+
+    /// How long those took that answered the last round; the silent do not count.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.last_heard.since(self.asked)
     }
 
     pub(crate) fn into_votes(self) -> Votes {
@@ -96,9 +113,9 @@ impl Attempt {
     }
 
     fn judge(&mut self, now: Moment) -> Next {
-        let answers_due = self.asked + self.rules.voter_deadline;
+        let answers_due = self.before_limit(self.asked + self.rules.voter_deadline);
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
-        if now >= answers_due || linger_over {
+        if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.since(self.asked));
         }
         if self.votes.is_won() {
@@ -109,11 +126,25 @@ impl Attempt {
         }
         match self.votes.loss() {
             Some(Loss::Split) => self.split(now),
+            // The limit ended this round; all that is known is from the one before.
+            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS && self.is_over(now) => {
+                Next::Lost(Loss::Split)
+            }
             // The error names every voter's cause: those that are about to come are worth a moment.
-            Some(Loss::NoQuorum) if self.votes.open() > 0 => self.linger(now, answers_due),
+            Some(Loss::NoQuorum) if self.votes.is_open() && !linger_over => {
+                self.linger(now, answers_due)
+            }
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),
         }
+    }
+
+    fn before_limit(&self, moment: Moment) -> Moment {
+        self.limit.map_or(moment, |limit| limit.min(moment))
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        self.limit.is_some_and(|limit| now >= limit)
     }
 
     fn win(&self, now: Moment) -> Next {
@@ -125,22 +156,26 @@ impl Attempt {
         Next::Won(deadline)
     }
 
-    /// Waits as long again as the deciding answers took, and no longer than the voters have.
+    /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes
+    /// here later than that only where the silent cannot be spared.
     fn linger(&mut self, now: Moment, answers_due: Moment) -> Next {
         let until = match self.state {
             State::Lingering(until) => until,
             _ => (now + now.since(self.asked)).min(answers_due),
         };
         self.state = State::Lingering(until);
-        Next::Wait(until)
+        Next::Wait(if now < until { until } else { answers_due })
     }
 
     fn split(&mut self, now: Moment) -> Next {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::Lost(Loss::Split);
         }
+        let until = now + self.round_trip() / 2;
+        if self.is_over(until) {
+            return Next::Lost(Loss::Split);
+        }
         self.rounds_left -= 1;
-        let until = now + now.since(self.asked) / 2;
         self.state = State::Pausing(until);
         Next::Wait(until)
     }

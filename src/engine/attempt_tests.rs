@@ -29,10 +29,10 @@ fn by(name: &str) -> Verdict {
 fn it_is_won_at_the_grant_that_makes_the_majority() {
     let mut attempt = attempt("a", 5);
     for voter in 0..2 {
-        attempt.heard(voter, Verdict::Granted);
+        attempt.heard(voter, Verdict::Granted, at(1));
         assert_eq!(attempt.next(at(1)), Next::Wait(at(200)));
     }
-    attempt.heard(4, Verdict::Granted);
+    attempt.heard(4, Verdict::Granted, at(100));
     // Validity counts from the start, not from the answer: 30 s - 302 ms.
     assert_eq!(attempt.next(at(100)), Next::Won(at(29_698)));
 }
@@ -40,7 +40,7 @@ fn it_is_won_at_the_grant_that_makes_the_majority() {
 #[test]
 fn a_majority_with_less_than_the_minimum_validity_is_no_majority() {
     let mut attempt = Attempt::start(HoldId::parse("a"), Quorum::of(1), rules(1000), at(0));
-    attempt.heard(0, Verdict::Granted);
+    attempt.heard(0, Verdict::Granted, at(489));
     // 988 ms of validity from the start: after 489 ms less than the half second is left.
     assert_eq!(attempt.next(at(489)), Next::Lost(Loss::NoQuorum));
     assert_eq!(attempt.next(at(488)), Next::Won(at(988)));
@@ -50,14 +50,14 @@ fn a_majority_with_less_than_the_minimum_validity_is_no_majority() {
 fn a_lease_smaller_than_the_drift_is_never_won() {
     let rules = Rules { minimum_validity: Duration::ZERO, ..rules(2) };
     let mut attempt = Attempt::start(HoldId::parse("a"), Quorum::of(1), rules, at(0));
-    attempt.heard(0, Verdict::Granted);
+    attempt.heard(0, Verdict::Granted, at(0));
     assert_eq!(attempt.next(at(0)), Next::Lost(Loss::NoQuorum));
 }
 
 #[test]
 fn silence_until_the_deadline_is_no_quorum() {
     let mut attempt = attempt("a", 3);
-    attempt.heard(0, Verdict::Granted);
+    attempt.heard(0, Verdict::Granted, at(199));
     assert_eq!(attempt.next(at(199)), Next::Wait(at(200)));
     assert_eq!(attempt.next(at(200)), Next::Lost(Loss::NoQuorum));
 }
@@ -65,33 +65,44 @@ fn silence_until_the_deadline_is_no_quorum() {
 #[test]
 fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again() {
     let mut attempt = attempt("a", 3);
-    attempt.heard(0, Verdict::Granted);
-    attempt.heard(1, by("b"));
-    attempt.heard(2, by("c"));
+    attempt.heard(0, Verdict::Granted, at(4));
+    attempt.heard(1, by("b"), at(4));
+    attempt.heard(2, by("c"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(6)), "half a round trip of 4 ms");
     assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
-    attempt.heard(1, Verdict::Granted);
+    attempt.heard(1, Verdict::Granted, at(10));
     assert_eq!(attempt.next(at(10)), Next::Won(at(29_698)), "validity from the first request");
+}
+
+#[test]
+fn a_silent_voter_does_not_lengthen_the_leader_s_pause() {
+    let mut attempt = attempt("a", 5);
+    attempt.heard(0, Verdict::Granted, at(3));
+    attempt.heard(1, Verdict::Granted, at(3));
+    attempt.heard(2, by("b"), at(4));
+    attempt.heard(3, by("b"), at(4));
+    assert_eq!(attempt.next(at(4)), Next::Wait(at(200)), "the fifth may decide it");
+    assert_eq!(attempt.next(at(200)), Next::Wait(at(202)), "half of 4 ms");
 }
 
 #[test]
 fn the_others_of_a_split_give_way_at_once() {
     let mut attempt = attempt("b", 3);
-    attempt.heard(0, Verdict::Granted);
-    attempt.heard(1, by("a"));
-    attempt.heard(2, by("c"));
+    attempt.heard(0, Verdict::Granted, at(4));
+    attempt.heard(1, by("a"), at(4));
+    attempt.heard(2, by("c"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Lost(Loss::Split));
 }
 
 #[test]
 fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
     let mut attempt = attempt("a", 3);
-    attempt.heard(0, Verdict::Granted);
+    attempt.heard(0, Verdict::Granted, at(4));
     let mut now = at(4);
     let mut rounds = 0;
     loop {
-        attempt.heard(1, by("b"));
-        attempt.heard(2, by("c"));
+        attempt.heard(1, by("b"), now);
+        attempt.heard(2, by("c"), now);
         match attempt.next(now) {
             Next::Wait(until) => now = until,
             Next::Lost(loss) => break assert_eq!(loss, Loss::Split),
@@ -107,11 +118,46 @@ fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
 #[test]
 fn undecided_classes_wait_one_more_round_trip_at_most() {
     let mut attempt = attempt("z", 3);
-    attempt.heard(0, by("a"));
-    attempt.heard(1, by("b"));
+    attempt.heard(0, by("a"), at(4));
+    attempt.heard(1, by("b"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(8)));
     // The silent third counts as unknown: nobody is known to have a majority.
     assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
+}
+
+fn split_after_4_ms(limit_ms: u64) -> Attempt {
+    let mut attempt = attempt("a", 3).within(Some(at(limit_ms)));
+    attempt.heard(0, Verdict::Granted, at(4));
+    attempt.heard(1, by("b"), at(4));
+    attempt.heard(2, by("c"), at(4));
+    assert_eq!(attempt.next(at(4)), Next::Wait(at(6)));
+    assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
+    attempt
+}
+
+#[test]
+fn a_leader_whose_next_round_would_begin_behind_the_limit_gives_up() {
+    let mut attempt = split_after_4_ms(11);
+    attempt.heard(1, by("b"), at(10));
+    attempt.heard(2, by("c"), at(10));
+    assert_eq!(attempt.next(at(10)), Next::Lost(Loss::Split), "12 is too late");
+}
+
+#[test]
+fn a_later_round_that_the_limit_ends_is_still_a_split() {
+    let mut attempt = split_after_4_ms(8);
+    assert_eq!(attempt.next(at(7)), Next::Wait(at(8)));
+    assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
+}
+
+#[test]
+fn a_slow_voter_of_two_is_waited_for_and_not_taken_for_silent() {
+    let mut attempt = attempt("z", 2);
+    attempt.heard(0, by("a"), at(1));
+    assert_eq!(attempt.next(at(1)), Next::Wait(at(2)));
+    assert_eq!(attempt.next(at(2)), Next::Wait(at(200)));
+    attempt.heard(1, by("a"), at(9));
+    assert_eq!(attempt.next(at(9)), Next::Lost(Loss::Held));
 }
 
 proptest! {
@@ -136,7 +182,7 @@ proptest! {
                     0 | 1 => Verdict::Granted,
                     2 => by("h0"),
                     _ => Verdict::Unknown(Cause::Unheard),
-                });
+                }, now);
             } else {
                 now = now + MS(200);
             }

@@ -47,14 +47,14 @@ impl Lease {
         }
     }
 
-    /// A majority granted a renewal whose first request was sent at `started`. Says whether that
-    /// came in time; the deadline never moves back.
-    pub(crate) fn renewed(&mut self, started: Moment, now: Moment) -> bool {
+    /// A majority granted a renewal for `terms` whose first request was sent at `started`. Says
+    /// whether that came in time; the deadline never moves back.
+    pub(crate) fn renewed(&mut self, terms: Terms, started: Moment, now: Moment) -> bool {
         if now >= self.deadline {
             return false;
         }
-        self.deadline = self.deadline.max(self.terms.deadline(started));
-        self.renew_at = self.renew_at.map(|_| started + self.terms.lease / 3);
+        self.deadline = self.deadline.max(terms.deadline(started));
+        self.renew_at = self.renew_at.map(|_| started + terms.lease / 3);
         self.retry.reset();
         true
     }
@@ -65,12 +65,10 @@ impl Lease {
         self.renew_at = self.renew_at.map(|_| now + pause);
     }
 
-    /// Another entry asks for these terms: the longer lease is kept from now on, and a fixed lease
-    /// becomes a renewed one if it asks for that. Never shortens anything.
+    /// Another entry was granted with these terms: the longer lease is kept from now on, and a
+    /// fixed lease becomes a renewed one if it asks for that. Never shortens anything.
     pub(crate) fn widen(&mut self, terms: Terms, renewed: bool, now: Moment) {
-        if terms.lease > self.terms.lease {
-            self.terms = terms;
-        }
+        self.terms = self.terms.longer(terms);
         if renewed && self.renew_at.is_none() {
             self.renew_at = Some(now + self.terms.lease / 3);
         }
@@ -78,6 +76,11 @@ impl Lease {
 
     pub(crate) fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// Whether it is renewed at all.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.renew_at.is_none()
     }
 
     /// Trust ends now: the votes are given back, or known to be another's.
@@ -103,13 +106,32 @@ pub(crate) enum RoundEnd {
 #[derive(Debug)]
 pub(crate) struct Round {
     votes: Votes,
+    terms: Terms,
     started: Moment,
     due: Moment,
 }
 
 impl Round {
-    pub(crate) fn start(quorum: Quorum, now: Moment, voter_deadline: Duration) -> Self {
-        Self { votes: Votes::new(quorum), started: now, due: now + voter_deadline }
+    /// `terms`: what the voters are asked for.
+    pub(crate) fn start(
+        quorum: Quorum,
+        terms: Terms,
+        now: Moment,
+        voter_deadline: Duration,
+    ) -> Self {
+        Self { votes: Votes::new(quorum), terms, started: now, due: now + voter_deadline }
+    }
+
+    /// Ends by `limit`, if that is still ahead.
+    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
+        if let Some(limit) = limit.filter(|limit| *limit > self.started) {
+            self.due = self.due.min(limit);
+        }
+        self
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
     }
 
     pub(crate) fn started(&self) -> Moment {

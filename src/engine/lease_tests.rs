@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::Drift;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
+const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
 
 fn at(ms: u64) -> Moment {
     Moment::BEGINNING + MS(ms)
@@ -38,7 +39,7 @@ fn a_fixed_lease_is_never_renewed() {
 #[test]
 fn a_renewal_counts_from_its_own_start() {
     let mut lease = lease(true);
-    assert!(lease.renewed(at(10_000), at(10_150)));
+    assert!(lease.renewed(TERMS(30_000), at(10_000), at(10_150)));
     assert_eq!(lease.deadline(), at(39_698));
     assert_eq!(lease.duty(at(10_150)), Duty::Sleep(at(20_000)));
 }
@@ -46,8 +47,16 @@ fn a_renewal_counts_from_its_own_start() {
 #[test]
 fn a_renewal_that_comes_after_the_deadline_saves_nothing() {
     let mut lease = lease(true);
-    assert!(!lease.renewed(at(29_600), at(29_698)));
+    assert!(!lease.renewed(TERMS(30_000), at(29_600), at(29_698)));
     assert_eq!(lease.duty(at(29_698)), Duty::Lost);
+}
+
+#[test]
+fn a_round_that_asked_for_less_than_the_lease_has_become_is_trusted_for_what_it_asked() {
+    let mut lease = lease(true);
+    lease.widen(TERMS(60_000), true, at(5_000));
+    assert!(lease.renewed(TERMS(30_000), at(4_000), at(5_001)));
+    assert_eq!(lease.deadline(), at(33_698));
 }
 
 #[test]
@@ -62,7 +71,7 @@ fn a_failed_round_is_repeated_after_a_short_pause() {
 
 #[test]
 fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
-    let mut round = Round::start(Quorum::of(3), at(0), MS(200));
+    let mut round = Round::start(Quorum::of(3), TERMS(30_000), at(0), MS(200));
     round.heard(0, Verdict::Revoked);
     assert_eq!(round.end(at(1)), None);
     round.heard(1, Verdict::Granted);
@@ -72,7 +81,7 @@ fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
 
 #[test]
 fn a_round_without_answers_fails_when_they_are_due() {
-    let mut round = Round::start(Quorum::of(3), at(0), MS(200));
+    let mut round = Round::start(Quorum::of(3), TERMS(30_000), at(0), MS(200));
     assert_eq!(round.end(at(199)), None);
     assert_eq!(round.end(at(200)), Some(RoundEnd::Failed));
 }
@@ -85,7 +94,7 @@ fn another_entry_never_shortens_the_lease_and_may_have_it_renewed() {
     lease.widen(Terms::new(MS(60_000), Drift::DEFAULT), true, at(5_000));
     assert_eq!(lease.deadline(), at(29_698), "what no voter has granted yet is not trusted");
     assert_eq!(lease.duty(at(5_000)), Duty::Sleep(at(25_000)));
-    assert!(lease.renewed(at(5_000), at(5_001)));
+    assert!(lease.renewed(TERMS(60_000), at(5_000), at(5_001)));
     assert_eq!(lease.deadline(), at(65_000 - 602));
 }
 
@@ -106,7 +115,7 @@ proptest! {
             let started = now + MS(wait);
             now = started + MS(round_trip);
             if succeeds {
-                if lease.renewed(started, now) {
+                if lease.renewed(terms, started, now) {
                     prop_assert!(!lost);
                     last = started;
                 }

@@ -41,6 +41,11 @@ impl Terms {
         self.lease.saturating_sub(self.drift)
     }
 
+    /// Those with the longer lease.
+    pub(crate) fn longer(self, other: Self) -> Self {
+        if other.lease > self.lease { other } else { self }
+    }
+
     /// When trust ends in a round whose first byte was sent at `started` or later.
     pub(crate) fn deadline(self, started: Moment) -> Moment {
         started + self.validity()

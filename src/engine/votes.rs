@@ -6,8 +6,8 @@ use crate::words::{Cause, HoldId, Verdict};
 
 /// The majority of the configured voters.
 ///
-/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of all
-/// that were configured, never of those that answered or once granted.
+/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of
+/// all that were configured, never of those that answered or once granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quorum {
     voters: usize,
@@ -87,9 +87,8 @@ impl Votes {
         self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
     }
 
-    /// The voters that have not been heard.
-    pub(crate) fn open(&self) -> usize {
-        self.count(|verdict| verdict.is_none())
+    fn open(&self) -> usize {
+        self.count(Option::is_none)
     }
 
     fn count(&self, which: impl Fn(&Option<Verdict>) -> bool) -> usize {
@@ -98,6 +97,11 @@ impl Votes {
 
     pub(crate) fn is_won(&self) -> bool {
         self.granted() >= self.quorum.needed()
+    }
+
+    /// Some voter has not been heard.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open() > 0
     }
 
     /// More said no, or nothing, than a majority can do without.
@@ -109,6 +113,23 @@ impl Votes {
     /// may have seen it as the holder.
     pub(crate) fn may_have_been_won(&self) -> bool {
         self.granted() + self.unknown() + self.open() >= self.quorum.needed()
+    }
+
+    /// The voters that may have given a vote: all but those that refused and those that nothing was
+    /// sent to.
+    pub(crate) fn may_have_granted(&self) -> Vec<usize> {
+        let may = |verdict: &Option<Verdict>| {
+            !matches!(
+                verdict,
+                Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
+            )
+        };
+        (0..self.verdicts.len()).filter(|voter| may(&self.verdicts[*voter])).collect()
+    }
+
+    /// Few enough are silent for the others to decide the class of a hopeless round.
+    pub(crate) fn may_spare_the_silent(&self) -> bool {
+        self.unknown() + self.open() <= self.quorum.spare()
     }
 
     /// The class of a hopeless round; `None` while answers that have not come could change it.

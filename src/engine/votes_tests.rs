@@ -86,6 +86,20 @@ fn only_voters_that_refused_are_worth_hearing() {
 }
 
 #[test]
+fn only_voters_that_refused_or_were_never_asked_need_no_undo() {
+    let unreachable = Verdict::Unknown(Cause::Unreachable("refused".into()));
+    let votes = votes(vec![
+        Some(by("a", 1)),
+        Some(unreachable),
+        Some(silent()),
+        Some(Verdict::Unknown(Cause::Broken("reset".into()))),
+        Some(Verdict::Granted),
+        None,
+    ]);
+    assert_eq!(votes.may_have_granted(), [2, 3, 4, 5]);
+}
+
+#[test]
 fn a_renewal_is_superseded_by_another_majority_or_by_force() {
     assert!(all([by("b", 1), by("b", 1), Verdict::Granted]).is_superseded());
     assert!(all([Verdict::Revoked, by("b", 1), Verdict::Granted]).is_superseded());

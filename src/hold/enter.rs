@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Holds, hold::Hold};
+use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Limit, Record},
+    coordinator::{Coordinator, Limit, Place, Record, Turn},
     engine::Rules,
     words::{Error, Owner, metric},
 };
@@ -27,9 +27,8 @@ pub(crate) async fn enter(
     wish: &Wish,
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
-    coordinator.check_open()?;
     let mut seen = Seen::start(wish.record.kind(), &coordinator.clock, limit);
-    let entered = seek(coordinator, holds, wish, limit).await;
+    let entered = coordinator.gate.within(seek(coordinator, holds, wish, limit)).await;
     seen.outcome = match &entered {
         Ok(Some(_)) => "granted",
         Ok(None) => "held",
@@ -46,23 +45,36 @@ async fn seek(
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
     let place = coordinator.stand_in_line(&*wish.record);
-    let turn = tokio::select! {
-        biased;
-        hold = own_hold(holds, wish) => return again(&hold, wish).await,
-        turn = coordinator.come_first(&place, limit) => turn?,
-    };
-    let Some(turn) = turn else { return Ok(None) };
-    // Another task of the same owner may have entered while this one came first.
-    if let Some(hold) = held_by_owner(holds, wish) {
-        drop(turn);
-        return again(&hold, wish).await;
+    loop {
+        let hold = tokio::select! {
+            biased;
+            hold = own_hold(holds, wish) => hold,
+            turn = coordinator.come_first(&place, limit) => {
+                let Some(turn) = turn? else { return Ok(None) };
+                // Another task of the same owner may have entered while this one came first.
+                match held_by_owner(holds, wish) {
+                    Some(hold) => hold,
+                    None => return first(coordinator, holds, wish, limit, (&place, &turn)).await,
+                }
+            }
+        };
+        let again = Entry::again(&hold, Some((wish.rules.terms, wish.renewed)), limit.moment());
+        if let Some(entry) = again.await? {
+            return Ok(Some(entry));
+        }
+        // Its last guard has left since it was found: then it is to be acquired like any other.
     }
-    let won = coordinator.acquire(&wish.record, wish.rules, limit, (&place, &turn)).await?;
-    Ok(won.map(|won| Entry::first(coordinator, holds, won, wish.owner, wish.renewed)))
 }
 
-async fn again(hold: &Arc<Hold>, wish: &Wish) -> Result<Option<Entry>, Error> {
-    Entry::again(hold, Some((wish.rules.terms, wish.renewed))).await.map(Some)
+async fn first(
+    coordinator: &Arc<Coordinator>,
+    holds: &Arc<Holds>,
+    wish: &Wish,
+    limit: Limit,
+    front: (&Place, &Turn<'_>),
+) -> Result<Option<Entry>, Error> {
+    let won = coordinator.acquire(&wish.record, wish.rules, limit, front).await?;
+    Ok(won.map(|won| Entry::first(coordinator, holds, won, wish.owner, wish.renewed)))
 }
 
 fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Arc<Hold>> {

@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use super::{
     Holds,
-    hold::{Hold, Left},
+    held::{Hold, Left},
     keeper,
 };
 use crate::{
@@ -35,26 +35,36 @@ impl Entry {
         Self { hold, left: false }
     }
 
-    /// One more entry of a hold that is held. Never shortens its lease.
+    /// One more entry of a hold that is held. Never shortens its lease. `None`: it was released
+    /// before.
     pub(super) async fn again(
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
-    ) -> Result<Self, Error> {
-        let Some((round, replies)) = hold.enter(wish) else { return Err(hold.lost()) };
+        limit: Option<Moment>,
+    ) -> Result<Option<Self>, Error> {
+        let terms = wish.map(|(terms, _)| terms);
+        let Some((round, replies)) = hold.enter(terms) else {
+            return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
+        };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        match hold.conclude(round, replies).await {
-            RoundEnd::Renewed if hold.is_held() => Ok(entry),
+        match hold.conclude(round.within(limit), replies).await {
+            RoundEnd::Renewed if hold.is_held() => {
+                if let Some((terms, renewed)) = wish {
+                    hold.widen(terms, renewed);
+                }
+                Ok(Some(entry))
+            }
             RoundEnd::Failed if hold.is_held() => {
-                let until = hold.deadline();
-                Err(hold.unconfirmed("re-entry", until, hold.failed()))
+                Err(hold.unconfirmed("re-entry", None, hold.failed()))
             }
             _ => Err(hold.lost()),
         }
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
-        Self::again(&self.hold, None).await
+        // Never `None`: this entry has not left.
+        Self::again(&self.hold, None, None).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -86,7 +96,7 @@ impl Entry {
         let mut lost = pin!(self.lost());
         let mut work = pin!(work);
         poll_fn(|context| {
-            // The clock first: a timer may be late, and no step of the work may follow the deadline.
+            // The clock first: a timer may be late, and no work may follow the deadline.
             if !self.is_held() {
                 return Poll::Ready(Err(self.hold.lost()));
             }
@@ -113,7 +123,7 @@ impl Entry {
             return Err(self.hold.vanished(votes.into_verdicts()));
         }
         match frees_at {
-            Some(at) => Err(self.hold.unconfirmed("release", at, votes.into_verdicts())),
+            Some(_) => Err(self.hold.unconfirmed("release", frees_at, votes.into_verdicts())),
             // For the entries that are left the local count counts; renewals tell it again.
             None => Ok(()),
         }
@@ -130,13 +140,18 @@ impl Drop for Entry {
 }
 
 impl Hold {
-    fn unconfirmed(&self, what: &'static str, until: Moment, verdicts: Vec<Verdict>) -> Error {
+    fn unconfirmed(
+        &self,
+        what: &'static str,
+        frees_at: Option<Moment>,
+        verdicts: Vec<Verdict>,
+    ) -> Error {
         let Coordinator { clock, panel, .. } = &**self.coordinator();
         let kind = Kind::Unconfirmed {
             lock: self.name().into(),
             what,
             needed: panel.quorum.needed(),
-            frees_in: until.since(clock.now()),
+            frees_in: frees_at.map(|at| at.since(clock.now())),
         };
         Error::new(kind, panel.report(verdicts))
     }

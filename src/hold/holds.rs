@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::hold::Hold;
+use super::held::Hold;
 use crate::words::{HoldId, Owner};
 
 /// What a client holds now.

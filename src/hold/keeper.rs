@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::hold::Hold;
+use super::held::Hold;
 use crate::{
     engine::{Duty, RoundEnd},
     words::metric,

@@ -2,10 +2,11 @@
 
 mod enter;
 mod entry;
-mod hold;
+mod held;
 mod holds;
 mod keeper;
 
 pub(crate) use enter::{Wish, enter};
 pub(crate) use entry::Entry;
+pub(crate) use held::Hold;
 pub(crate) use holds::Holds;

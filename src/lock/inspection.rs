@@ -50,8 +50,8 @@ impl Inspection {
         self.voters.len() / 2 + 1
     }
 
-    /// The hold that has a majority of the voters, with the time for which it keeps one unless it is
-    /// renewed. `None` where nobody is known to have one.
+    /// The hold that has a majority of the voters, with the time for which it keeps one unless it
+    /// is renewed. `None` where nobody is known to have one.
     pub fn holder(&self) -> Option<Holder> {
         let holders: Vec<&Holder> =
             self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()).collect();

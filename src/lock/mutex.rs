@@ -4,10 +4,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Holder, Inspection, MutexGuard, VoterView, mutex_record::MutexRecord};
 use crate::{
-    coordinator::{Coordinator, Limit, Replies},
+    coordinator::{Coordinator, Limit},
     engine::Rules,
     hold::{Holds, Wish, enter},
+    node::Call,
     scripts::Answer,
+    settings::Settings,
     words::{Cause, Error, Kind, LockName, Owner, Verdict},
 };
 
@@ -72,10 +74,13 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer than
-    /// the patience (default 10 s); each voter's cause is in it.
+    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+    /// than the patience (default 10 s); each voter's cause is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
-    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and has not dropped the guard.
+    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
+    /// [`is_unconfirmed`](Error::is_unconfirmed): this owner holds the lock, and no majority
+    /// answered its re-entry in time; the lock is still held, but this entry does not count.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety
     ///
@@ -95,8 +100,11 @@ impl Mutex {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        let entered = self.enter(Limit::Never).await?;
-        Ok(entered.expect("without a limit there is no giving up"))
+        loop {
+            if let Some(guard) = self.enter(Limit::Never).await? {
+                return Ok(guard);
+            }
+        }
     }
 
     /// Acquires the lock if no other hold has it; `None` where one has.
@@ -151,12 +159,14 @@ impl Mutex {
         Ok(entered.map(MutexGuard::new))
     }
 
-    /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter deadline.
+    /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter
+    /// deadline.
     ///
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered.
-    /// [`is_invalid`](Error::is_invalid): the name cannot be used.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Examples
     ///
@@ -174,10 +184,7 @@ impl Mutex {
     /// ```
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.checked()?;
-        self.coordinator.check_open()?;
-        let asked = self.coordinator.panel.ask_all(&record.inspect());
-        let answers = self.gather(asked, rules).await;
-        self.check_quorum(&answers, rules)?;
+        let answers = self.ask(&record.inspect(), rules).await?;
         let views = self.coordinator.panel.voters.iter().zip(answers).map(|(voter, answer)| {
             let holder = answer.map(|answer| Holder::read(&answer));
             VoterView { voter: voter.label().to_string(), holder }
@@ -185,15 +192,18 @@ impl Mutex {
         Ok(Inspection { voters: views.collect() })
     }
 
-    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was one.
+    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was
+    /// one.
     ///
-    /// The holder learns of it at its next renewal at the latest and is told the lock is lost. Until
-    /// then it believes to hold the lock, so this is for operators who know that it is gone or stuck.
+    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
+    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
+    /// the lock, so this is for operators who know that it is gone or stuck.
     ///
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be asked or told; call
-    /// again. [`is_invalid`](Error::is_invalid): the name cannot be used.
+    /// again. [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety
     ///
@@ -204,17 +214,24 @@ impl Mutex {
         let holds = inspection.holds();
         for holder in &holds {
             // Longer than the holder, which renews from a third of its lease on, can go on.
-            let left = holder.ttl.unwrap_or_default();
+            let left = holder.ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
             let marker = (left * 4).max(self.coordinator.settings.lease);
-            let asked = self.coordinator.panel.ask_all(&record.force_release(&holder.hold, marker));
-            self.check_quorum(&self.gather(asked, rules).await, rules)?;
+            self.ask(&record.force_release(&holder.hold, marker), rules).await?;
         }
         Ok(!holds.is_empty())
     }
 
-    /// The answers of all voters, as far as they come in time.
-    async fn gather(&self, mut asked: Replies, rules: Rules) -> Vec<Result<Answer, Cause>> {
+    /// The answers of all voters, as far as they come in time; of a majority at least.
+    async fn ask(&self, call: &Call, rules: Rules) -> Result<Vec<Result<Answer, Cause>>, Error> {
+        let gathered = async { Ok(self.gather(call, rules).await) };
+        let answers = self.coordinator.gate.within(gathered).await?;
+        self.check_quorum(&answers, rules)?;
+        Ok(answers)
+    }
+
+    async fn gather(&self, call: &Call, rules: Rules) -> Vec<Result<Answer, Cause>> {
         let Coordinator { clock, panel, .. } = &*self.coordinator;
+        let mut asked = panel.ask_all(call);
         let late = || Err(Cause::TimedOut(rules.voter_deadline));
         let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();
         let due = clock.now() + rules.voter_deadline;

@@ -7,8 +7,8 @@ use crate::{
     words::{Error, HoldId},
 };
 
-/// Proof that this client holds a [`Mutex`](crate::Mutex), for as long as [`is_held`](Self::is_held)
-/// says so.
+/// Proof that this client holds a [`Mutex`](crate::Mutex), for as long as
+/// [`is_held`](Self::is_held) says so.
 ///
 /// Dropping it releases the lock in the background: dropping never blocks and never fails.
 /// [`release`](Self::release) does the same and says whether it worked. Neither a guard nor the
@@ -51,8 +51,8 @@ impl MutexGuard {
     /// Completes when the lock is lost, with the reason: at the deadline by the clock alone, or as
     /// soon as the voters say that another hold has them or that this one was ended by force.
     ///
-    /// On Linux the deadline counts time for which the machine was suspended; after such a sleep this
-    /// future completes within half a second, while [`is_held`](Self::is_held) and
+    /// On Linux the deadline counts time for which the machine was suspended; after such a sleep
+    /// this future completes within half a second, while [`is_held`](Self::is_held) and
     /// [`while_held`](Self::while_held) know at once.
     ///
     /// # Cancel safety
@@ -114,8 +114,8 @@ impl MutexGuard {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost): the lock had been lost before; nothing of the next holder's was
-    /// touched. [`is_unconfirmed`](Error::is_unconfirmed): no majority confirmed in time; it goes on
-    /// in the background, and the lock is free when the lease ends at the latest.
+    /// touched. [`is_unconfirmed`](Error::is_unconfirmed): no majority confirmed in time; it goes
+    /// on in the background, and the lock is free when the lease ends at the latest.
     ///
     /// # Cancel safety
     ///

@@ -84,6 +84,7 @@ impl Record for MutexRecord {
     }
 }
 
+/// The settings see to it that leases are whole milliseconds.
 fn millis(time: Duration) -> String {
     time.as_millis().to_string()
 }

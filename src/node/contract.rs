@@ -12,12 +12,12 @@ use crate::{
 /// What came of a request to one voter.
 pub(crate) type Outcome<T> = Result<T, Cause>;
 
-/// A script with its keys and arguments.
+/// A script with its keys and arguments. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
-    pub(crate) keys: Vec<Arc<str>>,
-    pub(crate) args: Vec<Arc<str>>,
+    pub(crate) keys: Arc<[Arc<str>]>,
+    pub(crate) args: Arc<[Arc<str>]>,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
 }

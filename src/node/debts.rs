@@ -101,8 +101,8 @@ mod tests {
         let name = number.to_string();
         let call = Call {
             script: &mutex::RELEASE,
-            keys: vec![name.as_str().into()],
-            args: Vec::new(),
+            keys: [name.as_str().into()].into(),
+            args: [].into(),
             deadline: Duration::from_millis(200),
         };
         Debt { call, until: at(1_000 + number) }

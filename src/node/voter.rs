@@ -48,7 +48,7 @@ impl Voter {
     /// Starts the task. It runs on the current runtime.
     pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: Clock) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
-        let task = Task { label: Arc::clone(&label), node, clock: clock.clone() };
+        let task = Task { label: Arc::clone(&label), node, clock };
         tokio::spawn(task.serve(requests));
         Self { label, queue, twin: OnceLock::new() }
     }
@@ -152,10 +152,9 @@ impl Task {
                     None => open = false,
                 },
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
-                    Ended::Answered => {}
                     Ended::Settled => debts.settled(),
                     Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
-                    Ended::Owed(_) => {}
+                    Ended::Answered | Ended::Owed(_) => {}
                 },
                 () = self.clock.sleep_until(debts.due()), if debts.may_be_tried() => {
                     for debt in debts.take_due(self.clock.now()) {
@@ -219,10 +218,25 @@ impl Task {
     }
 }
 
+/// What a server says that did not run the script now and may do so later.
+const PASSING: [&str; 9] = [
+    "LOADING",
+    "BUSY",
+    "READONLY",
+    "MASTERDOWN",
+    "MISCONF",
+    "OOM",
+    "NOREPLICAS",
+    "CLUSTERDOWN",
+    "NOSCRIPT",
+];
+
 fn ended(outcome: &Outcome<Answer>, call: Call, until: Moment) -> Ended {
+    let passing = |why: &str| PASSING.iter().any(|word| why.contains(word));
     match outcome {
-        // An error of the server's own is an answer too: asking again brings the same.
-        Ok(_) | Err(Cause::Rejected(_)) => Ended::Settled,
+        Ok(_) => Ended::Settled,
+        // Any other error is an answer too: asking again brings the same.
+        Err(Cause::Rejected(why)) if !passing(why) => Ended::Settled,
         Err(_) => Ended::Owed(Debt { call, until }),
     }
 }

@@ -1,7 +1,7 @@
 //! Every script with the names of its keys and arguments.
 //!
-//! Each takes a list of requests: all keys of the first, all of the second, and so on; the arguments
-//! likewise. Each request adds three entries to the flat reply: `code, ms, text`.
+//! Each takes a list of requests: all keys of the first, all of the second, and so on; the
+//! arguments likewise. Each request adds three entries to the flat reply: `code, ms, text`.
 
 /// One Lua script.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ pub(crate) mod mutex {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "mutex/acquire", ["claim", "each"],
+        "mutex/acquire", ["expire", "claim", "each"],
         keys ["lock"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RENEW: Script = script!(
-        "mutex/renew", ["claim", "each"],
+        "mutex/renew", ["expire", "claim", "each"],
         keys ["lock", "revoked"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RELEASE: Script = script!(
@@ -59,7 +59,7 @@ pub(crate) mod mutex {
         keys ["lock"], args ["hold", "count", "channel"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
-        "mutex/force_release", ["each"],
+        "mutex/force_release", ["expire", "each"],
         keys ["lock", "revoked"], args ["hold", "marker_ms", "channel"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
@@ -68,6 +68,6 @@ pub(crate) mod mutex {
     );
 }
 
-/// All of them, to be loaded at every connection.
+/// All of them.
 pub(crate) static ALL: [&Script; 5] =
     [&mutex::ACQUIRE, &mutex::RENEW, &mutex::RELEASE, &mutex::FORCE_RELEASE, &mutex::INSPECT];

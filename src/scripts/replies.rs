@@ -25,15 +25,18 @@ impl Answer {
     /// The answer of a call with one request; a request that failed alone, and a reply of another
     /// shape, are causes.
     pub(crate) fn only(value: Value) -> Result<Self, Cause> {
-        let Value::List(entries) = &value else { return Err(misshapen(&value)) };
-        match entries.as_slice() {
-            [Value::Int(-1), _, Value::Text(message)] => {
-                Err(Cause::Rejected(message.as_str().into()))
-            }
-            [Value::Int(code), Value::Int(ms), Value::Text(text)] => {
-                Ok(Self { code: *code, ms: *ms, text: text.clone() })
-            }
-            _ => Err(misshapen(&value)),
+        match value {
+            Value::List(entries) => match <[Value; 3]>::try_from(entries) {
+                Ok([Value::Int(-1), _, Value::Text(message)]) => {
+                    Err(Cause::Rejected(message.into()))
+                }
+                Ok([Value::Int(code), Value::Int(ms), Value::Text(text)]) => {
+                    Ok(Self { code, ms, text })
+                }
+                Ok(entries) => Err(misshapen(&entries)),
+                Err(entries) => Err(misshapen(&entries)),
+            },
+            value => Err(misshapen(&[value])),
         }
     }
 
@@ -72,8 +75,8 @@ impl Answer {
     }
 }
 
-fn misshapen(value: &Value) -> Cause {
-    Cause::Rejected(format!("expected code, ms, text but got {value:?}").into())
+fn misshapen(values: &[Value]) -> Cause {
+    Cause::Rejected(format!("expected code, ms, text but got {values:?}").into())
 }
 
 #[cfg(test)]

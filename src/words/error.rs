@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::{HoldId, Verdict};
 
-/// What one voter contributed to an [`Error`] or an [`Inspection`](crate::Inspection).
+/// What one voter contributed to an [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VoterReport {
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
     Lost { lock: String, hold: HoldId, why: &'static str },
-    Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Duration },
+    Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Option<Duration> },
     Closed,
 }
 
@@ -71,8 +71,9 @@ impl Error {
         matches!(self.0.kind, Kind::Lost { .. })
     }
 
-    /// The request went out, but no majority confirmed it in time. For a release: it goes on in the
-    /// background, and the lock is free at the latest when its lease ends.
+    /// The request went out, but no majority confirmed it in time. For a release: it goes on in
+    /// the background, and the lock is free at the latest when its lease ends. For a re-entry: the
+    /// lock is still held, and this entry does not count.
     pub fn is_unconfirmed(&self) -> bool {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
     }
@@ -82,7 +83,8 @@ impl Error {
         matches!(self.0.kind, Kind::Closed)
     }
 
-    /// What each voter said, in the order in which they were configured; empty where none was asked.
+    /// What each voter said, in the order in which they were configured; empty where none was
+    /// asked.
     pub fn voters(&self) -> &[VoterReport] {
         &self.0.voters
     }
@@ -99,12 +101,15 @@ impl fmt::Display for Error {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {after:?}")?;
             }
             Kind::Lost { lock, hold, why } => {
-                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?
+                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
             }
-            Kind::Unconfirmed { lock, what, needed, frees_in } => write!(
-                f,
-                "{what} of lock `{lock}` not confirmed by {needed} voters, free in {frees_in:?} at the latest"
-            )?,
+            Kind::Unconfirmed { lock, what, needed, frees_in } => {
+                write!(f, "{what} of lock `{lock}` not confirmed by {needed} voters, ")?;
+                match frees_in {
+                    Some(time) => write!(f, "free in {time:?} at the latest")?,
+                    None => f.write_str("which is held as before")?,
+                }
+            }
             Kind::Closed => f.write_str("the client is closed")?,
         }
         for (place, report) in self.0.voters.iter().enumerate() {

@@ -80,9 +80,9 @@ impl fmt::Debug for HoldId {
 
 /// An identity that may enter a lock again while it holds it.
 ///
-/// It is a plain value: whoever has a clone of it, on any task or thread, is the same owner. It means
-/// something within the client (the [`Quorate`](crate::Quorate)) it is used with: two clients are two
-/// parties, whatever owners they are given.
+/// It is a plain value: whoever has a copy of it, on any task or thread, is the same owner. It
+/// means something within the client (the [`Quorate`](crate::Quorate)) it is used with: two clients
+/// are two parties, whatever owners they are given.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{Address, replies};
-use crate::{node::Outcome, words::Cause};
+use crate::node::Outcome;
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest that connecting, and each request of fred's own, may take.
 const CONNECTING: Duration = Duration::from_secs(1);
+/// The trouble with a connection that nothing has happened to.
+const UNTRIED: &str = "not connected yet";
 
 /// One connection to one server.
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Link {
         policy.set_jitter(5);
         let config = address.config().clone();
         let client = Client::new(config, Some(performance), Some(connection), Some(policy));
-        let trouble = Trouble { errors: client.error_rx(), latest: "not connected yet".into() };
+        let trouble = Trouble { errors: client.error_rx(), latest: UNTRIED.into() };
         Self {
             client,
             answered: AtomicBool::new(false),
@@ -93,7 +95,8 @@ impl Link {
     /// For a request that is sent at most once, and not at all where there is no connection.
     pub(super) fn options(deadline: Duration) -> Options {
         Options {
-            timeout: Some(deadline),
+            // Zero would mean no limit at all.
+            timeout: Some(deadline.max(Duration::from_millis(1))),
             max_attempts: Some(1),
             fail_fast: true,
             ..Options::default()
@@ -139,6 +142,18 @@ impl Link {
         }
     }
 
+    /// Completes when the first attempt to connect has come to something, good or bad.
+    pub(super) async fn tried(&self) {
+        let (mut connections, mut errors) = (self.client.reconnect_rx(), self.client.error_rx());
+        if self.client.is_connected() || *self.trouble() != *UNTRIED {
+            return;
+        }
+        tokio::select! {
+            _ = connections.recv() => {}
+            _ = errors.recv() => {}
+        }
+    }
+
     fn blame(&self, why: &str) {
         self.trouble();
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).latest = why.into();
@@ -146,13 +161,13 @@ impl Link {
 
     /// Connects, for as long as this future is polled. Calls `connected` at each new connection.
     pub(super) async fn keep(self: Arc<Self>, connected: impl Fn() + Send) {
-        let mut connections = self.client.reconnect_rx();
         loop {
+            let mut connections = self.client.reconnect_rx();
             let mut router = Router(self.client.connect());
             self.watch(&mut router, &mut connections, &connected).await;
-            // What waits for a reply now learns that its connection broke. fred does not take the
-            // commands that it had queued off its count of them, which only matters to commands that
-            // ask for no flush of their own: see `listen.rs`.
+            // What waits for a reply now learns that its connection broke. fred does not take
+            // the commands that it had queued off its count of them, which only matters to
+            // commands that ask for no flush of their own: see `listen.rs`.
             drop(router);
             time::sleep(PAUSE).await;
         }
@@ -171,13 +186,9 @@ impl Link {
         loop {
             tokio::select! {
                 _ = &mut router.0 => return,
-                () = self.rejected.notified() => return,
-                news = connections.recv() => {
-                    connected();
-                    if news == Err(broadcast::error::RecvError::Closed) {
-                        return;
-                    }
-                }
+                () = self.rejected.notified() => return self.blame("replies out of step"),
+                // An error means that some of the news were lost, so there were some.
+                _ = connections.recv() => connected(),
                 () = self.doubted.notified() => {
                     // That deadline was the first; this is the second. A caller's deadlines may be
                     // shorter than a round trip, so they alone never end a connection.
@@ -193,7 +204,7 @@ impl Link {
                 }
             }
         }
-        self.blame("no answer from the server, connection given up");
+        self.blame("no answer, connection given up");
     }
 
     /// Whether the server answers anything at all; true where there is no connection to doubt.

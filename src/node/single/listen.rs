@@ -101,7 +101,7 @@ impl Listener {
             }
             answers.push(wish.answer);
             let options = Link::options(CONFIRMATION);
-            requests.push(self.request(options, vec![wish.channel], wish.listen));
+            requests.push(self.request(&options, &[wish.channel], wish.listen));
         }
         // Polled in this order, so they leave in it.
         let sent = join_all(requests).await.into_iter().collect::<Outcome<()>>();
@@ -122,7 +122,8 @@ impl Listener {
         }
         // The news of a connection comes a little before fred counts it as one.
         let options = Options { fail_fast: false, ..Link::options(CONFIRMATION) };
-        self.request(options, self.wanted.iter().map(Arc::clone).collect(), true).await?;
+        let wanted: Vec<_> = self.wanted.iter().map(Arc::clone).collect();
+        self.request(&options, &wanted, true).await?;
         self.confirm().await?;
         ear.missed();
         Ok(())
@@ -132,12 +133,12 @@ impl Listener {
     /// confirmation, that always follows.
     fn request(
         &self,
-        options: Options,
-        channels: Vec<Arc<str>>,
+        options: &Options,
+        channels: &[Arc<str>],
         listen: bool,
     ) -> impl Future<Output = Outcome<()>> + use<> {
         let link = Arc::clone(&self.link);
-        let client = link.client().with_options(&options);
+        let client = link.client().with_options(options);
         let channels: Vec<String> = channels.iter().map(|channel| (**channel).to_owned()).collect();
         async move {
             let written = if listen {
@@ -149,11 +150,12 @@ impl Listener {
         }
     }
 
-    /// A PING behind the requests on the same connection: when its answer is here, they are in force.
+    /// A PING behind the requests on the same connection: when its answer is here, they are in
+    /// force.
     ///
     /// A refused request (a user may lack the right to a channel) answers with an error, which fred
-    /// does not expect and takes for the next command's. So each PING carries a number of its own, and
-    /// what answers with another is asked again, by when the surplus reply is gone.
+    /// does not expect and takes for the next command's. So each PING carries a number of its own,
+    /// and what answers with another is asked again, by when the surplus reply is gone.
     async fn confirm(&mut self) -> Outcome<()> {
         for _ in 0..3 {
             self.confirmations += 1;

@@ -37,7 +37,10 @@ use super::{Call, Ear, Identity, Node, Outcome};
 use crate::{scripts::Value, words::Cause};
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
-const BACKLOG: usize = 4096;
+/// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
+const BACKLOG: usize = 1024;
+/// The same for the connection that hears nothing but of itself.
+const FEW: usize = 32;
 /// How long a server may take to say who it is.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
 
@@ -53,19 +56,19 @@ pub(crate) struct SingleNode {
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: &Arc<dyn Ear>) -> Arc<dyn Node> {
-        let running = Arc::new(Link::new(address, 32));
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
+        let running = Arc::new(Link::new(address, FEW));
         let listening = Arc::new(Link::new(address, BACKLOG));
         let runner = Arc::new(Runner { link: Arc::clone(&running), order: Order::new() });
-        let (wishes, wished) = mpsc::unbounded_channel();
+        let (wishes, asked) = mpsc::unbounded_channel();
         let connected = Arc::new(Notify::new());
 
         let mut tasks = JoinSet::new();
         let order = Arc::clone(&runner);
         tasks.spawn(running.keep(move || order.order.forget()));
-        tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(ear)));
+        tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(&ear)));
         let link = Arc::clone(&listening);
-        tasks.spawn(listen::listen(link, Arc::clone(ear), wished, Arc::clone(&connected)));
+        tasks.spawn(listen::listen(link, ear, asked, Arc::clone(&connected)));
         tasks.spawn(Arc::clone(&listening).keep(move || connected.notify_one()));
 
         let label = Arc::clone(address.label());
@@ -114,6 +117,8 @@ impl fmt::Debug for SingleNode {
 }
 
 async fn identify(link: Arc<Link>) -> Outcome<Identity> {
+    // Who asks right after the start wants to know about the server, not that this is the start.
+    let _ = tokio::time::timeout(IDENTIFICATION, link.tried()).await;
     let client = link.client().with_options(&Link::options(IDENTIFICATION));
     let command = CustomCommand::new_static("INFO", ClusterHash::Custom(0), false);
     let reply = client.custom_raw(command, vec![Argument::from_static_str("server")]).await;

@@ -1,33 +1,43 @@
 //! In which order requests left, and which scripts the server knows.
 //!
 //! Scripts are sent by their hash, or as a whole while it is not known that the server has them. A
-//! server can forget them (`SCRIPT FLUSH`, a restart). It then answers NOSCRIPT, having run nothing,
-//! and sending the script again as a whole would be right but for one thing: what left meanwhile has
-//! overtaken it. An acquire that came in behind its own undo would leave a vote that nobody wants.
-//! So a script that gives votes is sent again only where nothing with one of its keys left since;
-//! a script that only takes votes away harms nobody by being late.
+//! server can forget them (`SCRIPT FLUSH`, a restart). It then answers NOSCRIPT, having run
+//! nothing, and sending the script again as a whole would be right but for one thing: what left
+//! meanwhile has overtaken it. An acquire that came in behind its own undo would leave a vote that
+//! nobody wants, and an undo behind the next attempt would take one that somebody counts on.
+//!
+//! So a request is sent again only where none for the same key *and the same hold* left since. The
+//! hold is the first argument of each request; between two holds no order was promised to anyone.
 
 use std::{
+    collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    mem,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use fred::util::sha1_hash;
 
-use crate::scripts::{ALL, Script};
+use crate::{
+    node::Call,
+    scripts::{ALL, Script},
+};
 
-/// Keys that share a place here count as one key: fewer repetitions, never a wrong one.
-const PLACES: usize = 4096;
+/// So many departures are remembered, and at most twice as many. What is forgotten counts as
+/// overtaken.
+const REMEMBERED: usize = 2048;
 
 #[derive(Debug)]
 pub(super) struct Order(Mutex<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     count: u64,
-    /// For the keys of each place, the number of the last request that left.
-    last: Box<[u64]>,
+    /// For the hash of each key and hold, the number of the last call that left.
+    recent: HashMap<u64, u64>,
+    /// Those before the recent ones.
+    older: HashMap<u64, u64>,
     scripts: Vec<Known>,
 }
 
@@ -60,14 +70,14 @@ impl Order {
             .iter()
             .map(|known| Known { sha: known.sha.clone(), loaded: false, ..*known })
             .collect();
-        Self(Mutex::new(Inner { count: 0, last: vec![0; PLACES].into(), scripts }))
+        Self(Mutex::new(Inner { scripts, ..Inner::default() }))
     }
 
-    /// A request is about to leave: gives it its number, and says how to name the script.
-    pub(super) fn leave(&self, script: &'static Script, keys: &[Arc<str>]) -> (u64, Naming) {
+    /// A call is about to leave: gives it its number, and says how to name the script.
+    pub(super) fn leave(&self, call: &Call) -> (u64, Naming) {
         let mut inner = self.lock();
-        let number = inner.stamp(keys);
-        let known = inner.known(script);
+        let number = inner.stamp(call);
+        let known = inner.known(call.script);
         (number, if known.loaded { Naming::Hash(known.sha.clone()) } else { Naming::Source })
     }
 
@@ -86,19 +96,13 @@ impl Order {
         self.lock().scripts.iter_mut().for_each(|known| known.loaded = false);
     }
 
-    /// Runs `send`, with no other request leaving meanwhile, unless one with any of the keys left
-    /// after this one and the script would do harm behind it.
-    pub(super) fn again<T>(
-        &self,
-        (script, number): (&'static Script, u64),
-        keys: &[Arc<str>],
-        send: impl FnOnce() -> T,
-    ) -> Option<T> {
+    /// Runs `send`, while nothing else leaves, unless the call with this number was overtaken.
+    pub(super) fn again<T>(&self, call: &Call, number: u64, send: impl FnOnce() -> T) -> Option<T> {
         let mut inner = self.lock();
-        if script.votes && keys.iter().any(|key| inner.last[place(key)] != number) {
+        if parties(call).any(|party| inner.last(party) != Some(number)) {
             return None;
         }
-        inner.stamp(keys);
+        inner.stamp(call);
         Some(send())
     }
 
@@ -108,12 +112,19 @@ impl Order {
 }
 
 impl Inner {
-    fn stamp(&mut self, keys: &[Arc<str>]) -> u64 {
+    fn stamp(&mut self, call: &Call) -> u64 {
         self.count += 1;
-        for key in keys {
-            self.last[place(key)] = self.count;
+        for party in parties(call) {
+            self.recent.insert(party, self.count);
+        }
+        if self.recent.len() >= REMEMBERED {
+            self.older = mem::take(&mut self.recent);
         }
         self.count
+    }
+
+    fn last(&self, party: u64) -> Option<u64> {
+        self.recent.get(&party).or_else(|| self.older.get(&party)).copied()
     }
 
     fn known(&mut self, script: &'static Script) -> &mut Known {
@@ -126,26 +137,46 @@ impl Inner {
     }
 }
 
-pub(super) fn place(key: &str) -> usize {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    (hasher.finish() % PLACES as u64) as usize
+/// Key and hold of each request of a call, as a hash.
+fn parties(call: &Call) -> impl Iterator<Item = u64> {
+    let (keys_each, args_each) = (call.script.keys.len(), call.script.args.len());
+    call.keys.chunks(keys_each.max(1)).enumerate().map(move |(request, keys)| {
+        let hold = if args_each == 0 { None } else { call.args.get(request * args_each) };
+        let mut hasher = DefaultHasher::new();
+        (&keys[0], hold).hash(&mut hasher);
+        hasher.finish()
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::scripts::mutex;
 
-    fn keys(names: &[&str]) -> Vec<Arc<str>> {
-        names.iter().map(|&name| name.into()).collect()
+    fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
+        let keys = keys.iter().map(|&key| key.into()).collect();
+        let args = args.iter().map(|&arg| arg.into()).collect();
+        Call { script, keys, args, deadline: Duration::ZERO }
+    }
+
+    fn acquire(hold: &str) -> Call {
+        call(&mutex::ACQUIRE, &["a"], &[hold, "1", "5000"])
+    }
+
+    fn release(hold: &str) -> Call {
+        call(&mutex::RELEASE, &["a"], &[hold, "0", ""])
+    }
+
+    fn goes_again(order: &Order, call: &Call, number: u64) -> bool {
+        order.again(call, number, || ()).is_some()
     }
 
     #[test]
     fn a_script_goes_as_a_whole_until_it_was_answered_and_again_after_a_reconnection() {
         let order = Order::new();
-        let whole =
-            |order: &Order| matches!(order.leave(&mutex::ACQUIRE, &keys(&["a"])).1, Naming::Source);
+        let whole = |order: &Order| matches!(order.leave(&acquire("c:1")).1, Naming::Source);
         assert!(whole(&order));
         order.loaded(&mutex::ACQUIRE);
         assert!(!whole(&order));
@@ -154,32 +185,46 @@ mod tests {
     }
 
     #[test]
-    fn an_acquire_never_goes_again_behind_a_later_request_for_its_key() {
+    fn what_a_later_request_of_its_hold_has_overtaken_never_goes_again() {
         let order = Order::new();
-        let (acquire, _) = order.leave(&mutex::ACQUIRE, &keys(&["a"]));
-        let (release, _) = order.leave(&mutex::RELEASE, &keys(&["a"]));
-        let sent = order.again((&mutex::ACQUIRE, acquire), &keys(&["a"]), || ());
-        assert_eq!(sent, None);
-        let sent = order.again((&mutex::RELEASE, release), &keys(&["a"]), || ());
-        assert_eq!(sent, Some(()));
+        let (first, _) = order.leave(&acquire("c:1"));
+        let (second, _) = order.leave(&release("c:1"));
+        assert!(!goes_again(&order, &acquire("c:1"), first));
+        let (third, _) = order.leave(&acquire("c:1"));
+        assert!(!goes_again(&order, &release("c:1"), second));
+        assert!(goes_again(&order, &acquire("c:1"), third));
+        assert!(!goes_again(&order, &acquire("c:1"), third), "it has left again since");
     }
 
     #[test]
-    fn an_acquire_goes_again_where_only_other_keys_left_since() {
+    fn what_other_holds_sent_since_is_no_matter() {
         let order = Order::new();
-        let other = (0..).map(|n| n.to_string()).find(|name| place(name) != place("a")).unwrap();
-        let (acquire, _) = order.leave(&mutex::ACQUIRE, &keys(&["a"]));
-        order.leave(&mutex::RELEASE, &keys(&[&other]));
-        let sent = order.again((&mutex::ACQUIRE, acquire), &keys(&["a"]), || ());
-        assert_eq!(sent, Some(()));
+        let (number, _) = order.leave(&release("c:1"));
+        order.leave(&acquire("c:2"));
+        assert!(goes_again(&order, &release("c:1"), number));
     }
 
     #[test]
-    fn a_release_goes_again_even_behind_later_requests() {
+    fn what_left_long_ago_is_forgotten_and_never_goes_again() {
         let order = Order::new();
-        let (release, _) = order.leave(&mutex::RELEASE, &keys(&["a"]));
-        order.leave(&mutex::ACQUIRE, &keys(&["a"]));
-        let sent = order.again((&mutex::RELEASE, release), &keys(&["a"]), || ());
-        assert_eq!(sent, Some(()));
+        let (number, _) = order.leave(&release("c:0"));
+        for n in 0..REMEMBERED / 2 {
+            order.leave(&acquire(&format!("c:{n}:other")));
+        }
+        assert!(goes_again(&order, &release("c:0"), number));
+        let (number, _) = order.leave(&release("c:0"));
+        for n in 0..2 * REMEMBERED {
+            order.leave(&acquire(&format!("c:{n}:another")));
+        }
+        assert!(!goes_again(&order, &release("c:0"), number));
+    }
+
+    #[test]
+    fn a_call_of_several_requests_is_overtaken_where_one_of_them_is() {
+        let order = Order::new();
+        let both = call(&mutex::ACQUIRE, &["b", "a"], &["c:2", "1", "5000", "c:1", "1", "5000"]);
+        let (number, _) = order.leave(&both);
+        order.leave(&release("c:1"));
+        assert!(!goes_again(&order, &both, number));
     }
 }

@@ -74,10 +74,12 @@ pub(super) fn readable(error: &Error) -> String {
     {
         return rest.trim_end_matches(" }").trim_matches('"').to_owned();
     }
-    match error.kind() {
-        ErrorKind::Timeout => "no answer to the connection's own requests in time".to_owned(),
-        _ => details.trim_end_matches('.').to_owned(),
+    if *error.kind() == ErrorKind::Timeout {
+        return "no answer to the connection's own requests in time".to_owned();
     }
+    // A server that does not know a command repeats its arguments, those of the login included.
+    let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
+    what.trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

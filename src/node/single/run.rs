@@ -29,12 +29,12 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// fred queues a command for its router when the command's future is first polled, with no await
-    /// before that (`basic_request_response` in its `utils.rs`: the one await there is ready at once
-    /// unless connections are configured to be interrupted). The router writes in that order.
+    /// fred queues a command for its router when the command's future is first polled, with no
+    /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
+    /// at once unless blocked connections shall be interrupted). The router writes in that order.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
         let left = Clock::System.now();
-        let (number, naming) = self.order.leave(call.script, &call.keys);
+        let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
         let frame = self.send(&call, naming, call.deadline).await;
         let frame = self.link.noted(frame, call.deadline)?;
@@ -67,10 +67,8 @@ impl Runner {
                 return request.as_mut().poll(context).map(Some);
             }
             sent = true;
-            let script = (call.script, number);
-            let first =
-                self.order.again(script, &call.keys, || request.as_mut().poll(context).map(Some));
-            first.unwrap_or(Poll::Ready(None))
+            let first = || request.as_mut().poll(context).map(Some);
+            self.order.again(call, number, first).unwrap_or(Poll::Ready(None))
         });
         match frame.await {
             Some(frame) => {
@@ -98,14 +96,14 @@ impl Runner {
         let mut arguments = Vec::with_capacity(2 + call.keys.len() + call.args.len());
         arguments.push(Argument::Bytes(script));
         arguments.push(Argument::Integer(i64::try_from(call.keys.len()).unwrap_or(i64::MAX)));
-        arguments.extend(call.keys.iter().chain(&call.args).map(argument));
+        arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
         let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
         let client = self.link.client().with_options(&Link::options(within));
         async move { client.custom_raw(command, arguments).await }
     }
 }
 
-/// Shares the text: fred clones every argument, which costs an allocation for bytes made by copying.
+/// Shares the text: fred clones every argument, and bytes made by copying then allocate again.
 fn argument(text: &Arc<str>) -> Argument {
     struct Text(Arc<str>);
     impl AsRef<[u8]> for Text {

@@ -3,8 +3,8 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Call, Cause, DEADLINE, RedisServer, Value, answers, connect, connections, count, fails,
-    is_unreachable, listen, start,
+    Call, Cause, DEADLINE, RedisServer, Value, WRITE, answers, call, connect, connections, count,
+    fails, is_unreachable, listen, start,
     support::{Proxy, Reply, eventually_async},
 };
 use crate::clock::Clock;
@@ -144,4 +144,24 @@ async fn deadlines_shorter_than_the_way_there_and_back_end_no_connection() {
     }
     eventually_async("all ran", async || counted(&server, "a") == "50").await;
     assert_eq!(connections(&server), before);
+    proxy.pass();
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(51)), "late replies are nobody else's");
+}
+
+#[tokio::test]
+async fn a_connection_whose_writes_are_stuck_is_replaced_all_the_same() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    node.run(call(&WRITE, "list", &["first"])).await.unwrap();
+    server.stop();
+    // More than all buffers on the way hold, so fred's task stands still in the middle of a write.
+    let entry = "x".repeat(4_000_000);
+    let stuck = join_all((0..8).map(|_| node.run(call(&WRITE, "list", &[&entry])))).await;
+    assert!(stuck.iter().all(Result::is_err));
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(_))).await;
+    server.resume();
+    let back = Clock::System.now();
+    answers(&node).await;
+    let took = Clock::System.now().since(back);
+    assert!(took < Duration::from_secs(3), "{took:?}");
 }

@@ -53,6 +53,18 @@ async fn a_wrong_password_is_told_and_the_right_one_works_once_the_server_has_it
 }
 
 #[tokio::test]
+async fn a_server_that_repeats_the_login_in_its_error_is_not_quoted() {
+    let server = RedisServer::start_with(&["--rename-command", "HELLO", ""]);
+    let (node, _) = start(&format!("redis://:hunter2@127.0.0.1:{}", server.port()));
+    let told = |cause: &Cause| {
+        let text = cause.to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+        text.contains("unknown command")
+    };
+    fails(&node, told).await;
+}
+
+#[tokio::test]
 async fn a_missing_right_is_told() {
     let server = RedisServer::start();
     let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@connection", "+info"];
@@ -60,6 +72,16 @@ async fn a_missing_right_is_told() {
     let (node, _) = connect(&format!("redis://poor:pw@127.0.0.1:{}", server.port())).await;
     let outcome = node.run(count("a")).await;
     assert!(matches!(&outcome, Err(Cause::Rejected(why)) if why.starts_with("NOPERM")));
+}
+
+#[tokio::test]
+async fn an_ipv6_host_works() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return; // This machine has none.
+    }
+    let server = RedisServer::start_with(&["--bind", "127.0.0.1", "::1"]);
+    let (node, _) = connect(&format!("redis://[::1]:{}", server.port())).await;
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
 }
 
 #[tokio::test]

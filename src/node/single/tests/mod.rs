@@ -2,7 +2,6 @@
 
 mod address;
 mod channels;
-mod cost;
 mod faults;
 mod login;
 mod order;
@@ -48,7 +47,7 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
     let args = args.iter().map(|&arg| arg.into()).collect();
-    Call { script, keys: vec![key.into()], args, deadline: DEADLINE }
+    Call { script, keys: [key.into()].into(), args, deadline: DEADLINE }
 }
 
 fn count(key: &str) -> Call {
@@ -85,7 +84,7 @@ impl Ear for Heard {
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
-    (SingleNode::start(&Address::parse(url).unwrap(), &ear), heard)
+    (SingleNode::start(&Address::parse(url).unwrap(), ear), heard)
 }
 
 /// A node that has connected.
@@ -99,10 +98,11 @@ async fn answers(node: &Arc<dyn Node>) {
     eventually_async("the server is reached", async || node.identify().await.is_ok()).await;
 }
 
-/// Subscribes once the listening connection stands.
+/// Subscribes once the listening connection stands, so that this is nothing the ear is told of.
 async fn listen(node: &Arc<dyn Node>, channel: &str) {
-    let subscribed = async || node.subscribe(channel.into()).await.is_ok();
-    eventually_async("the channel is listened to", subscribed).await;
+    let stands = async || node.unsubscribe("nothing".into()).await.is_ok();
+    eventually_async("the listening connection stands", stands).await;
+    node.subscribe(channel.into()).await.unwrap();
 }
 
 /// Waits until a call is answered with a cause that `fits`.

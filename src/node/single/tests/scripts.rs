@@ -1,10 +1,7 @@
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use super::{Call, Cause, RedisServer, Value, call, connect, count};
-use crate::{
-    node::single::order::place,
-    scripts::{Answer, mutex},
-};
+use crate::scripts::{Answer, mutex};
 
 #[tokio::test]
 async fn scripts_answer_also_by_their_hash() {
@@ -58,17 +55,15 @@ async fn a_run_id_is_another_after_a_restart() {
 async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
     let server = RedisServer::start();
     let (node, _) = connect(&server.url()).await;
-    let mut places = HashSet::new();
-    let keys = (0..).map(|n: u32| format!("counter:{n}")).filter(|key| places.insert(place(key)));
-    let callers = keys.take(32).map(|key| {
+    let callers = (0..32).map(|caller| {
         let node = node.clone();
         tokio::spawn(async move {
             let mut ran = 0;
             for _ in 0..200 {
                 let deadline = Duration::from_secs(10);
-                let call = Call { deadline, ..count(&key) };
+                let call = Call { deadline, ..count(&format!("counter:{caller}")) };
                 ran += 1;
-                // Alone with its key's place, so no later request can have overtaken it.
+                // Alone with its key, so no later request can have overtaken it.
                 assert_eq!(node.run(call).await, Ok(Value::Int(ran)));
             }
         })
@@ -102,4 +97,55 @@ async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing(
     assert!(matches!(acquired, Err(Cause::Rejected(text)) if text.contains("overtaken")));
     assert_eq!(Answer::only(released.unwrap()).unwrap().code, 0, "sent again, found nothing");
     assert!(server.keys().is_empty());
+}
+
+#[tokio::test]
+async fn an_undo_that_was_not_known_and_overtaken_by_the_next_attempt_takes_nothing() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let acquire = || call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"]);
+    let release = || call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""]);
+    node.run(acquire()).await.unwrap();
+    node.run(release()).await.unwrap();
+    server.command(&["SCRIPT", "FLUSH"]).unwrap();
+    let (released, acquired) = tokio::join!(node.run(release()), node.run(acquire()));
+    assert!(matches!(released, Err(Cause::Rejected(text)) if text.contains("overtaken")));
+    assert_eq!(Answer::only(acquired.unwrap()).unwrap().code, 1);
+    assert_eq!(server.keys(), ["q:{lock}"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    let callers = (0..32).map(|caller| {
+        let node = node.clone();
+        tokio::spawn(async move {
+            let mut granted = 0;
+            for round in 0..100 {
+                let (key, hold) = (format!("lock {caller}"), format!("{caller}:{round}"));
+                let ask = |script, args: &[&str]| {
+                    let deadline = Duration::from_secs(10);
+                    node.run(Call { deadline, ..call(script, &key, args) })
+                };
+                let acquired = ask(&mutex::ACQUIRE, &[&hold, "1", "60000"]);
+                let released = ask(&mutex::RELEASE, &[&hold, "0", ""]);
+                let (acquired, released) = tokio::join!(acquired, released);
+                released.unwrap();
+                granted += u32::from(acquired.is_ok());
+            }
+            granted
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    while !callers.iter().all(tokio::task::JoinHandle::is_finished) {
+        server.command(&["SCRIPT", "FLUSH"]).unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut granted = 0;
+    for caller in callers {
+        granted += caller.await.unwrap();
+    }
+    assert!(granted > 0 && granted < 3200, "some met NOSCRIPT, not all: {granted}");
+    assert_eq!(server.keys(), Vec::<String>::new());
 }

@@ -32,6 +32,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct State {
     lease: Lease,
+    /// The longest lease that any voter was asked for.
+    longest: Duration,
     count: u32,
     end: Option<End>,
     /// What the voters said in the last round that failed.
@@ -57,7 +59,9 @@ pub(super) enum Left {
 }
 
 const EXPIRED: &str = "its validity ended without a renewal by a majority";
-const SUPERSEDED: &str = "another hold has a majority, or it was ended by force";
+const FIXED: &str = "its fixed lease ended";
+const REVOKED: &str = "it was ended by force";
+const SUPERSEDED: &str = "another hold has a majority";
 const CLOSED: &str = "its client was closed";
 const VANISHED: &str = "a majority of voters no longer had its vote";
 
@@ -75,6 +79,7 @@ impl Hold {
         metrics::gauge!(metric::HELD, "kind" => record.kind()).increment(1.0);
         let state = State {
             lease: Lease::new(rules.terms, started, renewed),
+            longest: rules.terms.lease,
             count: 1,
             end: None,
             failed: Vec::new(),
@@ -118,6 +123,11 @@ impl Hold {
         &self.coordinator
     }
 
+    /// Whether its last entry has left it.
+    pub(super) fn is_released(&self) -> bool {
+        matches!(self.state().end, Some(End::Released))
+    }
+
     /// What is left of the validity; zero once the hold has ended.
     pub(super) fn remaining(&self) -> Duration {
         self.deadline().since(self.coordinator.clock.now())
@@ -150,7 +160,8 @@ impl Hold {
         loop {
             let deadline = self.deadline();
             if !self.is_held() {
-                return self.lose(&mut self.state(), EXPIRED);
+                self.expire(&mut self.state());
+                return;
             }
             tokio::select! {
                 biased;
@@ -168,6 +179,11 @@ impl Hold {
         }
     }
 
+    fn expire(&self, state: &mut State) {
+        let why = if state.lease.is_fixed() { FIXED } else { EXPIRED };
+        self.lose(state, why);
+    }
+
     fn tell_loss(&self, why: &'static str) {
         metrics::counter!(metric::LOST, "kind" => self.record.kind()).increment(1);
         tracing::warn!(lock = self.name(), hold = %self.id, why, "lock lost");
@@ -176,7 +192,7 @@ impl Hold {
     /// Ends the hold as lost, and says why it was.
     pub(super) fn lost(&self) -> Error {
         let mut state = self.state();
-        self.lose(&mut state, EXPIRED);
+        self.expire(&mut state);
         let why = match state.end {
             Some(End::Lost(why)) => why,
             Some(End::Released) | None => EXPIRED,
@@ -206,32 +222,41 @@ impl Hold {
 
     /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
     pub(super) fn renew(&self) -> Option<(Round, Replies)> {
-        let state = self.state();
+        let mut state = self.state();
         let now = self.coordinator.clock.now();
-        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&state, now))
+        let terms = state.lease.terms();
+        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&mut state, terms, now))
     }
 
-    /// Enters once more, if the hold is held. The count stands until [`leave`](Self::leave).
-    pub(super) fn enter(&self, wish: Option<(Terms, bool)>) -> Option<(Round, Replies)> {
+    /// Enters once more, if the hold is held, and asks for a lease as long as the wish's. The count
+    /// stands until [`leave`](Self::leave).
+    pub(super) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Replies)> {
         let mut state = self.state();
         let now = self.coordinator.clock.now();
         if state.lease.duty(now) == Duty::Lost {
             return None;
         }
         state.count += 1;
-        if let Some((terms, renewed)) = wish {
-            state.lease.widen(terms, renewed, now);
+        let terms = state.lease.terms();
+        let terms = wish.map_or(terms, |wish| terms.longer(wish));
+        Some(self.ask(&mut state, terms, now))
+    }
+
+    /// Keeps the terms of an entry that was granted.
+    pub(super) fn widen(&self, terms: Terms, renewed: bool) {
+        let mut state = self.state();
+        if state.end.is_none() {
+            state.lease.widen(terms, renewed, self.coordinator.clock.now());
             self.over.send_replace(false);
         }
-        Some(self.ask(&state, now))
     }
 
     /// Sends within the lock, so that every voter gets the counts in the order they came about.
-    fn ask(&self, state: &State, now: Moment) -> (Round, Replies) {
-        let lease = state.lease.terms().lease;
-        let ask = Ask { hold: &self.id, count: state.count, lease };
+    fn ask(&self, state: &mut State, terms: Terms, now: Moment) -> (Round, Replies) {
+        state.longest = state.longest.max(terms.lease);
+        let ask = Ask { hold: &self.id, count: state.count, lease: terms.lease };
         let panel = &self.coordinator.panel;
-        let round = Round::start(panel.quorum, now, self.voter_deadline);
+        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
         (round, panel.ask_all(&self.record.renew(&ask)))
     }
 
@@ -248,10 +273,9 @@ impl Hold {
                 () = clock.sleep_until(round.due()) => {}
             }
         };
-        let started = round.started();
         match end {
             RoundEnd::Renewed => {
-                self.state().lease.renewed(started, clock.now());
+                self.state().lease.renewed(round.terms(), round.started(), clock.now());
             }
             RoundEnd::Failed => {
                 let chance = self.coordinator.chance();
@@ -262,7 +286,8 @@ impl Hold {
             RoundEnd::Superseded => {
                 let mut state = self.state();
                 state.failed = round.into_verdicts();
-                self.lose(&mut state, SUPERSEDED);
+                let forced = state.failed.contains(&Verdict::Revoked);
+                self.lose(&mut state, if forced { REVOKED } else { SUPERSEDED });
             }
         }
         end
@@ -283,7 +308,7 @@ impl Hold {
             let release = self.record.release(&self.id, state.count, false);
             return Left::Inner(self.coordinator.panel.ask_all(&release));
         }
-        let frees_at = self.coordinator.clock.now() + state.lease.terms().lease;
+        let frees_at = self.coordinator.clock.now() + state.longest;
         Left::Last { replies: self.end(&mut state, End::Released), frees_at }
     }
 
@@ -308,7 +333,7 @@ impl Hold {
         metrics::gauge!(metric::HELD, "kind" => kind).decrement(1.0);
         metrics::histogram!(metric::HOLD_SECONDS, "kind" => kind).record(now.since(self.acquired));
         let release = self.record.release(&self.id, 0, true);
-        self.coordinator.panel.insist_all(&release, now + state.lease.terms().lease)
+        self.coordinator.panel.insist_all(&release, now + state.longest)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

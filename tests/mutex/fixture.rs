@@ -1,0 +1,281 @@
+//! Voters of either sort under one face, so that a claim is written once.
+
+use std::{env, thread, time::Duration};
+
+use quorate::{
+    Builder, MutexGuard, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+};
+use tokio::time::Instant;
+
+use crate::support::{Proxy, RedisServer, Reply, eventually_async};
+
+pub(crate) const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+pub(crate) const fn secs(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// How much of a lease its holder trusts by default: a hundredth and 2 ms less than the voters give.
+pub(crate) fn trusted(lease: Duration) -> Duration {
+    lease.saturating_sub(lease / 100 + ms(2))
+}
+
+/// The voters that a scenario runs on.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    sites: Vec<Site>,
+}
+
+#[derive(Debug)]
+enum Site {
+    Embedded { voter: EmbeddedVoter, weather: Option<FaultGuard> },
+    Real { server: RedisServer, proxy: Option<Proxy> },
+}
+
+impl Fixture {
+    pub(crate) fn embedded(count: usize) -> Self {
+        let site = |voter| Site::Embedded { voter, weather: None };
+        Self { sites: embedded::voters(count).into_iter().map(site).collect() }
+    }
+
+    pub(crate) fn real(count: usize) -> Self {
+        let servers: Vec<_> = thread::scope(|scope| {
+            let starts: Vec<_> = (0..count).map(|_| scope.spawn(RedisServer::start)).collect();
+            starts.into_iter().map(|start| start.join().expect("it starts")).collect()
+        });
+        let site = |server| Site::Real { server, proxy: None };
+        Self { sites: servers.into_iter().map(site).collect() }
+    }
+
+    pub(crate) fn voters(&self) -> usize {
+        self.sites.len()
+    }
+
+    pub(crate) fn is_real(&self) -> bool {
+        matches!(self.sites[0], Site::Real { .. })
+    }
+
+    /// `exact` in paused time; on servers only a bound that a busy machine keeps.
+    pub(crate) fn at_most(&self, exact: Duration) -> Duration {
+        if self.is_real() { exact + secs(15) } else { exact }
+    }
+
+    /// How many of `full` rounds to run: as many as fit into the suite's time, on voters inside the
+    /// process and on servers, unless the environment's `QUORATE_TEST_SIZE` names a percentage.
+    pub(crate) fn rounds(&self, full: u64, (embedded, real): (u64, u64)) -> u64 {
+        let percentage = |size: String| size.parse::<u64>().expect("a percentage");
+        match env::var("QUORATE_TEST_SIZE").map(percentage) {
+            Ok(percent) => (full * percent / 100).max(1),
+            Err(_) if self.is_real() => real,
+            Err(_) => embedded,
+        }
+    }
+
+    /// A client that is still to be set up. Servers on a busy machine get more time to answer than
+    /// by default, but never more than a tenth of the lease.
+    pub(crate) fn builder(&self) -> Builder {
+        let mut builder = Quorate::builder();
+        for site in &self.sites {
+            builder = match site {
+                Site::Embedded { voter, .. } => builder.embedded([voter]),
+                Site::Real { proxy: Some(proxy), .. } => builder.voter(proxy.url()),
+                Site::Real { server, proxy: None } => builder.voter(server.url()),
+            };
+        }
+        if self.is_real() {
+            builder = builder.voter_deadline(secs(3)).connect_timeout(secs(20));
+        }
+        builder
+    }
+
+    /// One more client: another party.
+    pub(crate) async fn client(&self) -> Quorate {
+        self.connect(self.builder()).await
+    }
+
+    /// Connects to all voters: by itself a client is content with a majority.
+    pub(crate) async fn connect(&self, builder: Builder) -> Quorate {
+        let client = builder.connect().await.expect("a majority answers");
+        eventually_async("the client reaches every voter", async || {
+            let seen = client.mutex("none").inspect().await;
+            seen.is_ok_and(|seen| seen.voters.iter().all(|view| view.holder.is_ok()))
+        })
+        .await;
+        client
+    }
+
+    /// A client with this lease, and with voter deadlines that fit it.
+    pub(crate) async fn client_with_lease(&self, lease: Duration) -> Quorate {
+        self.connect(self.builder().lease(lease).voter_deadline(lease / 10)).await
+    }
+
+    /// Releases. Servers on a busy machine may not confirm it in time: then it goes on by itself.
+    pub(crate) async fn release(&self, guard: MutexGuard) {
+        match guard.release().await {
+            Err(error) if self.is_real() && error.is_unconfirmed() => {}
+            released => released.expect("it is held"),
+        }
+    }
+
+    /// Each voter's keys.
+    pub(crate) fn keys(&self) -> Vec<Vec<String>> {
+        let keys = |site: &Site| match site {
+            Site::Embedded { voter, .. } => voter.keys(),
+            Site::Real { server, .. } => server.keys(),
+        };
+        self.sites.iter().map(keys).collect()
+    }
+
+    /// Each voter's channels that somebody listens to.
+    pub(crate) fn subscriptions(&self) -> Vec<Vec<String>> {
+        let channels = |site: &Site| match site {
+            Site::Embedded { voter, .. } => voter.subscriptions(),
+            Site::Real { server, .. } => {
+                let reply = server.command(&["PUBSUB", "CHANNELS"]).expect("it answers");
+                let Reply::List(names) = reply else { panic!("no list: {reply:?}") };
+                names.into_iter().map(text).collect()
+            }
+        };
+        self.sites.iter().map(channels).collect()
+    }
+
+    /// Waits until there is neither a key nor a listener on any voter.
+    pub(crate) async fn until_clean(&self) {
+        self.until_only(&[]).await;
+    }
+
+    /// Waits until every voter has just these keys and nobody listens to anything.
+    pub(crate) async fn until_only(&self, keys: &[&str]) {
+        eventually_async(&format!("no voter has keys but {keys:?}, nor listeners"), async || {
+            self.keys().iter().all(|there| there == keys)
+                && self.subscriptions().iter().all(Vec::is_empty)
+        })
+        .await;
+    }
+
+    /// Waits until somebody listens to something on every voter.
+    pub(crate) async fn until_listening(&self) {
+        eventually_async("every voter has a listener", async || {
+            self.subscriptions().iter().all(|channels| !channels.is_empty())
+        })
+        .await;
+    }
+
+    /// How often a script has run on each voter; only voters inside the process count that.
+    pub(crate) fn runs(&self, script: &str) -> Option<Vec<u64>> {
+        let runs = |site: &Site| match site {
+            Site::Embedded { voter, .. } => Some(voter.runs(script)),
+            Site::Real { .. } => None,
+        };
+        self.sites.iter().map(runs).collect()
+    }
+
+    /// Runs one command on one voter, past all faults.
+    pub(crate) fn command(&self, voter: usize, words: &[&str]) {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => drop(voter.command(words).expect("it answers")),
+            Site::Real { server, .. } => drop(server.command(words).expect("it answers")),
+        }
+    }
+
+    /// What errors call a voter.
+    pub(crate) fn label(&self, voter: usize) -> String {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.label().to_owned(),
+            Site::Real { server, .. } => format!("127.0.0.1:{}", server.port()),
+        }
+    }
+
+    /// Ends a voter at once.
+    pub(crate) fn kill(&mut self, voter: usize) {
+        match &mut self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.kill(),
+            Site::Real { server, .. } => server.kill(),
+        }
+    }
+
+    pub(crate) fn kill_all(&mut self) {
+        (0..self.voters()).for_each(|voter| self.kill(voter));
+    }
+
+    /// Starts all voters again, without their data.
+    pub(crate) fn restart_all(&mut self) {
+        for site in &mut self.sites {
+            match site {
+                Site::Embedded { voter, .. } => voter.restart_empty(),
+                Site::Real { server, .. } => server.restart(),
+            }
+        }
+    }
+
+    /// Lets a voter stand still, as by SIGSTOP.
+    pub(crate) fn stop(&self, voter: usize) {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.stop(),
+            Site::Real { server, .. } => server.stop(),
+        }
+    }
+
+    pub(crate) fn resume(&self, voter: usize) {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.resume(),
+            Site::Real { server, .. } => server.resume(),
+        }
+    }
+
+    /// Makes a voter's way one that [`delay`](Self::delay) can lengthen, for clients to come.
+    pub(crate) async fn make_way_longer(&mut self, voter: usize) {
+        if let Site::Real { server, proxy } = &mut self.sites[voter] {
+            *proxy = Some(Proxy::start(server.port()).await);
+        }
+    }
+
+    /// From now on a round trip to the voter takes so much longer.
+    pub(crate) fn delay(&mut self, voter: usize, time: Duration) {
+        let (there, back) = (time / 2, time / 2);
+        match &mut self.sites[voter] {
+            Site::Embedded { voter, weather } => {
+                *weather = Some(voter.fault(Fault::Delay { there, back }));
+            }
+            Site::Real { proxy, .. } => {
+                proxy.as_ref().expect("there is a proxy").delay(there, back);
+            }
+        }
+    }
+
+    /// Voters inside the process hear nobody until what this returns is dropped; servers do.
+    pub(crate) fn deafen_embedded(&self) -> Vec<FaultGuard> {
+        let deafen = |site: &Site| match site {
+            Site::Embedded { voter, .. } => Some(voter.fault(Fault::DropRequests)),
+            Site::Real { .. } => None,
+        };
+        self.sites.iter().filter_map(deafen).collect()
+    }
+}
+
+fn text(reply: Reply) -> String {
+    let Reply::Text(text) = reply else { panic!("no text: {reply:?}") };
+    text
+}
+
+/// Measures time, in paused time as well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "tests measure the time from outside")]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn time(self) -> Duration {
+        self.0.elapsed()
+    }
+
+    pub(crate) async fn sleep_until(self, time: Duration) {
+        tokio::time::sleep_until(self.0 + time).await;
+    }
+}

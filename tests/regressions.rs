@@ -1,0 +1,258 @@
+//! Schedules that once broke a law or a promise; each test's name is the claim.
+
+mod support;
+
+use std::time::Duration;
+
+use quorate::{
+    Cause, Owner, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, Reply},
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use support::{Proxy, RedisServer, eventually_async};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+async fn client(voters: &[EmbeddedVoter]) -> Quorate {
+    Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
+}
+
+fn all(voters: &[EmbeddedVoter], fault: Fault) -> Vec<FaultGuard> {
+    voters.iter().map(|voter| voter.fault(fault)).collect()
+}
+
+fn delay(there_ms: u64, back_ms: u64) -> Fault {
+    Fault::Delay { there: MS(there_ms), back: MS(back_ms) }
+}
+
+/// A re-entry asks for 60 s and no voter hears of it; an earlier one, which asked for 3 s, is
+/// answered afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_longer_one() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
+    let guard = mutex.lock().await.expect("free");
+    let slow = all(&voters, delay(1, 90));
+    let (short, long) = (mutex.clone(), mutex.lease(MS(60_000)));
+    let short = tokio::spawn(async move { short.lock().await.map(drop) });
+    sleep(MS(1)).await;
+    drop(slow);
+    let _cut_off = all(&voters, Fault::DropRequests);
+    assert!(long.lock().await.unwrap_err().is_unconfirmed());
+    short.await.expect("no panic").expect("its answers came");
+    assert!(guard.remaining() <= MS(3_000), "{:?}", guard.remaining());
+}
+
+/// Cancelled is as if never asked: the lease that the guard has is the one it asked for.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_re_entry_does_not_have_a_fixed_lease_renewed() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner);
+    let guard = mutex.clone().lease_fixed(MS(3_000)).lock().await.expect("free");
+    let slow = all(&voters, delay(10, 10));
+    let renewed = mutex.lease(MS(3_000));
+    assert!(timeout(MS(5), renewed.lock()).await.is_err(), "cancelled under way");
+    drop(slow);
+    sleep(MS(3_100)).await;
+    assert!(!guard.is_held());
+}
+
+/// Each is cancelled after 9 ms of a round trip of 20 ms; the watchdog has its own round trips.
+#[tokio::test(start_paused = true)]
+async fn cancelled_re_entries_do_not_keep_the_watchdog_from_renewing() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
+    let guard = mutex.lock().await.expect("free");
+    let _slow = all(&voters, delay(10, 10));
+    for _ in 0..1_000 {
+        assert!(timeout(MS(9), mutex.lock()).await.is_err(), "cancelled under way");
+        assert!(guard.is_held());
+    }
+}
+
+/// Half of the voters answer after 2 ms, the others after 20: ten times what the first took.
+#[tokio::test(start_paused = true)]
+async fn a_held_lock_on_an_even_number_of_unequally_fast_voters_is_held_and_not_without_quorum() {
+    for count in [2, 4, 6] {
+        let voters = embedded::voters(count);
+        let (holder, other) = (client(&voters).await, client(&voters).await);
+        let _near = all(&voters[..count / 2], delay(1, 1));
+        let _far = all(&voters[count / 2..], delay(10, 10));
+        let _guard = holder.mutex("x").lock().await.expect("free");
+        let tried = other.mutex("x").try_lock().await.expect("all voters answer in time");
+        assert!(tried.is_none());
+    }
+}
+
+/// The answers of an acquire are under way when the client is closed.
+#[tokio::test(start_paused = true)]
+async fn closing_takes_back_what_is_being_acquired() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let _slow = all(&voters, delay(20, 20));
+    let mutex = client.mutex("x");
+    let acquiring = tokio::spawn(async move { mutex.lock().await });
+    sleep(MS(10)).await;
+    client.close().await;
+    assert!(acquiring.await.expect("no panic").unwrap_err().is_closed());
+    for voter in &voters {
+        assert!(voter.keys().is_empty(), "{:?}", voter.keys());
+    }
+}
+
+/// Neither waits for a wake-up, nor for an hour until it looks again.
+#[tokio::test(start_paused = true)]
+async fn closing_tells_whoever_waits_at_once() {
+    let voters = embedded::voters(3);
+    let holder = client(&voters).await;
+    let hourly = Quorate::builder().embedded(&voters).poll(MS(3_600_000)).lease(MS(7_200_000));
+    let client = hourly.connect().await.expect("all voters answer");
+    let _guard = holder.mutex("x").lease(MS(7_200_000)).lock().await.expect("free");
+    let waiting: Vec<_> = (0..2)
+        .map(|_| client.mutex("x"))
+        .map(|mutex| tokio::spawn(async move { mutex.lock().await.map(drop) }))
+        .collect();
+    sleep(MS(100)).await;
+    client.close().await;
+    for waiter in waiting {
+        let told = timeout(MS(1), waiter).await.expect("at once").expect("no panic");
+        assert!(told.unwrap_err().is_closed());
+    }
+}
+
+/// Each task finds the hold of another one that is just about to release it. Many times, because
+/// that takes two threads at the same moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_re_entry_that_comes_with_the_last_release_acquires_afresh_and_is_not_lost() {
+    // Real time on threads that may be kept waiting: the voter has long enough to answer.
+    let voters = embedded::voters(1);
+    let settings = Quorate::builder().embedded(&voters).voter_deadline(MS(3_000));
+    let client = settings.connect().await.expect("the voter answers");
+    let owner = Owner::new();
+    let tasks: Vec<_> = (0..4)
+        .map(|_| client.mutex("x").owner(&owner))
+        .map(|mutex| {
+            tokio::spawn(async move {
+                for _ in 0..3_000 {
+                    drop(mutex.lock().await.expect("nobody else wants it"));
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no task failed");
+    }
+}
+
+/// A replica without its primary refuses writes until it is made a primary again.
+#[tokio::test]
+async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
+    let server = RedisServer::start();
+    let others = embedded::voters(2);
+    let builder = Quorate::builder().voter(server.url()).embedded(&others);
+    let client = builder.connect().await.expect("all voters answer");
+    eventually_async("the server is connected", async || {
+        let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
+        views[0].holder.is_ok()
+    })
+    .await;
+    let guard = client.mutex("x").lock().await.expect("free");
+    eventually_async("the server voted", async || server.keys().len() == 1).await;
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]).expect("a replica of nothing");
+    guard.release().await.expect("the two others are a majority");
+    sleep(MS(100)).await;
+    assert_eq!(server.keys().len(), 1, "it could not give its vote back");
+    server.command(&["REPLICAOF", "NO", "ONE"]).expect("a primary again");
+    eventually_async("its vote is given back", async || server.keys().is_empty()).await;
+}
+
+/// What two dead clients left makes a split that this one leads, and nobody yields: five rounds of
+/// 80 ms each, unless the limit of 100 ms ends them.
+#[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the paused time is measured")]
+async fn lock_within_ends_on_time_in_a_split_too() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    for (voter, hold) in voters.iter().zip(["z:1", "z:2"]) {
+        voter.command(&["HSET", "quorate:{x}", hold, "1"]).expect("a fresh hash");
+        voter.command(&["PEXPIRE", "quorate:{x}", "60000"]).expect("a key");
+    }
+    let _slow = all(&voters, delay(40, 40));
+    for limit in [MS(100), MS(150), MS(700)] {
+        let started = Instant::now();
+        let entered = client.mutex("x").lock_within(limit).await.expect("all voters answer");
+        let took = started.elapsed();
+        assert!(entered.is_none() && took <= limit + MS(1), "{took:?} of {limit:?}");
+    }
+}
+
+/// Some program left a record for ages, of which four times is no number to Lua's `PEXPIRE`.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    for voter in &voters {
+        voter.command(&["HSET", "quorate:{x}", "z:1", "1"]).expect("a fresh hash");
+        voter.command(&["PEXPIRE", "quorate:{x}", "4000000000000000000"]).expect("a key");
+    }
+    assert!(client.mutex("x").force_release().await.expect("all voters answer"));
+    for voter in &voters {
+        assert_eq!(voter.keys(), ["quorate:{x}:revoked"]);
+        let left = voter.command(&["PTTL", "quorate:{x}:revoked"]);
+        assert!(matches!(left, Ok(Reply::Int(1..))), "{left:?}");
+    }
+}
+
+/// Two ways lead to the first and to the second server, and were closed when the client connected.
+#[tokio::test]
+async fn every_voter_that_turns_out_to_be_another_one_loses_its_vote() {
+    let servers: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
+    let ways = [Proxy::start(servers[0].port()).await, Proxy::start(servers[1].port()).await];
+    for way in &ways {
+        way.refuse().await;
+    }
+    let addresses = servers.iter().map(RedisServer::url).chain(ways.iter().map(Proxy::url));
+    let client = Quorate::connect(addresses).await.expect("three of five answer");
+    ways.iter().for_each(Proxy::accept);
+    eventually_async("both are found out", async || {
+        let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
+        views[3..].iter().all(|view| matches!(view.holder, Err(Cause::Duplicate(_))))
+    })
+    .await;
+}
+
+/// The voters have 200 ms to answer, the caller 20.
+#[tokio::test(start_paused = true)]
+async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let owner = Owner::new();
+    let mutex = client.mutex("x").owner(&owner);
+    let guard = mutex.lock().await.expect("free");
+    let _silent = all(&voters, Fault::DropRequests);
+    let answer = timeout(MS(21), mutex.lock_within(MS(20))).await.expect("on time");
+    let error = answer.unwrap_err();
+    assert!(error.is_unconfirmed(), "{error}");
+    assert_eq!(guard.count(), 1, "that entry does not count");
+}
+
+/// The user may write the record and not give it an end: the vote is refused with the server's
+/// words, and the record is gone.
+#[tokio::test]
+async fn a_record_that_cannot_be_given_an_end_is_taken_back() {
+    let server = RedisServer::start();
+    let acl = ["ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-pexpire"];
+    server.command(&acl).expect("an administrator");
+    let address = format!("redis://poor:secret@127.0.0.1:{}", server.port());
+    let client = Quorate::connect([address]).await.expect("it may log in");
+    let error = client.mutex("x").try_lock().await.expect_err("no vote without an end");
+    assert!(error.is_no_quorum() && error.to_string().contains("pexpire"), "{error}");
+    assert_eq!(server.keys(), [""; 0]);
+}
