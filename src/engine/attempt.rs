@@ -131,7 +131,7 @@ impl Attempt {
                 Next::Lost(Loss::Split)
             }
             // The error names every voter's cause: those about to come are worth a moment.
-            Some(Loss::NoQuorum) if self.votes.open() > 0 && !linger_over => {
+            Some(Loss::NoQuorum) if self.votes.is_open() && !linger_over => {
                 self.linger(now, answers_due)
             }
             Some(loss) => Next::Lost(loss),

@@ -87,8 +87,7 @@ impl Votes {
         self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
     }
 
-    /// The voters that have not been heard.
-    pub(crate) fn open(&self) -> usize {
+    fn open(&self) -> usize {
         self.count(Option::is_none)
     }
 
@@ -98,6 +97,11 @@ impl Votes {
 
     pub(crate) fn is_won(&self) -> bool {
         self.granted() >= self.quorum.needed()
+    }
+
+    /// Some voter has not been heard.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open() > 0
     }
 
     /// More said no, or nothing, than a majority can do without.

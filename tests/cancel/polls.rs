@@ -10,7 +10,7 @@ pub(crate) enum Way {
     /// Before anything it asked for has left.
     AtOnce,
     /// When that has left, and perhaps run.
-    OnTheWay,
+    Sent,
     /// When the answer is there, before it is looked at.
     WhenWoken,
     /// At once, and the client goes as well.
@@ -18,8 +18,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::AtOnce, Self::OnTheWay, Self::WhenWoken, Self::Leaving];
+    pub(crate) const ALL: [Self; 4] = [Self::AtOnce, Self::Sent, Self::WhenWoken, Self::Leaving];
 }
 
 /// Long enough for a request that takes no time, shorter than the way there in `Trouble::Slow`.
@@ -44,7 +43,7 @@ pub(crate) async fn abandon<F: Future>(future: F, polls: usize, way: Way) -> Opt
         }
     }));
     let output = timeout(LONGEST, polling).await.ok().flatten();
-    if output.is_none() && way == Way::OnTheWay {
+    if output.is_none() && way == Way::Sent {
         sleep(ON_THE_WAY).await;
     }
     output

@@ -24,7 +24,7 @@ const CLIENTS: u64 = 8;
 const VOTERS: usize = 5;
 /// Of five: a majority is always left.
 const TROUBLED: usize = 2;
-const LEASE: Duration = Duration::from_millis(1000);
+const LEASE: Duration = Duration::from_secs(1);
 
 /// What the clients share.
 #[derive(Debug, Default)]

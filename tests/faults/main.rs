@@ -1,5 +1,6 @@
 //! Live faults: real `redis-server` processes that are killed, stopped, cut off and restarted, and
 //! what users of a lock see of it. CONFORMANCE 10, 11, 30 to 35 and 39.
+#![expect(clippy::unchecked_time_subtraction, reason = "the times of one run, the later first")]
 
 mod contention;
 mod down;

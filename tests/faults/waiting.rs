@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Asking again because of time alone is out of reach of these tests.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// CONFORMANCE 32.
 #[tokio::test]

@@ -60,8 +60,8 @@ async fn when_a_holder_dies_the_lock_is_free_within_its_lease(on: Fixture) {
 }
 
 // CONFORMANCE 7
-// Renewed every 2 s, last at 10 s: the 6 s count from there, and so does the waiter. One that counted
-// from the first request, or from the death, would enter at 6 s or at 17 s.
+// Renewed every 2 s, last at 10 s: the 6 s count from there, and so does the waiter. One that
+// counted from the first request, or from the death, would enter at 6 s or at 17 s.
 async fn a_dead_holders_lease_counts_from_its_last_renewal(on: Fixture) {
     let start = Stopwatch::start();
     let holder = Doomed::hold(&on, "a", secs(6), true).await;

@@ -18,7 +18,8 @@ pub(crate) const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// How much of a lease its holder trusts by default: a hundredth and 2 ms less than the voters give.
+/// How much of a lease its holder trusts by default: a hundredth and 2 ms less than the voters
+/// give.
 pub(crate) fn trusted(lease: Duration) -> Duration {
     lease.saturating_sub(lease / 100 + ms(2))
 }

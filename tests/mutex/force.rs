@@ -55,8 +55,8 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
 }
 
 // CONFORMANCE 12
-// Only the mark of the ended hold is left, through the time of several renewals: a renewal that took
-// the free vote again would have made the record anew.
+// Only the mark of the ended hold is left, through the time of several renewals: a renewal that
+// took the free vote again would have made the record anew.
 async fn renewals_do_not_bring_back_what_was_ended_by_force(on: Fixture) {
     let guard = on.client_with_lease(secs(1)).await.mutex("a").lock().await.unwrap();
     let operator = on.client_with_lease(secs(1)).await.mutex("a");
