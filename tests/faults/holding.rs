@@ -1,7 +1,7 @@
 //! A lock is held while voters die.
 
 use crate::{
-    scene::{MS, are_empty, builder, connect, now, servers, servers_with, timed, votes_for},
+    scene::{MS, are_empty, builder, connect, now, servers, servers_with, since, timed, votes_for},
     support::{RedisServer, eventually_async},
 };
 
@@ -13,8 +13,8 @@ async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
     let guard = quorum.mutex("a").lock().await.expect("all are up");
     servers[..2].iter_mut().for_each(RedisServer::kill);
     let started = now();
-    while now() - started < 3 * lease {
-        assert!(guard.is_held(), "lost after {:?}", now() - started);
+    while since(started) < 3 * lease {
+        assert!(guard.is_held(), "lost after {:?}", since(started));
         tokio::time::sleep(MS(20)).await;
     }
     // They come back without their data, and get the vote back with the next renewal.
@@ -47,8 +47,8 @@ async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {
     assert!(error.expect("the loss is told").is_lost());
     assert!(!guard.is_held());
     assert!(guard.remaining().is_zero());
-    assert!(told + MS(50) >= deadline, "told {:?} too early", deadline - told);
-    assert!(told < deadline + MS(300), "told {:?} too late, after {took:?}", told - deadline);
+    assert!(told + MS(50) >= deadline, "told at {told:?}, not {deadline:?}");
+    assert!(told < deadline + MS(300), "told at {told:?}, not {deadline:?}, after {took:?}");
     let error = guard.release().await.expect_err("there is nothing to release");
     assert!(error.is_lost(), "{error}");
 
@@ -85,7 +85,7 @@ async fn a_guard_is_never_held_at_its_deadline_or_later() {
         let asked = now();
         let is_held = guard.is_held();
         held += u32::from(is_held);
-        assert!(!is_held || asked < deadline, "held {:?} after its deadline", asked - deadline);
+        assert!(!is_held || asked < deadline, "held at {asked:?}, after {deadline:?}");
         if asked > deadline + MS(50) {
             break;
         }
