@@ -106,8 +106,8 @@ struct Search<'a> {
     listening: Option<Listening>,
     contended: Backoff,
     silent: Backoff,
-    /// While calls may have been lost: a voter whose connections break again and again must not make
-    /// its waiters ask as often.
+    /// While calls may have been lost: a voter whose connections break again and again must not
+    /// make its waiters ask as often.
     deaf: Backoff,
 }
 

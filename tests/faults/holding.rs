@@ -5,10 +5,10 @@ use crate::{
     support::{RedisServer, eventually_async},
 };
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
     let mut servers = servers(5);
-    let lease = MS(1000);
+    let lease = MS(1500);
     let quorum = connect(builder(&servers).lease(lease)).await;
     let guard = quorum.mutex("a").lock().await.expect("all are up");
     servers[..2].iter_mut().for_each(RedisServer::kill);
@@ -30,7 +30,7 @@ async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
 }
 
 /// CONFORMANCE 10.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {
     let mut servers = servers(3);
     let quorum = connect(builder(&servers).lease(MS(1500))).await;
@@ -68,7 +68,7 @@ async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {
 }
 
 /// Asked often and close to the deadline, by the clock alone.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_is_never_held_at_its_deadline_or_later() {
     let mut servers = servers(3);
     let quorum = connect(builder(&servers).lease(MS(600))).await;
@@ -95,7 +95,7 @@ async fn a_guard_is_never_held_at_its_deadline_or_later() {
 }
 
 /// With its data on disk a server that dies and comes back is as good as one that was cut off.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_majority_that_comes_back_in_time_with_its_data_loses_nothing() {
     let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let quorum = connect(builder(&servers).lease(MS(6000))).await;

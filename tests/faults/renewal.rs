@@ -26,7 +26,7 @@ fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
 }
 
 /// CONFORMANCE 34. Ten milliseconds without any voter, at one renewal after the other.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
@@ -55,7 +55,7 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
 }
 
 /// Servers that answer every write with an error of their own.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
     let servers = servers(3);
     let quorum = connect(builder(&servers).lease(LEASE)).await;

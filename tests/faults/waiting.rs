@@ -16,7 +16,7 @@ use crate::{
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// CONFORMANCE 32.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_enters_promptly_after_the_release_without_polling() {
     let servers = servers(3);
     let holder = connect(builder(&servers)).await;
@@ -56,7 +56,7 @@ async fn a_waiter_enters_promptly_after_the_release_without_polling() {
 }
 
 /// The release falls into the time in which the waiter hears nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
@@ -83,7 +83,7 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
 }
 
 /// With their data, so that the lock stays held meanwhile.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voters_that_come_back_are_listened_to_again() {
     let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let holder = connect(builder(&servers)).await;
