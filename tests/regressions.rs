@@ -26,6 +26,23 @@ fn delay(there_ms: u64, back_ms: u64) -> Fault {
     Fault::Delay { there: MS(there_ms), back: MS(back_ms) }
 }
 
+/// Each request to one voter breaks its connection, and each reconnection wakes the waiter, who may
+/// have missed a call. That went round without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_a_waiter_spin() {
+    let voters = embedded::voters(3);
+    let guard = client(&voters).await.mutex("a").lock().await.expect("it is free");
+    let waiter = client(&voters).await;
+    let _fault = voters[0].fault(Fault::CutBeforeRun);
+    let asked = voters[1].runs("mutex/acquire");
+    let entered = waiter.mutex("a").lock_within(Duration::from_secs(10)).await;
+    assert!(entered.expect("two of three answer").is_none());
+    // Pauses from 1 ms, doubled up to half a second.
+    let asked = voters[1].runs("mutex/acquire") - asked;
+    assert!(asked < 40, "asked {asked} times in ten seconds");
+    drop(guard);
+}
+
 /// A re-entry asks for 60 s and no voter hears of it; an earlier one, which asked for 3 s, is
 /// answered afterwards.
 #[tokio::test(start_paused = true)]

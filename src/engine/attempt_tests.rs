@@ -55,6 +55,25 @@ fn a_lease_smaller_than_the_drift_is_never_won() {
 }
 
 #[test]
+fn without_a_quorum_the_last_causes_are_awaited_as_long_again_as_the_first_took() {
+    let gone = || Verdict::Unknown(Cause::Unreachable("gone".into()));
+    let decided = || {
+        let mut attempt = attempt("a", 3);
+        attempt.heard(0, gone(), at(0));
+        attempt.heard(1, gone(), at(3));
+        assert_eq!(attempt.next(at(3)), Next::Wait(at(6)));
+        attempt
+    };
+    let mut complete = decided();
+    complete.heard(2, gone(), at(4));
+    assert_eq!(complete.next(at(4)), Next::Lost(Loss::NoQuorum));
+    assert_eq!(complete.into_votes().into_verdicts(), [gone(), gone(), gone()]);
+    let mut silent = decided();
+    assert_eq!(silent.next(at(6)), Next::Lost(Loss::NoQuorum));
+    assert_eq!(silent.into_votes().into_verdicts()[2], Verdict::Unknown(Cause::Unheard));
+}
+
+#[test]
 fn silence_until_the_deadline_is_no_quorum() {
     let mut attempt = attempt("a", 3);
     attempt.heard(0, Verdict::Granted, at(199));

@@ -10,7 +10,7 @@ pub(crate) enum Way {
     /// Before anything it asked for has left.
     AtOnce,
     /// When that has left, and perhaps run.
-    Sent,
+    Underway,
     /// When the answer is there, before it is looked at.
     WhenWoken,
     /// At once, and the client goes as well.
@@ -18,11 +18,12 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 4] = [Self::AtOnce, Self::Sent, Self::WhenWoken, Self::Leaving];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::AtOnce, Self::Underway, Self::WhenWoken, Self::Leaving];
 }
 
 /// Long enough for a request that takes no time, shorter than the way there in `Trouble::Slow`.
-const ON_THE_WAY: Duration = Duration::from_millis(2);
+const UNDERWAY: Duration = Duration::from_millis(2);
 /// Nothing wakes a future that waits for a loss which does not come.
 const LONGEST: Duration = Duration::from_secs(20);
 
@@ -43,8 +44,8 @@ pub(crate) async fn abandon<F: Future>(future: F, polls: usize, way: Way) -> Opt
         }
     }));
     let output = timeout(LONGEST, polling).await.ok().flatten();
-    if output.is_none() && way == Way::Sent {
-        sleep(ON_THE_WAY).await;
+    if output.is_none() && way == Way::Underway {
+        sleep(UNDERWAY).await;
     }
     output
 }

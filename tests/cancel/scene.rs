@@ -124,7 +124,7 @@ impl Scene {
         }
     }
 
-    /// Gives up the case's future, or drops what it came to, say a guard. Whether it completed.
+    /// Gives up the case's future, or drops what it came to (a guard, say); says whether it ended.
     pub(crate) async fn give_up<F: Future>(&self, future: F) -> Completed {
         abandon(future, self.case.polls, self.case.way).await.is_some()
     }

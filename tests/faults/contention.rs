@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     history::{History, overlap},
-    scene::{MS, are_empty, connect, knob, now, proxies, servers_with},
+    scene::{MS, are_empty, connect, knob, now, proxies, servers_with, since},
     support::{Proxy, RedisServer, eventually},
 };
 
@@ -204,7 +204,7 @@ impl Node {
 /// Never more than a minority at a time, and each whole again before the next.
 async fn harm(voters: &mut [Node], length: Duration, mut chance: StdRng) {
     let started = now();
-    while now() - started < length {
+    while since(started) < length {
         let mut places: Vec<usize> = (0..VOTERS).collect();
         places.shuffle(&mut chance);
         places.truncate(chance.random_range(1..=TROUBLED));

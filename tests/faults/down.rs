@@ -24,7 +24,7 @@ fn expect_causes(error: &Error, servers: &[RedisServer]) {
 }
 
 /// CONFORMANCE 11, 45.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     let mut servers = servers(3);
     let patience = MS(700);
@@ -53,7 +53,7 @@ async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
     let mut servers = servers(3);
     servers.iter_mut().for_each(RedisServer::kill);
@@ -63,7 +63,7 @@ async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
     assert!(took >= MS(400) && took < MS(1500), "it took {took:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
     let mut servers = servers(3);
     servers[2].kill();
@@ -80,7 +80,7 @@ async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
 }
 
 /// One server, one vote, however many addresses it has.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_server_twice_is_refused_at_connecting() {
     let servers = servers(2);
     let second = proxies(&servers[..1]).await.remove(0);
@@ -93,7 +93,7 @@ async fn the_same_server_twice_is_refused_at_connecting() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
     let mut servers = servers(2);
     let second = proxies(&servers[..1]).await.remove(0);

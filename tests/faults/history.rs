@@ -34,7 +34,7 @@ impl History {
                 break;
             }
             leave = Some(asked);
-            if asked - enter >= length {
+            if asked >= enter + length {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

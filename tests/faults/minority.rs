@@ -31,7 +31,7 @@ async fn eventually_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>
 }
 
 /// CONFORMANCE 30.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
     let mut servers = servers(3);
     servers[0].kill();
@@ -53,7 +53,7 @@ async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
 }
 
 /// CONFORMANCE 31.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_minority_slows_nothing() {
     for (voters, stopped) in [(3, 1), (5, 1), (5, 2)] {
         let servers = servers(voters);
@@ -69,7 +69,7 @@ async fn a_stopped_minority_slows_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_black_hole_before_one_voter_slows_nothing_and_ends_with_it() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;

@@ -112,11 +112,15 @@ pub(crate) fn now() -> Duration {
     BEGINNING.get_or_init(Instant::now).elapsed()
 }
 
+pub(crate) fn since(earlier: Duration) -> Duration {
+    now().saturating_sub(earlier)
+}
+
 /// What something took, and what it came to.
 pub(crate) async fn timed<T>(what: impl Future<Output = T>) -> (Duration, T) {
     let started = now();
     let output = what.await;
-    (now() - started, output)
+    (since(started), output)
 }
 
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {

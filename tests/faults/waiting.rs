@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     scene::{
         MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, listeners, median,
-        now, proxies, servers, servers_with,
+        now, proxies, servers, servers_with, since,
     },
     support::{Proxy, RedisServer, eventually_async},
 };
@@ -16,7 +16,7 @@ use crate::{
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// CONFORMANCE 32.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_enters_promptly_after_the_release_without_polling() {
     let servers = servers(3);
     let holder = connect(builder(&servers)).await;
@@ -56,7 +56,7 @@ async fn a_waiter_enters_promptly_after_the_release_without_polling() {
 }
 
 /// The release falls into the time in which the waiter hears nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
@@ -76,14 +76,14 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     proxies.iter().for_each(Proxy::accept);
     let started = now();
     let entered = timeout(MS(5000), waiting).await;
-    let took = now() - started;
+    let took = since(started);
     let guard = entered.expect("the waiter enters").expect("no panic").expect("all are up");
     assert!(guard.is_held(), "after {took:?}");
     guard.release().await.expect("a majority confirms");
 }
 
 /// With their data, so that the lock stays held meanwhile.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voters_that_come_back_are_listened_to_again() {
     let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let holder = connect(builder(&servers)).await;
