@@ -1,6 +1,6 @@
 //! What the voters say about a lock.
 
-use std::{fmt, time::Duration};
+use std::{cmp::Reverse, fmt, time::Duration};
 
 use crate::{
     scripts::Answer,
@@ -51,7 +51,8 @@ impl Inspection {
     }
 
     /// The hold that has a majority of the voters, with the time for which it keeps one unless it
-    /// is renewed. `None` where nobody is known to have one.
+    /// is renewed, and the count that a majority has heard of. `None` where nobody is known to have
+    /// one.
     pub fn holder(&self) -> Option<Holder> {
         let holders: Vec<&Holder> =
             self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()).collect();
@@ -59,13 +60,12 @@ impl Inspection {
         let winner = holders.iter().find(|holder| votes(&holder.hold) >= self.needed())?;
         let mut mine: Vec<&Holder> =
             holders.iter().filter(|holder| holder.hold == winner.hold).copied().collect();
-        // The longest first: the last that the majority needs ends it. No expiry is the longest.
-        mine.sort_by_key(|holder| std::cmp::Reverse(holder.ttl.unwrap_or(Duration::MAX)));
-        Some(Holder {
-            hold: winner.hold.clone(),
-            count: mine.iter().map(|holder| holder.count).max()?,
-            ttl: mine[self.needed() - 1].ttl,
-        })
+        // The highest first: what the last says that the majority needs, a majority says at least.
+        mine.sort_by_key(|holder| Reverse(holder.count));
+        let count = mine[self.needed() - 1].count;
+        // No expiry is the longest.
+        mine.sort_by_key(|holder| Reverse(holder.ttl.unwrap_or(Duration::MAX)));
+        Some(Holder { hold: winner.hold.clone(), count, ttl: mine[self.needed() - 1].ttl })
     }
 
     /// True where a majority of the voters has given its vote to nobody.
@@ -132,6 +132,17 @@ mod tests {
         let holder = inspection.holder().unwrap();
         assert_eq!((holder.hold.as_str(), holder.ttl), ("a", Some(Duration::from_millis(200))));
         assert_eq!(inspection.holds().len(), 1);
+    }
+
+    #[test]
+    fn a_voter_that_has_not_heard_of_a_release_or_an_entry_yet_does_not_decide_the_count() {
+        for (late, told) in [(2, 1), (1, 2)] {
+            let mut voters: Vec<_> = (1..=3).map(|voter| view(voter, Ok(Some(("a", 1))))).collect();
+            for (view, count) in voters.iter_mut().zip([late, told, told]) {
+                view.holder.as_mut().unwrap().as_mut().unwrap().count = count;
+            }
+            assert_eq!(Inspection { voters }.holder().unwrap().count, told);
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //!
 //! Starting a server blocks the thread of the test. Where a lock is to be renewed meanwhile the
 //! runtime has others.
-#![expect(clippy::unchecked_time_subtraction, reason = "the times of one run, the later first")]
 
 mod contention;
 mod down;

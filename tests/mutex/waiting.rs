@@ -132,10 +132,10 @@ async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
     on.until_clean().await;
 }
 
-/// Polls once: that sends the requests, and the answers cannot be there yet.
-fn send_and_drop<F: Future>(acquire: F) {
+/// Polls once: that sends the requests. Only on a busy machine can answers be there by then.
+fn send_and_drop<F: Future>(on: &Fixture, acquire: F) {
     let mut context = Context::from_waker(Waker::noop());
-    assert!(pin!(acquire).poll(&mut context).is_pending());
+    assert!(pin!(acquire).poll(&mut context).is_pending() || on.is_real());
 }
 
 // CONFORMANCE 15
@@ -146,9 +146,9 @@ async fn cancelled_right_after_sending_nothing_is_held(mut on: Fixture) {
     let mutex = on.client().await.mutex("a");
     on.delay(0, ms(10));
     for _ in 0..5 {
-        send_and_drop(mutex.lock());
-        send_and_drop(mutex.try_lock());
-        send_and_drop(mutex.lock_within(secs(5)));
+        send_and_drop(&on, mutex.lock());
+        send_and_drop(&on, mutex.try_lock());
+        send_and_drop(&on, mutex.lock_within(secs(5)));
         let guard = mutex.try_lock().await.unwrap().expect("the undo came before");
         guard.release().await.unwrap();
     }
@@ -190,7 +190,7 @@ async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(
 async fn nothing_renews_the_lease_of_a_cancelled_acquire(mut on: Fixture) {
     let mutex = on.client().await.mutex("a");
     (0..on.voters()).for_each(|voter| on.delay(voter, ms(10)));
-    send_and_drop(mutex.lock());
+    send_and_drop(&on, mutex.lock());
     for time in [1, 5, 9, 11, 16] {
         assert!(timeout(ms(time), mutex.lock()).await.is_err() || time > 10);
     }
