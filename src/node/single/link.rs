@@ -142,15 +142,16 @@ impl Link {
         }
     }
 
-    /// Completes when the first attempt to connect has come to something, good or bad.
-    pub(super) async fn tried(&self) {
+    /// Completes when the first attempt to connect has come to something, and says whether that is
+    /// a connection which fred may be about to count as one.
+    pub(super) async fn tried(&self) -> bool {
         let (mut connections, mut errors) = (self.client.reconnect_rx(), self.client.error_rx());
         if self.client.is_connected() || *self.trouble() != *UNTRIED {
-            return;
+            return false;
         }
         tokio::select! {
-            _ = connections.recv() => {}
-            _ = errors.recv() => {}
+            _ = connections.recv() => true,
+            _ = errors.recv() => false,
         }
     }
 

@@ -23,7 +23,7 @@ use std::{
 
 use fred::{
     interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, Value as Argument},
+    types::{ClusterHash, CustomCommand, Value as Argument, config::Options},
 };
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
@@ -101,7 +101,7 @@ impl Node for SingleNode {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        identify(Arc::clone(&self.runner.link)).boxed()
+        identify(Arc::clone(&self.runner.link), Arc::clone(&self.listening)).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -116,10 +116,12 @@ impl fmt::Debug for SingleNode {
     }
 }
 
-async fn identify(link: Arc<Link>) -> Outcome<Identity> {
+async fn identify(link: Arc<Link>, listening: Arc<Link>) -> Outcome<Identity> {
     // Who asks right after the start wants to know about the server, not that this is the start.
-    let _ = tokio::time::timeout(IDENTIFICATION, link.tried()).await;
-    let client = link.client().with_options(&Link::options(IDENTIFICATION));
+    let tried = async { tokio::join!(link.tried(), listening.tried()) };
+    let fresh = tokio::time::timeout(IDENTIFICATION, tried).await.is_ok_and(|(fresh, _)| fresh);
+    let options = Options { fail_fast: !fresh, ..Link::options(IDENTIFICATION) };
+    let client = link.client().with_options(&options);
     let command = CustomCommand::new_static("INFO", ClusterHash::Custom(0), false);
     let reply = client.custom_raw(command, vec![Argument::from_static_str("server")]).await;
     let info = link.noted(reply, IDENTIFICATION).and_then(replies::value)?;
