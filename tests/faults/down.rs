@@ -7,8 +7,9 @@ use crate::{
     support::{RedisServer, eventually_async},
 };
 
-/// Every voter is named with a cause that says something.
-fn expect_causes(error: &Error, servers: &[RedisServer]) {
+/// Every voter is named with a cause that says something, except so many that had not been heard
+/// when the others had decided.
+fn expect_causes(error: &Error, servers: &[RedisServer], mut unheard: usize) {
     assert!(error.is_no_quorum(), "{error}");
     assert_eq!(error.voters().len(), servers.len(), "{error}");
     for (report, server) in error.voters().iter().zip(servers) {
@@ -18,6 +19,7 @@ fn expect_causes(error: &Error, servers: &[RedisServer]) {
                 assert!(!why.is_empty(), "{error}");
             }
             Verdict::Unknown(Cause::TimedOut(_)) => {}
+            Verdict::Unknown(Cause::Unheard) if unheard > 0 => unheard -= 1,
             other => panic!("{other:?} of a dead server: {error}"),
         }
     }
@@ -33,19 +35,19 @@ async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     let mutex = quorum.mutex("a");
 
     let (took, tried) = timed(mutex.try_lock()).await;
-    expect_causes(&tried.expect_err("nobody can grant"), &servers);
+    expect_causes(&tried.expect_err("nobody can grant"), &servers, 1);
     assert!(took < MS(600), "a try took {took:?}");
 
     let (took, locked) = timed(mutex.lock()).await;
-    expect_causes(&locked.expect_err("nobody can grant"), &servers);
+    expect_causes(&locked.expect_err("nobody can grant"), &servers, 1);
     assert!(took >= patience && took < patience + MS(1500), "waiting took {took:?}");
 
     let (took, locked) = timed(mutex.lock_within(MS(300))).await;
-    expect_causes(&locked.expect_err("nobody can grant"), &servers);
+    expect_causes(&locked.expect_err("nobody can grant"), &servers, 1);
     assert!(took < MS(1200), "waiting for 300 ms took {took:?}");
 
     let (took, inspected) = timed(mutex.inspect()).await;
-    expect_causes(&inspected.expect_err("nobody can answer"), &servers);
+    expect_causes(&inspected.expect_err("nobody can answer"), &servers, 0);
     assert!(took < MS(600), "an inspection took {took:?}");
 
     servers.iter_mut().for_each(RedisServer::restart);
@@ -59,7 +61,7 @@ async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
     servers.iter_mut().for_each(RedisServer::kill);
     let connecting = builder(&servers).connect_timeout(MS(400)).connect();
     let (took, connected) = timed(connecting).await;
-    expect_causes(&connected.expect_err("nobody is there"), &servers);
+    expect_causes(&connected.expect_err("nobody is there"), &servers, 0);
     assert!(took >= MS(400) && took < MS(1500), "it took {took:?}");
 }
 

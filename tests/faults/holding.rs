@@ -8,12 +8,12 @@ use crate::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
     let mut servers = servers(5);
-    let lease = MS(1500);
+    let lease = MS(3000);
     let quorum = connect(builder(&servers).lease(lease)).await;
     let guard = quorum.mutex("a").lock().await.expect("all are up");
     servers[..2].iter_mut().for_each(RedisServer::kill);
     let started = now();
-    while since(started) < 3 * lease {
+    while since(started) < 2 * lease {
         assert!(guard.is_held(), "lost after {:?}", since(started));
         tokio::time::sleep(MS(20)).await;
     }

@@ -5,7 +5,7 @@ use quorate::{Mutex, MutexGuard};
 use crate::{
     scene::{
         MS, SCRIPTS, are_empty, builder_through, calls, connect, count, forget_calls, key, knob,
-        proxies, servers,
+        patient, proxies, servers,
     },
     support::{Proxy, RedisServer, eventually_async},
 };
@@ -73,7 +73,7 @@ impl Cuts {
 async fn a_connection_cut_between_execution_and_reply_runs_nothing_twice() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
-    let quorum = connect(builder_through(&proxies)).await;
+    let quorum = connect(patient(builder_through(&proxies))).await;
     let mutex = quorum.mutex("a");
     let mut cuts = Cuts { servers, proxies, victims: Vec::new(), carried_out: Vec::new() };
     for round in 0..knob("QUORATE_TEST_SIZE", 100) {

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{
     scene::{
-        MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, knob, proxies,
+        MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, key, knob, proxies,
         servers, votes_for,
     },
     support::{Proxy, RedisServer, eventually_async},
@@ -18,11 +18,11 @@ const LEASE: Duration = Duration::from_secs(3);
 
 /// No server has deleted the vote, nor seen it expire.
 fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
+    assert!(guard.is_held(), "the lock is lost");
     for server in servers {
         assert_eq!(calls(server, &["del", "hdel", "unlink"]), 0, "something was deleted");
         assert!(votes_for(server, "a", guard.hold().as_str()), "the vote is gone");
     }
-    assert!(guard.is_held(), "the lock is lost");
 }
 
 /// CONFORMANCE 34. Ten milliseconds without any voter, at one renewal after the other.
@@ -36,8 +36,12 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
     let asked = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
     for _ in 0..knob("QUORATE_TEST_SIZE", 4) {
         // Each falls right into a renewal, whose answers are lost.
-        proxies.iter().for_each(Proxy::hold_replies);
-        eventually_async("a renewal is under way", asked).await;
+        let cuts: Vec<_> = proxies.iter().map(Proxy::cuts).collect();
+        for proxy in &proxies {
+            proxy.cut_after_request_naming(&key("a"), 1);
+        }
+        let is_cut = || proxies.iter().zip(&cuts).all(|(proxy, before)| proxy.cuts() > *before);
+        eventually_async("a renewal is cut off everywhere", async || is_cut()).await;
         for proxy in &proxies {
             proxy.refuse().await;
             proxy.cut().await;
@@ -45,7 +49,6 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
         sleep(MS(10)).await;
         expect_all_votes(&servers, &guard);
         servers.iter().for_each(forget_calls);
-        proxies.iter().for_each(Proxy::pass);
         proxies.iter().for_each(Proxy::accept);
         eventually_async("the renewal is repeated", asked).await;
         expect_all_votes(&servers, &guard);

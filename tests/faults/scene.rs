@@ -128,6 +128,11 @@ pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
+/// For tests that are not about a silent voter: a machine that is busy for a moment is none.
+pub(crate) fn patient(builder: Builder) -> Builder {
+    builder.voter_deadline(MS(2000))
+}
+
 /// A number from the environment, for longer runs.
 pub(crate) fn knob(name: &str, otherwise: u64) -> u64 {
     env::var(name).map_or(otherwise, |text| text.parse().expect("the knob is a number"))

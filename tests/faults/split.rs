@@ -3,7 +3,7 @@
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use crate::{
-    scene::{MS, are_empty, builder, connect, key, servers, timed},
+    scene::{MS, are_empty, builder, connect, key, patient, servers, timed},
     support::{RedisServer, eventually_async},
 };
 
@@ -34,7 +34,7 @@ async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let servers = servers(4);
-    let quorum = connect(builder(&servers)).await;
+    let quorum = connect(patient(builder(&servers))).await;
     let mutex = quorum.mutex("a");
 
     plant_split(&servers, "20000");
@@ -63,7 +63,7 @@ async fn many_that_start_at_once_on_four_voters_all_enter() {
     let servers = servers(4);
     let mut entering = Vec::new();
     for _ in 0..CLIENTS {
-        let quorum = connect(builder(&servers)).await;
+        let quorum = connect(patient(builder(&servers))).await;
         entering.push(async move {
             for _ in 0..ROUNDS {
                 let guard = quorum.mutex("a").lock().await.expect("all four answer");

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     scene::{
         MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, listeners, median,
-        now, proxies, servers, servers_with, since,
+        now, patient, proxies, servers, servers_with, since,
     },
     support::{Proxy, RedisServer, eventually_async},
 };
@@ -19,8 +19,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_enters_promptly_after_the_release_without_polling() {
     let servers = servers(3);
-    let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let holder = connect(patient(builder(&servers))).await;
+    let waiter = connect(patient(builder(&servers)).poll(MINUTE)).await;
     let mut delays = Vec::new();
     for _ in 0..10 {
         let guard = holder.mutex("a").lock().await.expect("it is free");
@@ -60,8 +60,8 @@ async fn a_waiter_enters_promptly_after_the_release_without_polling() {
 async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
-    let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder_through(&proxies).poll(MINUTE)).await;
+    let holder = connect(patient(builder(&servers))).await;
+    let waiter = connect(patient(builder_through(&proxies)).poll(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let mutex = waiter.mutex("a");
     let waiting = tokio::spawn(async move { mutex.lock().await });
@@ -86,8 +86,8 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voters_that_come_back_are_listened_to_again() {
     let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
-    let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let holder = connect(patient(builder(&servers))).await;
+    let waiter = connect(patient(builder(&servers)).poll(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let mutex = waiter.mutex("a");
     let waiting = tokio::spawn(async move { mutex.lock().await });
