@@ -59,8 +59,8 @@
 //! # What happens ...
 //!
 //! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
-//! no. An attempt that fails is undone on all voters, those that did not answer included, on the
-//! same connection and so behind what it undoes. Undos and releases are sent again to each voter
+//! no. An attempt that fails is undone wherever it may have been granted, at voters that did not
+//! answer too, on the same connection and so behind what it undoes. Undos and releases are sent again to each voter
 //! until it answers or until the lease would have ended. Nothing counts up or down on a voter, so
 //! what arrives twice does no more than once.
 //!
@@ -116,7 +116,7 @@
 //!
 //! | dropped | leaves |
 //! |---|---|
-//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone on all voters |
+//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone |
 //! | `reenter` | the count as it was before |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held` | the work dropped, the lock held |
