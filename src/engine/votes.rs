@@ -49,11 +49,13 @@ pub(crate) enum Loss {
 pub(crate) struct Votes {
     quorum: Quorum,
     verdicts: Vec<Option<Verdict>>,
+    /// The voters that may have granted in a round before this one.
+    doubtful: Vec<usize>,
 }
 
 impl Votes {
     pub(crate) fn new(quorum: Quorum) -> Self {
-        Self { quorum, verdicts: vec![None; quorum.voters()] }
+        Self { quorum, verdicts: vec![None; quorum.voters()], doubtful: Vec::new() }
     }
 
     pub(crate) fn record(&mut self, voter: usize, verdict: Verdict) {
@@ -62,6 +64,7 @@ impl Votes {
 
     /// Opens the voters that did not grant, to be asked again; returns them.
     pub(crate) fn reopen_ungranted(&mut self) -> Vec<usize> {
+        self.doubtful = self.may_have_granted();
         let mut reopened = Vec::new();
         for (voter, verdict) in self.verdicts.iter_mut().enumerate() {
             if *verdict != Some(Verdict::Granted) {
@@ -124,7 +127,10 @@ impl Votes {
                 Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
             )
         };
-        (0..self.verdicts.len()).filter(|voter| may(&self.verdicts[*voter])).collect()
+        let doubtful = |voter: &usize| self.doubtful.contains(voter);
+        (0..self.verdicts.len())
+            .filter(|voter| may(&self.verdicts[*voter]) || doubtful(voter))
+            .collect()
     }
 
     /// Few enough are silent for the others to decide the class of a hopeless round.

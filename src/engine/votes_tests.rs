@@ -11,7 +11,7 @@ fn silent() -> Verdict {
 }
 
 fn votes(verdicts: Vec<Option<Verdict>>) -> Votes {
-    Votes { quorum: Quorum::of(verdicts.len()), verdicts }
+    Votes { quorum: Quorum::of(verdicts.len()), verdicts, doubtful: Vec::new() }
 }
 
 fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Votes {
@@ -97,6 +97,15 @@ fn only_voters_that_refused_or_were_never_asked_need_no_undo() {
         None,
     ]);
     assert_eq!(votes.may_have_granted(), [2, 3, 4, 5]);
+}
+
+#[test]
+fn a_voter_that_fell_silent_and_then_broke_off_is_undone_for_what_it_may_have_run_before() {
+    let mut votes = all([Verdict::Granted, by("a", 1), silent()]);
+    assert_eq!(votes.reopen_ungranted(), [1, 2]);
+    votes.record(1, by("a", 1));
+    votes.record(2, Verdict::Unknown(Cause::Unreachable("given up".into())));
+    assert_eq!(votes.may_have_granted(), [0, 2]);
 }
 
 #[test]
