@@ -116,7 +116,7 @@ impl Attempt {
         let answers_due = self.before_limit(self.asked + self.rules.voter_deadline);
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
-            self.votes.close(now.since(self.asked));
+            self.votes.close(now.min(answers_due).since(self.asked));
         }
         if self.votes.is_won() {
             return self.win(now);

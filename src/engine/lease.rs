@@ -148,7 +148,7 @@ impl Round {
 
     pub(crate) fn end(&mut self, now: Moment) -> Option<RoundEnd> {
         if now >= self.due {
-            self.votes.close(now.since(self.started));
+            self.votes.close(self.due.since(self.started));
         }
         if self.votes.is_won() {
             return Some(RoundEnd::Renewed);
