@@ -60,9 +60,9 @@
 //!
 //! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
 //! no. An attempt that fails is undone wherever it may have been granted, at voters that did not
-//! answer too, on the same connection and so behind what it undoes. Undos and releases are sent again to each voter
-//! until it answers or until the lease would have ended. Nothing counts up or down on a voter, so
-//! what arrives twice does no more than once.
+//! answer too, on the same connection and so behind what it undoes. Undos and releases are sent
+//! again to each voter until it answers or until the lease would have ended. Nothing counts up or
+//! down on a voter, so what arrives twice does no more than once.
 //!
 //! **... when a renewal fails.** It is repeated after a short pause, until the deadline. A failed
 //! renewal takes no vote away. A voter that lost its data gives its vote again at the next renewal,

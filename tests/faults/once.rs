@@ -4,8 +4,8 @@ use quorate::{Mutex, MutexGuard};
 
 use crate::{
     scene::{
-        MS, SCRIPTS, are_empty, builder_through, calls, connect, count, forget_calls, key, knob,
-        patient, proxies, servers,
+        MS, SCRIPTS, are_empty, builder_through, calls, connect, count, forget_calls, key, patient,
+        proxies, rounds, servers,
     },
     support::{Proxy, RedisServer, eventually_async},
 };
@@ -76,7 +76,7 @@ async fn a_connection_cut_between_execution_and_reply_runs_nothing_twice() {
     let quorum = connect(patient(builder_through(&proxies))).await;
     let mutex = quorum.mutex("a");
     let mut cuts = Cuts { servers, proxies, victims: Vec::new(), carried_out: Vec::new() };
-    for round in 0..knob("QUORATE_TEST_SIZE", 100) {
+    for round in 0..rounds(1000) {
         let victim = usize::try_from(round % 3).expect("it is small");
         match round / 3 % 4 {
             0 => cut_acquire(&mut cuts, &mutex, victim).await,

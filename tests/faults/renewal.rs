@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{
     scene::{
-        MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, key, knob, proxies,
+        MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, key, proxies, rounds,
         servers, votes_for,
     },
     support::{Proxy, RedisServer, eventually_async},
@@ -34,7 +34,7 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
     let guard = quorum.mutex("a").lock().await.expect("all are up");
     servers.iter().for_each(forget_calls);
     let asked = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
-    for _ in 0..knob("QUORATE_TEST_SIZE", 4) {
+    for _ in 0..rounds(40) {
         // Each falls right into a renewal, whose answers are lost.
         let cuts: Vec<_> = proxies.iter().map(Proxy::cuts).collect();
         for proxy in &proxies {
@@ -70,7 +70,7 @@ async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
         }
     };
     let asked = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
-    for _ in 0..knob("QUORATE_TEST_SIZE", 4) {
+    for _ in 0..rounds(40) {
         memory("1");
         eventually_async("a renewal is refused", asked).await;
         sleep(MS(10)).await;

@@ -133,6 +133,11 @@ pub(crate) fn patient(builder: Builder) -> Builder {
     builder.voter_deadline(MS(2000))
 }
 
+/// How many of `full` rounds to run: a tenth, unless `QUORATE_TEST_SIZE` names a percentage.
+pub(crate) fn rounds(full: u64) -> u64 {
+    (full * knob("QUORATE_TEST_SIZE", 10) / 100).max(1)
+}
+
 /// A number from the environment, for longer runs.
 pub(crate) fn knob(name: &str, otherwise: u64) -> u64 {
     env::var(name).map_or(otherwise, |text| text.parse().expect("the knob is a number"))
