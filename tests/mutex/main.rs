@@ -16,6 +16,7 @@ mod reentry;
 mod seen;
 #[path = "../support/mod.rs"]
 mod support;
+mod validity;
 mod waiting;
 
 /// Makes tests of scenarios: a module of the claim's name, with a test for each set of voters.
