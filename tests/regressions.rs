@@ -1,4 +1,4 @@
-//! Schedules that once broke a law or a promise; each test's name is the claim.
+//! Schedules that broke a law or a promise, or would; each test's name is the claim.
 
 mod support;
 
@@ -275,4 +275,28 @@ async fn a_record_that_cannot_be_given_an_end_is_taken_back() {
         "{error}"
     );
     assert_eq!(server.keys(), [""; 0]);
+}
+
+/// The first voter runs the acquire and its answer is lost; then it does not get the undo. The
+/// other two refuse, so nobody needs that vote, and its lease would keep it for 30 s.
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_did_not_arrive_is_sent_again_until_it_does() {
+    let voters = embedded::voters(3);
+    let (holder, other) = (client(&voters).await, client(&voters).await);
+    voters[0].kill();
+    let guard = holder.mutex("x").lock().await.expect("two are a majority");
+    voters[0].restart();
+    let _slow = all(&voters[1..], delay(5, 5));
+    let unheard = voters[0].fault(Fault::DropReplies);
+    let tried = tokio::spawn(async move { other.mutex("x").try_lock().await.map(|_| other) });
+    sleep(MS(1)).await;
+    drop(unheard);
+    let unasked = voters[0].fault(Fault::DropRequests);
+    let _other = tried.await.expect("no panic").expect("a majority refused");
+    sleep(MS(50)).await;
+    drop(unasked);
+    assert_eq!(voters[0].keys().len(), 1, "the undo was lost");
+    sleep(MS(1_000)).await;
+    assert!(voters[0].keys().is_empty(), "{:?}", voters[0].keys());
+    drop(guard);
 }
