@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::{Call, Cause, RedisServer, Value, call, connect, count};
+use super::{Call, Cause, Node, RedisServer, Value, call, connect, count};
 use crate::scripts::{Answer, mutex};
 
 #[tokio::test]
@@ -83,15 +83,27 @@ async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
     assert!(info.contains("errorstat_NOSCRIPT"), "the flushes met calls under way: {info}");
 }
 
-#[tokio::test]
-async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing() {
+fn acquire() -> Call {
+    call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"])
+}
+
+fn release() -> Call {
+    call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""])
+}
+
+/// A server that has just forgotten two scripts which the node believes it has.
+async fn forgetful() -> (RedisServer, Arc<dyn Node>) {
     let server = RedisServer::start();
     let (node, _) = connect(&server.url()).await;
-    let acquire = || call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"]);
-    let release = || call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""]);
     node.run(acquire()).await.unwrap();
     node.run(release()).await.unwrap();
     server.command(&["SCRIPT", "FLUSH"]).unwrap();
+    (server, node)
+}
+
+#[tokio::test]
+async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing() {
+    let (server, node) = forgetful().await;
     // Both leave together and by hash: NOSCRIPT is the answer to both.
     let (acquired, released) = tokio::join!(node.run(acquire()), node.run(release()));
     assert!(matches!(acquired, Err(Cause::Rejected(text)) if text.contains("overtaken")));
@@ -101,13 +113,7 @@ async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing(
 
 #[tokio::test]
 async fn an_undo_that_was_not_known_and_overtaken_by_the_next_attempt_takes_nothing() {
-    let server = RedisServer::start();
-    let (node, _) = connect(&server.url()).await;
-    let acquire = || call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"]);
-    let release = || call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""]);
-    node.run(acquire()).await.unwrap();
-    node.run(release()).await.unwrap();
-    server.command(&["SCRIPT", "FLUSH"]).unwrap();
+    let (server, node) = forgetful().await;
     let (released, acquired) = tokio::join!(node.run(release()), node.run(acquire()));
     assert!(matches!(released, Err(Cause::Rejected(text)) if text.contains("overtaken")));
     assert_eq!(Answer::only(acquired.unwrap()).unwrap().code, 1);
