@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Quorate, connect::connect, source::Source};
 #[cfg(feature = "embedded")]
-use crate::node::embedded::EmbeddedVoter;
-use crate::{engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
+use crate::node::embedded::{EmbeddedVoter, Machine};
+use crate::{clock::Clock, engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,7 @@ pub struct Builder {
     sources: Vec<Source>,
     settings: Settings,
     seed: Option<u64>,
+    clock: Option<Clock>,
 }
 
 impl Builder {
@@ -96,6 +97,14 @@ impl Builder {
         self
     }
 
+    /// Puts the client on this machine, which a test can stall, suspend and kill. Its voters must
+    /// all be inside the process.
+    #[cfg(feature = "embedded")]
+    pub fn machine(mut self, machine: &Machine) -> Self {
+        self.clock = Some(Clock::Machine(machine.clone()));
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -119,7 +128,7 @@ impl Builder {
     /// # }
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
-        let coordinator = connect(&self.sources, self.settings, self.seed).await?;
+        let coordinator = connect(&self.sources, self.settings, self.seed, self.clock).await?;
         Ok(Quorate { coordinator, holds: Arc::default() })
     }
 }

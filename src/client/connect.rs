@@ -7,7 +7,7 @@ use std::{
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::source::{Source, clock, origins};
+use super::source::{self, Source, origins};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
@@ -24,15 +24,16 @@ pub(super) async fn connect(
     sources: &[Source],
     settings: Settings,
     seed: Option<u64>,
+    clock: Option<Clock>,
 ) -> Result<Arc<Coordinator>, Error> {
     settings.check()?;
     let origins = origins(sources)?;
     metric::describe();
-    let clock = clock(&origins);
+    let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups: Arc::clone(&wakeups) });
-        origin.voter(ear, clock.clone())
+        origin.voter(ear, &clock)
     });
     let panel = Panel::new(voters.collect());
     if panel.quorum.voters().is_multiple_of(2) {
@@ -45,7 +46,8 @@ pub(super) async fn connect(
     let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed);
     let coordinator = Arc::new(coordinator);
     if identities.iter().any(Result::is_err) {
-        tokio::spawn(meet_the_rest(Arc::downgrade(&coordinator), identities));
+        let rest = meet_the_rest(Arc::downgrade(&coordinator), identities);
+        coordinator.clock.spawn(rest);
     }
     Ok(coordinator)
 }

@@ -54,24 +54,30 @@ pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
     sources.iter().map(origin).collect()
 }
 
-/// Servers live in real time; voters inside the process in the runtime's.
-pub(super) fn clock(origins: &[Origin]) -> Clock {
+/// Servers live in real time; voters inside the process in the runtime's, or in that of the machine
+/// which the client was put on.
+pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, Error> {
     #[cfg(feature = "embedded")]
     if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
-        return Clock::tokio();
+        return Ok(asked.cloned().unwrap_or_else(Clock::tokio));
     }
     let _ = origins;
-    Clock::System
+    match asked {
+        None => Ok(Clock::System),
+        Some(_) => Err(Error::invalid("a client with servers cannot be put on a machine")),
+    }
 }
 
 impl Origin {
-    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: Clock) -> Voter {
+    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock) -> Voter {
         match self {
             Self::Single(address) => {
                 Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
             }
             #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => Voter::spawn(voter.label().into(), voter.connect(ear), clock),
+            Self::Embedded(voter) => {
+                Voter::spawn(voter.label().into(), voter.connect(ear, clock.clone()), clock)
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ impl Entry {
         renewed: bool,
     ) -> Self {
         let hold = Hold::start(coordinator, holds, won, owner, renewed);
-        tokio::spawn(keeper::keep(Arc::clone(&hold)));
+        coordinator.clock.spawn(keeper::keep(Arc::clone(&hold)));
         Self { hold, left: false }
     }
 

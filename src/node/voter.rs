@@ -46,10 +46,10 @@ enum Request {
 
 impl Voter {
     /// Starts the task. It runs on the current runtime.
-    pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: Clock) -> Self {
+    pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: &Clock) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
-        let task = Task { label: Arc::clone(&label), node, clock };
-        tokio::spawn(task.serve(requests));
+        let task = Task { label: Arc::clone(&label), node, clock: clock.clone() };
+        clock.spawn(task.serve(requests));
         Self { label, queue, twin: OnceLock::new() }
     }
 

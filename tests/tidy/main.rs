@@ -44,7 +44,7 @@ fn no_file_imports_a_floor_above_its_own() {
     catches(rule, "src/engine/votes.rs", "use super::super::hold::Guard;", 1);
     catches(rule, "src/engine/mod.rs", "use super::{words::A, lock};", 1);
     catches(rule, "src/engine/votes.rs", "use super::{\n A,\n super::lock::Mutex};", 3);
-    catches(rule, "src/clock.rs", "mod tests { use super::super::node::Node; }", 1);
+    catches(rule, "src/clock/mod.rs", "mod tests { use super::super::node::Node; }", 1);
     catches(rule, "src/scripts/mod.rs", "fn f() {}\nfn g(x: crate::client::Client) {}", 2);
     catches(rule, "src/hold/guard.rs", "use crate::Error;", 1);
     catches(rule, "src/client.rs", "use super::*;", 1);
@@ -52,7 +52,7 @@ fn no_file_imports_a_floor_above_its_own() {
     catches(rule, "src/elsewhere.rs", "", 1);
     permits(rule, "src/hold/guard.rs", "use crate::{words::{Error, HoldId}, hold::Reaper, node};");
     permits(rule, "src/words/error.rs", "/// [`Mutex`](crate::Mutex)\nuse super::HoldId;");
-    permits(rule, "src/clock.rs", "mod tests { use super::*; use super::super::words::A; }");
+    permits(rule, "src/clock/mod.rs", "mod tests { use super::*; use super::super::words::A; }");
     permits(
         rule,
         "src/node/single/mod.rs",
@@ -103,7 +103,7 @@ fn only_one_file_reads_clocks() {
     catches(rule, "src/hold/watchdog.rs", "let now = tokio::time::Instant::now();", 1);
     catches(rule, "src/hold/watchdog.rs", "\nlet now = SystemTime::now();", 2);
     catches(rule, "src/hold/watchdog.rs", "if started.elapsed() > lease {}", 1);
-    permits(rule, "src/clock.rs", "let now = Instant::now();");
+    permits(rule, "src/clock/mod.rs", "let now = Instant::now();");
     permits(rule, "src/hold/watchdog.rs", "clock.now(); // not Instant::now()");
     holds_in_the_tree(rule);
 }

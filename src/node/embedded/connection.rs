@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 
 use super::{channels::ConnectionId, link::Request, server::Server};
 use crate::{
+    clock::Clock,
     node::{Call, Ear, Identity, Node, Outcome},
     scripts::Value,
     words::Cause,
@@ -18,14 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Ends when it is dropped.
 pub(super) struct Connection {
     server: Arc<Server>,
+    clock: Clock,
     id: ConnectionId,
 }
 
 impl Connection {
-    /// Connects. Timers run on the current runtime.
-    pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>) -> Self {
+    /// Connects a client of this clock. Timers run on the current runtime.
+    pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
         let id = server.act(|state| state.connect(ear, Handle::current()));
-        Self { server, id }
+        Self { server, clock, id }
     }
 
     /// Sends a request when first polled.
@@ -34,16 +36,16 @@ impl Connection {
         request: Request,
         deadline: Duration,
     ) -> impl Future<Output = Outcome<Value>> + use<> {
-        let (server, id) = (Arc::clone(&self.server), self.id);
+        let (server, clock, id) = (Arc::clone(&self.server), self.clock.clone(), self.id);
         async move {
             let mut answer = server.act(|state| state.send(id, request));
             if let Ok(outcome) = answer.try_recv() {
                 return outcome;
             }
-            match tokio::time::timeout(deadline, answer).await {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(_)) => Err(Cause::Broken("closed".into())),
-                Err(_) => Err(Cause::TimedOut(deadline)),
+            tokio::select! {
+                biased;
+                outcome = answer => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
+                () = clock.sleep(deadline) => Err(Cause::TimedOut(deadline)),
             }
         }
     }

@@ -38,6 +38,8 @@ pub use fault_guard::FaultGuard;
 pub use reply::Reply;
 pub use voter::EmbeddedVoter;
 
+pub use crate::clock::Machine;
+
 use crate::clock::Clock;
 
 /// Makes `count` voters of one clock, labelled `embedded-1`, `embedded-2` and so on.

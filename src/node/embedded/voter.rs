@@ -153,8 +153,8 @@ impl EmbeddedVoter {
     }
 
     /// Connects a client. To be called on its runtime.
-    pub(crate) fn connect(&self, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
-        Arc::new(Connection::open(Arc::clone(&self.0), ear))
+    pub(crate) fn connect(&self, ear: Arc<dyn Ear>, clock: Clock) -> Arc<dyn Node> {
+        Arc::new(Connection::open(Arc::clone(&self.0), ear, clock))
     }
 }
 

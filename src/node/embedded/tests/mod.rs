@@ -49,7 +49,7 @@ fn voter() -> EmbeddedVoter {
 
 fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
     let listener = Arc::new(Listener::default());
-    (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>), listener)
+    (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, Clock::tokio()), listener)
 }
 
 fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {

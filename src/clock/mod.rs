@@ -1,12 +1,18 @@
-//! The one file that reads the time.
+//! The one place that reads the time, and starts what runs by it.
 //!
 //! Validity is counted on a clock that runs on while the machine sleeps (`CLOCK_BOOTTIME` on Linux,
 //! the monotonic clock elsewhere) and that no step of the wall clock can move.
+
+#[cfg(feature = "embedded")]
+mod machine;
 
 use std::{
     ops::{Add, Sub},
     time::Duration,
 };
+
+#[cfg(feature = "embedded")]
+pub use machine::Machine;
 
 /// An instant of a [`Clock`]: nanoseconds since that clock's own beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +61,9 @@ pub(crate) enum Clock {
     /// Tokio's clock, which tests can pause; for voters inside the process.
     #[cfg(feature = "embedded")]
     Tokio(tokio::time::Instant),
+    /// A machine that tests stall, suspend and kill; its time is made of tokio's.
+    #[cfg(feature = "embedded")]
+    Machine(Machine),
 }
 
 impl Clock {
@@ -72,6 +81,17 @@ impl Clock {
             Self::System => system_now(),
             #[cfg(feature = "embedded")]
             Self::Tokio(origin) => Moment::BEGINNING + origin.elapsed(),
+            #[cfg(feature = "embedded")]
+            Self::Machine(machine) => machine.now(),
+        }
+    }
+
+    /// Starts a task where this clock is: on the current runtime, and stopped with the machine.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Machine(machine) => drop(tokio::spawn(machine.run(task))),
+            _ => drop(tokio::spawn(task)),
         }
     }
 
@@ -83,12 +103,13 @@ impl Clock {
                 return;
             }
             // Tokio's timers stand still while the machine sleeps: look at the clock now and then.
-            let step = match self {
-                Self::System => left.min(Self::STEP),
+            match self {
+                Self::System => tokio::time::sleep(left.min(Self::STEP)).await,
                 #[cfg(feature = "embedded")]
-                Self::Tokio(_) => left,
-            };
-            tokio::time::sleep(step).await;
+                Self::Tokio(_) => tokio::time::sleep(left).await,
+                #[cfg(feature = "embedded")]
+                Self::Machine(machine) => machine.sleep(left.min(Self::STEP)).await,
+            }
         }
     }
 

@@ -1,0 +1,349 @@
+//! A machine on which clients of embedded voters run, and on which a test does what operating
+//! systems, hypervisors and power cuts do.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use super::{Clock, Moment};
+
+/// Where clients of embedded voters run: it can be stalled, suspended and killed, and its clock can
+/// be wrong. Clones are the same machine.
+///
+/// A client is put on it by [`Builder::machine`](crate::Builder::machine), and the code that uses
+/// the client by [`run`](Self::run). Its time is made of the tokio runtime's, which tests can
+/// pause.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), quorate::Error> {
+/// use std::time::Duration;
+///
+/// use quorate::{Quorate, embedded};
+///
+/// let voters = embedded::voters(3);
+/// let laptop = embedded::Machine::new("laptop");
+/// let quorum = Quorate::builder().embedded(&voters).machine(&laptop).connect().await?;
+/// let guard = quorum.mutex("invoice:42").lock().await?;
+///
+/// laptop.suspend(); // nothing renews the lock
+/// tokio::time::sleep(Duration::from_hours(1)).await;
+/// laptop.resume();
+/// assert!(!guard.is_held());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Machine(Arc<Inner>);
+
+struct Inner {
+    label: Arc<str>,
+    true_time: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    condition: Condition,
+    clock: Rate,
+    /// For how long it was suspended so far, by its own clock.
+    slept: Duration,
+    /// Its tasks, by number, with what wakes each.
+    tasks: BTreeMap<u64, Waker>,
+    counted: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Running,
+    Stalled,
+    /// Since this moment of its own clock.
+    Suspended(Moment),
+    Dead,
+}
+
+/// A clock that runs faster or slower than the true time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    ppm: i32,
+    /// The true time at which it began to run so, and what it showed then.
+    since: Duration,
+    showed: Duration,
+}
+
+impl Machine {
+    /// Makes a machine that runs. Its clock begins now: where a test pauses the time, make it
+    /// inside the test's runtime.
+    pub fn new(label: impl Into<String>) -> Self {
+        let state = State {
+            condition: Condition::Running,
+            clock: Rate::TRUE,
+            slept: Duration::ZERO,
+            tasks: BTreeMap::new(),
+            counted: 0,
+        };
+        Self(Arc::new(Inner {
+            label: label.into().into(),
+            true_time: Clock::tokio(),
+            state: Mutex::new(state),
+        }))
+    }
+
+    /// Its name.
+    pub fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    /// Runs code on this machine: nothing of it happens while the machine stands still, and it is
+    /// dropped unfinished when the machine is killed; then this never completes.
+    pub fn run<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
+        let number = self.with_state(|state| {
+            state.counted += 1;
+            state.counted
+        });
+        OnMachine { machine: self.clone(), number, task: Some(Box::pin(task)) }
+    }
+
+    /// Stops all its tasks, while its clocks run on: a long pause of the scheduler, of a garbage
+    /// collector, of a debugger.
+    pub fn stall(&self) {
+        self.stand_still(|_| Condition::Stalled);
+    }
+
+    /// Stops all its tasks and the clock that timers run by; the clock that leases are measured by
+    /// runs on: a closed lid.
+    pub fn suspend(&self) {
+        self.stand_still(Condition::Suspended);
+    }
+
+    fn stand_still(&self, how: impl FnOnce(Moment) -> Condition) {
+        let now = self.now();
+        self.with_state(|state| {
+            if state.condition == Condition::Running {
+                state.condition = how(now);
+            }
+        });
+    }
+
+    /// Goes on after a [stall](Self::stall) or a [suspension](Self::suspend).
+    pub fn resume(&self) {
+        let now = self.now();
+        let woken = self.with_state(|state| {
+            match state.condition {
+                Condition::Running | Condition::Dead => return BTreeMap::new(),
+                Condition::Stalled => {}
+                Condition::Suspended(since) => state.slept += now.since(since),
+            }
+            state.condition = Condition::Running;
+            std::mem::take(&mut state.tasks)
+        });
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    /// Ends all its tasks without another step, as a power cut does. What they had sent still
+    /// arrives; guards that they held release nothing.
+    pub fn kill(&self) {
+        let woken = self.with_state(|state| {
+            state.condition = Condition::Dead;
+            std::mem::take(&mut state.tasks)
+        });
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on.
+    pub fn set_clock_rate(&self, ppm: i32) {
+        let now = self.true_time();
+        self.with_state(|state| state.clock.change(ppm, now));
+    }
+
+    /// The clock that leases are measured by.
+    pub(super) fn now(&self) -> Moment {
+        let now = self.true_time();
+        self.with_state(|state| Moment::BEGINNING + state.clock.shows(now))
+    }
+
+    /// Completes after so much time of the clock that stands still in a suspension.
+    pub(super) async fn sleep(&self, length: Duration) {
+        let due = self.awake() + length;
+        loop {
+            let left = due.saturating_sub(self.awake());
+            if left.is_zero() {
+                return;
+            }
+            let length = self.with_state(|state| state.clock.takes(left));
+            tokio::time::sleep(length).await;
+        }
+    }
+
+    /// How long it has not been suspended; to be asked while it is not.
+    fn awake(&self) -> Duration {
+        let now = self.true_time();
+        self.with_state(|state| state.clock.shows(now).saturating_sub(state.slept))
+    }
+
+    fn true_time(&self) -> Duration {
+        self.0.true_time.now().since(Moment::BEGINNING)
+    }
+
+    fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Machine({})", self.label())
+    }
+}
+
+impl Rate {
+    pub(crate) const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
+
+    /// What the clock shows at a true time.
+    pub(crate) fn shows(self, at: Duration) -> Duration {
+        let true_nanos = i128::try_from(at.saturating_sub(self.since).as_nanos()).unwrap_or(0);
+        let nanos = true_nanos + true_nanos * i128::from(self.ppm) / 1_000_000;
+        self.showed + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
+    /// Runs at another rate from a true time on.
+    pub(crate) fn change(&mut self, ppm: i32, at: Duration) {
+        *self = Self { ppm, since: at, showed: self.shows(at) };
+    }
+
+    /// How long it truly takes the clock to go on so far.
+    fn takes(self, length: Duration) -> Duration {
+        let rate = u128::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(1).max(1);
+        let nanos = (length.as_nanos() * 1_000_000).div_ceil(rate);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// A task that stops with its machine.
+struct OnMachine<F> {
+    machine: Machine,
+    number: u64,
+    /// Boxed, to be dropped where it stands.
+    task: Option<Pin<Box<F>>>,
+}
+
+impl<F: Future> Future for OnMachine<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let number = self.number;
+        let condition = self.machine.with_state(|state| {
+            if state.condition != Condition::Dead {
+                state.tasks.insert(number, context.waker().clone());
+            }
+            state.condition
+        });
+        match (condition, &mut self.task) {
+            (Condition::Running, Some(task)) => task.as_mut().poll(context),
+            (Condition::Dead, task) => {
+                // Outside the machine's lock: what is dropped may come back to it.
+                drop(task.take());
+                Poll::Pending
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl<F> Drop for OnMachine<F> {
+    fn drop(&mut self) {
+        self.machine.with_state(|state| state.tasks.remove(&self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn clock(machine: &Machine) -> Clock {
+        Clock::Machine(machine.clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stalled_machine_does_nothing_until_it_goes_on_and_then_all_that_is_due() {
+        let machine = Machine::new("a");
+        let clock = clock(&machine);
+        let slept = tokio::spawn(machine.run(async move { clock.sleep(SECOND).await }));
+        sleep(SECOND / 2).await;
+        machine.stall();
+        sleep(SECOND).await;
+        assert!(!slept.is_finished());
+        machine.resume();
+        let resumed = Clock::tokio();
+        slept.await.unwrap();
+        assert_eq!(resumed.now(), Moment::BEGINNING, "it was due");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_suspension_timers_are_late_and_decisions_are_not() {
+        let machine = Machine::new("a");
+        let clock = clock(&machine);
+        let until = clock.now() + 60 * SECOND;
+        let told = clock.clone();
+        let slept = tokio::spawn(machine.run(async move {
+            told.sleep_until(until).await;
+            told.now()
+        }));
+        let short = tokio::spawn(machine.run({
+            let machine = machine.clone();
+            async move { machine.sleep(2 * SECOND).await }
+        }));
+        sleep(SECOND + SECOND / 4).await;
+        machine.suspend();
+        advance(3600 * SECOND).await;
+        machine.resume();
+        let resumed = Clock::tokio();
+        let woken = clock.now();
+        assert!(woken >= until);
+        assert!(slept.await.unwrap() <= woken + Clock::STEP);
+        assert!(!resumed.now().since(Moment::BEGINNING).is_zero(), "its timer had stood still");
+        short.await.unwrap();
+        assert_eq!(resumed.now(), Moment::BEGINNING + SECOND * 3 / 4, "so much of it was left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_runs_on_a_killed_machine_is_dropped_without_another_step() {
+        let machine = Machine::new("a");
+        let (alive, gone) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(machine.run(async move {
+            let _alive = alive;
+            sleep(SECOND).await;
+            unreachable!("it was killed");
+        }));
+        tokio::task::yield_now().await;
+        machine.stall();
+        machine.kill();
+        machine.resume();
+        assert!(gone.await.is_err(), "the sender was dropped");
+        sleep(2 * SECOND).await;
+        assert!(!task.is_finished());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_clock_shows_more_and_its_timers_are_early() {
+        let machine = Machine::new("a");
+        machine.set_clock_rate(250_000);
+        let clock = clock(&machine);
+        let started = Clock::tokio();
+        clock.sleep(10 * SECOND).await;
+        assert_eq!(clock.now(), Moment::BEGINNING + 10 * SECOND);
+        assert_eq!(started.now(), Moment::BEGINNING + 8 * SECOND);
+        machine.set_clock_rate(-500_000);
+        clock.sleep(SECOND).await;
+        assert_eq!(started.now(), Moment::BEGINNING + 10 * SECOND);
+    }
+}
