@@ -164,6 +164,7 @@ mod lock;
 mod node;
 mod scripts;
 mod settings;
+mod signal;
 mod wakeup;
 mod words;
 

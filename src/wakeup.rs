@@ -7,9 +7,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::watch;
-
-use crate::node::{Ear, Reply, Voter};
+use crate::{
+    node::{Ear, Reply, Voter},
+    signal::Signal,
+};
 
 /// Every channel that somebody in this client listens to.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct Wakeups {
 #[derive(Debug)]
 struct Channel {
     listeners: usize,
-    heard: watch::Sender<Heard>,
+    heard: Arc<Signal<Heard>>,
 }
 
 /// How often each voter called, and how often calls may have been lost.
@@ -46,7 +47,7 @@ impl Ear for VoterEar {
     fn called(&self, channel: &str) {
         self.wakeups.with_channels(|channels| {
             if let Some(channel) = channels.get(channel) {
-                channel.heard.send_modify(|heard| heard.calls[self.voter] += 1);
+                channel.heard.change(|heard| heard.calls[self.voter] += 1);
             }
         });
     }
@@ -54,7 +55,7 @@ impl Ear for VoterEar {
     fn missed(&self) {
         self.wakeups.with_channels(|channels| {
             for channel in channels.values() {
-                channel.heard.send_modify(|heard| heard.missed += 1);
+                channel.heard.change(|heard| heard.missed += 1);
             }
         });
     }
@@ -66,7 +67,7 @@ pub(crate) struct Listening {
     wakeups: Arc<Wakeups>,
     voters: Arc<[Voter]>,
     channel: Arc<str>,
-    heard: watch::Receiver<Heard>,
+    heard: Arc<Signal<Heard>>,
     mark: Heard,
 }
 
@@ -82,12 +83,12 @@ impl Listening {
         let (heard, replies) = wakeups.with_channels(|channels| {
             let entry = channels
                 .entry(Arc::clone(channel))
-                .or_insert_with(|| Channel { listeners: 0, heard: watch::Sender::new(silence) });
+                .or_insert_with(|| Channel { listeners: 0, heard: Arc::new(Signal::new(silence)) });
             entry.listeners += 1;
             let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
-            (entry.heard.subscribe(), voters.iter().map(subscribe).collect())
+            (Arc::clone(&entry.heard), voters.iter().map(subscribe).collect())
         });
-        let mark = heard.borrow().clone();
+        let mark = heard.read(Heard::clone);
         let listening = Self {
             wakeups: Arc::clone(wakeups),
             voters: Arc::clone(voters),
@@ -100,7 +101,7 @@ impl Listening {
 
     /// From here on only new calls count.
     pub(crate) fn forget(&mut self) {
-        self.mark = self.heard.borrow_and_update().clone();
+        self.mark = self.heard.read(Heard::clone);
     }
 
     /// Completes when `needed` of `voters` have called since [`forget`](Self::forget).
@@ -110,13 +111,12 @@ impl Listening {
             let called = voters.iter().filter(|voter| heard.calls[**voter] > mark.calls[**voter]);
             called.count() >= needed
         };
-        // The sender lives as long as this listener stands in the table.
-        let _ = self.heard.clone().wait_for(called).await;
+        self.heard.until(called).await;
     }
 
     /// Completes when calls may have been lost since [`forget`](Self::forget).
     pub(crate) async fn missed(&self) {
-        let _ = self.heard.clone().wait_for(|heard| heard.missed > self.mark.missed).await;
+        self.heard.until(|heard| heard.missed > self.mark.missed).await;
     }
 }
 

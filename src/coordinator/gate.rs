@@ -1,19 +1,19 @@
 //! The way into a client: open until it is closed, and then empty before the voters are left.
 
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::words::Error;
+use crate::{signal::Signal, words::Error};
 
 /// Counts who is inside.
 #[derive(Debug)]
 pub(crate) struct Gate {
     places: Semaphore,
-    closing: watch::Sender<bool>,
+    closing: Signal<bool>,
 }
 
 impl Gate {
     pub(super) fn open() -> Self {
-        Self { places: Semaphore::new(Self::most() as usize), closing: watch::Sender::new(false) }
+        Self { places: Semaphore::new(Self::most() as usize), closing: Signal::new(false) }
     }
 
     fn most() -> u32 {
@@ -26,21 +26,20 @@ impl Gate {
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let _place: SemaphorePermit<'_> = self.places.try_acquire().map_err(|_| Error::closed())?;
-        let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
             done = work => done,
-            _ = closing.wait_for(|closing| *closing) => Err(Error::closed()),
+            () = self.closing.until(|closing| *closing) => Err(Error::closed()),
         }
     }
 
     pub(crate) fn is_closing(&self) -> bool {
-        *self.closing.borrow()
+        self.closing.read(|closing| *closing)
     }
 
     /// Lets nobody in, sends everybody out, and completes when all have left.
     pub(crate) async fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.change(|closing| *closing = true);
         if let Ok(all) = self.places.acquire_many(Self::most()).await {
             all.forget();
         }

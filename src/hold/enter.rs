@@ -86,13 +86,12 @@ async fn own_hold(holds: &Holds, wish: &Wish) -> Arc<Hold> {
     if wish.owner.is_none() {
         return std::future::pending().await;
     }
-    let mut entered = holds.watch();
     loop {
+        let seen = holds.entered().version();
         if let Some(hold) = held_by_owner(holds, wish) {
             return hold;
         }
-        // The table lives as long as this borrow of it.
-        let _ = entered.changed().await;
+        holds.entered().changed_since(seen).await;
     }
 }
 

@@ -5,17 +5,24 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::watch;
-
 use super::held::Hold;
-use crate::words::{HoldId, Owner};
+use crate::{
+    signal::Signal,
+    words::{HoldId, Owner},
+};
 
 /// What a client holds now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Holds {
     tables: Mutex<Tables>,
     /// Changes whenever an owner enters, so that its others need not stand in line.
-    entered: watch::Sender<()>,
+    entered: Signal<()>,
+}
+
+impl Default for Holds {
+    fn default() -> Self {
+        Self { tables: Mutex::default(), entered: Signal::new(()) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +40,7 @@ impl Holds {
         let mut tables = self.tables();
         if let Some(owner) = hold.owner() {
             tables.by_owner.insert((Arc::clone(hold.key()), owner), Arc::clone(hold));
-            self.entered.send_replace(());
+            self.entered.change(|()| ());
         }
         tables.by_id.insert(hold.id().clone(), Arc::clone(hold));
     }
@@ -51,8 +58,8 @@ impl Holds {
         self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned()
     }
 
-    pub(super) fn watch(&self) -> watch::Receiver<()> {
-        self.entered.subscribe()
+    pub(super) fn entered(&self) -> &Signal<()> {
+        &self.entered
     }
 
     /// Every hold there is, in the same order each time.

@@ -11,18 +11,22 @@ use crate::{
 /// Keeps a hold until it ends. Trust does not depend on this task: guards look at the clock
 /// themselves.
 pub(super) async fn keep(hold: Arc<Hold>) {
-    let mut over = hold.watch();
+    let over = hold.over();
     let clock = hold.coordinator().clock.clone();
-    while !*over.borrow_and_update() {
+    loop {
+        let seen = over.version();
+        if over.read(|over| *over) {
+            return;
+        }
         match hold.duty() {
             Duty::Sleep(until) => tokio::select! {
                 biased;
-                _ = over.changed() => {}
+                () = over.changed_since(seen) => {}
                 () = clock.sleep_until(until) => {}
             },
             Duty::Renew => tokio::select! {
                 biased;
-                _ = over.changed() => {}
+                () = over.changed_since(seen) => {}
                 () = clock.sleep_until(hold.deadline()) => {}
                 () = renew(&hold) => {}
             },
