@@ -155,6 +155,11 @@ impl Machine {
         woken.into_values().for_each(Waker::wake);
     }
 
+    /// Whether it runs: it was not stalled, suspended or killed, or goes on again.
+    pub fn is_running(&self) -> bool {
+        self.with_state(|state| state.condition == Condition::Running)
+    }
+
     /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on.
     pub fn set_clock_rate(&self, ppm: i32) {
         let now = self.true_time();

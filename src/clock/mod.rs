@@ -13,6 +13,8 @@ use std::{
 
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
+#[cfg(feature = "embedded")]
+pub(crate) use machine::Rate;
 
 /// An instant of a [`Clock`]: nanoseconds since that clock's own beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +85,15 @@ impl Clock {
             Self::Tokio(origin) => Moment::BEGINNING + origin.elapsed(),
             #[cfg(feature = "embedded")]
             Self::Machine(machine) => machine.now(),
+        }
+    }
+
+    /// The machine that it is the clock of, if of one.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn machine(&self) -> Option<&Machine> {
+        match self {
+            Self::Machine(machine) => Some(machine),
+            Self::System | Self::Tokio(_) => None,
         }
     }
 

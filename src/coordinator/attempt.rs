@@ -31,7 +31,6 @@ pub(crate) struct Defeat {
     pub(super) loss: Loss,
     pub(super) votes: Votes,
     pub(super) started: Moment,
-    pub(super) round_trip: Duration,
 }
 
 /// Votes that were asked for, and are given back on drop wherever they may have been given: also
@@ -104,12 +103,12 @@ impl Coordinator {
                     return Ok(Won { claim, started, rules });
                 }
                 Next::Lost(loss) => {
-                    let (started, round_trip) = (attempt.started(), attempt.round_trip());
+                    let started = attempt.started();
                     let votes = attempt.into_votes();
                     claim.owed = votes.may_have_granted();
                     claim.wake = votes.may_have_been_won();
                     count(record, outcome_of(&loss));
-                    return Err(Defeat { loss, votes, started, round_trip });
+                    return Err(Defeat { loss, votes, started });
                 }
             }
         }

@@ -65,7 +65,7 @@ impl Coordinator {
         }
     }
 
-    /// Counts the answers to a release, until a majority has confirmed it or cannot any more.
+    /// Counts the answers to a release until they say what came of it.
     pub(crate) async fn confirm(
         &self,
         record: &dyn Record,
@@ -74,7 +74,7 @@ impl Coordinator {
     ) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
         let asked = self.clock.now();
-        while !(votes.is_won() || votes.is_hopeless()) {
+        while !votes.settles_release() {
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {

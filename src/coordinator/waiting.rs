@@ -51,7 +51,7 @@ impl Coordinator {
             Limit::Never => return Ok(Some(place.turn().await)),
             Limit::Now => tokio::select! {
                 biased;
-                _ = place.verdict() => {}
+                () = place.verdict() => {}
                 turn = place.turn() => return Ok(Some(turn)),
             },
             Limit::Until(moment) => tokio::select! {
@@ -74,17 +74,19 @@ impl Coordinator {
         limit: Limit,
         (place, turn): (&Place, &Turn<'_>),
     ) -> Result<Option<Won>, Error> {
+        // Whoever stood here before has been asking the same voters.
+        let known = Some(place.front()).filter(|front| !matches!(front, Front::Asking));
         let mut search = Search {
             coordinator: self,
             record,
             rules,
             limit,
             turn,
-            silent_since: match place.front() {
-                // Whoever stood here before has been waiting for the same voters.
-                Front::NoQuorum { since, .. } => Some(since),
-                Front::Asking | Front::Denied => None,
+            silent_since: match &known {
+                Some(Front::NoQuorum { since, .. }) => Some(*since),
+                _ => None,
             },
+            known,
             listening: None,
             contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
             silent: Backoff::new(Duration::from_millis(20), Duration::from_millis(500)),
@@ -101,6 +103,8 @@ struct Search<'a> {
     rules: Rules,
     limit: Limit,
     turn: &'a Turn<'a>,
+    /// What was last heard from the voters.
+    known: Option<Front>,
     /// Since when no quorum has answered.
     silent_since: Option<Moment>,
     listening: Option<Listening>,
@@ -113,7 +117,6 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(&mut self) -> Result<Option<Won>, Error> {
-        let mut last = None;
         loop {
             if let Some(listening) = &mut self.listening {
                 listening.forget();
@@ -127,13 +130,13 @@ impl Search<'_> {
                 Err(defeat) => defeat,
             };
             // What an attempt without its full time does not hear says nothing new.
-            if !(cut_short && defeat.loss == Loss::NoQuorum && last.is_some()) {
+            if !(cut_short && defeat.loss == Loss::NoQuorum && self.known.is_some()) {
                 let front = self.front(&defeat);
                 self.turn.tell(front.clone());
-                last = Some(front);
+                self.known = Some(front);
             }
             if self.is_over() || !self.wait(defeat).await {
-                return match last {
+                return match self.known.take() {
                     Some(Front::NoQuorum { error, .. }) => Err(error),
                     _ => Ok(None),
                 };
@@ -191,7 +194,7 @@ impl Search<'_> {
                 self.silent_since.map_or(again, |since| again.min(since + patience))
             }
             Loss::Split => {
-                self.contended.at_least(2 * defeat.round_trip);
+                self.contended.at_least(2 * now.since(defeat.started));
                 now + self.contended.pause(self.coordinator.chance())
             }
             Loss::Held if self.listening.is_none() => {

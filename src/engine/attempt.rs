@@ -34,7 +34,9 @@ pub(crate) enum Next {
 /// An attempt from its first request on.
 ///
 /// In a split the hold with the most votes keeps them and asks the others again, a few times,
-/// while everyone else undoes at once; validity counts from the first request all along.
+/// while everyone else undoes at once; validity counts from the first request all along. Only the
+/// first round waits for the silent: a vote that is kept for long may be just the one that a holder
+/// needs to renew, where another voter is gone.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     me: HoldId,
@@ -45,8 +47,10 @@ pub(crate) struct Attempt {
     last_heard: Moment,
     state: State,
     rounds_left: u8,
-    /// When whoever asked gives up.
-    limit: Option<Moment>,
+    /// When the answers of this round must have come.
+    due: Moment,
+    /// When it is over in any case.
+    limit: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,13 +76,15 @@ impl Attempt {
             last_heard: now,
             state: State::Asking,
             rounds_left: Self::ROUNDS,
-            limit: None,
+            due: now + rules.voter_deadline,
+            limit: now + 2 * rules.voter_deadline,
         }
     }
 
-    /// All rounds together end by `limit`.
+    /// Whoever asked gives up at `limit`.
     pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
-        self.limit = limit;
+        self.limit = limit.map_or(self.limit, |limit| limit.min(self.limit));
+        self.due = self.due.min(self.limit);
         self
     }
 
@@ -92,7 +98,7 @@ impl Attempt {
     }
 
     /// How long those took that answered the last round; the silent do not count.
-    pub(crate) fn round_trip(&self) -> Duration {
+    fn round_trip(&self) -> Duration {
         self.last_heard.since(self.asked)
     }
 
@@ -105,6 +111,7 @@ impl Attempt {
             State::Pausing(until) if now < until => Next::Wait(until),
             State::Pausing(_) => {
                 self.state = State::Asking;
+                self.due = self.limit.min(now + 2 * self.round_trip());
                 self.asked = now;
                 Next::AskAgain(self.votes.reopen_ungranted())
             }
@@ -113,7 +120,7 @@ impl Attempt {
     }
 
     fn judge(&mut self, now: Moment) -> Next {
-        let answers_due = self.before_limit(self.asked + self.rules.voter_deadline);
+        let answers_due = self.due;
         let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.min(answers_due).since(self.asked));
@@ -126,10 +133,8 @@ impl Attempt {
         }
         match self.votes.loss() {
             Some(Loss::Split) => self.split(now),
-            // The limit ended this round; all that is known is from the one before.
-            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS && self.is_over(now) => {
-                Next::Lost(Loss::Split)
-            }
+            // A short round; all that is known is from the one before.
+            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS => Next::Lost(Loss::Split),
             // The error names every voter's cause: those about to come are worth a moment.
             Some(Loss::NoQuorum) if self.votes.is_open() && !linger_over => {
                 self.linger(now, answers_due)
@@ -137,14 +142,6 @@ impl Attempt {
             Some(loss) => Next::Lost(loss),
             None => self.linger(now, answers_due),
         }
-    }
-
-    fn before_limit(&self, moment: Moment) -> Moment {
-        self.limit.map_or(moment, |limit| limit.min(moment))
-    }
-
-    fn is_over(&self, now: Moment) -> bool {
-        self.limit.is_some_and(|limit| now >= limit)
     }
 
     fn win(&self, now: Moment) -> Next {
@@ -172,7 +169,7 @@ impl Attempt {
             return Next::Lost(Loss::Split);
         }
         let until = now + self.round_trip() / 2;
-        if self.is_over(until) {
+        if until >= self.limit {
             return Next::Lost(Loss::Split);
         }
         self.rounds_left -= 1;

@@ -105,6 +105,19 @@ fn a_silent_voter_does_not_lengthen_the_leader_s_pause() {
 }
 
 #[test]
+fn only_the_first_round_waits_for_a_silent_voter() {
+    let mut attempt = attempt("a", 3);
+    attempt.heard(0, Verdict::Granted, at(4));
+    attempt.heard(1, by("b"), at(4));
+    assert_eq!(attempt.next(at(4)), Next::Wait(at(200)));
+    assert_eq!(attempt.next(at(200)), Next::Wait(at(202)));
+    assert_eq!(attempt.next(at(202)), Next::AskAgain(vec![1, 2]));
+    attempt.heard(1, by("b"), at(206));
+    assert_eq!(attempt.next(at(206)), Next::Wait(at(210)), "two round trips from 202 on");
+    assert_eq!(attempt.next(at(210)), Next::Wait(at(212)));
+}
+
+#[test]
 fn the_others_of_a_split_give_way_at_once() {
     let mut attempt = attempt("b", 3);
     attempt.heard(0, Verdict::Granted, at(4));

@@ -102,13 +102,28 @@ pub(crate) enum RoundEnd {
     Superseded,
 }
 
-/// One round of renewal: ends at the majority, or as soon as there can be none.
+/// What to do next in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RoundNext {
+    /// Nothing before this moment, unless a verdict comes.
+    Wait(Moment),
+    /// Ask these voters again: the same request.
+    AskAgain(Vec<usize>),
+    End(RoundEnd),
+}
+
+/// One round of renewal: ends at the majority, or when there can be none.
+///
+/// Another hold without a majority will give its votes back, but where a voter is silent this one
+/// may need them to go on: whoever refused is asked again until the answers are due.
 #[derive(Debug)]
 pub(crate) struct Round {
     votes: Votes,
     terms: Terms,
     started: Moment,
     due: Moment,
+    pause: Backoff,
+    ask_again: Option<Moment>,
 }
 
 impl Round {
@@ -119,7 +134,14 @@ impl Round {
         now: Moment,
         voter_deadline: Duration,
     ) -> Self {
-        Self { votes: Votes::new(quorum), terms, started: now, due: now + voter_deadline }
+        Self {
+            votes: Votes::new(quorum),
+            terms,
+            started: now,
+            due: now + voter_deadline,
+            pause: Backoff::new(voter_deadline / 64, voter_deadline / 4),
+            ask_again: None,
+        }
     }
 
     /// Ends by `limit`, if that is still ahead.
@@ -138,27 +160,37 @@ impl Round {
         self.started
     }
 
-    pub(crate) fn due(&self) -> Moment {
-        self.due
-    }
-
     pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
         self.votes.record(voter, verdict);
     }
 
-    pub(crate) fn end(&mut self, now: Moment) -> Option<RoundEnd> {
+    pub(crate) fn next(&mut self, now: Moment, chance: u32) -> RoundNext {
         if now >= self.due {
             self.votes.close(self.due.since(self.started));
         }
         if self.votes.is_won() {
-            return Some(RoundEnd::Renewed);
+            return RoundNext::End(RoundEnd::Renewed);
         }
         if self.votes.is_superseded() {
-            return Some(RoundEnd::Superseded);
+            return RoundNext::End(RoundEnd::Superseded);
         }
-        // Answers that decide between a bad moment and a lost hold are worth the wait.
-        let decided = self.votes.is_hopeless() && self.votes.loss().is_some();
-        decided.then_some(RoundEnd::Failed)
+        if now >= self.due || self.votes.lacks_quorum() {
+            return RoundNext::End(RoundEnd::Failed);
+        }
+        if !self.votes.has_refusals() {
+            return RoundNext::Wait(self.due);
+        }
+        // As soon as the refusal has come round again, and then less and less often.
+        let pause = &mut self.pause;
+        let again = *self.ask_again.get_or_insert_with(|| {
+            pause.at_least(now.since(self.started) / 2);
+            now + pause.pause(chance)
+        });
+        if now < again {
+            return RoundNext::Wait(again.min(self.due));
+        }
+        self.ask_again = None;
+        RoundNext::AskAgain(self.votes.reopen_refused())
     }
 
     pub(crate) fn into_verdicts(self) -> Vec<Verdict> {

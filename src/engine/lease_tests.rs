@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::Drift;
+use crate::{
+    engine::Drift,
+    words::{Cause, HoldId},
+};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
@@ -69,21 +72,63 @@ fn a_failed_round_is_repeated_after_a_short_pause() {
     assert_eq!(lease.duty(at(10_400)), Duty::Sleep(at(10_410)), "the pause doubles");
 }
 
+fn round(voters: usize) -> Round {
+    Round::start(Quorum::of(voters), TERMS(30_000), at(0), MS(200))
+}
+
+fn by(name: &str) -> Verdict {
+    Verdict::Refused { by: HoldId::parse(name), ttl: Some(MS(1_000)) }
+}
+
 #[test]
 fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
-    let mut round = Round::start(Quorum::of(3), TERMS(30_000), at(0), MS(200));
+    let mut round = round(3);
     round.heard(0, Verdict::Revoked);
-    assert_eq!(round.end(at(1)), None);
+    assert_eq!(round.next(at(1), 0), RoundNext::Wait(at(200)));
     round.heard(1, Verdict::Granted);
     round.heard(2, Verdict::Granted);
-    assert_eq!(round.end(at(2)), Some(RoundEnd::Renewed));
+    assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Renewed));
 }
 
 #[test]
 fn a_round_without_answers_fails_when_they_are_due() {
-    let mut round = Round::start(Quorum::of(3), TERMS(30_000), at(0), MS(200));
-    assert_eq!(round.end(at(199)), None);
-    assert_eq!(round.end(at(200)), Some(RoundEnd::Failed));
+    let mut round = round(3);
+    assert_eq!(round.next(at(199), 0), RoundNext::Wait(at(200)));
+    assert_eq!(round.next(at(200), 0), RoundNext::End(RoundEnd::Failed));
+}
+
+#[test]
+fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
+    let mut round = round(3);
+    for voter in 0..2 {
+        round.heard(voter, Verdict::Unknown(Cause::Unheard));
+    }
+    assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Failed));
+}
+
+#[test]
+fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
+    let mut round = round(3);
+    round.heard(0, Verdict::Granted);
+    round.heard(1, by("rival"));
+    let again = RoundNext::AskAgain(vec![1]);
+    assert_eq!(round.next(at(20), 0), RoundNext::Wait(at(30)), "half as long as the answer took");
+    assert_eq!(round.next(at(30), 0), again);
+    assert_eq!(round.next(at(30), 0), RoundNext::Wait(at(200)), "until it answers");
+    round.heard(1, by("rival"));
+    assert_eq!(round.next(at(50), 0), RoundNext::Wait(at(75)));
+    assert_eq!(round.next(at(75), 0), again);
+    round.heard(1, Verdict::Granted);
+    assert_eq!(round.next(at(95), 0), RoundNext::End(RoundEnd::Renewed));
+}
+
+#[test]
+fn a_rival_with_a_majority_ends_the_round() {
+    let mut round = round(3);
+    round.heard(0, by("rival"));
+    assert!(matches!(round.next(at(1), 0), RoundNext::Wait(_)));
+    round.heard(1, by("rival"));
+    assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Superseded));
 }
 
 #[test]

@@ -9,6 +9,6 @@ mod votes;
 
 pub(crate) use attempt::{Attempt, Next, Rules};
 pub(crate) use backoff::Backoff;
-pub(crate) use lease::{Duty, Lease, Round, RoundEnd};
+pub(crate) use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
 pub(crate) use validity::{Drift, Terms};
 pub(crate) use votes::{Loss, Quorum, Votes};

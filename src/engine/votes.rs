@@ -75,6 +75,15 @@ impl Votes {
         reopened
     }
 
+    /// Opens the voters that another hold has, to be asked again; returns them.
+    pub(crate) fn reopen_refused(&mut self) -> Vec<usize> {
+        let (refused, _) = self.calls_needed();
+        for voter in &refused {
+            self.verdicts[*voter] = None;
+        }
+        refused
+    }
+
     /// Counts every open voter as one that did not answer in time.
     pub(crate) fn close(&mut self, after: Duration) {
         for verdict in self.verdicts.iter_mut().filter(|verdict| verdict.is_none()) {
@@ -105,6 +114,16 @@ impl Votes {
     /// Some voter has not been heard.
     pub(crate) fn is_open(&self) -> bool {
         self.open() > 0
+    }
+
+    /// Too few voters can give an answer that is of use.
+    pub(crate) fn lacks_quorum(&self) -> bool {
+        self.unknown() > self.quorum.spare()
+    }
+
+    /// Another hold has a vote.
+    pub(crate) fn has_refusals(&self) -> bool {
+        self.count(|verdict| matches!(verdict, Some(Verdict::Refused { .. }))) > 0
     }
 
     /// More said no, or nothing, than a majority can do without.
@@ -140,7 +159,7 @@ impl Votes {
 
     /// The class of a hopeless round; `None` while answers that have not come could change it.
     pub(crate) fn loss(&self) -> Option<Loss> {
-        if self.unknown() > self.quorum.spare() {
+        if self.lacks_quorum() {
             return Some(Loss::NoQuorum);
         }
         let most = self.holders().into_values().max().unwrap_or(0);
@@ -169,10 +188,25 @@ impl Votes {
 
     /// More voters have no vote of the hold than a majority can do without.
     pub(crate) fn lacks_majority(&self) -> bool {
-        let lacking = self.count(|verdict| {
+        self.lacking() > self.quorum.spare()
+    }
+
+    /// A majority has no vote of the hold any more: it was given back there, or had never been the
+    /// hold's.
+    pub(crate) fn frees_majority(&self) -> bool {
+        self.granted() + self.lacking() >= self.quorum.needed()
+    }
+
+    /// Nothing that is still to come changes what a release came to: a majority gave a vote back,
+    /// or had none, or can do neither any more.
+    pub(crate) fn settles_release(&self) -> bool {
+        self.is_won() || self.lacks_majority() || self.lacks_quorum() || !self.is_open()
+    }
+
+    fn lacking(&self) -> usize {
+        self.count(|verdict| {
             matches!(verdict, Some(Verdict::Absent | Verdict::Refused { .. } | Verdict::Revoked))
-        });
-        lacking > self.quorum.spare()
+        })
     }
 
     /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.

@@ -116,11 +116,11 @@ impl Entry {
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
         };
         let votes = self.hold.confirm(replies).await;
-        if votes.is_won() {
-            return Ok(());
-        }
         if votes.lacks_majority() {
             return Err(self.hold.vanished(votes.into_verdicts()));
+        }
+        if votes.frees_majority() {
+            return Ok(());
         }
         match frees_at {
             Some(_) => Err(self.hold.unconfirmed("release", frees_at, votes.into_verdicts())),

@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
-
 use super::Holds;
 use crate::{
     clock::Moment,
     coordinator::{Ask, Coordinator, Record, Replies, Won},
-    engine::{Duty, Lease, Round, RoundEnd, Terms, Votes},
+    engine::{Duty, Lease, Round, RoundEnd, RoundNext, Terms, Votes},
+    node::Call,
+    signal::Signal,
     words::{Error, HoldId, Kind, Owner, Verdict, metric},
 };
 
@@ -26,7 +26,8 @@ pub(crate) struct Hold {
     holds: Arc<Holds>,
     acquired: Moment,
     state: Mutex<State>,
-    over: watch::Sender<bool>,
+    /// Changes when the duty may have, and to true when the hold ends.
+    over: Signal<bool>,
 }
 
 #[derive(Debug)]
@@ -38,6 +39,13 @@ struct State {
     end: Option<End>,
     /// What the voters said in the last round that failed.
     failed: Vec<Verdict>,
+}
+
+/// What a round asked for, and the answers to it.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    terms: Terms,
+    replies: Replies,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +101,7 @@ impl Hold {
             holds: Arc::clone(holds),
             acquired: started,
             state: Mutex::new(state),
-            over: watch::Sender::new(false),
+            over: Signal::new(false),
         });
         holds.add(&hold);
         hold
@@ -149,15 +157,14 @@ impl Hold {
         self.state().lease.duty(self.coordinator.clock.now())
     }
 
-    /// Changes when the duty may have, and to true when the hold ends.
-    pub(super) fn watch(&self) -> watch::Receiver<bool> {
-        self.over.subscribe()
+    pub(super) fn over(&self) -> &Signal<bool> {
+        &self.over
     }
 
     /// Completes when the hold is lost, by the clock alone or because another has the votes.
     pub(super) async fn until_lost(&self) {
-        let mut over = self.watch();
         loop {
+            let seen = self.over.version();
             let deadline = self.deadline();
             if !self.is_held() {
                 self.expire(&mut self.state());
@@ -165,7 +172,7 @@ impl Hold {
             }
             tokio::select! {
                 biased;
-                _ = over.changed() => {}
+                () = self.over.changed_since(seen) => {}
                 () = self.coordinator.clock.sleep_until(deadline) => {}
             }
         }
@@ -221,25 +228,48 @@ impl Hold {
     }
 
     /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
-    pub(super) fn renew(&self) -> Option<(Round, Replies)> {
-        let mut state = self.state();
-        let now = self.coordinator.clock.now();
-        let terms = state.lease.terms();
-        (state.lease.duty(now) != Duty::Lost).then(|| self.ask(&mut state, terms, now))
+    pub(super) fn renew(&self) -> Option<(Round, Exchange)> {
+        self.start_round(None, 0)
     }
 
     /// Enters once more, if the hold is held, and asks for a lease as long as the wish's. The count
     /// stands until [`leave`](Self::leave).
-    pub(super) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Replies)> {
+    pub(super) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Exchange)> {
+        self.start_round(wish, 1)
+    }
+
+    /// Sends within the lock, so that every voter gets the counts in the order they came about.
+    fn start_round(&self, wish: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
         let mut state = self.state();
         let now = self.coordinator.clock.now();
         if state.lease.duty(now) == Duty::Lost {
             return None;
         }
-        state.count += 1;
+        state.count += entries;
         let terms = state.lease.terms();
         let terms = wish.map_or(terms, |wish| terms.longer(wish));
-        Some(self.ask(&mut state, terms, now))
+        state.longest = state.longest.max(terms.lease);
+        let panel = &self.coordinator.panel;
+        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
+        let replies = panel.ask_all(&self.renewal(&state, terms));
+        Some((round, Exchange { terms, replies }))
+    }
+
+    fn renewal(&self, state: &State, terms: Terms) -> Call {
+        self.record.renew(&Ask { hold: &self.id, count: state.count, lease: terms.lease })
+    }
+
+    /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
+    fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
+        let state = self.state();
+        if state.lease.duty(self.coordinator.clock.now()) == Duty::Lost {
+            return;
+        }
+        let call = self.renewal(&state, exchange.terms);
+        for voter in voters {
+            let reply = self.coordinator.panel.voters[*voter].run(call.clone());
+            exchange.replies.expect(*voter, reply);
+        }
     }
 
     /// Keeps the terms of an entry that was granted.
@@ -247,30 +277,24 @@ impl Hold {
         let mut state = self.state();
         if state.end.is_none() {
             state.lease.widen(terms, renewed, self.coordinator.clock.now());
-            self.over.send_replace(false);
+            self.over.change(|over| *over = false);
         }
     }
 
-    /// Sends within the lock, so that every voter gets the counts in the order they came about.
-    fn ask(&self, state: &mut State, terms: Terms, now: Moment) -> (Round, Replies) {
-        state.longest = state.longest.max(terms.lease);
-        let ask = Ask { hold: &self.id, count: state.count, lease: terms.lease };
-        let panel = &self.coordinator.panel;
-        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
-        (round, panel.ask_all(&self.record.renew(&ask)))
-    }
-
     /// Listens to a round until it is decided, and draws the consequences.
-    pub(super) async fn conclude(&self, mut round: Round, mut replies: Replies) -> RoundEnd {
-        let clock = &self.coordinator.clock;
+    pub(super) async fn conclude(&self, mut round: Round, mut exchange: Exchange) -> RoundEnd {
+        let Coordinator { clock, .. } = &*self.coordinator;
         let end = loop {
-            if let Some(end) = round.end(clock.now()) {
-                break end;
-            }
-            tokio::select! {
-                biased;
-                (voter, outcome) = replies.next() => round.heard(voter, self.record.vote(outcome)),
-                () = clock.sleep_until(round.due()) => {}
+            match round.next(clock.now(), self.coordinator.chance()) {
+                RoundNext::End(end) => break end,
+                RoundNext::AskAgain(voters) => self.ask_again(&mut exchange, &voters),
+                RoundNext::Wait(until) => tokio::select! {
+                    biased;
+                    (voter, outcome) = exchange.replies.next() => {
+                        round.heard(voter, self.record.vote(outcome));
+                    }
+                    () = clock.sleep_until(until) => {}
+                },
             }
         };
         match end {
@@ -327,7 +351,7 @@ impl Hold {
     fn end(&self, state: &mut State, end: End) -> Replies {
         state.end = Some(end);
         state.lease.end();
-        self.over.send_replace(true);
+        self.over.change(|over| *over = true);
         let kind = self.record.kind();
         let now = self.coordinator.clock.now();
         metrics::gauge!(metric::HELD, "kind" => kind).decrement(1.0);
