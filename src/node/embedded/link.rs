@@ -81,6 +81,8 @@ impl<T> Default for Line<T> {
 
 /// One connection, as its voter sees it.
 pub(super) struct Link {
+    /// Which client it is of.
+    pub(super) from: Arc<str>,
     ear: Arc<dyn Ear>,
     /// Where the timers of what is under way run.
     pub(super) runtime: Handle,
@@ -95,8 +97,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(ear: Arc<dyn Ear>, runtime: Handle) -> Self {
+    pub(super) fn new(from: Arc<str>, ear: Arc<dyn Ear>, runtime: Handle) -> Self {
         Self {
+            from,
             ear,
             runtime,
             wanted: BTreeSet::new(),

@@ -26,6 +26,7 @@ mod fault_guard;
 mod keyspace;
 mod link;
 mod lua;
+mod observe;
 mod reply;
 mod server;
 mod voter;
@@ -35,6 +36,7 @@ mod tests;
 
 pub use fault::Fault;
 pub use fault_guard::FaultGuard;
+pub use observe::{Ran, Record};
 pub use reply::Reply;
 pub use voter::EmbeddedVoter;
 

@@ -16,6 +16,7 @@ use super::{
     fault::{Rules, Trouble},
     link::{Heard, Letter, Link, Parcel, Request, tell},
     lua::Interpreter,
+    observe::Observer,
     reply::Reply,
 };
 use crate::{
@@ -48,7 +49,7 @@ enum Condition {
 /// What the voter's lock guards.
 #[derive(Debug)]
 pub(super) struct State {
-    interpreter: Interpreter,
+    pub(super) interpreter: Interpreter,
     condition: Condition,
     run_id: String,
     pub(super) rules: Rules,
@@ -57,6 +58,7 @@ pub(super) struct State {
     counted: u64,
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
+    pub(super) observer: Option<Observer>,
     now: Moment,
     after: After,
 }
@@ -80,6 +82,7 @@ impl Server {
             links: BTreeMap::new(),
             counted: 0,
             runs: BTreeMap::new(),
+            observer: None,
             now: clock.now(),
             after: After::default(),
         };
@@ -163,7 +166,7 @@ impl State {
 
     pub(super) fn connect(&mut self, ear: Arc<dyn Ear>, runtime: Handle) -> ConnectionId {
         let id = self.count();
-        self.links.insert(id, Link::new(ear, runtime));
+        self.links.insert(id, Link::new(id.to_string().into(), ear, runtime));
         id
     }
 
@@ -287,9 +290,8 @@ impl State {
     fn execute(&mut self, id: ConnectionId, request: &Request) -> Outcome<Value> {
         match request {
             Request::Run(call) => {
-                *self.runs.entry(call.script.name).or_default() += 1;
-                let answer = self.interpreter.eval(call.script.source, &call.keys, &call.args);
-                return answer.map(Value::from).map_err(|message| Cause::Rejected(message.into()));
+                let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
+                return self.run(&from.unwrap_or_default(), call);
             }
             Request::Identify => return Ok(Value::Text(self.run_id.clone())),
             Request::Subscribe(channel) => {

@@ -4,6 +4,7 @@ mod channels;
 mod chaos;
 mod commands;
 mod faults;
+mod observe;
 mod order;
 mod sandbox;
 mod scripts;
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use super::{EmbeddedVoter, Reply};
+use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     node::{Call, Ear, Node, Outcome},
@@ -89,5 +90,7 @@ fn what_is_public_can_be_sent_and_shared() {
     check::<EmbeddedVoter>();
     check::<super::Fault>();
     check::<super::FaultGuard>();
+    check::<Ran<'_>>();
+    check::<Record>();
     check::<Reply>();
 }

@@ -1,0 +1,154 @@
+//! What a voter shows of itself: each script that ran, and its records.
+
+use std::{fmt, sync::Arc};
+
+use super::{keyspace::Keyspace, reply::Reply, server::State, voter::EmbeddedVoter};
+use crate::{
+    node::{Call, Outcome},
+    scripts::Value,
+    words::Cause,
+};
+
+/// A key of an embedded voter with its value and what is left of its time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Record {
+    /// The key.
+    pub key: String,
+    /// The fields of a hash with their values, in order. A text is one field with an empty name.
+    pub fields: Vec<(String, String)>,
+    /// The milliseconds until the key expires, by the voter's own clock; `None`: it does not.
+    pub left_ms: Option<i64>,
+}
+
+/// A script that ran for a client, as [`EmbeddedVoter::observe`] tells it.
+#[derive(Debug)]
+pub struct Ran<'a> {
+    from: &'a str,
+    call: &'a Call,
+    reply: &'a Result<Reply, String>,
+    keyspace: &'a Keyspace,
+}
+
+impl Ran<'_> {
+    /// Which client sent it: the number of its connection.
+    pub fn from(&self) -> &str {
+        self.from
+    }
+
+    /// The script's name, `mutex/acquire` for one.
+    pub fn script(&self) -> &'static str {
+        self.call.script.name
+    }
+
+    /// What was in `KEYS`.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.call.keys.iter().map(|key| &**key)
+    }
+
+    /// What was in `ARGV`.
+    pub fn args(&self) -> impl Iterator<Item = &str> {
+        self.call.args.iter().map(|arg| &**arg)
+    }
+
+    /// The whole reply.
+    ///
+    /// # Errors
+    ///
+    /// The message with which the script failed as a whole.
+    pub fn reply(&self) -> Result<&Reply, &str> {
+        self.reply.as_ref().map_err(String::as_str)
+    }
+
+    /// The answer to the first of the call's requests: `code, ms, text`. What they mean stands at
+    /// the top of the script's file.
+    ///
+    /// # Errors
+    ///
+    /// The message with which the script failed as a whole, or that the reply is of another shape.
+    pub fn answer(&self) -> Result<(i64, i64, &str), &str> {
+        if let Reply::List(entries) = self.reply()?
+            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(text), ..] = entries.as_slice()
+        {
+            return Ok((*code, *ms, text));
+        }
+        Err("the reply does not begin with code, ms, text")
+    }
+
+    /// The live keys after the script, sorted.
+    pub fn records(&self) -> Vec<Record> {
+        self.keyspace.records().collect()
+    }
+}
+
+impl EmbeddedVoter {
+    /// Tells each script that ran for a client, right after it ran and before anything else does;
+    /// [`command`](Self::command) is not told. There is one observer: the next call replaces it.
+    ///
+    /// `tell` is called under the voter's lock: it must not call this voter, nor drop what does (a
+    /// client, a guard). One that keeps a clone of the voter keeps it alive for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// let voters = quorate::embedded::voters(1);
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let notes = Arc::clone(&seen);
+    /// voters[0].observe(move |ran| {
+    ///     let granted = ran.answer().is_ok_and(|(code, ..)| code == 1);
+    ///     notes.lock().unwrap().push((ran.script(), granted, ran.records().len()));
+    /// });
+    /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// quorum.mutex("invoice:42").lock().await?.release().await?;
+    /// let expected = [("mutex/acquire", true, 1), ("mutex/release", true, 0)];
+    /// assert_eq!(*seen.lock().unwrap(), expected);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(&self, tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) {
+        let observer = Observer(Box::new(tell));
+        // What is replaced is dropped outside the lock: it may own what calls the voter.
+        drop(self.0.act(|state| state.observer.replace(observer)));
+    }
+
+    /// The live keys with their values, sorted.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["HSET", "lock", "holder", "1"])?;
+    /// let records = voter.records();
+    /// assert_eq!(records[0].key, "lock");
+    /// assert_eq!(records[0].fields, [("holder".to_owned(), "1".to_owned())]);
+    /// assert_eq!(records[0].left_ms, None);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn records(&self) -> Vec<Record> {
+        self.0.act(|state| state.interpreter.database().keyspace.records().collect())
+    }
+}
+
+/// Whom [`EmbeddedVoter::observe`] put there.
+pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
+
+impl State {
+    /// Runs a script for a client and tells the observer.
+    pub(super) fn run(&mut self, from: &Arc<str>, call: &Call) -> Outcome<Value> {
+        *self.runs.entry(call.script.name).or_default() += 1;
+        let reply = self.interpreter.eval(call.script.source, &call.keys, &call.args);
+        if let Some(Observer(tell)) = &self.observer {
+            let keyspace = &self.interpreter.database().keyspace;
+            tell(&Ran { from, call, reply: &reply, keyspace });
+        }
+        reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
