@@ -78,6 +78,12 @@ impl Keyspace {
         self.entries.clear();
     }
 
+    /// Deletes what has expired.
+    pub(super) fn sweep_all(&mut self) {
+        let now_ms = self.now_ms();
+        self.entries.retain(|_, entry| entry.is_live(now_ms));
+    }
+
     /// The live keys, sorted.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.live_entries().map(|(key, _)| key.as_str())
@@ -110,22 +116,25 @@ impl Keyspace {
     }
 
     fn live(&self, key: &str) -> Option<&Entry> {
-        self.entries.get(key).filter(|entry| self.is_live(entry))
+        self.entries.get(key).filter(|entry| entry.is_live(self.now_ms()))
     }
 
     fn live_entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        self.entries.iter().filter(|(_, entry)| self.is_live(entry))
-    }
-
-    /// A server keeps a key through the whole of its last millisecond.
-    fn is_live(&self, entry: &Entry) -> bool {
-        entry.expires_at_ms.is_none_or(|at_ms| self.now_ms() <= at_ms)
+        let now_ms = self.now_ms();
+        self.entries.iter().filter(move |(_, entry)| entry.is_live(now_ms))
     }
 
     fn sweep(&mut self, key: &str) {
         if self.live(key).is_none() {
             self.entries.remove(key);
         }
+    }
+}
+
+impl Entry {
+    /// A server keeps a key through the whole of its last millisecond.
+    fn is_live(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_none_or(|at_ms| now_ms <= at_ms)
     }
 }
 

@@ -30,6 +30,7 @@ mod observe;
 mod reply;
 mod server;
 mod voter;
+mod wall;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use super::{
     lua::Interpreter,
     observe::Observer,
     reply::Reply,
+    wall::Wall,
 };
 use crate::{
     clock::{Clock, Moment},
@@ -25,9 +26,6 @@ use crate::{
     scripts::Value,
     words::Cause,
 };
-
-/// The time at the beginning of every embedded voter's clock, in seconds since 1970.
-const EPOCH_SECONDS: i64 = 1_700_000_000;
 
 /// One embedded voter.
 pub(super) struct Server {
@@ -59,7 +57,8 @@ pub(super) struct State {
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
     pub(super) observer: Option<Observer>,
-    now: Moment,
+    pub(super) wall: Wall,
+    pub(super) now: Moment,
     after: After,
 }
 
@@ -83,6 +82,7 @@ impl Server {
             counted: 0,
             runs: BTreeMap::new(),
             observer: None,
+            wall: Wall::new(),
             now: clock.now(),
             after: After::default(),
         };
@@ -212,11 +212,9 @@ impl State {
         receiver
     }
 
-    fn set_time(&mut self, now: Moment) {
+    pub(super) fn set_time(&mut self, now: Moment) {
         self.now = now;
-        let micros = i64::try_from(now.since(Moment::BEGINNING).as_micros()).unwrap_or(i64::MAX);
-        let now_micros = micros.saturating_add(EPOCH_SECONDS * 1_000_000);
-        self.interpreter.database().keyspace.set_time(now_micros);
+        self.interpreter.database().keyspace.set_time(self.wall.micros(now));
     }
 
     fn count(&mut self) -> u64 {

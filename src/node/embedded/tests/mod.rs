@@ -8,6 +8,7 @@ mod observe;
 mod order;
 mod sandbox;
 mod scripts;
+mod wall;
 
 use std::{
     sync::{Arc, Mutex},
