@@ -21,6 +21,7 @@
 mod channels;
 mod commands;
 mod connection;
+mod cut;
 mod fault;
 mod fault_guard;
 mod keyspace;
@@ -29,12 +30,14 @@ mod lua;
 mod observe;
 mod reply;
 mod server;
+mod traffic;
 mod voter;
 mod wall;
 
 #[cfg(test)]
 mod tests;
 
+pub use cut::InFlight;
 pub use fault::Fault;
 pub use fault_guard::FaultGuard;
 pub use observe::{Ran, Record};

@@ -9,12 +9,12 @@ use std::{
     },
 };
 
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::runtime::Handle;
 
 use super::{
     channels::ConnectionId,
-    fault::{Rules, Trouble},
-    link::{Heard, Letter, Link, Parcel, Request, tell},
+    fault::Rules,
+    link::{Heard, Link, Parcel},
     lua::Interpreter,
     observe::Observer,
     reply::Reply,
@@ -22,9 +22,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Moment},
-    node::{Ear, Outcome},
-    scripts::Value,
-    words::Cause,
+    node::Ear,
 };
 
 /// One embedded voter.
@@ -36,7 +34,7 @@ pub(super) struct Server {
 
 /// Whether requests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+pub(super) enum Condition {
     Running,
     /// They wait.
     Stopped,
@@ -48,10 +46,10 @@ enum Condition {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) interpreter: Interpreter,
-    condition: Condition,
-    run_id: String,
+    pub(super) condition: Condition,
+    pub(super) run_id: String,
     pub(super) rules: Rules,
-    links: BTreeMap<ConnectionId, Link>,
+    pub(super) links: BTreeMap<ConnectionId, Link>,
     /// Counts connections and requests, to tell them apart and to keep their order.
     counted: u64,
     /// How often each script ran for a client.
@@ -59,16 +57,17 @@ pub(super) struct State {
     pub(super) observer: Option<Observer>,
     pub(super) wall: Wall,
     pub(super) now: Moment,
-    after: After,
+    pub(super) after: After,
 }
 
 /// What is left to do once the lock is free.
 #[derive(Default)]
-struct After {
-    heard: Vec<Heard>,
-    timers: Vec<(Handle, Moment)>,
+pub(super) struct After {
+    pub(super) heard: Vec<Heard>,
+    /// When to look again, and on whose runtime.
+    pub(super) timers: Vec<(Handle, Moment)>,
     /// To be dropped: an ear may own things that come back here when they are dropped.
-    over: Vec<Link>,
+    pub(super) over: Vec<Link>,
 }
 
 impl Server {
@@ -139,6 +138,7 @@ impl State {
         self.condition = Condition::Killed;
         for (id, link) in &mut self.links {
             link.break_off("killed");
+            link.ghosts.clear();
             self.interpreter.database().channels.unsubscribe_all(*id);
         }
     }
@@ -148,7 +148,7 @@ impl State {
         self.condition = Condition::Running;
         self.run_id = fresh_run_id();
         for (id, link) in &self.links {
-            self.after.heard.push(reconnect(&self.interpreter, *id, link));
+            self.after.heard.extend(reconnect(&self.interpreter, *id, link));
         }
     }
 
@@ -178,149 +178,34 @@ impl State {
         }
     }
 
-    /// Sends a request on its way.
-    pub(super) fn send(
-        &mut self,
-        id: ConnectionId,
-        request: Request,
-    ) -> oneshot::Receiver<Outcome<Value>> {
-        let number = self.count();
-        let (answer, receiver) = oneshot::channel();
-        let Some(link) = self.links.get_mut(&id).filter(|link| !link.closed) else {
-            tell(answer, Err(Cause::Unreachable("closed".into())));
-            return receiver;
-        };
-        match &request {
-            Request::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
-            Request::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
-            Request::Run(_) | Request::Identify => {}
-        }
-        if self.condition == Condition::Killed {
-            tell(answer, Err(Cause::Unreachable("killed".into())));
-            return receiver;
-        }
-        let fate = self.rules.fate();
-        if fate.trouble == Trouble::RequestLost {
-            link.forsake(answer);
-            return receiver;
-        }
-        let letter = Letter { number, request, fate, answer };
-        let at = link.there.push(self.now + fate.there, letter);
-        if at > self.now {
-            self.after.timers.push((link.runtime.clone(), at));
-        }
-        receiver
-    }
-
     pub(super) fn set_time(&mut self, now: Moment) {
         self.now = now;
         self.interpreter.database().keyspace.set_time(self.wall.micros(now));
     }
 
-    fn count(&mut self) -> u64 {
+    pub(super) fn count(&mut self) -> u64 {
         self.counted += 1;
         self.counted
     }
-
-    /// Does everything that is due, in the order of arrival.
-    fn settle(&mut self) {
-        loop {
-            self.announce();
-            for link in self.links.values_mut() {
-                link.deliver(self.now, &mut self.after.heard);
-            }
-            let Some((id, letter)) = self.next_letter() else { break };
-            self.serve(id, letter);
-        }
-        let over = self.links.extract_if(.., |_, link| link.is_over());
-        self.after.over.extend(over.map(|(_, link)| link));
-    }
-
-    /// Sends what was published on its way to the listeners.
-    fn announce(&mut self) {
-        let mut database = self.interpreter.database();
-        for channel in database.channels.take_published() {
-            let fate = self.rules.fate_of_message();
-            for id in database.channels.listeners_of(&channel) {
-                let Some(link) = self.links.get_mut(&id) else { continue };
-                if fate.trouble != Trouble::ReplyLost {
-                    let parcel = Parcel::Message(Arc::clone(&channel));
-                    self.after.post(link, self.now, self.now + fate.back, parcel);
-                }
-            }
-        }
-    }
-
-    fn next_letter(&mut self) -> Option<(ConnectionId, Letter)> {
-        if self.condition != Condition::Running {
-            return None;
-        }
-        let arrived = self.links.iter().filter_map(|(id, link)| {
-            link.there.arrived(self.now).map(|(at, letter)| (at, letter.number, *id))
-        });
-        let (_, _, id) = arrived.min()?;
-        let letter = self.links.get_mut(&id)?.there.take_arrived(self.now)?;
-        Some((id, letter))
-    }
-
-    fn serve(&mut self, id: ConnectionId, letter: Letter) {
-        let Letter { request, fate, answer, .. } = letter;
-        let outcome = match fate.trouble {
-            Trouble::CutBeforeRun => Err(Cause::Unheard),
-            _ => self.execute(id, &request),
-        };
-        let Some(link) = self.links.get_mut(&id) else { return };
-        match fate.trouble {
-            Trouble::None => {
-                let parcel = Parcel::Answer(answer, outcome);
-                self.after.post(link, self.now, self.now + fate.back, parcel);
-            }
-            Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
-            Trouble::CutBeforeRun | Trouble::CutAfterRun => {
-                link.forsake(answer);
-                link.break_off("cut");
-                self.interpreter.database().channels.unsubscribe_all(id);
-                self.after.heard.push(reconnect(&self.interpreter, id, link));
-            }
-        }
-    }
-
-    fn execute(&mut self, id: ConnectionId, request: &Request) -> Outcome<Value> {
-        match request {
-            Request::Run(call) => {
-                let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
-                return self.run(&from.unwrap_or_default(), call);
-            }
-            Request::Identify => return Ok(Value::Text(self.run_id.clone())),
-            Request::Subscribe(channel) => {
-                if self.links.get(&id).is_some_and(|link| !link.closed) {
-                    self.interpreter.database().channels.subscribe(id, Arc::clone(channel));
-                }
-            }
-            Request::Unsubscribe(channel) => {
-                self.interpreter.database().channels.unsubscribe(id, channel);
-            }
-        }
-        Ok(Value::Nil)
-    }
-}
-
-/// Listens again to all that the connection wants to hear. Its ear is to be told.
-fn reconnect(interpreter: &Interpreter, id: ConnectionId, link: &Link) -> Heard {
-    let mut database = interpreter.database();
-    for channel in &link.wanted {
-        database.channels.subscribe(id, Arc::clone(channel));
-    }
-    link.hears(None)
 }
 
 impl After {
-    fn post(&mut self, link: &mut Link, now: Moment, at: Moment, parcel: Parcel) {
+    pub(super) fn post(&mut self, link: &mut Link, now: Moment, at: Moment, parcel: Parcel) {
         let at = link.back.push(at, parcel);
         if at > now {
             self.timers.push((link.runtime.clone(), at));
         }
     }
+}
+
+/// Listens again to all that the connection wants to hear. Its ear is to be told, if the client is
+/// still there.
+pub(super) fn reconnect(interpreter: &Interpreter, id: ConnectionId, link: &Link) -> Option<Heard> {
+    let mut database = interpreter.database();
+    for channel in &link.wanted {
+        database.channels.subscribe(id, Arc::clone(channel));
+    }
+    (!link.closed).then(|| link.hears(None))
 }
 
 fn fresh_run_id() -> String {

@@ -3,6 +3,7 @@
 mod channels;
 mod chaos;
 mod commands;
+mod cut;
 mod faults;
 mod observe;
 mod order;
@@ -90,6 +91,7 @@ fn what_is_public_can_be_sent_and_shared() {
     fn check<T: Send + Sync + Unpin + std::fmt::Debug>() {}
     check::<EmbeddedVoter>();
     check::<super::Fault>();
+    check::<super::InFlight>();
     check::<super::FaultGuard>();
     check::<Ran<'_>>();
     check::<Record>();

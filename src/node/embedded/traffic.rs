@@ -1,0 +1,142 @@
+//! Requests and messages on their ways, and what is done with each as it arrives.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{
+    channels::ConnectionId,
+    cut::cut_off,
+    fault::Trouble,
+    link::{Ghost, Letter, Parcel, Request, Way, tell},
+    server::{Condition, State},
+};
+use crate::{node::Outcome, scripts::Value, words::Cause};
+
+impl State {
+    /// Sends a request on its way.
+    pub(super) fn send(
+        &mut self,
+        id: ConnectionId,
+        request: Request,
+    ) -> oneshot::Receiver<Outcome<Value>> {
+        let number = self.count();
+        let (answer, receiver) = oneshot::channel();
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.closed) else {
+            tell(answer, Err(Cause::Unreachable("closed".into())));
+            return receiver;
+        };
+        match &request {
+            Request::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
+            Request::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
+            Request::Run(_) | Request::Identify => {}
+        }
+        if self.condition == Condition::Killed {
+            tell(answer, Err(Cause::Unreachable("killed".into())));
+            return receiver;
+        }
+        let fate = self.rules.fate();
+        if fate.trouble == Trouble::RequestLost {
+            link.forsake(answer);
+            return receiver;
+        }
+        let letter = Letter { number, request, fate, answer };
+        let at = link.there.push(self.now + fate.there, letter);
+        if at > self.now {
+            self.after.timers.push((link.runtime.clone(), at));
+        }
+        receiver
+    }
+
+    /// Does everything that is due, in the order of arrival.
+    pub(super) fn settle(&mut self) {
+        loop {
+            self.announce();
+            for link in self.links.values_mut() {
+                link.deliver(self.now, &mut self.after.heard);
+            }
+            match self.next_arrival() {
+                Some((id, Way::Present)) => self.serve(id),
+                Some((id, Way::Former(index))) => self.serve_ghost(id, index),
+                None => break,
+            }
+        }
+        let over = self.links.extract_if(.., |_, link| link.is_over());
+        self.after.over.extend(over.map(|(_, link)| link));
+    }
+
+    /// Sends what was published on its way to the listeners.
+    fn announce(&mut self) {
+        let mut database = self.interpreter.database();
+        for channel in database.channels.take_published() {
+            let fate = self.rules.fate_of_message();
+            for id in database.channels.listeners_of(&channel) {
+                let Some(link) = self.links.get_mut(&id) else { continue };
+                if fate.trouble != Trouble::ReplyLost {
+                    let parcel = Parcel::Message(Arc::clone(&channel));
+                    self.after.post(link, self.now, self.now + fate.back, parcel);
+                }
+            }
+        }
+    }
+
+    /// Which connection's request arrived first, and by which way.
+    fn next_arrival(&self) -> Option<(ConnectionId, Way)> {
+        if self.condition != Condition::Running {
+            return None;
+        }
+        let arrived = self.links.iter().flat_map(|(id, link)| {
+            link.arrived(self.now).map(|(at, number, way)| (at, number, *id, way))
+        });
+        arrived.min().map(|(_, _, id, way)| (id, way))
+    }
+
+    fn serve(&mut self, id: ConnectionId) {
+        let letter = self.links.get_mut(&id).and_then(|link| link.there.take_arrived(self.now));
+        let Some(Letter { request, fate, answer, .. }) = letter else { return };
+        let outcome = match fate.trouble {
+            Trouble::CutBeforeRun => Err(Cause::Unheard),
+            _ => self.execute(id, &request),
+        };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        match fate.trouble {
+            Trouble::None => {
+                let parcel = Parcel::Answer(answer, outcome);
+                self.after.post(link, self.now, self.now + fate.back, parcel);
+            }
+            Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
+            Trouble::CutBeforeRun | Trouble::CutAfterRun => {
+                link.forsake(answer);
+                self.after.heard.extend(cut_off(&self.interpreter, id, link));
+            }
+        }
+    }
+
+    /// Serves a request that nobody waits for, of a connection that was cut.
+    fn serve_ghost(&mut self, id: ConnectionId, index: usize) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(Ghost { call, fate, .. }) = link.take_ghost(index, self.now) else { return };
+        if fate.trouble != Trouble::CutBeforeRun {
+            drop(self.execute(id, &Request::Run(call)));
+        }
+    }
+
+    fn execute(&mut self, id: ConnectionId, request: &Request) -> Outcome<Value> {
+        match request {
+            Request::Run(call) => {
+                let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
+                return self.run(&from.unwrap_or_default(), call);
+            }
+            Request::Identify => return Ok(Value::Text(self.run_id.clone())),
+            Request::Subscribe(channel) => {
+                if self.links.get(&id).is_some_and(|link| !link.closed) {
+                    self.interpreter.database().channels.subscribe(id, Arc::clone(channel));
+                }
+            }
+            Request::Unsubscribe(channel) => {
+                self.interpreter.database().channels.unsubscribe(id, channel);
+            }
+        }
+        Ok(Value::Nil)
+    }
+}
