@@ -29,6 +29,7 @@ mod link;
 mod lua;
 mod observe;
 mod reply;
+mod sent;
 mod server;
 mod traffic;
 mod voter;
@@ -42,6 +43,7 @@ pub use fault::Fault;
 pub use fault_guard::FaultGuard;
 pub use observe::{Ran, Record};
 pub use reply::Reply;
+pub use sent::Sent;
 pub use voter::EmbeddedVoter;
 
 use crate::clock::Clock;

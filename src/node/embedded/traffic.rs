@@ -9,6 +9,7 @@ use super::{
     cut::cut_off,
     fault::Trouble,
     link::{Ghost, Letter, Parcel, Request, Way, tell},
+    sent::Sent,
     server::{Condition, State},
 };
 use crate::{node::Outcome, scripts::Value, words::Cause};
@@ -35,7 +36,7 @@ impl State {
             tell(answer, Err(Cause::Unreachable("killed".into())));
             return receiver;
         }
-        let fate = self.rules.fate();
+        let fate = self.rules.fate(&Sent::request(link, &request));
         if fate.trouble == Trouble::RequestLost {
             link.forsake(answer);
             return receiver;
@@ -69,12 +70,11 @@ impl State {
     fn announce(&mut self) {
         let mut database = self.interpreter.database();
         for channel in database.channels.take_published() {
-            let fate = self.rules.fate_of_message();
             for id in database.channels.listeners_of(&channel) {
                 let Some(link) = self.links.get_mut(&id) else { continue };
-                if fate.trouble != Trouble::ReplyLost {
+                if let Some(back) = self.rules.way_of_message(&Sent::message(link)) {
                     let parcel = Parcel::Message(Arc::clone(&channel));
-                    self.after.post(link, self.now, self.now + fate.back, parcel);
+                    self.after.post(link, self.now, self.now + back, parcel);
                 }
             }
         }

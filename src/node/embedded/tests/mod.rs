@@ -9,6 +9,7 @@ mod observe;
 mod order;
 mod sandbox;
 mod scripts;
+mod sent;
 mod wall;
 
 use std::{
@@ -96,4 +97,5 @@ fn what_is_public_can_be_sent_and_shared() {
     check::<Ran<'_>>();
     check::<Record>();
     check::<Reply>();
+    check::<super::Sent<'_>>();
 }
