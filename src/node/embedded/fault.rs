@@ -28,6 +28,9 @@ pub enum Fault {
     CutBeforeRun,
     /// A request runs, then breaks its connection, likewise.
     CutAfterRun,
+    /// A script runs twice, back to back, as if the request had been sent again on its way; the
+    /// answer is that of the second run.
+    RunTwice,
 }
 
 /// The faults in force.
@@ -51,6 +54,7 @@ struct Rule {
 pub(super) struct Fate {
     pub(super) there: Duration,
     pub(super) back: Duration,
+    pub(super) twice: bool,
     pub(super) trouble: Trouble,
 }
 
@@ -100,7 +104,10 @@ impl Rules {
             match fault {
                 Fault::Delay { back: more, .. } => back += more,
                 Fault::DropReplies => arrives = false,
-                Fault::DropRequests | Fault::CutBeforeRun | Fault::CutAfterRun => {}
+                Fault::DropRequests
+                | Fault::CutBeforeRun
+                | Fault::CutAfterRun
+                | Fault::RunTwice => {}
             }
         }
         arrives.then_some(back)
@@ -117,6 +124,10 @@ impl Fate {
             Fault::Delay { there, back } => {
                 self.there += there;
                 self.back += back;
+                Trouble::None
+            }
+            Fault::RunTwice => {
+                self.twice = true;
                 Trouble::None
             }
             Fault::DropRequests => Trouble::RequestLost,
@@ -146,11 +157,12 @@ mod tests {
     #[test]
     fn delays_add_up_and_the_worst_trouble_wins() {
         let mut rules = Rules::default();
-        for fault in [DELAY, Fault::CutAfterRun, DELAY, Fault::DropReplies] {
+        for fault in [DELAY, Fault::CutAfterRun, Fault::RunTwice, DELAY, Fault::DropReplies] {
             rules.add(fault, None);
         }
         let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
-        assert_eq!(rules.fate(&request()), Fate { there, back, trouble: Trouble::CutAfterRun });
+        let fate = Fate { there, back, twice: true, trouble: Trouble::CutAfterRun };
+        assert_eq!(rules.fate(&request()), fate);
         assert_eq!(rules.way_of_message(&message()), None, "cuts do not save a message");
     }
 

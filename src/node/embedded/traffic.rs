@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{
     channels::ConnectionId,
     cut::cut_off,
-    fault::Trouble,
+    fault::{Fate, Trouble},
     link::{Ghost, Letter, Parcel, Request, Way, tell},
     sent::Sent,
     server::{Condition, State},
@@ -96,7 +96,7 @@ impl State {
         let Some(Letter { request, fate, answer, .. }) = letter else { return };
         let outcome = match fate.trouble {
             Trouble::CutBeforeRun => Err(Cause::Unheard),
-            _ => self.execute(id, &request),
+            _ => self.execute(id, &request, fate),
         };
         let Some(link) = self.links.get_mut(&id) else { return };
         match fate.trouble {
@@ -117,15 +117,19 @@ impl State {
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(Ghost { call, fate, .. }) = link.take_ghost(index, self.now) else { return };
         if fate.trouble != Trouble::CutBeforeRun {
-            drop(self.execute(id, &Request::Run(call)));
+            drop(self.execute(id, &Request::Run(call), fate));
         }
     }
 
-    fn execute(&mut self, id: ConnectionId, request: &Request) -> Outcome<Value> {
+    fn execute(&mut self, id: ConnectionId, request: &Request, fate: Fate) -> Outcome<Value> {
         match request {
             Request::Run(call) => {
                 let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
-                return self.run(&from.unwrap_or_default(), call);
+                let from = from.unwrap_or_default();
+                if fate.twice {
+                    drop(self.run(&from, call, false));
+                }
+                return self.run(&from, call, fate.twice);
             }
             Request::Identify => return Ok(Value::Text(self.run_id.clone())),
             Request::Subscribe(channel) => {
