@@ -2,8 +2,8 @@
 
 use super::{
     channels::ConnectionId,
+    commands::Database,
     link::{Heard, Link},
-    lua::Interpreter,
     server::{Condition, State, reconnect},
     voter::EmbeddedVoter,
 };
@@ -74,18 +74,14 @@ impl State {
                 InFlight::Lost => {}
                 InFlight::Arrives => link.leave_ghosts(),
             }
-            self.after.heard.extend(cut_off(&self.interpreter, *id, link));
+            self.after.heard.extend(cut_off(&mut self.database, *id, link));
         }
     }
 }
 
 /// Breaks a connection, which then stands again. Its ear is to be told.
-pub(super) fn cut_off(
-    interpreter: &Interpreter,
-    id: ConnectionId,
-    link: &mut Link,
-) -> Option<Heard> {
+pub(super) fn cut_off(database: &mut Database, id: ConnectionId, link: &mut Link) -> Option<Heard> {
     link.break_off("cut");
-    interpreter.database().channels.unsubscribe_all(id);
-    reconnect(interpreter, id, link)
+    database.channels.unsubscribe_all(id);
+    reconnect(database, id, link)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{keyspace::Keyspace, reply::Reply, server::State, voter::EmbeddedVoter};
+use super::{keyspace::Keyspace, lua, reply::Reply, server::State, voter::EmbeddedVoter};
 use crate::{
     node::{Call, Outcome},
     scripts::Value,
@@ -133,7 +133,7 @@ impl EmbeddedVoter {
     /// # Ok::<(), String>(())
     /// ```
     pub fn records(&self) -> Vec<Record> {
-        self.0.act(|state| state.interpreter.database().keyspace.records().collect())
+        self.0.act(|state| state.database.keyspace.records().collect())
     }
 }
 
@@ -144,9 +144,9 @@ impl State {
     /// Runs a script for a client, possibly not for the first time, and tells the observer.
     pub(super) fn run(&mut self, from: &str, call: &Call, again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += 1;
-        let reply = self.interpreter.eval(call.script.source, &call.keys, &call.args);
+        let reply = lua::run(&mut self.database, call.script, &call.keys, &call.args);
         if let Some(Observer(tell)) = &self.observer {
-            let keyspace = &self.interpreter.database().keyspace;
+            let keyspace = &self.database.keyspace;
             tell(&Ran { from, call, reply: &reply, again, keyspace });
         }
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))

@@ -13,9 +13,10 @@ use tokio::runtime::Handle;
 
 use super::{
     channels::ConnectionId,
+    commands::Database,
     fault::Rules,
     link::{Heard, Link, Parcel},
-    lua::Interpreter,
+    lua,
     observe::Observer,
     reply::Reply,
     wall::Wall,
@@ -45,7 +46,7 @@ pub(super) enum Condition {
 /// What the voter's lock guards.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) interpreter: Interpreter,
+    pub(super) database: Database,
     pub(super) condition: Condition,
     pub(super) run_id: String,
     pub(super) rules: Rules,
@@ -73,7 +74,7 @@ pub(super) struct After {
 impl Server {
     pub(super) fn new(label: Arc<str>, clock: Clock) -> Self {
         let state = State {
-            interpreter: Interpreter::new(),
+            database: Database::default(),
             condition: Condition::Running,
             run_id: fresh_run_id(),
             rules: Rules::default(),
@@ -118,20 +119,20 @@ impl State {
     pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
         match self.condition {
             Condition::Killed => Err("connection refused".into()),
-            _ => self.interpreter.command(words),
+            _ => lua::command(&mut self.database, words),
         }
     }
 
     pub(super) fn keys(&self) -> Vec<String> {
-        self.interpreter.database().keyspace.keys().map(str::to_owned).collect()
+        self.database.keyspace.keys().map(str::to_owned).collect()
     }
 
     pub(super) fn subscriptions(&self) -> Vec<String> {
-        self.interpreter.database().channels.subscriptions().map(str::to_owned).collect()
+        self.database.channels.subscriptions().map(str::to_owned).collect()
     }
 
     pub(super) fn wipe(&mut self) {
-        self.interpreter.database().keyspace.clear();
+        self.database.keyspace.clear();
     }
 
     pub(super) fn kill(&mut self) {
@@ -139,7 +140,7 @@ impl State {
         for (id, link) in &mut self.links {
             link.break_off("killed");
             link.ghosts.clear();
-            self.interpreter.database().channels.unsubscribe_all(*id);
+            self.database.channels.unsubscribe_all(*id);
         }
     }
 
@@ -148,7 +149,7 @@ impl State {
         self.condition = Condition::Running;
         self.run_id = fresh_run_id();
         for (id, link) in &self.links {
-            self.after.heard.extend(reconnect(&self.interpreter, *id, link));
+            self.after.heard.extend(reconnect(&mut self.database, *id, link));
         }
     }
 
@@ -174,13 +175,13 @@ impl State {
         if let Some(link) = self.links.get_mut(&id) {
             link.closed = true;
             link.wanted.clear();
-            self.interpreter.database().channels.unsubscribe_all(id);
+            self.database.channels.unsubscribe_all(id);
         }
     }
 
     pub(super) fn set_time(&mut self, now: Moment) {
         self.now = now;
-        self.interpreter.database().keyspace.set_time(self.wall.micros(now));
+        self.database.keyspace.set_time(self.wall.micros(now));
     }
 
     pub(super) fn count(&mut self) -> u64 {
@@ -200,8 +201,7 @@ impl After {
 
 /// Listens again to all that the connection wants to hear. Its ear is to be told, if the client is
 /// still there.
-pub(super) fn reconnect(interpreter: &Interpreter, id: ConnectionId, link: &Link) -> Option<Heard> {
-    let mut database = interpreter.database();
+pub(super) fn reconnect(database: &mut Database, id: ConnectionId, link: &Link) -> Option<Heard> {
     for channel in &link.wanted {
         database.channels.subscribe(id, Arc::clone(channel));
     }

@@ -68,9 +68,8 @@ impl State {
 
     /// Sends what was published on its way to the listeners.
     fn announce(&mut self) {
-        let mut database = self.interpreter.database();
-        for channel in database.channels.take_published() {
-            for id in database.channels.listeners_of(&channel) {
+        for channel in self.database.channels.take_published() {
+            for id in self.database.channels.listeners_of(&channel) {
                 let Some(link) = self.links.get_mut(&id) else { continue };
                 if let Some(back) = self.rules.way_of_message(&Sent::message(link)) {
                     let parcel = Parcel::Message(Arc::clone(&channel));
@@ -107,7 +106,7 @@ impl State {
             Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
             Trouble::CutBeforeRun | Trouble::CutAfterRun => {
                 link.forsake(answer);
-                self.after.heard.extend(cut_off(&self.interpreter, id, link));
+                self.after.heard.extend(cut_off(&mut self.database, id, link));
             }
         }
     }
@@ -134,11 +133,11 @@ impl State {
             Request::Identify => return Ok(Value::Text(self.run_id.clone())),
             Request::Subscribe(channel) => {
                 if self.links.get(&id).is_some_and(|link| !link.closed) {
-                    self.interpreter.database().channels.subscribe(id, Arc::clone(channel));
+                    self.database.channels.subscribe(id, Arc::clone(channel));
                 }
             }
             Request::Unsubscribe(channel) => {
-                self.interpreter.database().channels.unsubscribe(id, channel);
+                self.database.channels.unsubscribe(id, channel);
             }
         }
         Ok(Value::Nil)

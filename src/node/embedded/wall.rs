@@ -93,7 +93,7 @@ impl EmbeddedVoter {
 impl State {
     fn jump_clock(&mut self, micros: i64) {
         // A server deletes what has expired, so setting its clock back does not bring that back.
-        self.interpreter.database().keyspace.sweep_all();
+        self.database.keyspace.sweep_all();
         self.wall.jump(micros, self.now);
         self.set_time(self.now);
     }
