@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use super::sent::{Each, Sent};
+
 /// Something that goes wrong with the requests to one voter.
 ///
 /// Faults in force together add up: delays are added, and the worst of the others wins.
@@ -26,6 +28,9 @@ pub enum Fault {
     CutBeforeRun,
     /// A request runs, then breaks its connection, likewise.
     CutAfterRun,
+    /// A script runs twice, back to back, as if the request had been sent again on its way; the
+    /// answer is that of the second run.
+    RunTwice,
 }
 
 /// The faults in force.
@@ -33,6 +38,8 @@ pub enum Fault {
 pub(super) struct Rules {
     in_force: BTreeMap<u64, Rule>,
     next: u64,
+    /// Who decides about each request and message besides.
+    pub(super) each: Option<Each>,
 }
 
 #[derive(Debug)]
@@ -47,6 +54,7 @@ struct Rule {
 pub(super) struct Fate {
     pub(super) there: Duration,
     pub(super) back: Duration,
+    pub(super) twice: bool,
     pub(super) trouble: Trouble,
 }
 
@@ -73,7 +81,7 @@ impl Rules {
     }
 
     /// The fate of the request that is sent now.
-    pub(super) fn fate(&mut self) -> Fate {
+    pub(super) fn fate(&mut self, sent: &Sent<'_>) -> Fate {
         let mut fate = Fate::default();
         self.in_force.retain(|_, rule| {
             if rule.left != Some(0) {
@@ -82,16 +90,31 @@ impl Rules {
             rule.left = rule.left.map(|left| left.saturating_sub(1));
             rule.left != Some(0)
         });
+        self.decided(sent).into_iter().for_each(|fault| fate.suffer(fault));
         fate
     }
 
-    /// The fate of a channel's message, which counts as no request.
-    pub(super) fn fate_of_message(&self) -> Fate {
-        let mut fate = Fate::default();
-        for rule in self.in_force.values().filter(|rule| rule.left.is_none()) {
-            fate.suffer(rule.fault);
+    /// How long a channel's message takes to its listener; `None`: it never arrives. It counts as
+    /// no request.
+    pub(super) fn way_of_message(&mut self, sent: &Sent<'_>) -> Option<Duration> {
+        let decided = self.decided(sent);
+        let lasting = self.in_force.values().filter(|rule| rule.left.is_none());
+        let (mut back, mut arrives) = (Duration::ZERO, !decided.contains(&Fault::DropRequests));
+        for fault in lasting.map(|rule| rule.fault).chain(decided) {
+            match fault {
+                Fault::Delay { back: more, .. } => back += more,
+                Fault::DropReplies => arrives = false,
+                Fault::DropRequests
+                | Fault::CutBeforeRun
+                | Fault::CutAfterRun
+                | Fault::RunTwice => {}
+            }
         }
-        fate
+        arrives.then_some(back)
+    }
+
+    fn decided(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
+        self.each.as_mut().map_or_else(Vec::new, |each| each.decide(sent))
     }
 }
 
@@ -101,6 +124,10 @@ impl Fate {
             Fault::Delay { there, back } => {
                 self.there += there;
                 self.back += back;
+                Trouble::None
+            }
+            Fault::RunTwice => {
+                self.twice = true;
                 Trouble::None
             }
             Fault::DropRequests => Trouble::RequestLost,
@@ -119,22 +146,49 @@ mod tests {
     const DELAY: Fault =
         Fault::Delay { there: Duration::from_millis(2), back: Duration::from_millis(3) };
 
+    fn request() -> Sent<'static> {
+        Sent::of("1", None, false)
+    }
+
+    fn message() -> Sent<'static> {
+        Sent::of("1", None, true)
+    }
+
     #[test]
     fn delays_add_up_and_the_worst_trouble_wins() {
         let mut rules = Rules::default();
-        for fault in [DELAY, Fault::CutAfterRun, DELAY, Fault::DropReplies] {
+        for fault in [DELAY, Fault::CutAfterRun, Fault::RunTwice, DELAY, Fault::DropReplies] {
             rules.add(fault, None);
         }
         let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
-        assert_eq!(rules.fate(), Fate { there, back, trouble: Trouble::CutAfterRun });
+        let fate = Fate { there, back, twice: true, trouble: Trouble::CutAfterRun };
+        assert_eq!(rules.fate(&request()), fate);
+        assert_eq!(rules.way_of_message(&message()), None, "cuts do not save a message");
+    }
+
+    #[test]
+    fn a_message_takes_all_delays_and_is_lost_by_what_loses_replies_and_by_what_was_decided() {
+        let mut rules = Rules::default();
+        for fault in [DELAY, Fault::DropRequests] {
+            rules.add(fault, None);
+        }
+        for (decided, way) in [
+            (vec![], Some(Duration::from_millis(3))),
+            (vec![DELAY, Fault::CutBeforeRun], Some(Duration::from_millis(6))),
+            (vec![DELAY, Fault::DropReplies], None),
+            (vec![Fault::DropRequests], None),
+        ] {
+            rules.each = Some(Each::new(move |_| decided.clone()));
+            assert_eq!(rules.way_of_message(&message()), way);
+        }
     }
 
     #[test]
     fn a_limited_fault_is_for_requests_alone_and_ends_by_itself() {
         let mut rules = Rules::default();
         rules.add(Fault::DropReplies, Some(2));
-        assert_eq!(rules.fate_of_message(), Fate::default());
-        let troubles = [rules.fate(), rules.fate(), rules.fate()].map(|fate| fate.trouble);
+        assert_eq!(rules.way_of_message(&message()), Some(Duration::ZERO));
+        let troubles = [(); 3].map(|()| rules.fate(&request()).trouble);
         assert_eq!(troubles, [Trouble::ReplyLost, Trouble::ReplyLost, Trouble::None]);
         assert!(rules.in_force.is_empty());
     }

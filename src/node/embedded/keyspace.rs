@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::observe::Record;
+
 /// A value of one of the types that the commands know.
 #[derive(Debug)]
 pub(super) enum Stored {
@@ -18,7 +20,7 @@ pub(super) enum Left {
 }
 
 #[derive(Debug)]
-struct Record {
+struct Entry {
     stored: Stored,
     expires_at_ms: Option<i64>,
 }
@@ -27,7 +29,7 @@ struct Record {
 /// on a server while a script runs.
 #[derive(Debug, Default)]
 pub(super) struct Keyspace {
-    records: BTreeMap<String, Record>,
+    entries: BTreeMap<String, Entry>,
     now_micros: i64,
 }
 
@@ -46,67 +48,93 @@ impl Keyspace {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Stored> {
-        self.live(key).map(|record| &record.stored)
+        self.live(key).map(|entry| &entry.stored)
     }
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Stored> {
         self.sweep(key);
-        self.records.get_mut(key).map(|record| &mut record.stored)
+        self.entries.get_mut(key).map(|entry| &mut entry.stored)
     }
 
     /// Stores a value without an expiry.
     pub(super) fn set(&mut self, key: &str, stored: Stored) {
-        self.records.insert(key.into(), Record { stored, expires_at_ms: None });
+        self.entries.insert(key.into(), Entry { stored, expires_at_ms: None });
     }
 
     /// The value of `key`, put there first if there is none.
     pub(super) fn get_or_set(&mut self, key: &str, stored: Stored) -> &mut Stored {
         self.sweep(key);
-        let fresh = Record { stored, expires_at_ms: None };
-        &mut self.records.entry(key.into()).or_insert(fresh).stored
+        let fresh = Entry { stored, expires_at_ms: None };
+        &mut self.entries.entry(key.into()).or_insert(fresh).stored
     }
 
     /// Tells whether there was such a key.
     pub(super) fn remove(&mut self, key: &str) -> bool {
         self.sweep(key);
-        self.records.remove(key).is_some()
+        self.entries.remove(key).is_some()
     }
 
     pub(super) fn clear(&mut self) {
-        self.records.clear();
+        self.entries.clear();
+    }
+
+    /// Deletes what has expired.
+    pub(super) fn sweep_all(&mut self) {
+        let now_ms = self.now_ms();
+        self.entries.retain(|_, entry| entry.is_live(now_ms));
     }
 
     /// The live keys, sorted.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
-        let live = self.records.iter().filter(|(_, record)| self.is_live(record));
-        live.map(|(key, _)| key.as_str())
+        self.live_entries().map(|(key, _)| key.as_str())
+    }
+
+    /// The live keys with all there is to say about them, sorted.
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
+        self.live_entries().map(|(key, entry)| {
+            let fields = match &entry.stored {
+                Stored::Text(text) => vec![(String::new(), text.clone())],
+                Stored::Hash(hash) => {
+                    hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect()
+                }
+            };
+            let left_ms = entry.expires_at_ms.map(|at_ms| at_ms - self.now_ms());
+            Record { key: key.clone(), fields, left_ms }
+        })
     }
 
     /// Sets when a key expires. Tells whether there is such a key.
     pub(super) fn expire_at(&mut self, key: &str, at_ms: i64) -> bool {
         self.sweep(key);
-        let record = self.records.get_mut(key);
-        record.map(|record| record.expires_at_ms = Some(at_ms)).is_some()
+        let entry = self.entries.get_mut(key);
+        entry.map(|entry| entry.expires_at_ms = Some(at_ms)).is_some()
     }
 
     pub(super) fn left(&self, key: &str) -> Left {
-        let Some(record) = self.live(key) else { return Left::NoKey };
-        record.expires_at_ms.map_or(Left::Forever, |at_ms| Left::Ms(at_ms - self.now_ms()))
+        let Some(entry) = self.live(key) else { return Left::NoKey };
+        entry.expires_at_ms.map_or(Left::Forever, |at_ms| Left::Ms(at_ms - self.now_ms()))
     }
 
-    fn live(&self, key: &str) -> Option<&Record> {
-        self.records.get(key).filter(|record| self.is_live(record))
+    fn live(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key).filter(|entry| entry.is_live(self.now_ms()))
     }
 
-    /// A server keeps a key through the whole of its last millisecond.
-    fn is_live(&self, record: &Record) -> bool {
-        record.expires_at_ms.is_none_or(|at_ms| self.now_ms() <= at_ms)
+    fn live_entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        let now_ms = self.now_ms();
+        self.entries.iter().filter(move |(_, entry)| entry.is_live(now_ms))
     }
 
     fn sweep(&mut self, key: &str) {
         if self.live(key).is_none() {
-            self.records.remove(key);
+            self.entries.remove(key);
         }
+    }
+}
+
+impl Entry {
+    /// A server keeps a key through the whole of its last millisecond.
+    fn is_live(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_none_or(|at_ms| now_ms <= at_ms)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-use super::fault::Fate;
+use super::fault::{Fate, Trouble};
 use crate::{
     clock::Moment,
     node::{Call, Ear, Outcome},
@@ -35,6 +35,24 @@ pub(super) struct Letter {
     pub(super) request: Request,
     pub(super) fate: Fate,
     pub(super) answer: Answer,
+}
+
+/// A script on its way by a connection that was cut since: it runs, unheard. Nothing else that was
+/// asked for outlives its connection.
+#[derive(Debug)]
+pub(super) struct Ghost {
+    number: u64,
+    pub(super) call: Call,
+    pub(super) fate: Fate,
+}
+
+/// By which way a request arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    /// The connection that stands.
+    Present,
+    /// One that was cut: its place among [`Link::ghosts`].
+    Former(usize),
 }
 
 /// What goes back to the connection.
@@ -68,6 +86,10 @@ impl<T> Line<T> {
         self.under_way.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
     }
 
+    fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
     fn take_all(&mut self) -> impl Iterator<Item = T> {
         self.under_way.drain(..).map(|(_, item)| item)
     }
@@ -81,6 +103,8 @@ impl<T> Default for Line<T> {
 
 /// One connection, as its voter sees it.
 pub(super) struct Link {
+    /// Which client it is of.
+    pub(super) from: Arc<str>,
     ear: Arc<dyn Ear>,
     /// Where the timers of what is under way run.
     pub(super) runtime: Handle,
@@ -88,6 +112,8 @@ pub(super) struct Link {
     pub(super) wanted: BTreeSet<Arc<str>>,
     pub(super) there: Line<Letter>,
     pub(super) back: Line<Parcel>,
+    /// What is still under way by the connections that were cut: each keeps its own order only.
+    pub(super) ghosts: Vec<Line<Ghost>>,
     /// Those who wait for an answer that will not come.
     forsaken: Vec<Answer>,
     /// The client has gone; what it sent still arrives.
@@ -95,13 +121,15 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(ear: Arc<dyn Ear>, runtime: Handle) -> Self {
+    pub(super) fn new(from: Arc<str>, ear: Arc<dyn Ear>, runtime: Handle) -> Self {
         Self {
+            from,
             ear,
             runtime,
             wanted: BTreeSet::new(),
             there: Line::default(),
             back: Line::default(),
+            ghosts: Vec::new(),
             forsaken: Vec::new(),
             closed: false,
         }
@@ -123,7 +151,42 @@ impl Link {
         }
     }
 
-    /// Loses everything that is under way.
+    /// The foremost of each way, if it has arrived: when, and its number.
+    pub(super) fn arrived(&self, now: Moment) -> impl Iterator<Item = (Moment, u64, Way)> {
+        let present = self.there.arrived(now);
+        let present = present.map(|(at, letter)| (at, letter.number, Way::Present));
+        let former = self.ghosts.iter().enumerate().filter_map(move |(index, line)| {
+            line.arrived(now).map(|(at, ghost)| (at, ghost.number, Way::Former(index)))
+        });
+        present.into_iter().chain(former)
+    }
+
+    /// Takes the foremost by a former way. The way ends with its last ghost, and with one that
+    /// would have cut it, had it not been cut before.
+    pub(super) fn take_ghost(&mut self, index: usize, now: Moment) -> Option<Ghost> {
+        let line = &mut self.ghosts[index];
+        let ghost = line.take_arrived(now)?;
+        let cuts = matches!(ghost.fate.trouble, Trouble::CutBeforeRun | Trouble::CutAfterRun);
+        if cuts || line.is_empty() {
+            self.ghosts.remove(index);
+        }
+        Some(ghost)
+    }
+
+    /// Lets the scripts that are under way run as they arrive, though the connection is to break.
+    pub(super) fn leave_ghosts(&mut self) {
+        let mut line = Line::default();
+        for (at, Letter { number, request, fate, .. }) in &self.there.under_way {
+            if let Request::Run(call) = request {
+                line.push(*at, Ghost { number: *number, call: call.clone(), fate: *fate });
+            }
+        }
+        if !line.is_empty() {
+            self.ghosts.push(line);
+        }
+    }
+
+    /// Loses everything that is under way, but for ghosts.
     pub(super) fn break_off(&mut self, why: &str) {
         let unsent = self.there.take_all().map(|letter| letter.answer);
         let unheard = self.back.take_all().filter_map(|parcel| match parcel {
@@ -141,7 +204,7 @@ impl Link {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.closed && self.there.under_way.is_empty() && self.back.under_way.is_empty()
+        self.closed && self.there.is_empty() && self.back.is_empty() && self.ghosts.is_empty()
     }
 }
 
@@ -149,6 +212,7 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Link");
         fields.field("wanted", &self.wanted).field("there", &self.there).field("back", &self.back);
+        fields.field("ghosts", &self.ghosts);
         fields.finish_non_exhaustive()
     }
 }

@@ -1,31 +1,71 @@
 //! Runs commands and scripts on a voter's data.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, mem, ptr};
 
-use mlua::{AppDataRefMut, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::{
     commands::{Answered, Command, Database, integer, wrong_number_of_arguments},
     reply::Reply,
 };
+use crate::scripts::Script;
 
 /// How deep a script's answer may nest; a server has a limit too, a larger one.
 const DEEPEST: usize = 200;
 
-/// A Lua state that owns the data its scripts work on.
+thread_local! {
+    /// All voters on a thread share one: making it and compiling take far longer than a run. Only
+    /// the crate's own scripts run in it, and they leave nothing behind.
+    static SHARED: RefCell<Interpreter> = RefCell::new(Interpreter::new());
+}
+
+/// Runs one of the crate's scripts.
+pub(super) fn run<T: AsRef<str>>(
+    database: &mut Database,
+    script: &'static Script,
+    keys: &[T],
+    args: &[T],
+) -> Result<Reply, String> {
+    SHARED.with_borrow_mut(|interpreter| {
+        let function = interpreter.compiled(script.source)?;
+        interpreter.call(database, &function, keys, args)
+    })
+}
+
+/// Runs one command, `EVAL` included.
+pub(super) fn command(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
+    let [name, words @ ..] = words else { return Err("ERR empty command".into()) };
+    if name.eq_ignore_ascii_case("eval") {
+        let (source, keys, args) = eval_arguments(words)?;
+        // Whatever an unknown script does to its Lua state ends with it.
+        let interpreter = Interpreter::new();
+        return interpreter.call(database, &interpreter.compile(source)?, keys, args);
+    }
+    let Some(command) = Command::find(name) else {
+        let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
+        return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
+    };
+    if !command.takes(words.len()) {
+        return Err(wrong_number_of_arguments(name));
+    }
+    command.run(database, words).map(Reply::from)
+}
+
+/// A Lua state with the sandbox. It has a voter's data for as long as a script runs on it.
 #[derive(Debug)]
-pub(super) struct Interpreter {
+struct Interpreter {
     lua: Lua,
     /// What scripts see.
     environment: Table,
     /// What stands behind it.
     globals: Table,
     protected_call: Function,
-    compiled: BTreeMap<Box<str>, Function>,
+    /// Few: looked for by where their text is.
+    compiled: Vec<(&'static str, Function)>,
 }
 
 impl Interpreter {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self::build().expect("a fresh Lua state takes the sandbox")
     }
 
@@ -36,39 +76,36 @@ impl Interpreter {
         let command = lua.create_function(command_from_script)?;
         let sandbox = lua.load(include_str!("sandbox.lua")).set_name("@sandbox");
         let (environment, globals, protected_call) = sandbox.call(command)?;
-        Ok(Self { lua, environment, globals, protected_call, compiled: BTreeMap::new() })
+        Ok(Self { lua, environment, globals, protected_call, compiled: Vec::new() })
     }
 
-    pub(super) fn database(&self) -> AppDataRefMut<'_, Database> {
-        self.lua.app_data_mut().expect("the state was built with a database")
-    }
-
-    /// Runs one command, `EVAL` included.
-    pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
-        let [name, words @ ..] = words else { return Err("ERR empty command".into()) };
-        if name.eq_ignore_ascii_case("eval") {
-            let (source, keys, args) = eval_arguments(words)?;
-            return self.eval(source, keys, args);
+    fn compiled(&mut self, source: &'static str) -> Result<Function, String> {
+        let known = self.compiled.iter().find(|(known, _)| ptr::eq(*known, source));
+        if let Some((_, function)) = known {
+            return Ok(function.clone());
         }
-        let Some(command) = Command::find(name) else {
-            let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
-            return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
-        };
-        if !command.takes(words.len()) {
-            return Err(wrong_number_of_arguments(name));
-        }
-        command.run(&mut self.database(), words).map(Reply::from)
+        let function = self.compile(source)?;
+        self.compiled.push((source, function.clone()));
+        Ok(function)
     }
 
-    /// Runs a script; compiles it only the first time.
-    pub(super) fn eval<T: AsRef<str>>(
-        &mut self,
-        source: &str,
+    fn compile(&self, source: &str) -> Result<Function, String> {
+        let chunk = self.lua.load(source).set_name("@user_script");
+        let function = chunk.set_environment(self.environment.clone()).into_function();
+        function.map_err(|error| format!("ERR Error compiling script: {error}"))
+    }
+
+    fn call<T: AsRef<str>>(
+        &self,
+        database: &mut Database,
+        script: &Function,
         keys: &[T],
         args: &[T],
     ) -> Result<Reply, String> {
-        let script = self.script(source)?;
-        let (ok, value) = self.call(script, keys, args).map_err(|error| format!("ERR {error}"))?;
+        self.exchange(database);
+        let result = self.protected(script, keys, args);
+        self.exchange(database);
+        let (ok, value) = result.map_err(|error| format!("ERR {error}"))?;
         match value {
             value if ok => reply(&value, DEEPEST),
             Value::String(message) => Err(with_code(&message.to_string_lossy())),
@@ -76,9 +113,15 @@ impl Interpreter {
         }
     }
 
-    fn call<T: AsRef<str>>(
+    /// Puts `database` where commands from scripts find it, or takes it back.
+    fn exchange(&self, database: &mut Database) {
+        let mut place = self.lua.app_data_mut().expect("the state was built with a database");
+        mem::swap(&mut *place, database);
+    }
+
+    fn protected<T: AsRef<str>>(
         &self,
-        script: Function,
+        script: &Function,
         keys: &[T],
         args: &[T],
     ) -> mlua::Result<(bool, Value)> {
@@ -86,17 +129,6 @@ impl Interpreter {
         self.globals.raw_set("KEYS", list(keys)?)?;
         self.globals.raw_set("ARGV", list(args)?)?;
         self.protected_call.call(script)
-    }
-
-    fn script(&mut self, source: &str) -> Result<Function, String> {
-        if let Some(script) = self.compiled.get(source) {
-            return Ok(script.clone());
-        }
-        let chunk = self.lua.load(source).set_name("@user_script");
-        let script = chunk.set_environment(self.environment.clone()).into_function();
-        let script = script.map_err(|error| format!("ERR Error compiling script: {error}"))?;
-        self.compiled.insert(source.into(), script.clone());
-        Ok(script)
     }
 }
 

@@ -21,21 +21,29 @@
 mod channels;
 mod commands;
 mod connection;
+mod cut;
 mod fault;
 mod fault_guard;
 mod keyspace;
 mod link;
 mod lua;
+mod observe;
 mod reply;
+mod sent;
 mod server;
+mod traffic;
 mod voter;
+mod wall;
 
 #[cfg(test)]
 mod tests;
 
+pub use cut::InFlight;
 pub use fault::Fault;
 pub use fault_guard::FaultGuard;
+pub use observe::{Ran, Record};
 pub use reply::Reply;
+pub use sent::Sent;
 pub use voter::EmbeddedVoter;
 
 pub use crate::clock::Machine;

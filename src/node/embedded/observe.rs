@@ -1,8 +1,8 @@
 //! What a voter shows of itself: each script that ran, and its records.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use super::{keyspace::Keyspace, reply::Reply, server::State, voter::EmbeddedVoter};
+use super::{keyspace::Keyspace, lua, reply::Reply, server::State, voter::EmbeddedVoter};
 use crate::{
     node::{Call, Outcome},
     scripts::Value,
@@ -27,6 +27,7 @@ pub struct Ran<'a> {
     from: &'a str,
     call: &'a Call,
     reply: &'a Result<Reply, String>,
+    again: bool,
     keyspace: &'a Keyspace,
 }
 
@@ -73,6 +74,11 @@ impl Ran<'_> {
             return Ok((*code, *ms, text));
         }
         Err("the reply does not begin with code, ms, text")
+    }
+
+    /// Whether it is the second run of one request, by [`Fault::RunTwice`](super::Fault::RunTwice).
+    pub fn again(&self) -> bool {
+        self.again
     }
 
     /// The live keys after the script, sorted.
@@ -127,7 +133,7 @@ impl EmbeddedVoter {
     /// # Ok::<(), String>(())
     /// ```
     pub fn records(&self) -> Vec<Record> {
-        self.0.act(|state| state.interpreter.database().keyspace.records().collect())
+        self.0.act(|state| state.database.keyspace.records().collect())
     }
 }
 
@@ -135,13 +141,13 @@ impl EmbeddedVoter {
 pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
 
 impl State {
-    /// Runs a script for a client and tells the observer.
-    pub(super) fn run(&mut self, from: &Arc<str>, call: &Call) -> Outcome<Value> {
+    /// Runs a script for a client, possibly not for the first time, and tells the observer.
+    pub(super) fn run(&mut self, from: &str, call: &Call, again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += 1;
-        let reply = self.interpreter.eval(call.script.source, &call.keys, &call.args);
+        let reply = lua::run(&mut self.database, call.script, &call.keys, &call.args);
         if let Some(Observer(tell)) = &self.observer {
-            let keyspace = &self.interpreter.database().keyspace;
-            tell(&Ran { from, call, reply: &reply, keyspace });
+            let keyspace = &self.database.keyspace;
+            tell(&Ran { from, call, reply: &reply, again, keyspace });
         }
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
     }

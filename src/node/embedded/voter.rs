@@ -17,7 +17,7 @@ use crate::{
 /// It answers as a Redis server does, by the clock of tokio's runtime, which tests can pause, and
 /// does what its faults tell it to. See the [module](super) for an example.
 #[derive(Clone)]
-pub struct EmbeddedVoter(Arc<Server>);
+pub struct EmbeddedVoter(pub(super) Arc<Server>);
 
 impl EmbeddedVoter {
     /// Makes an empty voter; its label stands for its address. Its clock begins now: where a test

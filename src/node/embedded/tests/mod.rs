@@ -3,17 +3,21 @@
 mod channels;
 mod chaos;
 mod commands;
+mod cut;
 mod faults;
+mod observe;
 mod order;
 mod sandbox;
 mod scripts;
+mod sent;
+mod wall;
 
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use super::{EmbeddedVoter, Reply};
+use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     node::{Call, Ear, Node, Outcome},
@@ -88,6 +92,10 @@ fn what_is_public_can_be_sent_and_shared() {
     fn check<T: Send + Sync + Unpin + std::fmt::Debug>() {}
     check::<EmbeddedVoter>();
     check::<super::Fault>();
+    check::<super::InFlight>();
     check::<super::FaultGuard>();
+    check::<Ran<'_>>();
+    check::<Record>();
     check::<Reply>();
+    check::<super::Sent<'_>>();
 }

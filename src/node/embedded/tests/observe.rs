@@ -1,4 +1,5 @@
 use super::*;
+use crate::node::embedded::{Fault, InFlight};
 
 /// An observer's notes, one line for each script.
 type Notes = Arc<Mutex<Vec<String>>>;
@@ -121,4 +122,36 @@ async fn records_are_the_live_keys_in_order_with_what_is_left_of_their_time() {
     assert_eq!(voter.records(), [hash(0), text.clone()], "its last millisecond");
     tokio::time::advance(ms(1)).await;
     assert_eq!(voter.records(), [text]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_runs_twice_is_told_twice_and_answered_by_its_second_run() {
+    let voter = voter();
+    let (node, hears) = connect(&voter);
+    node.subscribe("freed".into()).await.unwrap();
+    node.run(acquire("a:1")).await.unwrap();
+    let notes =
+        observed(&voter, |ran| format!("{} {:?} {}", ran.script(), ran.answer(), ran.again()));
+    voter.fault_next(1, Fault::RunTwice);
+    assert_eq!(code(node.run(release("a:1")).await), 0);
+    assert_eq!(code(node.run(acquire("b:1")).await), 1);
+    let expected = [
+        r#"mutex/release Ok((1, 0, "")) false"#,
+        r#"mutex/release Ok((0, -2, "")) true"#,
+        r#"mutex/acquire Ok((1, 30000, "")) false"#,
+    ];
+    assert_eq!(taken(&notes), expected);
+    assert_eq!((voter.runs("mutex/release"), hears.heard()), (2, vec!["freed".into()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_former_connection_runs_twice_too() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    voter.fault_each(|_| vec![Fault::RunTwice, Fault::Delay { there: ms(20), back: ms(0) }]);
+    drop(tokio::time::timeout(ms(1), node.run(acquire("a:1"))).await);
+    voter.cut(InFlight::Arrives);
+    let notes = observed(&voter, |ran| format!("{} {}", ran.from(), ran.again()));
+    tokio::time::sleep(ms(20)).await;
+    assert_eq!(taken(&notes), ["1 false", "1 true"]);
 }

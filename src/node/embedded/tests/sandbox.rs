@@ -128,3 +128,11 @@ fn a_script_leaves_nothing_behind_in_the_lua_state() {
 fn nothing_in_a_script_is_left_to_chance() {
     assert_eq!(eval("return math.random"), Ok(Reply::Nil));
 }
+
+#[test]
+fn what_a_script_does_to_its_lua_state_reaches_no_other_script() {
+    let voter = voter();
+    let run = |script| voter.command(&["EVAL", script, "0"]);
+    assert_eq!(run("table.insert(redis, 1) return #redis"), Ok(Reply::Int(1)));
+    assert_eq!(run("return #redis"), Ok(Reply::Int(0)));
+}

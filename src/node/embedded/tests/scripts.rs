@@ -1,4 +1,7 @@
+use futures::FutureExt;
+
 use super::*;
+use crate::words::HoldId;
 
 async fn run(node: &Arc<dyn Node>, call: Call) -> Vec<Value> {
     match node.run(call).await.unwrap() {
@@ -74,4 +77,16 @@ async fn a_call_that_fails_as_a_whole_is_a_rejection() {
     let outcome = node.run(call(&BROKEN, &[], &[])).await;
     let message = "ERR user_script:1: attempt to perform arithmetic on a nil value";
     assert_eq!(outcome, Err(Cause::Rejected(message.into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn voters_of_one_thread_share_nothing_and_one_voter_serves_many_threads() {
+    let (voter, other) = (voter(), EmbeddedVoter::new("b"));
+    let ((node, _), (other_node, _)) = (connect(&voter), connect(&other));
+    assert_eq!(run(&node, acquire("a:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&other_node, acquire("b:1")).await, answer(1, 30_000, ""));
+    let refused = std::thread::spawn(move || node.run(acquire("b:1")).now_or_never());
+    let refused = refused.join().unwrap().map(|outcome| Answer::only(outcome.unwrap()).unwrap());
+    assert_eq!(refused.and_then(|answer| answer.holder()), Some(HoldId::parse("a:1")));
+    assert_eq!((voter.runs("mutex/acquire"), other.runs("mutex/acquire")), (2, 1));
 }

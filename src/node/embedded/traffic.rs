@@ -1,0 +1,145 @@
+//! Requests and messages on their ways, and what is done with each as it arrives.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{
+    channels::ConnectionId,
+    cut::cut_off,
+    fault::{Fate, Trouble},
+    link::{Ghost, Letter, Parcel, Request, Way, tell},
+    sent::Sent,
+    server::{Condition, State},
+};
+use crate::{node::Outcome, scripts::Value, words::Cause};
+
+impl State {
+    /// Sends a request on its way.
+    pub(super) fn send(
+        &mut self,
+        id: ConnectionId,
+        request: Request,
+    ) -> oneshot::Receiver<Outcome<Value>> {
+        let number = self.count();
+        let (answer, receiver) = oneshot::channel();
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.closed) else {
+            tell(answer, Err(Cause::Unreachable("closed".into())));
+            return receiver;
+        };
+        match &request {
+            Request::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
+            Request::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
+            Request::Run(_) | Request::Identify => {}
+        }
+        if self.condition == Condition::Killed {
+            tell(answer, Err(Cause::Unreachable("killed".into())));
+            return receiver;
+        }
+        let fate = self.rules.fate(&Sent::request(link, &request));
+        if fate.trouble == Trouble::RequestLost {
+            link.forsake(answer);
+            return receiver;
+        }
+        let letter = Letter { number, request, fate, answer };
+        let at = link.there.push(self.now + fate.there, letter);
+        if at > self.now {
+            self.after.timers.push((link.runtime.clone(), at));
+        }
+        receiver
+    }
+
+    /// Does everything that is due, in the order of arrival.
+    pub(super) fn settle(&mut self) {
+        loop {
+            self.announce();
+            for link in self.links.values_mut() {
+                link.deliver(self.now, &mut self.after.heard);
+            }
+            match self.next_arrival() {
+                Some((id, Way::Present)) => self.serve(id),
+                Some((id, Way::Former(index))) => self.serve_ghost(id, index),
+                None => break,
+            }
+        }
+        let over = self.links.extract_if(.., |_, link| link.is_over());
+        self.after.over.extend(over.map(|(_, link)| link));
+    }
+
+    /// Sends what was published on its way to the listeners.
+    fn announce(&mut self) {
+        for channel in self.database.channels.take_published() {
+            for id in self.database.channels.listeners_of(&channel) {
+                let Some(link) = self.links.get_mut(&id) else { continue };
+                if let Some(back) = self.rules.way_of_message(&Sent::message(link)) {
+                    let parcel = Parcel::Message(Arc::clone(&channel));
+                    self.after.post(link, self.now, self.now + back, parcel);
+                }
+            }
+        }
+    }
+
+    /// Which connection's request arrived first, and by which way.
+    fn next_arrival(&self) -> Option<(ConnectionId, Way)> {
+        if self.condition != Condition::Running {
+            return None;
+        }
+        let arrived = self.links.iter().flat_map(|(id, link)| {
+            link.arrived(self.now).map(|(at, number, way)| (at, number, *id, way))
+        });
+        arrived.min().map(|(_, _, id, way)| (id, way))
+    }
+
+    fn serve(&mut self, id: ConnectionId) {
+        let letter = self.links.get_mut(&id).and_then(|link| link.there.take_arrived(self.now));
+        let Some(Letter { request, fate, answer, .. }) = letter else { return };
+        let outcome = match fate.trouble {
+            Trouble::CutBeforeRun => Err(Cause::Unheard),
+            _ => self.execute(id, &request, fate),
+        };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        match fate.trouble {
+            Trouble::None => {
+                let parcel = Parcel::Answer(answer, outcome);
+                self.after.post(link, self.now, self.now + fate.back, parcel);
+            }
+            Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
+            Trouble::CutBeforeRun | Trouble::CutAfterRun => {
+                link.forsake(answer);
+                self.after.heard.extend(cut_off(&mut self.database, id, link));
+            }
+        }
+    }
+
+    /// Serves a request that nobody waits for, of a connection that was cut.
+    fn serve_ghost(&mut self, id: ConnectionId, index: usize) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(Ghost { call, fate, .. }) = link.take_ghost(index, self.now) else { return };
+        if fate.trouble != Trouble::CutBeforeRun {
+            drop(self.execute(id, &Request::Run(call), fate));
+        }
+    }
+
+    fn execute(&mut self, id: ConnectionId, request: &Request, fate: Fate) -> Outcome<Value> {
+        match request {
+            Request::Run(call) => {
+                let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
+                let from = from.unwrap_or_default();
+                if fate.twice {
+                    drop(self.run(&from, call, false));
+                }
+                return self.run(&from, call, fate.twice);
+            }
+            Request::Identify => return Ok(Value::Text(self.run_id.clone())),
+            Request::Subscribe(channel) => {
+                if self.links.get(&id).is_some_and(|link| !link.closed) {
+                    self.database.channels.subscribe(id, Arc::clone(channel));
+                }
+            }
+            Request::Unsubscribe(channel) => {
+                self.database.channels.unsubscribe(id, channel);
+            }
+        }
+        Ok(Value::Nil)
+    }
+}

@@ -1,0 +1,151 @@
+//! The voter's own clock: what `TIME` says and what keys expire by.
+
+use super::{server::State, voter::EmbeddedVoter};
+use crate::clock::Moment;
+
+/// The time at the beginning of every embedded voter's clock, in seconds since 1970.
+const EPOCH_SECONDS: i128 = 1_700_000_000;
+
+const MILLION: i128 = 1_000_000;
+
+/// A clock that may be fast or slow, and that can be set.
+#[derive(Debug)]
+pub(super) struct Wall {
+    /// What it showed at `since`, in nanoseconds since 1970.
+    shown_nanos: i128,
+    since: Moment,
+    /// How much faster than true time it runs, in millionths.
+    ppm: i32,
+}
+
+impl Wall {
+    pub(super) fn new() -> Self {
+        let shown_nanos = EPOCH_SECONDS * 1_000_000_000;
+        Self { shown_nanos, since: Moment::BEGINNING, ppm: 0 }
+    }
+
+    /// What it shows, in microseconds since 1970.
+    pub(super) fn micros(&self, now: Moment) -> i64 {
+        i64::try_from(self.nanos(now) / 1000).unwrap_or(i64::MAX)
+    }
+
+    fn nanos(&self, now: Moment) -> i128 {
+        let passed = i128::try_from(now.since(self.since).as_nanos()).expect("moments are u64");
+        self.shown_nanos + passed * (MILLION + i128::from(self.ppm)) / MILLION
+    }
+
+    fn set_rate(&mut self, ppm: i32, now: Moment) {
+        *self = Self { shown_nanos: self.nanos(now), since: now, ppm: ppm.max(-1_000_000) };
+    }
+
+    fn jump(&mut self, micros: i64, now: Moment) {
+        let shown_nanos = (self.nanos(now) + i128::from(micros) * 1000).max(0);
+        *self = Self { shown_nanos, since: now, ppm: self.ppm };
+    }
+}
+
+impl EmbeddedVoter {
+    /// Lets the voter's clock run faster than the runtime's from now on, by `ppm` millionths, or
+    /// slower where that is negative; at -1 000 000 and below it stands still. 0 lets it run true
+    /// again, with the difference that has come up by then.
+    ///
+    /// This is the clock that `TIME` shows and that keys expire by. The delays of [`Fault`]s go by
+    /// true time. Kills and restarts leave it alone.
+    ///
+    /// [`Fault`]: super::Fault
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), String> {
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "key", "value"])?;
+    /// voter.command(&["PEXPIRE", "key", "60000"])?;
+    /// voter.set_clock_rate(100_000); // a tenth too fast
+    /// tokio::time::sleep(Duration::from_secs(10)).await;
+    /// assert_eq!(voter.records()[0].left_ms, Some(60_000 - 11_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_clock_rate(&self, ppm: i32) {
+        self.0.act(|state| state.wall.set_rate(ppm, state.now));
+    }
+
+    /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
+    /// not to before 1970). What has expired before stays gone.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "key", "value"])?;
+    /// voter.command(&["PEXPIRE", "key", "60000"])?;
+    /// voter.jump_clock(61_000_000); // a minute and a second forward
+    /// assert!(voter.keys().is_empty());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn jump_clock(&self, micros: i64) {
+        self.0.act(|state| state.jump_clock(micros));
+    }
+}
+
+impl State {
+    fn jump_clock(&mut self, micros: i64) {
+        // A server deletes what has expired, so setting its clock back does not bring that back.
+        self.database.keyspace.sweep_all();
+        self.wall.jump(micros, self.now);
+        self.set_time(self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const BEGINNING_MICROS: i64 = 1_700_000_000_000_000;
+
+    fn after(micros: u64) -> Moment {
+        Moment::BEGINNING + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn a_change_of_the_rate_is_continuous_and_keeps_what_came_before() {
+        let mut wall = Wall::new();
+        assert_eq!(wall.micros(after(1_000)) - BEGINNING_MICROS, 1_000);
+        for (at, ppm, shown) in
+            [(1_000, 500_000, 1_000), (2_000, -500_000, 2_500), (4_000, 0, 3_500)]
+        {
+            assert_eq!(wall.micros(after(at)) - BEGINNING_MICROS, shown);
+            wall.set_rate(ppm, after(at));
+            assert_eq!(wall.micros(after(at)) - BEGINNING_MICROS, shown);
+        }
+        assert_eq!(wall.micros(after(5_000)) - BEGINNING_MICROS, 4_500);
+    }
+
+    #[test]
+    fn a_jump_keeps_the_rate() {
+        let mut wall = Wall::new();
+        wall.set_rate(1_000_000, after(0));
+        wall.jump(-7, after(10));
+        assert_eq!(wall.micros(after(20)) - BEGINNING_MICROS, 33);
+    }
+
+    #[test]
+    fn a_clock_never_runs_backwards_nor_leaves_its_range() {
+        let mut wall = Wall::new();
+        wall.set_rate(i32::MIN, after(5));
+        assert_eq!(wall.micros(after(50)) - BEGINNING_MICROS, 5);
+        for _ in 0..2 {
+            wall.jump(i64::MIN, after(50));
+            assert_eq!(wall.micros(after(60)), 0);
+        }
+        wall.set_rate(i32::MAX, after(60));
+        for _ in 0..2 {
+            wall.jump(i64::MAX, after(60));
+        }
+        assert_eq!(wall.micros(Moment::from_nanos(u64::MAX)), i64::MAX);
+    }
+}
