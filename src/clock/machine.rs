@@ -69,7 +69,7 @@ enum Condition {
 
 /// A clock that runs faster or slower than the true time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
+struct Rate {
     ppm: i32,
     /// The true time at which it began to run so, and what it showed then.
     since: Duration,
@@ -207,17 +207,17 @@ impl fmt::Debug for Machine {
 }
 
 impl Rate {
-    pub(crate) const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
+    const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
 
     /// What the clock shows at a true time.
-    pub(crate) fn shows(self, at: Duration) -> Duration {
+    fn shows(self, at: Duration) -> Duration {
         let true_nanos = i128::try_from(at.saturating_sub(self.since).as_nanos()).unwrap_or(0);
         let nanos = true_nanos + true_nanos * i128::from(self.ppm) / 1_000_000;
         self.showed + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
     /// Runs at another rate from a true time on.
-    pub(crate) fn change(&mut self, ppm: i32, at: Duration) {
+    fn change(&mut self, ppm: i32, at: Duration) {
         *self = Self { ppm, since: at, showed: self.shows(at) };
     }
 

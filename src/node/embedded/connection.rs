@@ -26,7 +26,8 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects a client of this clock. Timers run on the current runtime.
     pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
-        let id = server.act(|state| state.connect(ear, Handle::current()));
+        let client = clock.machine().map(|machine| machine.label().into());
+        let id = server.act(|state| state.connect(client, ear, Handle::current()));
         Self { server, clock, id }
     }
 

@@ -29,7 +29,7 @@ pub enum Fault {
     /// A request runs, then breaks its connection, likewise.
     CutAfterRun,
     /// A script runs twice, back to back, as if the request had been sent again on its way; the
-    /// answer is that of the second run.
+    /// answer is that of the first run.
     RunTwice,
 }
 

@@ -104,7 +104,7 @@ impl<T> Default for Line<T> {
 /// One connection, as its voter sees it.
 pub(super) struct Link {
     /// Which client it is of.
-    pub(super) from: Arc<str>,
+    pub(super) client: Arc<str>,
     ear: Arc<dyn Ear>,
     /// Where the timers of what is under way run.
     pub(super) runtime: Handle,
@@ -121,9 +121,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(from: Arc<str>, ear: Arc<dyn Ear>, runtime: Handle) -> Self {
+    pub(super) fn new(client: Arc<str>, ear: Arc<dyn Ear>, runtime: Handle) -> Self {
         Self {
-            from,
+            client,
             ear,
             runtime,
             wanted: BTreeSet::new(),

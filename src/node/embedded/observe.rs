@@ -24,7 +24,7 @@ pub struct Record {
 /// A script that ran for a client, as [`EmbeddedVoter::observe`] tells it.
 #[derive(Debug)]
 pub struct Ran<'a> {
-    from: &'a str,
+    client: &'a str,
     call: &'a Call,
     reply: &'a Result<Reply, String>,
     again: bool,
@@ -32,9 +32,9 @@ pub struct Ran<'a> {
 }
 
 impl Ran<'_> {
-    /// Which client sent it: the number of its connection.
-    pub fn from(&self) -> &str {
-        self.from
+    /// Which client sent it: the label of its machine, or the number of its connection.
+    pub fn client(&self) -> &str {
+        self.client
     }
 
     /// The script's name, `mutex/acquire` for one.
@@ -142,12 +142,12 @@ pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
 
 impl State {
     /// Runs a script for a client, possibly not for the first time, and tells the observer.
-    pub(super) fn run(&mut self, from: &str, call: &Call, again: bool) -> Outcome<Value> {
+    pub(super) fn run(&mut self, client: &str, call: &Call, again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += 1;
         let reply = lua::run(&mut self.database, call.script, &call.keys, &call.args);
         if let Some(Observer(tell)) = &self.observer {
             let keyspace = &self.database.keyspace;
-            tell(&Ran { from, call, reply: &reply, again, keyspace });
+            tell(&Ran { client, call, reply: &reply, again, keyspace });
         }
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
     }

@@ -23,11 +23,11 @@ impl<'a> Sent<'a> {
             Request::Run(call) => Some(call.script.name),
             Request::Subscribe(_) | Request::Unsubscribe(_) | Request::Identify => None,
         };
-        Self::of(&link.from, script, false)
+        Self::of(&link.client, script, false)
     }
 
     pub(super) fn message(link: &'a Link) -> Self {
-        Self::of(&link.from, None, true)
+        Self::of(&link.client, None, true)
     }
 
     pub(super) fn of(client: &'a str, script: Option<&'static str>, is_message: bool) -> Self {

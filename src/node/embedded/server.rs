@@ -165,9 +165,16 @@ impl State {
         }
     }
 
-    pub(super) fn connect(&mut self, ear: Arc<dyn Ear>, runtime: Handle) -> ConnectionId {
+    /// Connects a client; one without a name is called by the number of its connection.
+    pub(super) fn connect(
+        &mut self,
+        client: Option<Arc<str>>,
+        ear: Arc<dyn Ear>,
+        runtime: Handle,
+    ) -> ConnectionId {
         let id = self.count();
-        self.links.insert(id, Link::new(id.to_string().into(), ear, runtime));
+        let client = client.unwrap_or_else(|| id.to_string().into());
+        self.links.insert(id, Link::new(client, ear, runtime));
         id
     }
 

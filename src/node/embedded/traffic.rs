@@ -123,12 +123,14 @@ impl State {
     fn execute(&mut self, id: ConnectionId, request: &Request, fate: Fate) -> Outcome<Value> {
         match request {
             Request::Run(call) => {
-                let from = self.links.get(&id).map(|link| Arc::clone(&link.from));
-                let from = from.unwrap_or_default();
+                let client = self.links.get(&id).map(|link| Arc::clone(&link.client));
+                let client = client.unwrap_or_default();
+                let outcome = self.run(&client, call, false);
                 if fate.twice {
-                    drop(self.run(&from, call, false));
+                    // What it leaves counts, not what it says.
+                    drop(self.run(&client, call, true));
                 }
-                return self.run(&from, call, fate.twice);
+                return outcome;
             }
             Request::Identify => return Ok(Value::Text(self.run_id.clone())),
             Request::Subscribe(channel) => {
