@@ -112,7 +112,7 @@ impl State {
             _ if !in_quarantine => true,
             _ if matches!(phase, Phase::Asking { .. }) => false,
             RenewalCounts::Always => true,
-            RenewalCounts::IfItHadTheVote => line.known > 0,
+            RenewalCounts::IfItHadTheVote | RenewalCounts::IfItHeardOfTheVote => line.known > 0,
             RenewalCounts::Never => false,
         };
         line.heard = match std::mem::take(&mut line.reply) {
@@ -121,7 +121,12 @@ impl State {
             Answer::Uncounted if counts => Answer::Granted,
             answer => answer,
         };
-        if line.heard == Answer::Granted && rules.renewal_counts == RenewalCounts::IfItHadTheVote {
+        let proves = match rules.renewal_counts {
+            RenewalCounts::IfItHadTheVote => line.heard == Answer::Granted,
+            RenewalCounts::IfItHeardOfTheVote => line.heard.is_grant(),
+            RenewalCounts::Always | RenewalCounts::Never => false,
+        };
+        if proves {
             line.known = line.known.max(rules.validity() - age);
         }
         match phase {

@@ -140,6 +140,11 @@ fn a_quarantine_shorter_than_the_validity_breaks_exclusion() {
 fn a_renewal_that_counts_any_voter_in_quarantine_breaks_exclusion() {
     let rules = Rules::kept(TWO.with(Budget { renewals: 1, amnesias: 1, ..NONE }));
     finds("renewal", Rules { renewal_counts: RenewalCounts::Always, ..rules }, EXCLUSION);
+    if is_large() {
+        let rules = Rules::kept(TWO.with(Budget { renewals: 2, amnesias: 1, ..NONE }));
+        let heard = Rules { renewal_counts: RenewalCounts::IfItHeardOfTheVote, ..rules };
+        finds("second renewal", heard, EXCLUSION);
+    }
 }
 
 #[test]

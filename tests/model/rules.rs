@@ -22,6 +22,8 @@ pub(crate) struct Rules {
 pub(crate) enum RenewalCounts {
     /// For every hold.
     Always,
+    /// For a hold that has heard of this voter's vote before, if only in its quarantine.
+    IfItHeardOfTheVote,
     /// For a hold that had this voter's vote before, as the client knows by its own clock: then
     /// the voter cannot have given it to anybody else before it forgot.
     IfItHadTheVote,
