@@ -129,11 +129,14 @@ impl Search<'_> {
                 }
                 Err(defeat) => defeat,
             };
-            // What an attempt without its full time does not hear says nothing new.
-            if !(cut_short && defeat.loss == Loss::NoQuorum && self.known.is_some()) {
+            // What an attempt without its full time does not hear says nothing new, and nothing to
+            // those behind, who may have more.
+            if !(cut_short && defeat.loss == Loss::NoQuorum) {
                 let front = self.front(&defeat);
                 self.turn.tell(front.clone());
                 self.known = Some(front);
+            } else if self.known.is_none() {
+                self.known = Some(self.front(&defeat));
             }
             if self.is_over() || !self.wait(defeat).await {
                 return match self.known.take() {

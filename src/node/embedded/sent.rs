@@ -34,7 +34,7 @@ impl<'a> Sent<'a> {
         Self { client, script, is_message }
     }
 
-    /// Which client sends it, or is to hear the message; as in [`Ran::from`](super::Ran::from).
+    /// Which client sends it, or is to hear the message; as in [`Ran::client`](super::Ran::client).
     pub fn client(&self) -> &str {
         self.client
     }

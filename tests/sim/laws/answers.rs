@@ -1,0 +1,83 @@
+//! No call takes longer than it may, and a loss is told at once.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use quorate::MutexGuard;
+use tokio::time::sleep;
+
+use super::Law;
+use crate::{
+    plan::How,
+    world::{World, locked},
+};
+
+/// Somebody asked for a lock and got an answer.
+pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
+    let limit_ms = match how {
+        How::Wait => return,
+        How::Try => 0,
+        How::Within(ms) => ms,
+    };
+    // The attempts of whoever stands before in line, and one's own: each in a few rounds.
+    let rounds_ms = 16 * world.plan.times.voter_deadline_ms;
+    in_time(world, client, &format!("asking ({how:?})"), started_ms, limit_ms + rounds_ms);
+}
+
+/// Somebody gave a lock back and got an answer.
+pub(crate) fn released(world: &World, client: usize, started_ms: u64) {
+    in_time(world, client, "a release", started_ms, world.plan.times.voter_deadline_ms);
+}
+
+fn in_time(world: &World, client: usize, what: &str, started_ms: u64, within_ms: u64) {
+    let took_ms = world.now_ms() - started_ms;
+    // A wrong clock is wrong by less than a hundredth; timers have a resolution of a millisecond.
+    let within_ms = within_ms + within_ms / 100 + 2;
+    if took_ms > within_ms && world.ran_since(client, started_ms) {
+        let what = format!("{what} took client {client} {took_ms} ms, {within_ms} are the most");
+        world.breach(Law::AnswersInTime, None, what);
+    }
+}
+
+/// Somebody waits for the loss of a hold, until this is dropped.
+pub(crate) struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Looks on from outside whether the loss is told as soon as the hold is not held any more.
+pub(crate) fn waits_for_loss(
+    world: &Arc<World>,
+    client: usize,
+    guard: &Arc<MutexGuard>,
+) -> Waiting {
+    let over = Arc::new(AtomicBool::new(false));
+    let looking = look_on(Arc::clone(world), client, Arc::downgrade(guard), Arc::clone(&over));
+    drop(tokio::spawn(looking));
+    Waiting(over)
+}
+
+async fn look_on(world: Arc<World>, client: usize, guard: Weak<MutexGuard>, over: Arc<AtomicBool>) {
+    while let Some(remaining) = guard.upgrade().map(|guard| guard.remaining()) {
+        if remaining.is_zero() {
+            break;
+        }
+        sleep(remaining.min(Duration::from_millis(50))).await;
+    }
+    let since_ms = world.now_ms();
+    // After a suspension timers are late by up to half a second.
+    let most_ms = if locked(&world.ledger).suspended.contains(&client) { 510 } else { 3 };
+    sleep(Duration::from_millis(most_ms)).await;
+    if !over.load(Ordering::Relaxed) && world.ran_since(client, since_ms) {
+        let what = format!("a loss is not told to client {client} within {most_ms} ms");
+        world.breach(Law::AnswersInTime, None, what);
+    }
+}

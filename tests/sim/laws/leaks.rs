@@ -1,0 +1,122 @@
+//! No key is ever without an expiry; and once the faults have ended everything can be had again
+//! within a lease, and nothing is left of anybody.
+
+use std::{sync::Arc, time::Duration};
+
+use quorate::{
+    Quorate,
+    embedded::{Machine, Record},
+};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use super::Law;
+use crate::{
+    clients::{Clients, builder},
+    world::{World, lock_name, locked},
+};
+
+/// A script left a key that never expires.
+pub(crate) fn no_expiry(world: &World, voter: usize, record: &Record) {
+    let what = format!("{} on voter {voter} has no expiry", record.key);
+    world.breach(Law::NothingLeaks, None, what);
+}
+
+/// The faults have ended: follows everybody to the end.
+pub(crate) async fn heal(
+    world: &Arc<World>,
+    clients: &Arc<Clients>,
+    alive: Vec<(usize, JoinHandle<()>)>,
+) {
+    // What is still on its way arrives as late as it was meant to.
+    let network = world.plan.network;
+    let healed_ms = world.now_ms() + network.usual_ms + network.tail_ms;
+    let put_back_ms = u64::try_from(locked(&world.ledger).put_back_ms).unwrap_or(0);
+    // Every vote of before has ended by then, and all that is owed to voters is settled.
+    let lease_ms = world.plan.longest_lease_ms() * 101 / 100 + put_back_ms + 5;
+    world.sleep_until_ms(healed_ms + lease_ms).await;
+    acquire_all(world).await;
+    // Who waited through the faults has its turn now; pauses between attempts are half a second.
+    let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
+    let due_ms = world.now_ms() + 2_000 * (tasks + 1);
+    for (client, task) in alive {
+        let left = Duration::from_millis(due_ms.saturating_sub(world.now_ms()).max(1));
+        if timeout(left, task).await.is_err() {
+            let what = format!("client {client} is stuck after the faults have ended");
+            world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+    sleep(Duration::from_millis(2 * world.plan.times.voter_deadline_ms)).await;
+    nothing_is_left(world);
+    for client in 0..world.plan.clients.len() {
+        if world.plan.clients[client].closes {
+            drop(clients.close(world, client));
+        } else {
+            clients.leave(client);
+        }
+    }
+    // The marks of what was ended by force last for four leases.
+    let marks_ms = 4 * lease_ms + put_back_ms;
+    world.sleep_until_ms(healed_ms + lease_ms + marks_ms).await;
+    for (voter, records) in world.look().records.iter().enumerate() {
+        for record in records {
+            let what = format!("{} is left on voter {voter}", record.key);
+            world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+}
+
+/// A client of its own can have every lock, one after the other.
+async fn acquire_all(world: &Arc<World>) {
+    let machine = Machine::new("heal");
+    let builder = builder(world.plan.times).embedded(&world.voters).seed(!world.plan.seed);
+    let quorum: Quorate = match builder.machine(&machine).connect().await {
+        Ok(quorum) => quorum,
+        Err(error) => {
+            let what = format!("nobody can connect after the faults have ended: {error}");
+            return world.breach(Law::NothingLeaks, None, what);
+        }
+    };
+    let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
+    // Whoever waits may come before, and lets go at once.
+    let limit = Duration::from_millis(1_000 + 1_000 * tasks);
+    for lock in 0..world.plan.locks() {
+        let name = lock_name(lock);
+        let outcome = quorum.mutex(&name).lock_within(limit).await;
+        world.note("heal", || format!("asks for {name}: {outcome:?}"));
+        match outcome {
+            Ok(Some(guard)) => {
+                if let Err(error) = guard.release().await {
+                    let what = format!("{name} cannot be released after the faults: {error}");
+                    world.breach(Law::NothingLeaks, None, what);
+                }
+            }
+            Ok(None) => {
+                let what = format!("{name} cannot be acquired a lease after the faults");
+                world.breach(Law::NothingLeaks, None, what);
+            }
+            Err(error) => {
+                let what = format!("{name} cannot be acquired after the faults: {error}");
+                world.breach(Law::NothingLeaks, None, what);
+            }
+        }
+    }
+    quorum.close().await;
+}
+
+/// All have given back what they had, and waited for nothing.
+fn nothing_is_left(world: &World) {
+    for voter in &world.voters {
+        for channel in voter.subscriptions() {
+            let what = format!("{channel} is still listened to on {}", voter.label());
+            world.breach(Law::NothingLeaks, None, what);
+        }
+        let held = voter.records().into_iter().filter(|record| !record.key.ends_with(":revoked"));
+        for record in held {
+            let what = format!("{record:?} is left on {} by its release", voter.label());
+            world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+}

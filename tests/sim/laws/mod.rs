@@ -1,0 +1,62 @@
+//! The laws, one file each, and what each is judged by.
+//!
+//! | file | law |
+//! |---|---|
+//! | `exclusion` | no two holds of a lock are held at one moment |
+//! | `trust` | what is held has the votes of a majority, which last longer than the trust |
+//! | `once` | a script that runs twice leaves what it left the first time |
+//! | `leaks` | no key without an expiry; after the faults all can be had, and nothing is left |
+//! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
+//! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
+//! | `minority` | where at most a minority is in trouble nothing fails |
+//! | `answers` | no call takes longer than it may, and a loss is told at once |
+//!
+//! All are judged by the true time, by what the voters have, and by what users can see. None knows
+//! how the library works inside.
+
+pub(crate) mod answers;
+pub(crate) mod exclusion;
+pub(crate) mod leaks;
+pub(crate) mod minority;
+pub(crate) mod once;
+pub(crate) mod renewal;
+pub(crate) mod trips;
+pub(crate) mod trust;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use crate::world::World;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Law {
+    Exclusion,
+    TrustEndsEarly,
+    Once,
+    NothingLeaks,
+    RenewalNeverHarms,
+    FewestTrips,
+    MinorityChangesNothing,
+    AnswersInTime,
+    /// No code of the library panics.
+    NoPanic,
+}
+
+/// Looks at everything whenever something changes, just before a trust would end, and now and then.
+pub(crate) async fn watch(world: Arc<World>) {
+    loop {
+        let look = world.look();
+        exclusion::check(&world, &look);
+        trust::check(&world, &look);
+        let ends = look.held.iter().map(|held| held.remaining.as_millis());
+        let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
+        // Never again at the same moment, unless something happens at it.
+        let pause = Duration::from_millis(soon.unwrap_or(u64::MAX).clamp(1, 50));
+        tokio::select! {
+            biased;
+            () = world.changed.notified() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What is held has the votes of a majority, and trust in it ends before they do.
+//!
+//! This is what exclusion rests on, so it finds what would only harm where a rival came at the
+//! right moment.
+
+use std::time::Duration;
+
+use quorate::embedded::Record;
+
+use super::Law;
+use crate::world::{Held, Look, World, lock_key, locked};
+
+pub(crate) fn check(world: &World, look: &Look) {
+    for held in &look.held {
+        let votes = votes(world, look, held);
+        let needed = world.plan.quorum();
+        let excuse = locked(&world.ledger).excuse_of_force(&held.hold);
+        if votes.len() < needed {
+            let what = format!(
+                "{} is held with the votes of {} voters, {needed} are needed",
+                held.hold,
+                votes.len()
+            );
+            world.breach(Law::TrustEndsEarly, excuse, what);
+        } else if world.plan.clocks_are_true() {
+            check_drift(world, held, votes[needed - 1], excuse);
+        }
+    }
+}
+
+/// How long the votes for a hold last, the longest first; those that a voter should still have but
+/// forgot last for ever, as it is not the client's fault.
+fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
+    let ledger = locked(&world.ledger);
+    let key = lock_key(held.lock);
+    let vote = |voter: usize, records: &Vec<Record>| {
+        let record = records.iter().find(|record| record.key == key);
+        let record =
+            record.filter(|record| record.fields.iter().any(|(hold, _)| *hold == held.hold));
+        match record {
+            Some(Record { left_ms: Some(ms), .. }) => {
+                Some(Duration::from_millis(u64::try_from(*ms).unwrap_or(0)))
+            }
+            Some(_) => Some(Duration::MAX),
+            None => ledger.has_forgotten(&held.hold, voter).then_some(Duration::MAX),
+        }
+    };
+    let votes = look.records.iter().enumerate();
+    let mut votes: Vec<Duration> =
+        votes.filter_map(|(voter, records)| vote(voter, records)).collect();
+    votes.sort_unstable();
+    votes.reverse();
+    votes
+}
+
+/// Where no clock is wrong, the votes last longer than the trust by all of the drift.
+fn check_drift(world: &World, held: &Held, left: Duration, excuse: Option<&'static str>) {
+    let Some(lease_ms) = locked(&world.ledger).shortest_lease_ms(&held.hold) else { return };
+    let drift = Duration::from_millis(lease_ms) / 100 + Duration::from_millis(2);
+    if held.remaining + drift > left {
+        let what = format!(
+            "{} is trusted for {:?}, its votes last {left:?}, and {drift:?} are the drift",
+            held.hold, held.remaining
+        );
+        world.breach(Law::TrustEndsEarly, excuse, what);
+    }
+}

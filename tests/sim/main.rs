@@ -1,0 +1,22 @@
+//! The library in deterministic simulation: one seed decides everything that happens.
+//!
+//! ```sh
+//! cargo test --release --test sim                                        # the usual sweep
+//! QUORATE_SIM_SEEDS=1000000 cargo test --release --test sim -- sweep     # a long one
+//! QUORATE_SIM_SEED=1234 cargo test --release --test sim -- sweep         # one seed, traced
+//! ```
+//!
+//! The clients, their watchdogs and waiters are the library's own, on embedded voters that run the
+//! library's own scripts, under a paused clock, on one thread. `plan` says what may happen; `laws`
+//! says what must hold; `docs/simulation.md` says what that proves.
+
+mod clients;
+mod draft;
+mod laws;
+mod plan;
+mod schedule;
+mod sweep;
+mod trace;
+mod troubles;
+mod voters;
+mod world;

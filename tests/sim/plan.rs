@@ -1,0 +1,235 @@
+//! What one seed decides: who is there, what they do, and what goes wrong, and when.
+//!
+//! A plan is plain data, so that it can be printed, and made smaller until little more is left than
+//! what breaks a law.
+
+/// Everything that happens in one schedule but for the chance within it, which the seed gives too.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) mood: Mood,
+    pub(crate) voters: Vec<VoterPlan>,
+    pub(crate) clients: Vec<ClientPlan>,
+    pub(crate) network: Network,
+    pub(crate) times: Times,
+    pub(crate) troubles: Vec<Trouble>,
+    /// When the faults end.
+    pub(crate) heals_at_ms: u64,
+}
+
+/// How much goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Nothing: then nothing may fail.
+    Calm,
+    /// Whatever may, but only at a minority of the voters: then nothing may fail either.
+    Minority,
+    /// Whatever may, anywhere.
+    Chaos,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VoterPlan {
+    pub(crate) clock_ppm: i32,
+    pub(crate) clock_ahead_ms: i64,
+    /// Whether things may go wrong here.
+    pub(crate) troubled: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    pub(crate) starts_at_ms: u64,
+    pub(crate) clock_ppm: i32,
+    pub(crate) tasks: Vec<Vec<Step>>,
+    /// Whether it is closed in the end; otherwise it is dropped.
+    pub(crate) closes: bool,
+}
+
+/// The settings of all clients.
+#[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) lease_ms: u64,
+    pub(crate) voter_deadline_ms: u64,
+    pub(crate) poll_ms: u64,
+    pub(crate) patience_ms: u64,
+}
+
+/// One acquisition, from the wish to the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) pause_ms: u64,
+    pub(crate) lock: usize,
+    /// Which of the client's owners asks; `None`: nobody in particular.
+    pub(crate) owner: Option<usize>,
+    pub(crate) lease: Lease,
+    pub(crate) how: How,
+    pub(crate) cancel: Cancel,
+    pub(crate) reenters: bool,
+    pub(crate) meanwhile: Meanwhile,
+    pub(crate) end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    Default,
+    Renewed(u64),
+    Fixed(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Try,
+    Within(u64),
+    Wait,
+}
+
+/// When the asking future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    Never,
+    AfterPolls(u64),
+    AfterMs(u64),
+}
+
+/// What is done with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    Sleep(u64),
+    /// Work inside `while_held`.
+    Work(u64),
+    /// Until it is lost, but no longer.
+    Lost(u64),
+    /// Somebody looks who holds it.
+    Inspect,
+    /// An operator ends it.
+    Force,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Release,
+    Drop,
+    /// The future of the release is dropped after so many polls.
+    CancelledRelease(u64),
+}
+
+/// What befalls each request by chance, in millionths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Network {
+    /// The most that a request takes one way, most of the time.
+    pub(crate) usual_ms: u64,
+    pub(crate) tail_ppm: u32,
+    pub(crate) tail_ms: u64,
+    pub(crate) lost_request_ppm: u32,
+    pub(crate) lost_reply_ppm: u32,
+    pub(crate) cut_before_ppm: u32,
+    pub(crate) cut_after_ppm: u32,
+    pub(crate) twice_ppm: u32,
+}
+
+/// Something that goes wrong at a time of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) at_ms: u64,
+    pub(crate) lasts_ms: u64,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    VoterStops(usize),
+    VoterDies(usize),
+    VoterForgets(usize),
+    VoterFlushed(usize),
+    KeyEvicted {
+        voter: usize,
+        lock: usize,
+    },
+    /// Within the allowance.
+    ClockNudged(usize),
+    /// Beyond it.
+    ClockJumps {
+        voter: usize,
+        ms: i64,
+    },
+    ClockRuns {
+        voter: usize,
+        ppm: i32,
+    },
+    CutAll {
+        voter: usize,
+        arrives: bool,
+    },
+    CutOne {
+        voter: usize,
+        client: usize,
+        arrives: bool,
+    },
+    Partition {
+        voter: usize,
+        client: usize,
+    },
+    ClientStalls(usize),
+    ClientSuspended(usize),
+    ClientDies(usize),
+    ClientCloses(usize),
+}
+
+impl What {
+    /// The voter at which it happens, if at one.
+    pub(crate) fn voter(self) -> Option<usize> {
+        match self {
+            Self::VoterStops(voter)
+            | Self::VoterDies(voter)
+            | Self::VoterForgets(voter)
+            | Self::VoterFlushed(voter)
+            | Self::KeyEvicted { voter, .. }
+            | Self::ClockNudged(voter)
+            | Self::ClockJumps { voter, .. }
+            | Self::ClockRuns { voter, .. }
+            | Self::CutAll { voter, .. }
+            | Self::CutOne { voter, .. }
+            | Self::Partition { voter, .. } => Some(voter),
+            Self::ClientStalls(_)
+            | Self::ClientSuspended(_)
+            | Self::ClientDies(_)
+            | Self::ClientCloses(_) => None,
+        }
+    }
+}
+
+impl Plan {
+    pub(crate) fn quorum(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+
+    /// How many locks there are.
+    pub(crate) fn locks(&self) -> usize {
+        let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+        steps.map(|step| step.lock + 1).max().unwrap_or(1)
+    }
+
+    /// The longest lease that anybody asks for.
+    pub(crate) fn longest_lease_ms(&self) -> u64 {
+        let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+        let asked = steps.map(|step| match step.lease {
+            Lease::Default => 0,
+            Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+        });
+        asked.max().unwrap_or(0).max(self.times.lease_ms)
+    }
+
+    /// Whether all clocks run at the true rate throughout.
+    pub(crate) fn clocks_are_true(&self) -> bool {
+        let moved = |trouble: &Trouble| {
+            matches!(
+                trouble.what,
+                What::ClockNudged(_) | What::ClockJumps { .. } | What::ClockRuns { .. }
+            )
+        };
+        self.voters.iter().all(|voter| voter.clock_ppm == 0)
+            && self.clients.iter().all(|client| client.clock_ppm == 0)
+            && !self.troubles.iter().any(moved)
+    }
+}
