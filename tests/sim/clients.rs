@@ -175,6 +175,7 @@ impl Task {
     }
 
     async fn enter(&self, step: Step) -> Result<Option<MutexGuard>, Error> {
+        let _busy = self.world.busy(self.client, step.lock);
         let started_ms = self.world.now_ms();
         self.say(|| {
             format!(
@@ -313,6 +314,7 @@ impl Task {
     }
 
     async fn end(&self, step: Step, guard: Arc<MutexGuard>) {
+        let _busy = self.world.busy(self.client, step.lock);
         let Some(guard) = Arc::into_inner(guard) else { unreachable!("nobody else keeps it") };
         let started_ms = self.world.now_ms();
         let hold = guard.hold().as_str().to_owned();

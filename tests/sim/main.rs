@@ -15,6 +15,7 @@ mod draft;
 mod laws;
 mod plan;
 mod schedule;
+mod shrink;
 mod sweep;
 mod trace;
 mod troubles;

@@ -3,6 +3,8 @@
 //! A plan is plain data, so that it can be printed, and made smaller until little more is left than
 //! what breaks a law.
 
+use std::fmt;
+
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -231,5 +233,41 @@ impl Plan {
         self.voters.iter().all(|voter| voter.clock_ppm == 0)
             && self.clients.iter().all(|client| client.clock_ppm == 0)
             && !self.troubles.iter().any(moved)
+    }
+}
+
+impl fmt::Display for Plan {
+    /// A line each for who is there, what goes wrong, and what is done.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}, {:?}, the faults end at {} ms",
+            self.seed, self.mood, self.heals_at_ms
+        )?;
+        writeln!(f, "  {:?}", self.times)?;
+        writeln!(f, "  {:?}", self.network)?;
+        for (number, voter) in self.voters.iter().enumerate() {
+            writeln!(f, "  v{number}: {voter:?}")?;
+        }
+        for trouble in &self.troubles {
+            writeln!(
+                f,
+                "  {:>5} ms for {} ms: {:?}",
+                trouble.at_ms, trouble.lasts_ms, trouble.what
+            )?;
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            let ClientPlan { starts_at_ms, clock_ppm, closes, tasks } = client;
+            writeln!(
+                f,
+                "  c{number}: from {starts_at_ms} ms on, clock {clock_ppm} ppm, closes: {closes}"
+            )?;
+            for (task, steps) in tasks.iter().enumerate() {
+                for step in steps {
+                    writeln!(f, "    c{number}.{task}: {step:?}")?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use tokio::runtime;
 
 use crate::{
     clients::Clients,
-    laws::{self, Law},
+    laws::{self, Law, calm::Calm},
     plan::Plan,
     trace::Verbosity,
     troubles,
@@ -83,7 +83,10 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     let dead = crate::world::locked(&world.ledger).dead.clone();
     let alive = running.into_iter().filter(|(client, _)| !dead.contains(client)).collect();
     laws::leaks::heal(&world, &clients, alive).await;
-    laws::trips::measure(&world, &ways).await;
+    if let Some(calm) = Calm::after(&world, &ways).await {
+        laws::traces::give_up(&calm).await;
+        laws::trips::measure(&calm).await;
+    }
     let scripts_run =
         world.voters.iter().map(quorate::embedded::EmbeddedVoter::commands_seen).sum();
     let (breaches, trace) = world.finish();

@@ -14,8 +14,9 @@ use std::{
 use crate::{
     draft,
     laws::Law,
-    plan::Mood,
+    plan::{Mood, Plan},
     schedule::{self, Outcome},
+    shrink::shrink,
     trace::Verbosity,
     world::locked,
 };
@@ -93,22 +94,29 @@ fn run(first: u64, seeds: u64) -> Tally {
     tally.into_inner().expect("no thread panicked")
 }
 
-/// Runs one seed with its trace.
+/// Runs one seed with its trace; where it fails, also what is left of it when all is taken away
+/// that the failure can do without.
 fn repeat(seed: u64) {
     let plan = draft::plan(seed);
-    println!("{plan:#?}");
-    let outcome = schedule::run(plan, Verbosity::Traced);
+    let outcome = traced(&plan);
+    let Some(breach) = outcome.failure() else { return };
+    println!("\nThe smallest plan found that fails likewise:\n");
+    traced(&shrink(&plan, breach.law));
+    panic!(
+        "{:?} did not hold at {} ms: {}\n\
+         repeat it: QUORATE_SIM_SEED={seed} cargo test --release --test sim -- sweep",
+        breach.law, breach.at_ms, breach.what
+    );
+}
+
+fn traced(plan: &Plan) -> Outcome {
+    println!("{plan}");
+    let outcome = schedule::run(plan.clone(), Verbosity::Traced);
     println!("{}", outcome.trace);
     for breach in &outcome.breaches {
-        println!("{breach:?}");
+        println!("{:>7} ms  {:?}: {}", breach.at_ms, breach.law, breach.what);
     }
-    if let Some(breach) = outcome.failure() {
-        panic!(
-            "{:?} did not hold at {} ms: {}\n\
-             repeat it: QUORATE_SIM_SEED={seed} cargo test --release --test sim -- sweep",
-            breach.law, breach.at_ms, breach.what
-        );
-    }
+    outcome
 }
 
 impl Tally {

@@ -52,6 +52,12 @@ pub(crate) struct Ledger {
     forgotten: BTreeSet<(String, usize)>,
     /// The holds that somebody ended by force.
     forced: BTreeSet<String>,
+    /// The holds that were seen not to be held while somebody had their guard.
+    over: BTreeSet<String>,
+    /// The clients, by their ids.
+    clients: BTreeMap<String, usize>,
+    /// What each client does about each lock.
+    about: BTreeMap<(usize, usize), About>,
     /// The holds that were held while another was.
     overlapped: BTreeSet<String>,
     /// The shortest lease that each hold asked for.
@@ -70,6 +76,30 @@ pub(crate) struct Ledger {
     pub(crate) put_back_ms: i64,
     /// When a machine last stopped or went on.
     disturbed_ms: BTreeMap<usize, u64>,
+}
+
+/// Whether a client asks for a lock, and when it last began or ended something with it.
+#[derive(Default)]
+struct About {
+    asking: u32,
+    touched_ms: u64,
+}
+
+/// A client has something to do with a lock, until this is dropped.
+pub(crate) struct Busy<'a> {
+    world: &'a World,
+    client: usize,
+    lock: usize,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let now_ms = self.world.now_ms();
+        let mut ledger = locked(&self.world.ledger);
+        let about = ledger.about.entry((self.client, self.lock)).or_default();
+        about.asking -= 1;
+        about.touched_ms = now_ms;
+    }
 }
 
 /// A law that did not hold.
@@ -140,9 +170,34 @@ impl World {
         locked(&self.trace).note(self.now_ms(), who, what);
     }
 
-    /// From now on the trace calls the holds of this client by its label.
-    pub(crate) fn introduce(&self, hold: &str, client: &str) {
-        locked(&self.trace).introduce(hold, client);
+    /// From now on the holds of this client are known to be its.
+    pub(crate) fn introduce(&self, hold: &str, label: &str) {
+        locked(&self.trace).introduce(hold, label);
+        let Some((id, _)) = hold.rsplit_once(':') else { return };
+        if let Some(client) = self.machines.iter().position(|machine| machine.label() == label) {
+            locked(&self.ledger).clients.entry(id.to_owned()).or_insert(client);
+        }
+    }
+
+    /// A client begins something that may leave votes of the lock.
+    pub(crate) fn busy(&self, client: usize, lock: usize) -> Busy<'_> {
+        locked(&self.ledger).about.entry((client, lock)).or_default().asking += 1;
+        Busy { world: self, client, lock }
+    }
+
+    /// The client of this hold has no guard of the lock and asks for none, for so long by now.
+    pub(crate) fn has_nothing_to_do_with(&self, hold: &str, lock: usize, since_ms: u64) -> bool {
+        let Some((id, _)) = hold.rsplit_once(':') else { return false };
+        let ledger = locked(&self.ledger);
+        let Some(client) = ledger.clients.get(id).copied() else { return false };
+        let idle = ledger
+            .about
+            .get(&(client, lock))
+            .is_none_or(|about| about.asking == 0 && self.now_ms() > about.touched_ms + since_ms);
+        drop(ledger);
+        idle && !locked(&self.guards).iter().any(|watched| {
+            watched.client == client && watched.lock == lock && watched.guard.strong_count() > 0
+        })
     }
 
     /// Says that a law did not hold; once, however often it is seen.
@@ -167,11 +222,12 @@ impl World {
     pub(crate) fn held(&self) -> Vec<Held> {
         let mut guards = locked(&self.guards);
         guards.retain(|watched| watched.guard.strong_count() > 0);
-        let dead = &locked(&self.ledger).dead;
+        let mut over = Vec::new();
+        let mut ledger = locked(&self.ledger);
         let mut held: Vec<Held> = Vec::new();
         for watched in guards.iter() {
             let seen = held.iter().any(|held| held.hold == watched.hold);
-            if seen || dead.contains(&watched.client) {
+            if seen || ledger.dead.contains(&watched.client) {
                 continue;
             }
             let Some(guard) = watched.guard.upgrade() else { continue };
@@ -181,8 +237,11 @@ impl World {
                     lock: watched.lock,
                     remaining: guard.remaining(),
                 });
+            } else {
+                over.push(watched.hold.clone());
             }
         }
+        ledger.over.extend(over);
         held
     }
 
@@ -240,6 +299,11 @@ impl Ledger {
 
     pub(crate) fn has_forgotten(&self, hold: &str, voter: usize) -> bool {
         self.forgotten.contains(&(hold.to_owned(), voter))
+    }
+
+    /// Whether the hold was seen not to be held.
+    pub(crate) fn is_over(&self, hold: &str) -> bool {
+        self.over.contains(hold)
     }
 
     pub(crate) fn overlap(&mut self, hold: &str) {

@@ -7,19 +7,22 @@
 //! | `once` | a script that runs twice leaves what it left the first time |
 //! | `leaks` | no key without an expiry; after the faults all can be had, and nothing is left |
 //! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
+//! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
-//! All are judged by the true time, by what the voters have, and by what users can see. None knows
-//! how the library works inside.
+//! `calm` is where some of them measure, after all faults. All are judged by the true time, by what
+//! the voters have, and by what users can see. None knows how the library works inside.
 
 pub(crate) mod answers;
+pub(crate) mod calm;
 pub(crate) mod exclusion;
 pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
 pub(crate) mod renewal;
+pub(crate) mod traces;
 pub(crate) mod trips;
 pub(crate) mod trust;
 
@@ -49,6 +52,7 @@ pub(crate) async fn watch(world: Arc<World>) {
         let look = world.look();
         exclusion::check(&world, &look);
         trust::check(&world, &look);
+        traces::check(&world, &look);
         let ends = look.held.iter().map(|held| held.remaining.as_millis());
         let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
         // Never again at the same moment, unless something happens at it.

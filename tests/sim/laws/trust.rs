@@ -12,6 +12,10 @@ use crate::world::{Held, Look, World, lock_key, locked};
 
 pub(crate) fn check(world: &World, look: &Look) {
     for held in &look.held {
+        if locked(&world.ledger).is_over(&held.hold) {
+            let what = format!("{} is held again after it was not", held.hold);
+            world.breach(Law::TrustEndsEarly, None, what);
+        }
         let votes = votes(world, look, held);
         let needed = world.plan.quorum();
         let excuse = locked(&world.ledger).excuse_of_force(&held.hold);

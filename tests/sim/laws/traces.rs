@@ -1,0 +1,76 @@
+//! What is given up leaves no trace: not on a voter that can be reached, once what was sent has
+//! arrived there; not in a channel.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::time::{sleep, timeout};
+
+use super::{Law, calm::Calm};
+use crate::{
+    plan::Mood,
+    voters::chance,
+    world::{Look, World, lock_key},
+};
+
+const LOCK: &str = "traces";
+
+/// While nothing goes wrong at a voter: it has no vote of a client that has and asks for nothing.
+pub(crate) fn check(world: &World, look: &Look) {
+    if world.plan.mood == Mood::Chaos {
+        return;
+    }
+    // What was given up may still be on its way, and so may what gives it back.
+    let settled_ms = 2 * world.plan.network.usual_ms + 5;
+    for lock in 0..world.plan.locks() {
+        let key = lock_key(lock);
+        for (voter, records) in look.records.iter().enumerate() {
+            if world.plan.voters[voter].troubled {
+                continue;
+            }
+            let holds = records.iter().filter(|record| record.key == key);
+            for (hold, _) in holds.flat_map(|record| &record.fields) {
+                if world.has_nothing_to_do_with(hold, lock, settled_ms) {
+                    let what = format!("voter {voter} has a vote of {hold}, which nobody has");
+                    world.breach(Law::NothingLeaks, None, what);
+                }
+            }
+        }
+    }
+}
+
+/// Gives up in the middle of everything.
+pub(crate) async fn give_up(calm: &Calm<'_>) {
+    let mut chance = chance(&calm.world.plan, 3_000);
+    let mut within = |longest: Duration| longest.mul_f64(chance.random_range(0.0..1.0));
+    let slowest = calm.slowest;
+    for _ in 0..3 {
+        drop(timeout(within(2 * slowest), calm.holder.mutex(LOCK).lock()).await);
+        expect_none(calm, "a lock() that was given up").await;
+    }
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
+    };
+    for _ in 0..3 {
+        drop(timeout(within(6 * slowest), calm.waiter.mutex(LOCK).lock()).await);
+        sleep(2 * slowest + Duration::from_millis(1)).await;
+        let listeners = calm.reachable.iter().map(|voter| &calm.world.voters[*voter]);
+        if listeners.into_iter().any(|voter| !voter.subscriptions().is_empty()) {
+            let what = "a waiter that gave up is still listening".into();
+            calm.world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+    drop(timeout(within(slowest), guard.reenter()).await);
+    drop(guard);
+    expect_none(calm, "a guard that was dropped").await;
+}
+
+async fn expect_none(calm: &Calm<'_>, what: &str) {
+    sleep(2 * calm.slowest + Duration::from_millis(1)).await;
+    for voter in &calm.reachable {
+        for record in calm.world.voters[*voter].records() {
+            let what = format!("{what} left {record:?} on voter {voter}");
+            calm.world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+}
