@@ -197,4 +197,8 @@ mod book {
     mod failures {}
     #[doc = include_str!("../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../docs/simulation.md")]
+    mod simulation {}
+    #[doc = include_str!("../docs/model.md")]
+    mod model {}
 }
