@@ -300,3 +300,68 @@ async fn an_undo_that_did_not_arrive_is_sent_again_until_it_does() {
     assert!(voters[0].keys().is_empty(), "{:?}", voters[0].keys());
     drop(guard);
 }
+
+/// Gives a voter's vote to a stranger for a while.
+fn give_to_a_stranger(voter: &EmbeddedVoter, lock: &str, for_ms: u64) {
+    let (key, for_ms) = (format!("quorate:{{{lock}}}"), for_ms.to_string());
+    voter.command(&["HSET", &key, "stranger:1", "1"]).expect("it runs");
+    voter.command(&["PEXPIRE", &key, &for_ms]).expect("it runs");
+}
+
+/// The hold has two votes of three and loses one voter; the third vote is a contender's but for
+/// 60 ms. Rounds that wait for the silent voter's 200 ms, with pauses between, missed that.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_gets_a_vote_that_is_free_for_a_moment() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let mutex = client.mutex("a").lease(MS(10_000));
+    give_to_a_stranger(&voters[2], "a", 5_030);
+    let guard = mutex.lock().await.expect("two of three are free");
+    voters[1].stop();
+    sleep(MS(5_095)).await;
+    assert_eq!(voters[2].records()[0].fields[0].0, guard.hold().as_str(), "it was there in time");
+    assert!(guard.remaining() > MS(9_000), "{:?}", guard.remaining());
+}
+
+/// One voter gave its vote back, one had never given it, one does not answer: a majority is free.
+#[tokio::test(start_paused = true)]
+async fn a_release_needs_no_voter_that_never_had_the_vote() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    give_to_a_stranger(&voters[2], "a", 60_000);
+    let guard = client.mutex("a").lock().await.expect("two of three are free");
+    voters[1].stop();
+    guard.release().await.expect("a majority has no vote of it");
+}
+
+/// All stand in one line. The first gives its voters no time to answer, which says nothing about
+/// the voters; those behind ask for themselves.
+#[tokio::test(start_paused = true)]
+async fn a_hurried_caller_does_not_fail_those_behind_it_in_line() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let _slow = all(&voters, delay(20, 20));
+    let hurried = client.mutex("a");
+    let hurried = tokio::spawn(async move { hurried.lock_within(MS(5)).await.map(drop) });
+    sleep(MS(1)).await;
+    let guard = client.mutex("a").try_lock().await.expect("all voters answer").expect("free");
+    assert!(hurried.await.expect("no panic").unwrap_err().is_no_quorum());
+    drop(guard);
+}
+
+/// Its turn comes when there is no time left for an answer: the lock was another's until then.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_first_too_late_is_told_that_the_lock_was_held() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    let guard = client.mutex("a").lock().await.expect("free");
+    let _slow = all(&voters, delay(20, 20));
+    let (first, second) = (client.mutex("a"), client.mutex("a"));
+    let first = tokio::spawn(async move { first.lock_within(MS(1_000)).await });
+    sleep(MS(1)).await;
+    let second = tokio::spawn(async move { second.lock_within(MS(1_010)).await });
+    sleep(MS(2_000)).await;
+    assert!(first.await.expect("no panic").expect("all answer").is_none());
+    assert!(second.await.expect("no panic").expect("all answer").is_none());
+    drop(guard);
+}
