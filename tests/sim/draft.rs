@@ -9,13 +9,15 @@ use crate::plan::{
 
 /// The plan of a seed.
 pub(crate) fn plan(seed: u64) -> Plan {
-    Draft { chance: StdRng::seed_from_u64(seed) }.plan(seed)
+    Draft { chance: StdRng::seed_from_u64(seed), forces: false }.plan(seed)
 }
 
 /// Draws a plan. Each kind of fault is in only some of the plans: where everything goes wrong at
 /// once little is ever acquired, and nothing rare happens to what is held.
 struct Draft {
     chance: StdRng,
+    /// Whether locks are ended by force, which excuses much.
+    forces: bool,
 }
 
 impl Draft {
@@ -49,6 +51,7 @@ impl Draft {
             Mood::Chaos,
             Mood::Chaos,
         ]);
+        self.forces = self.one_in(5);
         let times = self.times();
         let voters = self.voters(mood);
         let locks = self.pick(&[1, 1, 1, 2]);
@@ -159,15 +162,15 @@ impl Draft {
             how,
             cancel,
             reenters: self.one_in(4),
-            meanwhile: self.meanwhile(mood, lease_ms),
+            meanwhile: self.meanwhile(lease_ms),
             end,
         }
     }
 
-    fn meanwhile(&mut self, mood: Mood, lease_ms: u64) -> Meanwhile {
+    fn meanwhile(&mut self, lease_ms: u64) -> Meanwhile {
         match self.below(12) {
             0 => Meanwhile::Inspect,
-            1 if mood == Mood::Chaos => Meanwhile::Force,
+            1 if self.forces => Meanwhile::Force,
             2 | 3 => Meanwhile::Lost(self.below(3 * lease_ms)),
             4..=6 => Meanwhile::Work(self.below(2 * lease_ms)),
             7 => Meanwhile::Sleep(0),

@@ -17,6 +17,7 @@ mod plan;
 mod schedule;
 mod shrink;
 mod sweep;
+mod tasks;
 mod trace;
 mod troubles;
 mod voters;

@@ -86,6 +86,8 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     if let Some(calm) = Calm::after(&world, &ways).await {
         laws::traces::give_up(&calm).await;
         laws::trips::measure(&calm).await;
+        laws::traces::reach_late(&calm, &ways).await;
+        laws::traces::close(&calm).await;
     }
     let scripts_run =
         world.voters.iter().map(quorate::embedded::EmbeddedVoter::commands_seen).sum();

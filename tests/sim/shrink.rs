@@ -10,13 +10,13 @@ use crate::{
 /// One way to make a plan smaller.
 type Cut = Box<dyn Fn(&mut Plan)>;
 
-/// More runs than this are not worth the wait.
-const MOST_RUNS: usize = 2_000;
+/// More is not worth the wait: so many scripts take half a minute.
+const MOST_SCRIPTS: u64 = 2_000_000;
 
 /// The smallest plan found that breaks the law, and what it was made of.
 pub(crate) fn shrink(plan: &Plan, law: Law) -> Plan {
     let mut smallest = plan.clone();
-    let mut runs = 0;
+    let mut scripts = 0;
     loop {
         let mut shrunk = false;
         // Those that take away the most come first, and the last of each kind before the first:
@@ -26,24 +26,23 @@ pub(crate) fn shrink(plan: &Plan, law: Law) -> Plan {
             let Some(cut) = cuts(&smallest).into_iter().nth(number) else { continue };
             let mut candidate = smallest.clone();
             cut(&mut candidate);
-            runs += 1;
-            if runs > MOST_RUNS {
-                return smallest;
+            if size(&candidate) >= size(&smallest) {
+                continue;
             }
-            if size(&candidate) < size(&smallest) && breaks(&candidate, law) {
+            let outcome = schedule::run(candidate.clone(), Verbosity::Silent);
+            if outcome.failure().is_some_and(|breach| breach.law == law) {
                 smallest = candidate;
                 shrunk = true;
+            }
+            scripts += outcome.scripts_run;
+            if scripts > MOST_SCRIPTS {
+                return smallest;
             }
         }
         if !shrunk {
             return smallest;
         }
     }
-}
-
-fn breaks(plan: &Plan, law: Law) -> bool {
-    let outcome = schedule::run(plan.clone(), Verbosity::Silent);
-    outcome.failure().is_some_and(|breach| breach.law == law)
 }
 
 /// How much there is to read in a plan.

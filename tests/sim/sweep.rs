@@ -4,11 +4,14 @@ use std::{
     collections::BTreeMap,
     env,
     fmt::Write,
+    process,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
     },
     thread,
+    time::Duration,
 };
 
 use crate::{
@@ -75,23 +78,53 @@ fn run(first: u64, seeds: u64) -> Tally {
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(first);
     let threads = thread::available_parallelism().map_or(2, usize::from);
+    let busy_with: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(first)).collect();
+    let (over, goes_on) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + seeds || locked(&tally).failed.is_some() {
-                        break;
+        let watched = &busy_with;
+        scope.spawn(move || look_out(&goes_on, watched));
+        let workers: Vec<_> = busy_with
+            .iter()
+            .map(|busy_with| {
+                let (tally, next) = (&tally, &next);
+                scope.spawn(move || {
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= first + seeds || locked(tally).failed.is_some() {
+                            break;
+                        }
+                        busy_with.store(seed, Ordering::Relaxed);
+                        let plan = draft::plan(seed);
+                        let mood = plan.mood;
+                        let outcome = schedule::run(plan, Verbosity::Silent);
+                        locked(tally).add(seed, mood, &outcome);
                     }
-                    let plan = draft::plan(seed);
-                    let mood = plan.mood;
-                    let outcome = schedule::run(plan, Verbosity::Silent);
-                    locked(&tally).add(seed, mood, &outcome);
-                }
-            });
+                    busy_with.store(u64::MAX, Ordering::Relaxed);
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().expect("a schedule's panics are caught");
         }
+        drop(over);
     });
     tally.into_inner().expect("no thread panicked")
+}
+
+/// A schedule takes milliseconds. One that is not over after a minute goes round at one moment of
+/// its time, and would do so for ever.
+fn look_out(goes_on: &mpsc::Receiver<()>, busy_with: &[AtomicU64]) {
+    let seeds = || busy_with.iter().map(|seed| seed.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let mut before = seeds();
+    while goes_on.recv_timeout(Duration::from_mins(1)) == Err(RecvTimeoutError::Timeout) {
+        let now = seeds();
+        let stuck = now.iter().zip(&before).find(|(now, before)| now == before && **now < u64::MAX);
+        if let Some((seed, _)) = stuck {
+            println!("no time passes any more: QUORATE_SIM_SEED={seed} does not come to its end");
+            process::exit(1);
+        }
+        before = now;
+    }
 }
 
 /// Runs one seed with its trace; where it fails, also what is left of it when all is taken away

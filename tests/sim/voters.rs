@@ -18,6 +18,9 @@ use crate::{
     world::{World, locked},
 };
 
+/// Hundreds of times as many as usual: somebody asks without a pause.
+const MOST_SCRIPTS: u64 = 30_000;
+
 /// The ways between clients and voters.
 #[derive(Default)]
 pub(crate) struct Ways {
@@ -116,6 +119,7 @@ pub(crate) fn observe(world: &Arc<World>) {
 fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Record>)) {
     let after = run.records();
     let now_ms = world.now_ms();
+    assert!(world.counts_script() < MOST_SCRIPTS, "the voters are asked without end");
     note(world, voter, run);
     remember(world, voter, run);
     for record in after.iter().filter(|record| record.left_ms.is_none()) {

@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard as Locked, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard as Locked, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,7 +21,7 @@ use tokio::{
 
 use crate::{
     laws::Law,
-    plan::Plan,
+    plan::{Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
 
@@ -32,6 +35,7 @@ pub(crate) struct World {
     guards: Mutex<Vec<Watched>>,
     pub(crate) ledger: Mutex<Ledger>,
     breaches: Mutex<Vec<Breach>>,
+    scripts: AtomicU64,
     /// Something changed that a law may be about.
     pub(crate) changed: Notify,
 }
@@ -42,6 +46,8 @@ pub(crate) struct Watched {
     pub(crate) hold: String,
     pub(crate) lock: usize,
     pub(crate) client: usize,
+    /// The lease, where it is renewed and nobody else can have made it another.
+    renewed_ms: Option<u64>,
     guard: Weak<MutexGuard>,
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Ledger {
     about: BTreeMap<(usize, usize), About>,
     /// The holds that were held while another was.
     overlapped: BTreeSet<String>,
+    /// By when each hold that somebody ended by force must be over.
+    forced_until_ms: BTreeMap<String, u64>,
     /// The shortest lease that each hold asked for.
     leases_ms: BTreeMap<String, u64>,
     /// The voters whose clock is beyond the allowance now.
@@ -124,6 +132,7 @@ pub(crate) struct Held {
     pub(crate) hold: String,
     pub(crate) lock: usize,
     pub(crate) remaining: Duration,
+    pub(crate) renewed_ms: Option<u64>,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
@@ -152,8 +161,14 @@ impl World {
             guards: Mutex::default(),
             ledger: Mutex::default(),
             breaches: Mutex::default(),
+            scripts: AtomicU64::new(0),
             changed: Notify::new(),
         })
+    }
+
+    /// Counts one more script, and says how many there were before.
+    pub(crate) fn counts_script(&self) -> u64 {
+        self.scripts.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The true time since the beginning.
@@ -185,6 +200,22 @@ impl World {
         Busy { world: self, client, lock }
     }
 
+    /// Since then no other client, and no other task of this one, had or wanted the lock.
+    pub(crate) fn was_alone(&self, client: usize, lock: usize, since_ms: u64) -> bool {
+        // What others gave up before may have been on its way still.
+        let settled_ms = since_ms.saturating_sub(4 * self.plan.network.usual_ms + 5);
+        let ledger = locked(&self.ledger);
+        let others_idle = ledger.about.iter().all(|((one, other_lock), about)| {
+            let own = u32::from(*one == client);
+            *other_lock != lock || about.asking <= own && about.touched_ms < settled_ms
+        });
+        drop(ledger);
+        let guards = locked(&self.guards);
+        let held =
+            guards.iter().any(|watched| watched.lock == lock && watched.guard.strong_count() > 0);
+        others_idle && !held
+    }
+
     /// The client of this hold has no guard of the lock and asks for none, for so long by now.
     pub(crate) fn has_nothing_to_do_with(&self, hold: &str, lock: usize, since_ms: u64) -> bool {
         let Some((id, _)) = hold.rsplit_once(':') else { return false };
@@ -212,9 +243,20 @@ impl World {
     }
 
     /// Shows a guard to the laws for as long as it lives.
-    pub(crate) fn watch(&self, client: usize, lock: usize, guard: &Arc<MutexGuard>) {
-        let hold = guard.hold().as_str().to_owned();
-        locked(&self.guards).push(Watched { hold, lock, client, guard: Arc::downgrade(guard) });
+    pub(crate) fn watch(&self, client: usize, step: Step, guard: &Arc<MutexGuard>) {
+        let renewed_ms = match step.lease {
+            _ if step.owner.is_some() => None,
+            Lease::Default => Some(self.plan.times.lease_ms),
+            Lease::Renewed(ms) => Some(ms),
+            Lease::Fixed(_) => None,
+        };
+        locked(&self.guards).push(Watched {
+            hold: guard.hold().as_str().to_owned(),
+            lock: step.lock,
+            client,
+            renewed_ms,
+            guard: Arc::downgrade(guard),
+        });
         self.changed.notify_one();
     }
 
@@ -236,6 +278,7 @@ impl World {
                     hold: watched.hold.clone(),
                     lock: watched.lock,
                     remaining: guard.remaining(),
+                    renewed_ms: watched.renewed_ms,
                 });
             } else {
                 over.push(watched.hold.clone());
@@ -314,6 +357,14 @@ impl Ledger {
     pub(crate) fn excuse_of_loss(&self, hold: &str) -> Option<&'static str> {
         let overlapped = self.overlapped.contains(hold).then_some("another hold had its votes");
         self.excuse(hold).or(overlapped)
+    }
+
+    pub(crate) fn ends_by(&mut self, hold: &str, until_ms: u64) {
+        self.forced_until_ms.entry(hold.to_owned()).or_insert(until_ms);
+    }
+
+    pub(crate) fn forced_until_ms(&self, hold: &str) -> Option<u64> {
+        self.forced_until_ms.get(hold).copied()
     }
 
     pub(crate) fn asked(&mut self, hold: &str, lease_ms: u64) {

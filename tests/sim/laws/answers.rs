@@ -19,14 +19,15 @@ use crate::{
 
 /// Somebody asked for a lock and got an answer.
 pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
-    let limit_ms = match how {
+    // An attempt is two of the voters' deadlines at most. Before it that of whoever stands before
+    // in line, where that is waited for; a last one, where the limit passed in line.
+    let attempts_ms = 2 * world.plan.times.voter_deadline_ms;
+    let most_ms = match how {
         How::Wait => return,
-        How::Try => 0,
-        How::Within(ms) => ms,
+        How::Try => 2 * attempts_ms,
+        How::Within(ms) => ms + attempts_ms,
     };
-    // The attempts of whoever stands before in line, and one's own: each in a few rounds.
-    let rounds_ms = 16 * world.plan.times.voter_deadline_ms;
-    in_time(world, client, &format!("asking ({how:?})"), started_ms, limit_ms + rounds_ms);
+    in_time(world, client, &format!("asking ({how:?})"), started_ms, most_ms);
 }
 
 /// Somebody gave a lock back and got an answer.

@@ -24,6 +24,7 @@ pub(crate) struct Calm<'a> {
     pub(crate) fastest: Duration,
     /// The longest round trip.
     pub(crate) slowest: Duration,
+    pub(crate) longest_there: Duration,
 }
 
 impl<'a> Calm<'a> {
@@ -48,6 +49,7 @@ impl<'a> Calm<'a> {
             reachable: (0..fixed.len()).filter(is_reachable).collect(),
             fastest: trips[world.plan.quorum() - 1],
             slowest: trips[trips.len() - 1],
+            longest_there: fixed.iter().flatten().map(|(there, _)| *there).max()?,
         })
     }
 

@@ -10,6 +10,7 @@
 //! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
 //! | `minority` | where at most a minority is in trouble nothing fails |
+//! | `told` | what callers are told is so |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
 //! `calm` is where some of them measure, after all faults. All are judged by the true time, by what
@@ -22,6 +23,7 @@ pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
 pub(crate) mod renewal;
+pub(crate) mod told;
 pub(crate) mod traces;
 pub(crate) mod trips;
 pub(crate) mod trust;
@@ -42,6 +44,7 @@ pub(crate) enum Law {
     FewestTrips,
     MinorityChangesNothing,
     AnswersInTime,
+    WhatIsTold,
     /// No code of the library panics.
     NoPanic,
 }

@@ -9,11 +9,12 @@ use tokio::time::{sleep, timeout};
 use super::{Law, calm::Calm};
 use crate::{
     plan::Mood,
-    voters::chance,
-    world::{Look, World, lock_key},
+    voters::{Ways, chance},
+    world::{Look, World, lock_key, locked},
 };
 
 const LOCK: &str = "traces";
+const MS: Duration = Duration::from_millis(1);
 
 /// While nothing goes wrong at a voter: it has no vote of a client that has and asks for nothing.
 pub(crate) fn check(world: &World, look: &Look) {
@@ -63,6 +64,40 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     drop(timeout(within(slowest), guard.reenter()).await);
     drop(guard);
     expect_none(calm, "a guard that was dropped").await;
+}
+
+/// A voter that does not answer for a while is told all the same, long before the lease ends.
+pub(crate) async fn reach_late(calm: &Calm<'_>, ways: &Ways) {
+    let late = calm.reachable[0];
+    let cut_off = |is_so: bool| {
+        if let Some(fixed) = &mut *locked(&ways.fixed) {
+            fixed[late] = if is_so { None } else { Some((MS, MS)) };
+        }
+    };
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
+    };
+    // All have granted, as far as they can be reached.
+    sleep(calm.slowest).await;
+    cut_off(true);
+    drop(guard);
+    sleep(Duration::from_secs(3)).await;
+    cut_off(false);
+    // It is asked once a second or so, and has a second to answer.
+    sleep(Duration::from_secs(4)).await;
+    expect_none(calm, "a release that did not arrive at first").await;
+}
+
+/// A client that is closed leaves nothing either, and what it had is lost.
+pub(crate) async fn close(calm: &Calm<'_>) {
+    let Ok(guard) = calm.waiter.mutex(LOCK).lock().await else {
+        return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
+    };
+    calm.waiter.close().await;
+    if guard.is_held() {
+        calm.world.breach(Law::TrustEndsEarly, None, "a closed client holds a lock".into());
+    }
+    expect_none(calm, "a client that was closed").await;
 }
 
 async fn expect_none(calm: &Calm<'_>, what: &str) {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use quorate::{Error, MutexGuard, Quorate, embedded::InFlight};
+use tokio::{task::JoinHandle, time::sleep};
 
 use super::{Law, calm::Calm};
 
@@ -23,22 +24,52 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 1) {
         breach(calm, "an acquire asked a voter twice".into());
     }
-    let waiter = calm.waiter.clone();
-    let waiting = tokio::spawn(async move { waiter.mutex(LOCK).lock().await });
-    // Until it has asked, listens, and has asked again.
-    sleep(10 * calm.slowest + Duration::from_millis(50)).await;
+    let waiting = wait(calm, &calm.waiter).await;
     let started_ms = world.now_ms();
     if let Err(error) = guard.release().await {
         breach(calm, format!("a release fails: {error}"));
     }
     expect(calm, "a release", started_ms);
+    // There with the release, back with the call, and a round trip; each by the slowest way.
+    let Some(guard) = handed(calm, waiting, started_ms, 3 * calm.slowest).await else { return };
+    // The same again, and what calls the waiter is lost with its connections.
+    let waiting = wait(calm, &calm.holder).await;
+    let started_ms = world.now_ms();
+    let releasing = tokio::spawn(guard.release());
+    let longest_there = calm.longest_there;
+    sleep(longest_there).await;
+    for voter in &world.voters {
+        voter.cut(InFlight::Arrives);
+    }
+    let again = longest_there + 2 * calm.slowest + Duration::from_millis(20);
+    drop(handed(calm, waiting, started_ms, again).await);
+    // Cut off from the answers, it may say that it does not know.
+    drop(releasing.await);
+}
+
+type Waiting = JoinHandle<Result<MutexGuard, Error>>;
+
+/// Has somebody wait for the lock, until it has asked, listens, and has asked again.
+async fn wait(calm: &Calm<'_>, client: &Quorate) -> Waiting {
+    let client = client.clone();
+    let waiting = tokio::spawn(async move { client.mutex(LOCK).lock().await });
+    sleep(10 * calm.slowest + Duration::from_millis(50)).await;
+    waiting
+}
+
+async fn handed(
+    calm: &Calm<'_>,
+    waiting: Waiting,
+    started_ms: u64,
+    most: Duration,
+) -> Option<MutexGuard> {
     let handed = waiting.await;
     let took = calm.since(started_ms);
-    // There with the release, back with the call, and a round trip; each by the slowest way.
-    let most = 3 * calm.slowest + Duration::from_millis(3);
+    let most = most + Duration::from_millis(3);
     if took > most || !matches!(handed, Ok(Ok(_))) {
         breach(calm, format!("a hand-off took {took:?}, {most:?} are the most: {handed:?}"));
     }
+    handed.ok()?.ok()
 }
 
 fn runs(calm: &Calm<'_>) -> Vec<u64> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate::embedded::Record;
 
-use super::Law;
+use super::{Law, told};
 use crate::world::{Held, Look, World, lock_key, locked};
 
 pub(crate) fn check(world: &World, look: &Look) {
@@ -15,6 +15,10 @@ pub(crate) fn check(world: &World, look: &Look) {
         if locked(&world.ledger).is_over(&held.hold) {
             let what = format!("{} is held again after it was not", held.hold);
             world.breach(Law::TrustEndsEarly, None, what);
+        }
+        told::check_forced(world, &held.hold);
+        if let Some(lease_ms) = held.renewed_ms {
+            told::check_renewed(world, &held.hold, lease_ms, held.remaining);
         }
         let votes = votes(world, look, held);
         let needed = world.plan.quorum();

@@ -1,0 +1,88 @@
+//! What callers are told is so.
+
+use std::time::Duration;
+
+use quorate::{Inspection, MutexGuard};
+
+use super::Law;
+use crate::{
+    plan::{Lease, Mood, Step},
+    world::{World, lock_key, locked},
+};
+
+/// Somebody was told that the lock is another's: then another had it, or wanted it.
+pub(crate) fn anothers(world: &World, client: usize, lock: usize, started_ms: u64) {
+    // A voter that is troubled may keep what nobody wants any more.
+    if world.plan.mood == Mood::Calm && world.was_alone(client, lock, started_ms) {
+        let what = format!("client {client} is told that lock {lock} is another's, and is alone");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody was given a lock: it is worth something.
+pub(crate) fn granted(world: &World, step: Step, guard: &MutexGuard) {
+    // Whoever enters again gets what is left; whoever did not run was given it some time ago.
+    let first = step.owner.is_none() && world.plan.mood != Mood::Chaos;
+    let lease_ms = match step.lease {
+        Lease::Default => world.plan.times.lease_ms,
+        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+    };
+    let least = Duration::from_millis(lease_ms) / 2;
+    if first && guard.remaining() < least {
+        let what = format!("{} is worth {:?}", guard.hold(), guard.remaining());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody entered again: a majority of the voters knows how often.
+pub(crate) fn entered_again(world: &World, step: Step, guard: &MutexGuard) {
+    if step.owner.is_some() || world.plan.mood != Mood::Calm {
+        return;
+    }
+    let (key, count) = (lock_key(step.lock), guard.count().to_string());
+    let told = world.voters.iter().filter(|voter| {
+        let records = voter.records();
+        let mut fields = records.iter().filter(|record| record.key == key);
+        fields.any(|record| record.fields == [(guard.hold().as_str().to_owned(), count.clone())])
+    });
+    let told = told.count();
+    if told < world.plan.quorum() {
+        let what = format!("{} was entered {count} times, {told} voters know", guard.hold());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody looked who has a lock while holding it.
+pub(crate) fn inspected(world: &World, guard: &MutexGuard, seen: &Inspection) {
+    let covered = locked(&world.ledger).excuse(guard.hold().as_str()).is_none();
+    let holder = seen.holder();
+    let own = holder.as_ref().is_some_and(|holder| holder.hold == *guard.hold());
+    if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {
+        let what = format!("{} is held, and inspection shows {holder:?}", guard.hold());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody ended a hold by force: no renewal that begins from now on keeps it.
+pub(crate) fn forced(world: &World, guard: &MutexGuard) {
+    let until_ms = world.now_ms() + world.plan.longest_lease_ms() * 101 / 100;
+    locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
+}
+
+/// What was ended by force stays ended, where no voter forgot that it was.
+pub(crate) fn check_forced(world: &World, hold: &str) {
+    let ends_by = locked(&world.ledger).forced_until_ms(hold);
+    if world.plan.mood != Mood::Chaos && ends_by.is_some_and(|until| world.now_ms() > until) {
+        world.breach(Law::WhatIsTold, None, format!("{hold} was ended by force and is held"));
+    }
+}
+
+/// In calm plans a renewed hold never comes near its end.
+pub(crate) fn check_renewed(world: &World, hold: &str, lease_ms: u64, remaining: Duration) {
+    let forced = locked(&world.ledger).excuse(hold).is_some();
+    let least = Duration::from_millis(lease_ms) / 2;
+    if world.plan.mood == Mood::Calm && !forced && remaining < least {
+        let what = format!("{hold} is renewed for {lease_ms} ms, and was left {remaining:?}");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
