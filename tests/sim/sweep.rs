@@ -155,6 +155,9 @@ fn traced(plan: &Plan) -> Outcome {
 impl Tally {
     fn add(&mut self, seed: u64, mood: Mood, outcome: &Outcome) {
         self.schedules += 1;
+        if self.schedules.is_multiple_of(20_000) {
+            println!("{} schedules so far", self.schedules);
+        }
         self.scripts += outcome.scripts_run;
         *self.by_mood.entry(format!("{mood:?}")).or_default() += 1;
         let mut excused: Vec<(Law, &'static str)> = outcome

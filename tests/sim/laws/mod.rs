@@ -58,8 +58,11 @@ pub(crate) async fn watch(world: Arc<World>) {
         traces::check(&world, &look);
         let ends = look.held.iter().map(|held| held.remaining.as_millis());
         let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
+        // What nobody has does not change by itself.
+        let nothing = look.held.is_empty() && look.records.iter().all(Vec::is_empty);
+        let longest_ms = if nothing { 60_000 } else { 50 };
         // Never again at the same moment, unless something happens at it.
-        let pause = Duration::from_millis(soon.unwrap_or(u64::MAX).clamp(1, 50));
+        let pause = Duration::from_millis(soon.unwrap_or(u64::MAX).clamp(1, longest_ms));
         tokio::select! {
             biased;
             () = world.changed.notified() => {}
