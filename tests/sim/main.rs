@@ -13,6 +13,7 @@
 mod clients;
 mod draft;
 mod laws;
+mod ledger;
 mod plan;
 mod schedule;
 mod shrink;

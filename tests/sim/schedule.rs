@@ -85,8 +85,8 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     laws::leaks::heal(&world, &clients, alive).await;
     if let Some(calm) = Calm::after(&world, &ways).await {
         laws::traces::give_up(&calm).await;
-        laws::trips::measure(&calm).await;
         laws::traces::reach_late(&calm, &ways).await;
+        laws::trips::measure(&calm).await;
         laws::traces::close(&calm).await;
     }
     let scripts_run =

@@ -2,7 +2,6 @@
 //! guard that somebody has.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard as Locked, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -21,6 +20,7 @@ use tokio::{
 
 use crate::{
     laws::Law,
+    ledger::Ledger,
     plan::{Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
@@ -49,48 +49,6 @@ pub(crate) struct Watched {
     /// The lease, where it is renewed and nobody else can have made it another.
     renewed_ms: Option<u64>,
     guard: Weak<MutexGuard>,
-}
-
-/// What the promise does not cover, as far as it has happened.
-#[derive(Default)]
-pub(crate) struct Ledger {
-    /// The votes that a voter forgot, or let expire by a clock beyond the allowance.
-    forgotten: BTreeSet<(String, usize)>,
-    /// The holds that somebody ended by force.
-    forced: BTreeSet<String>,
-    /// The holds that were seen not to be held while somebody had their guard.
-    over: BTreeSet<String>,
-    /// The clients, by their ids.
-    clients: BTreeMap<String, usize>,
-    /// What each client does about each lock.
-    about: BTreeMap<(usize, usize), About>,
-    /// The holds that were held while another was.
-    overlapped: BTreeSet<String>,
-    /// By when each hold that somebody ended by force must be over.
-    forced_until_ms: BTreeMap<String, u64>,
-    /// The shortest lease that each hold asked for.
-    leases_ms: BTreeMap<String, u64>,
-    /// The voters whose clock is beyond the allowance now.
-    pub(crate) wild: BTreeSet<usize>,
-    /// The clients that are no more.
-    pub(crate) dead: BTreeSet<usize>,
-    /// The clients that were closed before the end.
-    pub(crate) closed: BTreeSet<usize>,
-    /// The clients whose machine was suspended at some time.
-    pub(crate) suspended: BTreeSet<usize>,
-    /// When a voter's data or clock was last changed from outside.
-    tampered_ms: BTreeMap<usize, u64>,
-    /// By how much clocks were put back: votes last so much longer.
-    pub(crate) put_back_ms: i64,
-    /// When a machine last stopped or went on.
-    disturbed_ms: BTreeMap<usize, u64>,
-}
-
-/// Whether a client asks for a lock, and when it last began or ended something with it.
-#[derive(Default)]
-struct About {
-    asking: u32,
-    touched_ms: u64,
 }
 
 /// A client has something to do with a lock, until this is dropped.
@@ -198,6 +156,12 @@ impl World {
     pub(crate) fn busy(&self, client: usize, lock: usize) -> Busy<'_> {
         locked(&self.ledger).about.entry((client, lock)).or_default().asking += 1;
         Busy { world: self, client, lock }
+    }
+
+    /// Somebody asks for the lock, or gives it back.
+    pub(crate) fn is_wanted(&self, lock: usize) -> bool {
+        let ledger = locked(&self.ledger);
+        ledger.about.iter().any(|((_, one), about)| *one == lock && about.asking > 0)
     }
 
     /// Since then no other client, and no other task of this one, had or wanted the lock.
@@ -320,74 +284,6 @@ impl World {
     /// The results of the schedule.
     pub(crate) fn finish(&self) -> (Vec<Breach>, String) {
         (std::mem::take(&mut locked(&self.breaches)), locked(&self.trace).take())
-    }
-}
-
-impl Ledger {
-    /// The voter will not remember this vote for as long as it should.
-    pub(crate) fn forget(&mut self, hold: &str, voter: usize) {
-        self.forgotten.insert((hold.to_owned(), voter));
-    }
-
-    /// The voter loses what it has of one lock, or of all.
-    pub(crate) fn forget_records(&mut self, records: &[Record], voter: usize) {
-        for (hold, _) in records.iter().flat_map(|record| &record.fields) {
-            self.forget(hold, voter);
-        }
-    }
-
-    pub(crate) fn force(&mut self, hold: &str) {
-        self.forced.insert(hold.to_owned());
-    }
-
-    pub(crate) fn has_forgotten(&self, hold: &str, voter: usize) -> bool {
-        self.forgotten.contains(&(hold.to_owned(), voter))
-    }
-
-    /// Whether the hold was seen not to be held.
-    pub(crate) fn is_over(&self, hold: &str) -> bool {
-        self.over.contains(hold)
-    }
-
-    pub(crate) fn overlap(&mut self, hold: &str) {
-        self.overlapped.insert(hold.to_owned());
-    }
-
-    /// Why this hold may be lost although a majority of the voters is well.
-    pub(crate) fn excuse_of_loss(&self, hold: &str) -> Option<&'static str> {
-        let overlapped = self.overlapped.contains(hold).then_some("another hold had its votes");
-        self.excuse(hold).or(overlapped)
-    }
-
-    pub(crate) fn ends_by(&mut self, hold: &str, until_ms: u64) {
-        self.forced_until_ms.entry(hold.to_owned()).or_insert(until_ms);
-    }
-
-    pub(crate) fn forced_until_ms(&self, hold: &str) -> Option<u64> {
-        self.forced_until_ms.get(hold).copied()
-    }
-
-    pub(crate) fn asked(&mut self, hold: &str, lease_ms: u64) {
-        let shortest = self.leases_ms.entry(hold.to_owned()).or_insert(lease_ms);
-        *shortest = lease_ms.min(*shortest);
-    }
-
-    pub(crate) fn shortest_lease_ms(&self, hold: &str) -> Option<u64> {
-        self.leases_ms.get(hold).copied()
-    }
-
-    pub(crate) fn excuse_of_force(&self, hold: &str) -> Option<&'static str> {
-        self.forced.contains(hold).then_some("it was ended by force")
-    }
-
-    /// Why the promise does not cover this hold, if it does not.
-    pub(crate) fn excuse(&self, hold: &str) -> Option<&'static str> {
-        if let Some(forced) = self.excuse_of_force(hold) {
-            return Some(forced);
-        }
-        let from = (hold.to_owned(), 0);
-        let until = (hold.to_owned(), usize::MAX);
-        self.forgotten.range(from..=until).next().map(|_| "a voter forgot its vote")
     }
 }
 

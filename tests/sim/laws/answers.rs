@@ -1,6 +1,7 @@
 //! No call takes longer than it may, and a loss is told at once.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -13,8 +14,8 @@ use tokio::time::sleep;
 
 use super::Law;
 use crate::{
-    plan::How,
-    world::{World, locked},
+    plan::{How, Mood},
+    world::{Look, World, lock_key, locked},
 };
 
 /// Somebody asked for a lock and got an answer.
@@ -42,6 +43,30 @@ fn in_time(world: &World, client: usize, what: &str, started_ms: u64, within_ms:
     if took_ms > within_ms && world.ran_since(client, started_ms) {
         let what = format!("{what} took client {client} {took_ms} ms, {within_ms} are the most");
         world.breach(Law::AnswersInTime, None, what);
+    }
+}
+
+/// Since when each lock that somebody wants has been free.
+#[derive(Default)]
+pub(crate) struct Idle(BTreeMap<usize, u64>);
+
+impl Idle {
+    /// In calm plans nobody waits for what nobody has, but for the pauses after a split.
+    pub(crate) fn check(&mut self, world: &World, look: &Look) {
+        if world.plan.mood != Mood::Calm {
+            return;
+        }
+        let now_ms = world.now_ms();
+        for lock in 0..world.plan.locks() {
+            let key = lock_key(lock);
+            let is_free = look.records.iter().flatten().all(|record| record.key != key);
+            if !(is_free && world.is_wanted(lock)) {
+                self.0.remove(&lock);
+            } else if now_ms > *self.0.entry(lock).or_insert(now_ms) + 1_000 {
+                let what = format!("lock {lock} is free for a second, and somebody waits for it");
+                world.breach(Law::AnswersInTime, None, what);
+            }
+        }
     }
 }
 

@@ -14,10 +14,16 @@ use crate::{
     world::{World, locked},
 };
 
+/// Nothing but a wake-up is soon enough.
+pub(crate) const LEASE_MS: u64 = 60_000;
+
 pub(crate) struct Calm<'a> {
     pub(crate) world: &'a World,
+    pub(crate) holders_machine: Machine,
     pub(crate) holder: Quorate,
     pub(crate) waiter: Quorate,
+    /// Each voter's way.
+    pub(crate) ways: Vec<Way>,
     /// The voters that answer.
     pub(crate) reachable: Vec<usize>,
     /// The round trip to the fastest majority.
@@ -29,7 +35,8 @@ pub(crate) struct Calm<'a> {
 
 impl<'a> Calm<'a> {
     pub(crate) async fn after(world: &'a World, ways: &Ways) -> Option<Self> {
-        let (holder, waiter) = match (connect(world, "one").await, connect(world, "other").await) {
+        let (one, other) = (Machine::new("one"), Machine::new("other"));
+        let (holder, waiter) = match (connect(world, &one).await, connect(world, &other).await) {
             (Ok(holder), Ok(waiter)) => (holder, waiter),
             (holder, waiter) => {
                 let what = format!("nobody can connect to measure: {holder:?} {waiter:?}");
@@ -44,11 +51,13 @@ impl<'a> Calm<'a> {
         trips.sort_unstable();
         Some(Self {
             world,
+            holders_machine: one,
             holder,
             waiter,
             reachable: (0..fixed.len()).filter(is_reachable).collect(),
             fastest: trips[world.plan.quorum() - 1],
             slowest: trips[trips.len() - 1],
+            ways: fixed.clone(),
             longest_there: fixed.iter().flatten().map(|(there, _)| *there).max()?,
         })
     }
@@ -58,12 +67,15 @@ impl<'a> Calm<'a> {
     }
 }
 
-async fn connect(world: &World, label: &str) -> Result<Quorate, Error> {
-    // Nothing but a wake-up is soon enough.
-    let times =
-        Times { lease_ms: 60_000, voter_deadline_ms: 1_000, poll_ms: 20_000, patience_ms: 60_000 };
-    let seed = chance(&world.plan, label.len()).random();
-    let builder = builder(times).embedded(&world.voters).machine(&Machine::new(label));
+async fn connect(world: &World, machine: &Machine) -> Result<Quorate, Error> {
+    let times = Times {
+        lease_ms: LEASE_MS,
+        voter_deadline_ms: 1_000,
+        poll_ms: 20_000,
+        patience_ms: 60_000,
+    };
+    let seed = chance(&world.plan, machine.label().len()).random();
+    let builder = builder(times).embedded(&world.voters).machine(machine);
     builder.seed(seed).connect().await
 }
 

@@ -51,15 +51,18 @@ pub(crate) enum Law {
 
 /// Looks at everything whenever something changes, just before a trust would end, and now and then.
 pub(crate) async fn watch(world: Arc<World>) {
+    let mut idle = answers::Idle::default();
     loop {
         let look = world.look();
+        idle.check(&world, &look);
         exclusion::check(&world, &look);
         trust::check(&world, &look);
         traces::check(&world, &look);
         let ends = look.held.iter().map(|held| held.remaining.as_millis());
         let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
         // What nobody has does not change by itself.
-        let nothing = look.held.is_empty() && look.records.iter().all(Vec::is_empty);
+        let wanted = (0..world.plan.locks()).any(|lock| world.is_wanted(lock));
+        let nothing = !wanted && look.held.is_empty() && look.records.iter().all(Vec::is_empty);
         let longest_ms = if nothing { 60_000 } else { 50 };
         // Never again at the same moment, unless something happens at it.
         let pause = Duration::from_millis(soon.unwrap_or(u64::MAX).clamp(1, longest_ms));

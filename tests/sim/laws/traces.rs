@@ -71,7 +71,7 @@ pub(crate) async fn reach_late(calm: &Calm<'_>, ways: &Ways) {
     let late = calm.reachable[0];
     let cut_off = |is_so: bool| {
         if let Some(fixed) = &mut *locked(&ways.fixed) {
-            fixed[late] = if is_so { None } else { Some((MS, MS)) };
+            fixed[late] = calm.ways[late].filter(|_| !is_so);
         }
     };
     let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
@@ -86,6 +86,18 @@ pub(crate) async fn reach_late(calm: &Calm<'_>, ways: &Ways) {
     // It is asked once a second or so, and has a second to answer.
     sleep(Duration::from_secs(4)).await;
     expect_none(calm, "a release that did not arrive at first").await;
+    // The same with a caller who gives up: what it asked for arrives, what takes it back does not.
+    let mutex = calm.waiter.mutex(LOCK);
+    let mut asking = Box::pin(mutex.lock());
+    assert!(futures::poll!(&mut asking).is_pending(), "the ways are a millisecond at least");
+    // The voters' tasks send it before any time passes.
+    sleep(MS).await;
+    cut_off(true);
+    drop(asking);
+    sleep(Duration::from_secs(3)).await;
+    cut_off(false);
+    sleep(Duration::from_secs(4)).await;
+    expect_none(calm, "an undo that did not arrive at first").await;
 }
 
 /// A client that is closed leaves nothing either, and what it had is lost.

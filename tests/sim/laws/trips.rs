@@ -3,10 +3,14 @@
 
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use quorate::{Error, MutexGuard, Quorate, embedded::InFlight};
 use tokio::{task::JoinHandle, time::sleep};
 
-use super::{Law, calm::Calm};
+use super::{
+    Law,
+    calm::{Calm, LEASE_MS},
+};
 
 const LOCK: &str = "trips";
 
@@ -24,6 +28,7 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 1) {
         breach(calm, "an acquire asked a voter twice".into());
     }
+    let before = runs(calm);
     let waiting = wait(calm, &calm.waiter).await;
     let started_ms = world.now_ms();
     if let Err(error) = guard.release().await {
@@ -32,6 +37,10 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     expect(calm, "a release", started_ms);
     // There with the release, back with the call, and a round trip; each by the slowest way.
     let Some(guard) = handed(calm, waiting, started_ms, 3 * calm.slowest).await else { return };
+    // Before it listens, when it listens, and when it was called.
+    if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 3) {
+        breach(calm, "a waiter asked a voter more than three times for one hand-off".into());
+    }
     // The same again, and what calls the waiter is lost with its connections.
     let waiting = wait(calm, &calm.holder).await;
     let started_ms = world.now_ms();
@@ -42,9 +51,21 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
         voter.cut(InFlight::Arrives);
     }
     let again = longest_there + 2 * calm.slowest + Duration::from_millis(20);
-    drop(handed(calm, waiting, started_ms, again).await);
+    let Some(guard) = handed(calm, waiting, started_ms, again).await else { return };
     // Cut off from the answers, it may say that it does not know.
     drop(releasing.await);
+    // Whoever has it dies. Its votes were given by now; nobody calls when they end.
+    let waiting = wait(calm, &calm.waiter).await;
+    let granted_ms = world.now_ms();
+    calm.holders_machine.kill();
+    // Clocks that differ let it ask a little early, and then wait for the silent once; the poll
+    // interval is much longer.
+    let most = Duration::from_millis(LEASE_MS * 101 / 100) + Duration::from_secs(3);
+    let next = handed(calm, waiting, granted_ms, most).await;
+    if let Some(Err(error)) = OptionFuture::from(next.map(MutexGuard::release)).await {
+        breach(calm, format!("a release fails: {error}"));
+    }
+    drop(guard);
 }
 
 type Waiting = JoinHandle<Result<MutexGuard, Error>>;
