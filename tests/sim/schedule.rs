@@ -86,6 +86,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     if let Some(calm) = Calm::after(&world, &ways).await {
         laws::traces::give_up(&calm).await;
         laws::traces::reach_late(&calm, &ways).await;
+        laws::told::taken_over(&calm).await;
         laws::trips::measure(&calm).await;
         laws::traces::close(&calm).await;
     }

@@ -190,7 +190,7 @@ impl Task {
                 let ended = self.quorum.mutex(lock_name(step.lock)).force_release().await;
                 self.say(|| format!("ends it by force: {ended:?}"));
                 if matches!(ended, Ok(true)) {
-                    told::forced(&self.world, guard);
+                    told::forced(&self.world, step, guard);
                     self.wait_for_loss(step, 3 * self.world.plan.longest_lease_ms(), guard).await;
                 }
             }

@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use quorate::{Inspection, MutexGuard};
+use tokio::time::{sleep, timeout};
 
-use super::Law;
+use super::{
+    Law,
+    calm::{Calm, LEASE_MS},
+};
 use crate::{
     plan::{Lease, Mood, Step},
     world::{World, lock_key, locked},
 };
+
+const LOCK: &str = "told";
 
 /// Somebody was told that the lock is another's: then another had it, or wanted it.
 pub(crate) fn anothers(world: &World, client: usize, lock: usize, started_ms: u64) {
@@ -63,10 +69,45 @@ pub(crate) fn inspected(world: &World, guard: &MutexGuard, seen: &Inspection) {
     }
 }
 
-/// Somebody ended a hold by force: no renewal that begins from now on keeps it.
-pub(crate) fn forced(world: &World, guard: &MutexGuard) {
-    let until_ms = world.now_ms() + world.plan.longest_lease_ms() * 101 / 100;
+/// Somebody ended a hold by force: no renewal that begins from now on keeps it. In calm plans the
+/// next one tells it.
+pub(crate) fn forced(world: &World, step: Step, guard: &MutexGuard) {
+    let lease_ms = match step.lease {
+        Lease::Default => world.plan.times.lease_ms,
+        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+    };
+    let renewed = step.owner.is_none() && !matches!(step.lease, Lease::Fixed(_));
+    let within_ms = if renewed && world.plan.mood == Mood::Calm {
+        lease_ms / 3 + 2 * world.plan.times.voter_deadline_ms
+    } else {
+        world.plan.longest_lease_ms()
+    };
+    let until_ms = world.now_ms() + within_ms * 101 / 100 + 5;
     locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
+}
+
+/// All voters forget a hold, and give their votes to another: the next renewal tells.
+pub(crate) async fn taken_over(calm: &Calm<'_>) {
+    let world = calm.world;
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+    };
+    sleep(calm.slowest).await;
+    for (number, voter) in world.voters.iter().enumerate() {
+        voter.wipe();
+        world.unsteady(number);
+    }
+    let other = calm.waiter.mutex(LOCK).lock().await;
+    let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
+    if other.is_err() || timeout(within, guard.lost()).await.is_err() {
+        world.breach(
+            Law::WhatIsTold,
+            None,
+            format!("{} is not told who has its votes", guard.hold()),
+        );
+    }
+    drop((guard, other));
+    sleep(2 * calm.slowest).await;
 }
 
 /// What was ended by force stays ended, where no voter forgot that it was.
