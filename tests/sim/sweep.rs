@@ -133,8 +133,10 @@ fn repeat(seed: u64) {
     let plan = draft::plan(seed);
     let outcome = traced(&plan);
     let Some(breach) = outcome.failure() else { return };
-    println!("\nThe smallest plan found that fails likewise:\n");
-    traced(&shrink(&plan, breach.law));
+    if number("QUORATE_SIM_SHRINK") != Some(0) {
+        println!("\nThe smallest plan found that fails likewise:\n");
+        traced(&shrink(&plan, breach.law));
+    }
     panic!(
         "{:?} did not hold at {} ms: {}\n\
          repeat it: QUORATE_SIM_SEED={seed} cargo test --release --test sim -- sweep",
