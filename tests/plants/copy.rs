@@ -33,12 +33,6 @@ fn plant() -> Option<&'static str> {
 fn planted(name: &str) -> bool {
     plant() == Some(name)
 }
-
-thread_local! {
-    /// Which client has heard a call for which lock since its last attempt.
-    static WOKEN: std::cell::RefCell<std::collections::BTreeSet<(usize, String)>> =
-        const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
-}
 "#;
 
 /// The copy is a workspace of its own. Where its dependencies come out of the ordinary build for
@@ -61,13 +55,15 @@ pub(crate) fn make(plants: &[&Plant], copy: &Path) {
             .unwrap_or_else(|why| panic!("`{}` does not fit the code: {why}", plant.name));
     }
     let (file, find, replace) = COMPILES;
-    edit(&mut files, file, find, replace).unwrap_or_else(|why| panic!("the planted scripts: {why}"));
+    edit(&mut files, file, find, replace)
+        .unwrap_or_else(|why| panic!("the planted scripts: {why}"));
     write!(
         file_of(&mut files, "src/lib.rs"),
         "{ROOT}\nfn planted_script(source: &str) -> String {{\n    match plant() {{\n{scripts}\
          \x20       _ => source.to_owned(),\n    }}\n}}\n"
     )
     .expect("a string takes all");
+    rename(&mut files);
     file_of(&mut files, "Cargo.toml").push_str(MANIFEST);
     write(&files, copy).expect("the folder for tests can be written to");
 }
@@ -107,7 +103,6 @@ fn grow(plant: &Plant, files: &mut Files, scripts: &mut String) -> Result<(), St
             )
             .expect("a string takes all");
         } else {
-            assert!(change.replace.contains(PLANTED), "`{}` is always alive", plant.name);
             let replace = change.replace.replace(PLANTED, &plant.question());
             edit(files, change.file, change.find, &replace)?;
         }
@@ -126,6 +121,16 @@ fn find_once<'a>(files: &'a Files, file: &str, find: &str) -> Result<&'a str, St
     match text.matches(find).count() {
         1 => Ok(text),
         count => Err(format!("{file} has {count} times, not once:\n{find}")),
+    }
+}
+
+/// Gives the copy a version of its own. With the crate's, cargo would put what it makes of the copy
+/// in the place of what it made of the crate.
+fn rename(files: &mut Files) {
+    let named = concat!("name = \"quorate\"\nversion = \"", env!("CARGO_PKG_VERSION"));
+    for file in ["Cargo.toml", "Cargo.lock"] {
+        edit(files, file, named, &format!("{named}+planted"))
+            .unwrap_or_else(|why| panic!("the copy's version: {why}"));
     }
 }
 
