@@ -30,14 +30,12 @@ fn copy() -> PathBuf {
 pub(crate) fn build(plants: &[&Plant]) -> PathBuf {
     let copy = copy();
     copy::make(plants, &copy);
-    // As these tests were compiled: then no dependency is compiled again.
+    // Where the crate's own simulation is compiled: then no dependency is compiled again.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--no-run", "--all-features", "--locked", "--offline", "--test", "sim"]);
-    cargo.args(["--message-format", "json-render-diagnostics"]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    // So many schedules take too long in a program that is not optimized.
+    cargo.args(["test", "--release", "--no-run", "--test", "sim", "--all-features"]);
+    cargo.args(["--locked", "--offline", "--message-format", "json-render-diagnostics"]);
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).env_remove(ALIVE);
     for (name, _) in env::vars_os() {
         if TOLD.iter().any(|told| name.to_string_lossy().starts_with(told)) {
