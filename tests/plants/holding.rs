@@ -166,7 +166,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         self.hold.until_lost().await;
 ",
         }],
-        caught_by: &["AnswersInTime"],
+        caught_by: &["AnswersInTime", "WhatIsTold"],
     },
     Plant {
         name: "work_goes_on",

@@ -12,8 +12,8 @@ const LONGEST: Duration = Duration::from_mins(2);
 /// What came of a hunt.
 #[derive(Debug)]
 pub(crate) enum Catch {
-    /// The first law that was broken, and the seed.
-    Law { law: String, seed: String },
+    /// The first law that was broken, the seed, and all laws that were broken with this seed.
+    Law { law: String, seed: String, all: Vec<String> },
     /// Every schedule was kept by all laws.
     Nothing,
     /// It neither passed nor named a law.
@@ -24,7 +24,7 @@ pub(crate) enum Catch {
 pub(crate) async fn hunt(program: &Path, plant: Option<&Plant>, schedules: u64) -> Catch {
     let mut sweep = Command::new(program);
     sweep.args(["--exact", "sweep::sweep", "--nocapture"]);
-    sweep.env("QUORATE_SIM_SEEDS", schedules.to_string());
+    sweep.env("QUORATE_SIM_SEEDS", schedules.to_string()).env("QUORATE_SIM_SHRINK", "0");
     for name in ["QUORATE_SIM_SEED", "QUORATE_SIM_FIRST", ALIVE] {
         sweep.env_remove(name);
     }
@@ -42,22 +42,29 @@ pub(crate) async fn hunt(program: &Path, plant: Option<&Plant>, schedules: u64) 
         let all = ran.contains(&format!("{schedules} schedules"));
         return if all { Catch::Nothing } else { Catch::Trouble(format!("it ran nothing: {ran}")) };
     }
-    read(&said).unwrap_or_else(|| Catch::Trouble(said.into_owned()))
+    let traced = String::from_utf8_lossy(&output.stdout);
+    read(&said, &traced).unwrap_or_else(|| Catch::Trouble(said.into_owned()))
 }
 
-/// Finds the law and the seed in what a sweep says that fails.
-fn read(said: &str) -> Option<Catch> {
+/// Finds the law and the seed in what a sweep says that fails, and further laws in its trace.
+fn read(said: &str, traced: &str) -> Option<Catch> {
     let (before, after) = said.split_once(" did not hold at ")?;
     let law = before.split_whitespace().next_back()?.to_owned();
     let (_, after) = after.split_once("QUORATE_SIM_SEED=")?;
     let seed = after.split_whitespace().next()?.to_owned();
-    Some(Catch::Law { law, seed })
+    let broken = traced.lines().filter(|line| !line.contains("outside the promise"));
+    let further = broken.filter_map(|line| {
+        let (_, law) = line.split_once(" ms  LAW ")?;
+        Some(law.split_once(':')?.0.trim().to_owned())
+    });
+    let all = further.chain([law.clone()]).collect();
+    Some(Catch::Law { law, seed, all })
 }
 
 impl fmt::Display for Catch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Law { law, seed } => write!(f, "{law} at seed {seed}"),
+            Self::Law { law, seed, .. } => write!(f, "{law} at seed {seed}"),
             Self::Nothing => f.write_str("nothing"),
             Self::Trouble(what) => f.write_str(what),
         }

@@ -15,6 +15,7 @@ mod hunt;
 mod plant;
 
 mod acquiring;
+mod further;
 mod holding;
 mod scripts;
 mod waiting;
@@ -73,7 +74,7 @@ fn every_plant_can_be_dead() {
 }
 
 fn all() -> Vec<&'static Plant> {
-    [acquiring::PLANTS, waiting::PLANTS, holding::PLANTS, scripts::PLANTS]
+    [acquiring::PLANTS, waiting::PLANTS, holding::PLANTS, scripts::PLANTS, further::PLANTS]
         .into_iter()
         .flatten()
         .collect()
@@ -83,7 +84,7 @@ fn table<'a>(hunted: impl Iterator<Item = (&'a Plant, &'a Catch)>) -> String {
     let mut table = format!("{:<34} {:<24} {:>6}  what it does\n", "plant", "caught by", "seed");
     for (plant, catch) in hunted {
         let (law, seed) = match catch {
-            Catch::Law { law, seed } => (&**law, &**seed),
+            Catch::Law { law, seed, .. } => (&**law, &**seed),
             Catch::Nothing => ("-", "-"),
             Catch::Trouble(_) => ("?", "?"),
         };
@@ -94,7 +95,9 @@ fn table<'a>(hunted: impl Iterator<Item = (&'a Plant, &'a Catch)>) -> String {
 }
 
 fn complaint(program: &Path, plant: &Plant, catch: &Catch) -> Option<String> {
-    if matches!(catch, Catch::Law { law, .. } if plant.caught_by.contains(&&**law)) {
+    if let Catch::Law { all, .. } = catch
+        && plant.caught_by.iter().any(|law| all.iter().any(|broken| broken == law))
+    {
         return None;
     }
     let Plant { name, what, caught_by, .. } = plant;

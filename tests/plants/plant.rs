@@ -7,7 +7,7 @@ pub(crate) struct Plant {
     /// In one sentence, what the planted library does wrong.
     pub(crate) what: &'static str,
     pub(crate) edits: &'static [Edit],
-    /// The laws of the simulation that may notice it first.
+    /// Of these laws at least one is broken in the first schedule that breaks any.
     pub(crate) caught_by: &'static [&'static str],
 }
 

@@ -90,7 +90,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             replace: "PLANTED && self.silent_since.is_some()
             || self.silent_since.is_some_and(|since| now.since(since) >= patience)",
         }],
-        caught_by: &["FewestTrips"],
+        caught_by: &["FewestTrips", "AnswersInTime"],
     },
     Plant {
         name: "listens_to_nobody",

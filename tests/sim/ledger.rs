@@ -1,6 +1,9 @@
 //! What has happened so far that the laws must know of.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use quorate::embedded::Record;
 
@@ -21,6 +24,8 @@ pub(crate) struct Ledger {
     pub(crate) overlapped: BTreeSet<String>,
     /// By when each hold that somebody ended by force must be over.
     pub(crate) forced_until_ms: BTreeMap<String, u64>,
+    /// When each hold was last seen, and what was left of it.
+    pub(crate) remaining: BTreeMap<String, (u64, Duration)>,
     /// The shortest lease that each hold asked for.
     pub(crate) leases_ms: BTreeMap<String, u64>,
     /// The voters whose clock is beyond the allowance now.

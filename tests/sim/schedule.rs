@@ -88,6 +88,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::traces::reach_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
         laws::trips::measure(&calm).await;
+        laws::answers::patience(&calm, &ways).await;
         laws::traces::close(&calm).await;
     }
     let scripts_run =

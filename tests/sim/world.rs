@@ -48,6 +48,8 @@ pub(crate) struct Watched {
     pub(crate) client: usize,
     /// The lease, where it is renewed and nobody else can have made it another.
     renewed_ms: Option<u64>,
+    /// When it ends, where it is not renewed.
+    fixed_until_ms: Option<u64>,
     guard: Weak<MutexGuard>,
 }
 
@@ -91,6 +93,7 @@ pub(crate) struct Held {
     pub(crate) lock: usize,
     pub(crate) remaining: Duration,
     pub(crate) renewed_ms: Option<u64>,
+    pub(crate) fixed_until_ms: Option<u64>,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
@@ -214,11 +217,17 @@ impl World {
             Lease::Renewed(ms) => Some(ms),
             Lease::Fixed(_) => None,
         };
+        // Entering again gives it its lease once more.
+        let fixed_until_ms = match step.lease {
+            Lease::Fixed(ms) if step.owner.is_none() => Some(self.now_ms() + ms * 101 / 100),
+            _ => None,
+        };
         locked(&self.guards).push(Watched {
             hold: guard.hold().as_str().to_owned(),
             lock: step.lock,
             client,
             renewed_ms,
+            fixed_until_ms,
             guard: Arc::downgrade(guard),
         });
         self.changed.notify_one();
@@ -243,6 +252,12 @@ impl World {
                     lock: watched.lock,
                     remaining: guard.remaining(),
                     renewed_ms: watched.renewed_ms,
+                    fixed_until_ms: guards
+                        .iter()
+                        .filter(|other| other.hold == watched.hold)
+                        .map(|other| other.fixed_until_ms)
+                        .max()
+                        .flatten(),
                 });
             } else {
                 over.push(watched.hold.clone());

@@ -10,11 +10,15 @@ use std::{
 };
 
 use quorate::MutexGuard;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::Law;
+use super::{
+    Law,
+    calm::{Calm, PATIENCE_MS},
+};
 use crate::{
     plan::{How, Mood},
+    voters::Ways,
     world::{Look, World, lock_key, locked},
 };
 
@@ -67,6 +71,22 @@ impl Idle {
                 world.breach(Law::AnswersInTime, None, what);
             }
         }
+    }
+}
+
+/// Where no voter answers, a waiter is told when its patience ends.
+pub(crate) async fn patience(calm: &Calm<'_>, ways: &Ways) {
+    let silence = vec![None; calm.ways.len()];
+    let before = locked(&ways.fixed).replace(silence);
+    let started_ms = calm.world.now_ms();
+    let expected = Duration::from_millis(PATIENCE_MS);
+    let most = expected + Duration::from_secs(3);
+    let told = timeout(most, calm.waiter.mutex("answers").lock()).await;
+    let took = calm.since(started_ms);
+    *locked(&ways.fixed) = before;
+    if took < expected || !matches!(&told, Ok(Err(error)) if error.is_no_quorum()) {
+        let what = format!("after {took:?} of silence, the patience is {expected:?}: {told:?}");
+        calm.world.breach(Law::AnswersInTime, None, what);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
 
 /// Nothing but a wake-up is soon enough.
 pub(crate) const LEASE_MS: u64 = 60_000;
+pub(crate) const PATIENCE_MS: u64 = 10_000;
 
 pub(crate) struct Calm<'a> {
     pub(crate) world: &'a World,
@@ -36,14 +37,15 @@ pub(crate) struct Calm<'a> {
 impl<'a> Calm<'a> {
     pub(crate) async fn after(world: &'a World, ways: &Ways) -> Option<Self> {
         let (one, other) = (Machine::new("one"), Machine::new("other"));
-        let (holder, waiter) = match (connect(world, &one).await, connect(world, &other).await) {
-            (Ok(holder), Ok(waiter)) => (holder, waiter),
-            (holder, waiter) => {
-                let what = format!("nobody can connect to measure: {holder:?} {waiter:?}");
-                world.breach(Law::NothingLeaks, None, what);
-                return None;
-            }
-        };
+        let (holder, waiter) =
+            match (connect(world, &one, 4_000).await, connect(world, &other, 4_001).await) {
+                (Ok(holder), Ok(waiter)) => (holder, waiter),
+                (holder, waiter) => {
+                    let what = format!("nobody can connect to measure: {holder:?} {waiter:?}");
+                    world.breach(Law::NothingLeaks, None, what);
+                    return None;
+                }
+            };
         let fixed = fix(world, ways);
         let is_reachable = |voter: &usize| fixed[*voter].is_some();
         let mut trips: Vec<Duration> =
@@ -67,14 +69,15 @@ impl<'a> Calm<'a> {
     }
 }
 
-async fn connect(world: &World, machine: &Machine) -> Result<Quorate, Error> {
+/// `part`: of the schedule; clients of one seed would be taken for one.
+async fn connect(world: &World, machine: &Machine, part: usize) -> Result<Quorate, Error> {
     let times = Times {
         lease_ms: LEASE_MS,
         voter_deadline_ms: 1_000,
         poll_ms: 20_000,
-        patience_ms: 60_000,
+        patience_ms: PATIENCE_MS,
     };
-    let seed = chance(&world.plan, machine.label().len()).random();
+    let seed = chance(&world.plan, part).random();
     let builder = builder(times).embedded(&world.voters).machine(machine);
     builder.seed(seed).connect().await
 }

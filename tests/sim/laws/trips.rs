@@ -31,6 +31,10 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     }
     let before = runs(calm);
     let waiting = wait(calm, &calm.waiter).await;
+    // Those who stand behind it in the same client ask for nothing.
+    let behind: Vec<Waiting> = (0..2).map(|_| spawn(&calm.waiter)).collect();
+    sleep(4 * calm.slowest).await;
+    behind.iter().for_each(JoinHandle::abort);
     let started_ms = world.now_ms();
     if let Err(error) = guard.release().await {
         breach(calm, format!("a release fails: {error}"));
@@ -80,10 +84,14 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
 
 type Waiting = JoinHandle<Result<MutexGuard, Error>>;
 
+fn spawn(client: &Quorate) -> Waiting {
+    let client = client.clone();
+    tokio::spawn(async move { client.mutex(LOCK).lock().await })
+}
+
 /// Has somebody wait for the lock, until it has asked, listens, and has asked again.
 async fn wait(calm: &Calm<'_>, client: &Quorate) -> Waiting {
-    let client = client.clone();
-    let waiting = tokio::spawn(async move { client.mutex(LOCK).lock().await });
+    let waiting = spawn(client);
     sleep(10 * calm.slowest + Duration::from_millis(50)).await;
     waiting
 }

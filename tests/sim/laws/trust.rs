@@ -16,6 +16,7 @@ pub(crate) fn check(world: &World, look: &Look) {
             let what = format!("{} is held again after it was not", held.hold);
             world.breach(Law::TrustEndsEarly, None, what);
         }
+        check_course(world, held);
         told::check_forced(world, &held.hold);
         if let Some(lease_ms) = held.renewed_ms {
             told::check_renewed(world, &held.hold, lease_ms, held.remaining);
@@ -33,6 +34,24 @@ pub(crate) fn check(world: &World, look: &Look) {
         } else if world.plan.clocks_are_true() {
             check_drift(world, held, votes[needed - 1], excuse);
         }
+    }
+}
+
+/// Trust runs out with the time and no faster, and where it is not renewed it ends.
+fn check_course(world: &World, held: &Held) {
+    let now_ms = world.now_ms();
+    if held.fixed_until_ms.is_some_and(|until_ms| now_ms > until_ms) {
+        let what = format!("{} has a fixed lease and is held after it", held.hold);
+        world.breach(Law::TrustEndsEarly, None, what);
+    }
+    let mut ledger = locked(&world.ledger);
+    let seen = ledger.remaining.insert(held.hold.clone(), (now_ms, held.remaining));
+    drop(ledger);
+    let Some((seen_ms, was_left)) = seen else { return };
+    let passed = Duration::from_millis(now_ms - seen_ms) * 101 / 100 + Duration::from_millis(1);
+    if held.remaining + passed < was_left {
+        let what = format!("{} was left {was_left:?}, now {:?}", held.hold, held.remaining);
+        world.breach(Law::RenewalNeverHarms, None, what);
     }
 }
 
