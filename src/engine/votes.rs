@@ -210,13 +210,13 @@ impl Votes {
     }
 
     /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.
-    /// `None` where that many have no known end.
+    /// A voter that has not been heard may be free now. `None` where that many have no known end.
     pub(crate) fn free_in(&self) -> Option<Duration> {
         let mut times: Vec<Duration> = self
             .verdicts
             .iter()
             .filter_map(|verdict| match verdict {
-                Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
+                None | Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
                 Some(Verdict::Refused { ttl, .. }) => *ttl,
                 _ => None,
             })

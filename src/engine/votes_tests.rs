@@ -75,6 +75,9 @@ fn a_majority_is_free_when_the_last_voter_it_needs_is() {
     assert_eq!(votes.free_in(), Some(Duration::from_millis(200)));
     let endless = Verdict::Refused { by: HoldId::parse("a"), ttl: None };
     assert_eq!(all([endless.clone(), endless, by("a", 1)]).free_in(), None);
+    // The third has not answered yet, and may be free already.
+    let open = self::votes(vec![Some(by("a", 900)), Some(by("a", 5)), None]).free_in();
+    assert_eq!(open, Some(Duration::from_millis(5)));
 }
 
 #[test]

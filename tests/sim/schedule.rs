@@ -59,7 +59,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     let world = World::new(plan, voters, verbosity);
     voters::observe(&world);
     let clients = Arc::new(Clients::new(&world));
-    drop(tokio::spawn(laws::watch(Arc::clone(&world))));
+    let watching = tokio::spawn(laws::watch(Arc::clone(&world)));
     let running = (0..world.plan.clients.len())
         .map(|client| (client, clients.start(&world, client)))
         .collect::<Vec<_>>();
@@ -83,9 +83,13 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     let dead = crate::world::locked(&world.ledger).dead.clone();
     let alive = running.into_iter().filter(|(client, _)| !dead.contains(client)).collect();
     laws::leaks::heal(&world, &clients, alive).await;
+    // From here on leases are long and holds are another's business.
+    watching.abort();
     if let Some(calm) = Calm::after(&world, &ways).await {
         laws::traces::give_up(&calm).await;
         laws::traces::reach_late(&calm, &ways).await;
+        laws::told::one_of_two(&calm).await;
+        laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;

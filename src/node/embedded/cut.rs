@@ -58,7 +58,7 @@ impl EmbeddedVoter {
     }
 
     /// Breaks the connections of one client, as [`cut`](Self::cut) does those of all. Clients are
-    /// told apart as in [`Ran::from`](super::Ran::from).
+    /// told apart as in [`Ran::client`](super::Ran::client).
     pub fn cut_client(&self, client: &str, in_flight: InFlight) {
         self.0.act(|state| state.cut(in_flight, |link| *link.client == *client));
     }

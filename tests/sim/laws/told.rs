@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     plan::{Lease, Mood, Step},
+    voters::Ways,
     world::{World, lock_key, locked},
 };
 
@@ -27,8 +28,8 @@ pub(crate) fn anothers(world: &World, client: usize, lock: usize, started_ms: u6
 
 /// Somebody was given a lock: it is worth something.
 pub(crate) fn granted(world: &World, step: Step, guard: &MutexGuard) {
-    // Whoever enters again gets what is left; whoever did not run was given it some time ago.
-    let first = step.owner.is_none() && world.plan.mood != Mood::Chaos;
+    // Whoever enters again gets what is left. Nothing comes between the last answer and this.
+    let first = step.owner.is_none();
     let lease_ms = match step.lease {
         Lease::Default => world.plan.times.lease_ms,
         Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
@@ -42,7 +43,9 @@ pub(crate) fn granted(world: &World, step: Step, guard: &MutexGuard) {
 
 /// Somebody entered again: a majority of the voters knows how often.
 pub(crate) fn entered_again(world: &World, step: Step, guard: &MutexGuard) {
-    if step.owner.is_some() || world.plan.mood != Mood::Calm {
+    let forgotten = locked(&world.ledger).excuse(guard.hold().as_str()).is_some();
+    // Where connections are cut, an older count may come last.
+    if step.owner.is_some() || forgotten || world.plan.mood == Mood::Chaos {
         return;
     }
     let (key, count) = (lock_key(step.lock), guard.count().to_string());
@@ -107,6 +110,41 @@ pub(crate) async fn taken_over(calm: &Calm<'_>) {
         );
     }
     drop((guard, other));
+    sleep(2 * calm.slowest).await;
+}
+
+/// Of several tries at one moment one has the lock.
+pub(crate) async fn one_of_two(calm: &Calm<'_>) {
+    if calm.reachable.len() < calm.ways.len() {
+        // In a split with the silent neither may have known in time.
+        return;
+    }
+    let (one, other) = (calm.holder.mutex(LOCK), calm.waiter.mutex(LOCK));
+    let (one, other) = tokio::join!(one.try_lock(), other.try_lock());
+    let won = [&one, &other].into_iter().filter(|tried| matches!(tried, Ok(Some(_)))).count();
+    if won != 1 {
+        let what = format!("of two tries {won} have the lock: {one:?}, {other:?}");
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    drop((one, other));
+    sleep(2 * calm.slowest).await;
+}
+
+/// A renewal that nobody answers is repeated as soon as somebody does.
+pub(crate) async fn renewed_late(calm: &Calm<'_>, ways: &Ways) {
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return calm.world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+    };
+    sleep(Duration::from_millis(LEASE_MS / 4)).await;
+    let before = locked(&ways.fixed).replace(vec![None; calm.ways.len()]);
+    sleep(Duration::from_millis(LEASE_MS / 3)).await;
+    *locked(&ways.fixed) = before;
+    sleep(Duration::from_millis(LEASE_MS * 2 / 3)).await;
+    if !guard.is_held() {
+        let what = format!("{} is not renewed after a while of silence", guard.hold());
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    drop(guard);
     sleep(2 * calm.slowest).await;
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use futures::future::OptionFuture;
 use quorate::{Error, MutexGuard, Quorate, embedded::InFlight};
+use rand::RngExt;
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
     Law,
     calm::{Calm, LEASE_MS},
 };
+use crate::voters::chance;
 
 const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
@@ -57,6 +59,20 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     }
     let again = longest_there + 2 * calm.slowest + Duration::from_millis(20);
     let Some(guard) = handed(calm, waiting, started_ms, again).await else { return };
+    // And when the release falls anywhere between the first question and the listening. Votes that
+    // are half given back are a split, in which the silent are waited for once.
+    let before_ms = chance(&world.plan, 5_000).random_range(0..=4 * calm.slowest.as_millis());
+    let waiting = spawn(&calm.waiter);
+    sleep(Duration::from_millis(u64::try_from(before_ms).unwrap_or(0))).await;
+    let started_ms = world.now_ms();
+    drop(guard);
+    let soon = 8 * calm.slowest + Duration::from_secs(2);
+    let Some(guard) = handed(calm, waiting, started_ms, soon).await else { return };
+    drop(guard);
+    sleep(2 * calm.slowest).await;
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return breach(calm, "a free lock cannot be had".into());
+    };
     // Cut off from the answers, it may say that it does not know.
     drop(releasing.await);
     // Whoever has it dies. Its votes were given by now; nobody calls when they end.
