@@ -57,7 +57,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     let ways = Arc::new(Ways::default());
     let voters = voters::make(&plan, &ways);
     let world = World::new(plan, voters, verbosity);
-    voters::observe(&world);
+    voters::observe(&world, &ways);
     let clients = Arc::new(Clients::new(&world));
     let watching = tokio::spawn(laws::watch(Arc::clone(&world)));
     let running = (0..world.plan.clients.len())

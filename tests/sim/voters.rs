@@ -13,7 +13,7 @@ use quorate::embedded::{EmbeddedVoter, Fault, Ran, Record, Sent};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    laws,
+    laws::{self, Law},
     plan::Plan,
     world::{World, locked},
 };
@@ -103,12 +103,18 @@ impl Ways {
 }
 
 /// Shows every script that runs to the laws and to the trace.
-pub(crate) fn observe(world: &Arc<World>) {
+pub(crate) fn observe(world: &Arc<World>, ways: &Arc<Ways>) {
     for (number, voter) in world.voters.iter().enumerate() {
-        let world = Arc::downgrade(world);
+        let (world, ways) = (Arc::downgrade(world), Arc::clone(ways));
         let before = Mutex::new((0, Vec::new()));
         voter.observe(move |run| {
             if let Some(world) = Weak::upgrade(&world) {
+                if world.counts_script() > MOST_SCRIPTS {
+                    let what = "the voters are asked without end".into();
+                    world.breach(Law::AnswersInTime, None, what);
+                    // Or the schedule would not end either.
+                    *locked(&ways.fixed) = Some(vec![None; world.voters.len()]);
+                }
                 seen(&world, number, run, &mut locked(&before));
             }
         });
@@ -119,7 +125,6 @@ pub(crate) fn observe(world: &Arc<World>) {
 fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Record>)) {
     let after = run.records();
     let now_ms = world.now_ms();
-    assert!(world.counts_script() < MOST_SCRIPTS, "the voters are asked without end");
     note(world, voter, run);
     remember(world, voter, run);
     for record in after.iter().filter(|record| record.left_ms.is_none()) {

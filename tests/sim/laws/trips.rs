@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use futures::future::OptionFuture;
 use quorate::{Error, MutexGuard, Quorate, embedded::InFlight};
 use rand::RngExt;
 use tokio::{task::JoinHandle, time::sleep};
@@ -18,64 +17,83 @@ const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
-    let world = calm.world;
+    // Each ends with the guard of the next.
+    let Some(guard) = uncontended(calm).await else { return };
+    let Some(guard) = called(calm, guard).await else { return };
+    let Some(guard) = called_in_vain(calm, guard).await else { return };
+    let Some(guard) = released_meanwhile(calm, guard).await else { return };
+    behind_the_dead(calm, guard).await;
+}
+
+async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
     let before = runs(calm);
-    let started_ms = world.now_ms();
-    let guard = match calm.holder.mutex(LOCK).lock().await {
-        Ok(guard) => guard,
-        Err(error) => return breach(calm, format!("a free lock fails: {error}")),
-    };
+    let started_ms = calm.world.now_ms();
+    let guard = lock(calm, &calm.holder).await?;
     expect(calm, "a free lock", started_ms);
     // By now everybody has answered, and nobody is asked twice.
     sleep(2 * calm.slowest).await;
     if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 1) {
         breach(calm, "an acquire asked a voter twice".into());
     }
+    Some(guard)
+}
+
+/// A release calls the waiter.
+async fn called(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
     let before = runs(calm);
     let waiting = wait(calm, &calm.waiter).await;
     // Those who stand behind it in the same client ask for nothing.
     let behind: Vec<Waiting> = (0..2).map(|_| spawn(&calm.waiter)).collect();
     sleep(4 * calm.slowest).await;
     behind.iter().for_each(JoinHandle::abort);
-    let started_ms = world.now_ms();
+    let started_ms = calm.world.now_ms();
     if let Err(error) = guard.release().await {
         breach(calm, format!("a release fails: {error}"));
     }
     expect(calm, "a release", started_ms);
     // There with the release, back with the call, and a round trip; each by the slowest way.
-    let Some(guard) = handed(calm, waiting, started_ms, 3 * calm.slowest).await else { return };
+    let guard = handed(calm, waiting, started_ms, 3 * calm.slowest).await?;
     // Before it listens, when it listens, and when it was called.
     if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 3) {
         breach(calm, "a waiter asked a voter more than three times for one hand-off".into());
     }
-    // The same again, and what calls the waiter is lost with its connections.
+    Some(guard)
+}
+
+/// What calls the waiter is lost with its connections.
+async fn called_in_vain(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
     let waiting = wait(calm, &calm.holder).await;
-    let started_ms = world.now_ms();
+    let started_ms = calm.world.now_ms();
     let releasing = tokio::spawn(guard.release());
-    let longest_there = calm.longest_there;
-    sleep(longest_there).await;
-    for voter in &world.voters {
+    sleep(calm.longest_there).await;
+    for voter in &calm.world.voters {
         voter.cut(InFlight::Arrives);
     }
-    let again = longest_there + 2 * calm.slowest + Duration::from_millis(20);
-    let Some(guard) = handed(calm, waiting, started_ms, again).await else { return };
-    // And when the release falls anywhere between the first question and the listening. Votes that
-    // are half given back are a split, in which the silent are waited for once.
-    let before_ms = chance(&world.plan, 5_000).random_range(0..=4 * calm.slowest.as_millis());
-    let waiting = spawn(&calm.waiter);
-    sleep(Duration::from_millis(u64::try_from(before_ms).unwrap_or(0))).await;
-    let started_ms = world.now_ms();
-    drop(guard);
-    let soon = 8 * calm.slowest + Duration::from_secs(2);
-    let Some(guard) = handed(calm, waiting, started_ms, soon).await else { return };
-    drop(guard);
-    sleep(2 * calm.slowest).await;
-    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
-        return breach(calm, "a free lock cannot be had".into());
-    };
+    let most = calm.longest_there + 2 * calm.slowest + Duration::from_millis(20);
+    let guard = handed(calm, waiting, started_ms, most).await?;
     // Cut off from the answers, it may say that it does not know.
     drop(releasing.await);
-    // Whoever has it dies. Its votes were given by now; nobody calls when they end.
+    Some(guard)
+}
+
+/// The release falls anywhere between the first question and the listening.
+async fn released_meanwhile(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
+    let mut chance = chance(&calm.world.plan, 5_000);
+    let waiting = spawn(&calm.waiter);
+    sleep(calm.slowest.mul_f64(chance.random_range(0.0..4.0))).await;
+    let started_ms = calm.world.now_ms();
+    drop(guard);
+    // Votes that are half given back are a split, in which the silent are waited for once.
+    let most = 8 * calm.slowest + Duration::from_secs(2);
+    drop(handed(calm, waiting, started_ms, most).await?);
+    sleep(2 * calm.slowest).await;
+    lock(calm, &calm.holder).await
+}
+
+/// Whoever has it dies; nobody calls when its votes end.
+async fn behind_the_dead(calm: &Calm<'_>, dead: MutexGuard) {
+    let world = calm.world;
+    sleep(2 * calm.slowest).await;
     let waiting = wait(calm, &calm.waiter).await;
     let granted_ms = world.now_ms();
     calm.holders_machine.kill();
@@ -87,14 +105,25 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     // Clocks that differ let it ask a little early, and then wait for the silent once; the poll
     // interval is much longer.
     let most = Duration::from_millis(LEASE_MS * 101 / 100) + Duration::from_secs(3);
-    let next = handed(calm, waiting, granted_ms, most).await;
-    if let Some(Err(error)) = OptionFuture::from(next.map(MutexGuard::release)).await {
+    if let Some(guard) = handed(calm, waiting, granted_ms, most).await
+        && let Err(error) = guard.release().await
+    {
         breach(calm, format!("a release fails: {error}"));
     }
-    drop(guard);
+    drop(dead);
     for voter in &calm.reachable {
         world.voters[*voter].command(&["DEL", KEY]).expect("it can be reached");
         world.unsteady(*voter);
+    }
+}
+
+async fn lock(calm: &Calm<'_>, client: &Quorate) -> Option<MutexGuard> {
+    match client.mutex(LOCK).lock().await {
+        Ok(guard) => Some(guard),
+        Err(error) => {
+            breach(calm, format!("a free lock fails: {error}"));
+            None
+        }
     }
 }
 
