@@ -16,7 +16,7 @@ use crate::{
     clients::Healed,
     laws::{Law, answers, minority, told},
     plan::{Cancel, End, How, Lease, Meanwhile, Step},
-    world::{World, lock_name},
+    world::{World, lock_name, locked},
 };
 
 /// One task of one client.
@@ -248,6 +248,10 @@ impl Task {
     }
 
     fn lost(&self, step: Step, what: &str, hold: &str, error: &Error) {
+        if error.is_lost() {
+            // Before its guard goes, which nobody may have looked at since.
+            locked(&self.world.ledger).over.insert(hold.to_owned());
+        }
         // A fixed lease ends; so does one that an owner's other task fixed.
         let fixed = matches!(step.lease, Lease::Fixed(_)) || step.owner.is_some();
         if !(fixed && error.is_lost()) {
