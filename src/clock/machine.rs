@@ -67,9 +67,9 @@ enum Condition {
     Dead,
 }
 
-/// A clock that runs faster or slower than the true time.
+/// A clock that runs faster or slower than the true time; never backwards.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+pub(crate) struct Rate {
     ppm: i32,
     /// The true time at which it began to run so, and what it showed then.
     since: Duration,
@@ -160,7 +160,8 @@ impl Machine {
         self.with_state(|state| state.condition == Condition::Running)
     }
 
-    /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on.
+    /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on;
+    /// at -1 000 000 and below they stand still.
     pub fn set_clock_rate(&self, ppm: i32) {
         let now = self.true_time();
         self.with_state(|state| state.clock.change(ppm, now));
@@ -207,24 +208,27 @@ impl fmt::Debug for Machine {
 }
 
 impl Rate {
-    const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
+    pub(crate) const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
 
     /// What the clock shows at a true time.
-    fn shows(self, at: Duration) -> Duration {
-        let true_nanos = i128::try_from(at.saturating_sub(self.since).as_nanos()).unwrap_or(0);
-        let nanos = true_nanos + true_nanos * i128::from(self.ppm) / 1_000_000;
-        self.showed + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    pub(crate) fn shows(self, at: Duration) -> Duration {
+        let passed = at.saturating_sub(self.since).as_nanos() * self.per_million() / 1_000_000;
+        self.showed.saturating_add(Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX)))
+    }
+
+    /// How far it goes on in a million of true time.
+    fn per_million(self) -> u128 {
+        u128::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(0)
     }
 
     /// Runs at another rate from a true time on.
-    fn change(&mut self, ppm: i32, at: Duration) {
+    pub(crate) fn change(&mut self, ppm: i32, at: Duration) {
         *self = Self { ppm, since: at, showed: self.shows(at) };
     }
 
     /// How long it truly takes the clock to go on so far.
     fn takes(self, length: Duration) -> Duration {
-        let rate = u128::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(1).max(1);
-        let nanos = (length.as_nanos() * 1_000_000).div_ceil(rate);
+        let nanos = (length.as_nanos() * 1_000_000).div_ceil(self.per_million().max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

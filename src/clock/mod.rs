@@ -13,6 +13,8 @@ use std::{
 
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
+#[cfg(feature = "embedded")]
+pub(crate) use machine::Rate;
 
 /// An instant of a [`Clock`]: nanoseconds since that clock's own beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,47 +1,48 @@
 //! The voter's own clock: what `TIME` says and what keys expire by.
 
+use std::time::Duration;
+
 use super::{server::State, voter::EmbeddedVoter};
-use crate::clock::Moment;
+use crate::clock::{Moment, Rate};
 
-/// The time at the beginning of every embedded voter's clock, in seconds since 1970.
-const EPOCH_SECONDS: i128 = 1_700_000_000;
-
-const MILLION: i128 = 1_000_000;
+/// The time at the beginning of every embedded voter's clock, since 1970.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 /// A clock that may be fast or slow, and that can be set.
 #[derive(Debug)]
 pub(super) struct Wall {
-    /// What it showed at `since`, in nanoseconds since 1970.
-    shown_nanos: i128,
-    since: Moment,
-    /// How much faster than true time it runs, in millionths.
-    ppm: i32,
+    rate: Rate,
+    /// By how much it is ahead of what its rate makes, since 1970.
+    ahead_micros: i128,
 }
 
 impl Wall {
     pub(super) fn new() -> Self {
-        let shown_nanos = EPOCH_SECONDS * 1_000_000_000;
-        Self { shown_nanos, since: Moment::BEGINNING, ppm: 0 }
+        Self { rate: Rate::TRUE, ahead_micros: micros(EPOCH) }
     }
 
     /// What it shows, in microseconds since 1970.
     pub(super) fn micros(&self, now: Moment) -> i64 {
-        i64::try_from(self.nanos(now) / 1000).unwrap_or(i64::MAX)
+        i64::try_from(self.runs(now) + self.ahead_micros).unwrap_or(i64::MAX)
     }
 
-    fn nanos(&self, now: Moment) -> i128 {
-        let passed = i128::try_from(now.since(self.since).as_nanos()).expect("moments are u64");
-        self.shown_nanos + passed * (MILLION + i128::from(self.ppm)) / MILLION
+    fn runs(&self, now: Moment) -> i128 {
+        micros(self.rate.shows(now.since(Moment::BEGINNING)))
     }
 
     fn set_rate(&mut self, ppm: i32, now: Moment) {
-        *self = Self { shown_nanos: self.nanos(now), since: now, ppm: ppm.max(-1_000_000) };
+        self.rate.change(ppm, now.since(Moment::BEGINNING));
     }
 
-    fn jump(&mut self, micros: i64, now: Moment) {
-        let shown_nanos = (self.nanos(now) + i128::from(micros) * 1000).max(0);
-        *self = Self { shown_nanos, since: now, ppm: self.ppm };
+    fn jump(&mut self, by_micros: i64, now: Moment) {
+        let ahead = self.ahead_micros.saturating_add(i128::from(by_micros));
+        // Not to before 1970.
+        self.ahead_micros = ahead.max(-self.runs(now));
     }
+}
+
+fn micros(time: Duration) -> i128 {
+    i128::try_from(time.as_micros()).unwrap_or(i128::MAX)
 }
 
 impl EmbeddedVoter {
