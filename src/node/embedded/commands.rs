@@ -7,6 +7,7 @@ use super::{
     channels::Channels,
     keyspace::{Keyspace, Left, Stored},
     reply::Reply,
+    sorted_set_commands,
 };
 
 /// What commands work on.
@@ -16,7 +17,7 @@ pub(super) struct Database {
     pub(super) channels: Channels,
 }
 
-type Answer = Result<Answered, String>;
+pub(super) type Answer = Result<Answered, String>;
 
 /// A command's answer; Lua tells a status from a text.
 #[derive(Debug)]
@@ -43,12 +44,12 @@ impl<T: Into<i64>> From<T> for Answered {
 /// One command: how many words it takes, its own name included (a negative number: at least so
 /// many), and what it does with those behind the name.
 pub(super) struct Command {
-    name: &'static str,
-    arity: isize,
-    run: fn(&mut Database, &[&str]) -> Answer,
+    pub(super) name: &'static str,
+    pub(super) arity: isize,
+    pub(super) run: fn(&mut Database, &[&str]) -> Answer,
 }
 
-static COMMANDS: [Command; 17] = [
+static COMMANDS: [Command; 18] = [
     Command { name: "set", arity: 3, run: set },
     Command { name: "get", arity: 2, run: get },
     Command { name: "del", arity: -2, run: del },
@@ -58,6 +59,7 @@ static COMMANDS: [Command; 17] = [
     Command { name: "flushall", arity: 1, run: flush_all },
     Command { name: "pttl", arity: 2, run: pttl },
     Command { name: "pexpire", arity: 3, run: pexpire },
+    Command { name: "pexpireat", arity: 3, run: pexpireat },
     Command { name: "time", arity: 1, run: time },
     Command { name: "hset", arity: -4, run: hset },
     Command { name: "hget", arity: 3, run: hget },
@@ -71,7 +73,8 @@ static COMMANDS: [Command; 17] = [
 impl Command {
     /// Finds a command by its name in any case.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
-        COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+        let mut all = COMMANDS.iter().chain(&sorted_set_commands::COMMANDS);
+        all.find(|command| command.name.eq_ignore_ascii_case(name))
     }
 
     /// Whether the command takes so many words behind its name.
@@ -95,7 +98,7 @@ pub(super) fn integer(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| "ERR value is not an integer or out of range".into())
 }
 
-fn count(length: usize) -> Answered {
+pub(super) fn count(length: usize) -> Answered {
     Answered::Reply(Reply::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
@@ -108,7 +111,7 @@ fn get(database: &mut Database, words: &[&str]) -> Answer {
     match database.keyspace.get(words[0]) {
         None => Ok(Answered::Reply(Reply::Nil)),
         Some(Stored::Text(text)) => Ok(Answered::Reply(Reply::Text(text.clone()))),
-        Some(Stored::Hash(_)) => Err(wrong_type()),
+        Some(_) => Err(wrong_type()),
     }
 }
 
@@ -125,6 +128,7 @@ fn type_of(database: &mut Database, words: &[&str]) -> Answer {
         None => "none",
         Some(Stored::Text(_)) => "string",
         Some(Stored::Hash(_)) => "hash",
+        Some(Stored::SortedSet(_)) => "zset",
     }))
 }
 
@@ -149,15 +153,23 @@ fn pttl(database: &mut Database, words: &[&str]) -> Answer {
 }
 
 fn pexpire(database: &mut Database, words: &[&str]) -> Answer {
-    let (key, keyspace) = (words[0], &mut database.keyspace);
-    let at_ms = integer(words[1])?.checked_add(keyspace.now_ms());
+    let at_ms = integer(words[1])?.checked_add(database.keyspace.now_ms());
     let at_ms = at_ms.ok_or("ERR invalid expire time in 'pexpire' command")?;
+    Ok(expire_at(&mut database.keyspace, words[0], at_ms))
+}
+
+fn pexpireat(database: &mut Database, words: &[&str]) -> Answer {
+    let at_ms = integer(words[1])?;
+    Ok(expire_at(&mut database.keyspace, words[0], at_ms))
+}
+
+fn expire_at(keyspace: &mut Keyspace, key: &str, at_ms: i64) -> Answered {
     let was_there = if at_ms <= keyspace.now_ms() {
         keyspace.remove(key)
     } else {
         keyspace.expire_at(key, at_ms)
     };
-    Ok(was_there.into())
+    was_there.into()
 }
 
 fn time(database: &mut Database, _: &[&str]) -> Answer {
@@ -187,7 +199,7 @@ fn hdel(database: &mut Database, words: &[&str]) -> Answer {
     let hash = match database.keyspace.get_mut(words[0]) {
         None => return Ok(0.into()),
         Some(Stored::Hash(hash)) => hash,
-        Some(Stored::Text(_)) => return Err(wrong_type()),
+        Some(_) => return Err(wrong_type()),
     };
     let gone = words[1..].iter().filter(|field| hash.remove(**field).is_some()).count();
     if hash.is_empty() {
@@ -222,10 +234,10 @@ fn hash<'a>(
     match database.keyspace.get(key) {
         None => Ok(None),
         Some(Stored::Hash(hash)) => Ok(Some(hash)),
-        Some(Stored::Text(_)) => Err(wrong_type()),
+        Some(_) => Err(wrong_type()),
     }
 }
 
-fn wrong_type() -> String {
+pub(super) fn wrong_type() -> String {
     "WRONGTYPE Operation against a key holding the wrong kind of value".into()
 }

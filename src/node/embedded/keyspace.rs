@@ -2,13 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use super::observe::Record;
+use super::{observe::Record, sorted_set::SortedSet};
 
 /// A value of one of the types that the commands know.
 #[derive(Debug)]
 pub(super) enum Stored {
     Text(String),
     Hash(BTreeMap<String, String>),
+    SortedSet(SortedSet),
+}
+
+impl Stored {
+    /// What a [`Record`] shows of it.
+    fn fields(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Text(text) => vec![(String::new(), text.clone())],
+            Self::Hash(hash) => {
+                hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect()
+            }
+            Self::SortedSet(set) => {
+                set.entries().map(|(member, score)| (member.into(), score.to_string())).collect()
+            }
+        }
+    }
 }
 
 /// What is left of a key's time.
@@ -92,14 +108,8 @@ impl Keyspace {
     /// The live keys with all there is to say about them, sorted.
     pub(super) fn records(&self) -> impl Iterator<Item = Record> {
         self.live_entries().map(|(key, entry)| {
-            let fields = match &entry.stored {
-                Stored::Text(text) => vec![(String::new(), text.clone())],
-                Stored::Hash(hash) => {
-                    hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect()
-                }
-            };
             let left_ms = entry.expires_at_ms.map(|at_ms| at_ms - self.now_ms());
-            Record { key: key.clone(), fields, left_ms }
+            Record { key: key.clone(), fields: entry.stored.fields(), left_ms }
         })
     }
 

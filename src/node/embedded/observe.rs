@@ -15,7 +15,8 @@ use crate::{
 pub struct Record {
     /// The key.
     pub key: String,
-    /// The fields of a hash with their values, in order. A text is one field with an empty name.
+    /// The fields of a hash with their values, in order. A text is one field with an empty name;
+    /// a sorted set has its members with their scores, in the order of the set.
     pub fields: Vec<(String, String)>,
     /// The milliseconds until the key expires, by the voter's own clock; `None`: it does not.
     pub left_ms: Option<i64>,

@@ -43,8 +43,9 @@ impl EmbeddedVoter {
     /// Runs one command, `EVAL` included, past all faults but [`kill`](Self::kill).
     ///
     /// It knows the commands that the crate's scripts use and a few more for tests to look and to
-    /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE TIME HSET HGET HDEL HEXISTS HKEYS
-    /// HGETALL PUBLISH`.
+    /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL
+    /// HEXISTS HKEYS HGETALL ZADD ZREM ZSCORE ZRANK ZCARD ZRANGE ZRANGEBYSCORE PUBLISH`. Options
+    /// are few: `NX XX GT LT CH` of `ZADD`, and `WITHSCORES` of the ranges.
     ///
     /// # Errors
     ///

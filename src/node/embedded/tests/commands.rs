@@ -1,10 +1,10 @@
 use super::*;
 
-fn ok(voter: &EmbeddedVoter, words: &[&str]) -> Reply {
+pub(super) fn ok(voter: &EmbeddedVoter, words: &[&str]) -> Reply {
     voter.command(words).unwrap()
 }
 
-fn error(voter: &EmbeddedVoter, words: &[&str]) -> String {
+pub(super) fn error(voter: &EmbeddedVoter, words: &[&str]) -> String {
     voter.command(words).unwrap_err()
 }
 
@@ -70,6 +70,7 @@ fn errors_have_the_texts_of_a_server() {
         (&["PEXPIRE", "a", "1.5"], "ERR value is not an integer or out of range"),
         (&["PEXPIRE", "a", "01"], "ERR value is not an integer or out of range"),
         (&["PEXPIRE", "a", "9223372036854775807"], "ERR invalid expire time in 'pexpire' command"),
+        (&["PEXPIREAT", "a", "soon"], "ERR value is not an integer or out of range"),
         (&["EVAL", "return 1", "-1"], "ERR Number of keys can't be negative"),
         (&["EVAL", "return 1", "1"], "ERR Number of keys can't be greater than number of args"),
     ] {
@@ -105,6 +106,20 @@ fn an_expiry_that_is_over_deletes_and_setting_takes_the_expiry_away() {
     ok(&voter, &["PEXPIRE", "a", "1000"]);
     ok(&voter, &["SET", "a", "2"]);
     assert_eq!(ok(&voter, &["PTTL", "a"]), Reply::Int(-1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absolute_expiry_goes_by_the_voters_clock() {
+    let voter = voter();
+    assert_eq!(ok(&voter, &["PEXPIREAT", "a", "1700000001000"]), Reply::Int(0));
+    ok(&voter, &["SET", "a", "1"]);
+    assert_eq!(ok(&voter, &["PEXPIREAT", "a", "1700000001000"]), Reply::Int(1));
+    tokio::time::advance(ms(400)).await;
+    assert_eq!(ok(&voter, &["PTTL", "a"]), Reply::Int(600));
+    assert_eq!(ok(&voter, &["PEXPIREAT", "a", "1700000000401"]), Reply::Int(1));
+    assert_eq!(ok(&voter, &["PTTL", "a"]), Reply::Int(1));
+    assert_eq!(ok(&voter, &["PEXPIREAT", "a", "1700000000400"]), Reply::Int(1));
+    assert!(voter.keys().is_empty(), "at once");
 }
 
 #[tokio::test(start_paused = true)]

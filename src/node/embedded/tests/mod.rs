@@ -10,6 +10,7 @@ mod order;
 mod sandbox;
 mod scripts;
 mod sent;
+mod sorted_sets;
 mod wall;
 
 use std::{

@@ -124,6 +124,14 @@ async fn records_are_the_live_keys_in_order_with_what_is_left_of_their_time() {
     assert_eq!(voter.records(), [text]);
 }
 
+#[test]
+fn the_record_of_a_sorted_set_has_its_members_in_order_with_their_scores() {
+    let voter = voter();
+    voter.command(&["ZADD", "queue", "1763712000000", "late", "0.5", "b", "3", "a"]).unwrap();
+    let fields = [("b", "0.5"), ("a", "3"), ("late", "1763712000000")];
+    assert_eq!(voter.records(), [record("queue", &fields, None)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_that_runs_twice_is_told_twice_and_answered_by_its_first_run() {
     let voter = voter();
