@@ -31,8 +31,14 @@ pub(crate) struct MutexKeys {
     pub(crate) lock: Arc<str>,
     /// Holds that were ended by force.
     pub(crate) revoked: Arc<str>,
-    /// Where a release is told.
+    /// Who waits in order, by ticket.
+    pub(crate) queue: Arc<str>,
+    /// Until when each of them counts.
+    pub(crate) alive: Arc<str>,
+    /// Where a release is told if nobody waits in order.
     pub(crate) channel: Arc<str>,
+    /// Where those who wait in order are called: this, and the client's id.
+    pub(crate) calls: Arc<str>,
 }
 
 impl KeyScheme {
@@ -48,6 +54,14 @@ impl KeyScheme {
         }
     }
 
+    /// What the channels by which clients are called begin with; the client's id follows.
+    pub(crate) fn calls(&self) -> String {
+        match self {
+            Self::Prefix(prefix) => format!("{prefix}:calls:"),
+            Self::Redisson => "quorate:calls:".into(),
+        }
+    }
+
     pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
         let name = name.as_str();
         match self {
@@ -55,7 +69,10 @@ impl KeyScheme {
                 let lock = format!("{prefix}:{{{}}}", encoded(name));
                 MutexKeys {
                     revoked: format!("{lock}:revoked").into(),
+                    queue: format!("{lock}:queue").into(),
+                    alive: format!("{lock}:alive").into(),
                     channel: format!("{lock}:wake").into(),
+                    calls: self.calls().into(),
                     lock: lock.into(),
                 }
             }
@@ -65,6 +82,9 @@ impl KeyScheme {
                 MutexKeys {
                     lock: name.into(),
                     revoked: format!("{tagged}:quorate_revoked").into(),
+                    queue: format!("{tagged}:quorate_queue").into(),
+                    alive: format!("{tagged}:quorate_alive").into(),
+                    calls: self.calls().into(),
                     channel: format!("redisson_lock__channel:{tagged}").into(),
                 }
             }
@@ -110,7 +130,10 @@ mod tests {
         let keys = keys(&KeyScheme::default(), "invoice:42");
         assert_eq!(&*keys.lock, "quorate:{invoice:42}");
         assert_eq!(&*keys.revoked, "quorate:{invoice:42}:revoked");
+        assert_eq!(&*keys.queue, "quorate:{invoice:42}:queue");
+        assert_eq!(&*keys.alive, "quorate:{invoice:42}:alive");
         assert_eq!(&*keys.channel, "quorate:{invoice:42}:wake");
+        assert_eq!(&*keys.calls, "quorate:calls:");
     }
 
     /// As Redisson's `RedissonLock` and its `prefixName` and `suffixName` make them.
@@ -136,8 +159,9 @@ mod tests {
             // Redisson itself splits such names over slots; nothing we derive can mend that.
             prop_assume!(!redisson || !name.contains(['{', '}']));
             let keys = keys(&scheme, &name);
-            prop_assert_eq!(hash_tag(&keys.lock), hash_tag(&keys.revoked));
-            prop_assert_eq!(hash_tag(&keys.lock), hash_tag(&keys.channel));
+            for other in [&keys.revoked, &keys.queue, &keys.alive, &keys.channel] {
+                prop_assert_eq!(hash_tag(&keys.lock), hash_tag(other));
+            }
         }
 
         #[test]

@@ -170,7 +170,7 @@ mod words;
 
 pub use client::{Builder, Quorate};
 pub use keys::KeyScheme;
-pub use lock::{Holder, Inspection, Mutex, MutexGuard, VoterView};
+pub use lock::{FairMutex, Holder, Inspection, Mutex, MutexGuard, VoterView, Waiting};
 #[cfg(feature = "embedded")]
 pub use node::embedded;
 pub use words::{Cause, Error, HoldId, Owner, Verdict, VoterReport};

@@ -17,6 +17,7 @@ pub(crate) struct Settings {
     pub(crate) minimum_validity: Option<Duration>,
     pub(crate) patience: Duration,
     pub(crate) poll: Duration,
+    pub(crate) waiter_deadline: Option<Duration>,
     pub(crate) connect_timeout: Duration,
     pub(crate) keys: KeyScheme,
 }
@@ -30,6 +31,7 @@ impl Default for Settings {
             minimum_validity: None,
             patience: Duration::from_secs(10),
             poll: Duration::from_secs(2),
+            waiter_deadline: None,
             connect_timeout: Duration::from_secs(5),
             keys: KeyScheme::default(),
         }
@@ -51,8 +53,22 @@ impl Settings {
                 return Err(Error::invalid(format!("the {what} is zero")));
             }
         }
+        let least = self.voter_deadline.saturating_mul(4);
+        if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {
+            return Err(Error::invalid(format!(
+                "the waiter deadline of {short:?} is less than four times the voter deadline \
+                 ({least:?})"
+            )));
+        }
         self.keys.check()?;
         self.rules(self.lease).map(drop)
+    }
+
+    /// How long a place in a queue counts that asks for this lease and does not ask again. No
+    /// longer than the lease, so that a holder's place never outlives its vote.
+    pub(crate) fn waiting(&self, lease: Duration) -> Duration {
+        let usual = Duration::from_secs(5).max(self.voter_deadline.saturating_mul(4));
+        self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
     /// What an attempt with this lease is measured by, if the lease can be used at all.
@@ -143,6 +159,15 @@ mod tests {
         let settings = Settings { drift, ..Settings::default() };
         let rules = settings.rules(Duration::from_micros(400_999)).unwrap();
         assert_eq!(rules.terms.validity(), Duration::from_millis(400));
+    }
+
+    #[test]
+    fn a_waiter_deadline_too_short_to_be_kept_is_refused() {
+        let ms = Duration::from_millis;
+        assert_eq!(
+            refusal(|s| s.waiter_deadline = Some(ms(799))),
+            "the waiter deadline of 799ms is less than four times the voter deadline (800ms)"
+        );
     }
 
     #[test]

@@ -4,7 +4,15 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
+    future::ready,
     sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, Shared},
+    stream::FuturesUnordered,
 };
 
 use crate::{
@@ -12,10 +20,17 @@ use crate::{
     signal::Signal,
 };
 
-/// Every channel that somebody in this client listens to.
+/// Whatever somebody in this client waits to hear.
 #[derive(Debug, Default)]
-pub(crate) struct Wakeups {
-    channels: Mutex<BTreeMap<Arc<str>, Channel>>,
+pub(crate) struct Wakeups(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    channels: BTreeMap<Arc<str>, Channel>,
+    /// By their places in queues.
+    callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
+    /// Completes once the client's own channel is heard by a majority, if anybody ever asked.
+    calls: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
 #[derive(Debug)]
@@ -31,9 +46,62 @@ struct Heard {
     missed: u64,
 }
 
+impl Heard {
+    fn nothing(voters: usize) -> Self {
+        Self { calls: vec![0; voters], missed: 0 }
+    }
+}
+
 impl Wakeups {
-    fn with_channels<T>(&self, act: impl FnOnce(&mut BTreeMap<Arc<str>, Channel>) -> T) -> T {
-        act(&mut self.channels.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_tables<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Hears the calls for one place in a queue, as far as the client's own channel is heard.
+    pub(crate) fn callee(self: &Arc<Self>, place: &str, voters: usize) -> Callee {
+        let mark = Heard::nothing(voters);
+        let (place, heard) = (Arc::from(place), Arc::new(Signal::new(mark.clone())));
+        self.with_tables(|tables| {
+            tables.callees.insert(Arc::clone(&place), Arc::clone(&heard));
+        });
+        Callee { wakeups: Arc::clone(self), place, heard, mark, seen: 0 }
+    }
+
+    /// Whether the client's own channel is known to be heard.
+    pub(crate) fn hears_calls(&self) -> bool {
+        self.with_tables(|tables| tables.calls.as_ref().is_some_and(|calls| calls.peek().is_some()))
+    }
+
+    /// Listens to the client's own channel from now on; completes when `needed` voters are known to
+    /// be heard, or none is left that could be.
+    pub(crate) fn hear_calls(
+        &self,
+        voters: &[Voter],
+        channel: &Arc<str>,
+        needed: usize,
+    ) -> Shared<BoxFuture<'static, ()>> {
+        self.with_tables(|tables| {
+            let listen = || {
+                let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(channel)));
+                majority(replies.collect(), needed).boxed().shared()
+            };
+            tables.calls.get_or_insert_with(listen).clone()
+        })
+    }
+}
+
+/// Completes when so many have said yes, or all have spoken.
+pub(crate) async fn majority(replies: Vec<Reply<()>>, needed: usize) {
+    let replies: FuturesUnordered<_> = replies.into_iter().collect();
+    let mut heard = replies.filter(|outcome| ready(outcome.is_ok())).take(needed);
+    while heard.next().await.is_some() {}
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tables = f.debug_struct("Tables");
+        tables.field("channels", &self.channels).field("callees", &self.callees);
+        tables.finish_non_exhaustive()
     }
 }
 
@@ -44,20 +112,67 @@ pub(crate) struct VoterEar {
 }
 
 impl Ear for VoterEar {
-    fn called(&self, channel: &str) {
-        self.wakeups.with_channels(|channels| {
-            if let Some(channel) = channels.get(channel) {
-                channel.heard.change(|heard| heard.calls[self.voter] += 1);
+    fn called(&self, channel: &str, message: &str) {
+        self.wakeups.with_tables(|tables| {
+            let listeners = tables.channels.get(channel).map(|channel| &channel.heard);
+            if let Some(heard) = listeners.or_else(|| tables.callees.get(message)) {
+                heard.change(|heard| heard.calls[self.voter] += 1);
             }
         });
     }
 
     fn missed(&self) {
-        self.wakeups.with_channels(|channels| {
-            for channel in channels.values() {
-                channel.heard.change(|heard| heard.missed += 1);
+        self.wakeups.with_tables(|tables| {
+            let channels = tables.channels.values().map(|channel| &channel.heard);
+            for heard in channels.chain(tables.callees.values()) {
+                heard.change(|heard| heard.missed += 1);
             }
         });
+    }
+}
+
+/// Hears the calls for one place until dropped.
+#[derive(Debug)]
+pub(crate) struct Callee {
+    wakeups: Arc<Wakeups>,
+    place: Arc<str>,
+    heard: Arc<Signal<Heard>>,
+    mark: Heard,
+    seen: u64,
+}
+
+/// What came since [`Callee::forget`].
+pub(crate) struct Calls {
+    /// Which voters called.
+    pub(crate) called: Vec<bool>,
+    /// Whether calls may have been lost.
+    pub(crate) missed: bool,
+}
+
+impl Callee {
+    /// From here on only new calls count.
+    pub(crate) fn forget(&mut self) {
+        self.mark = self.heard.read(Heard::clone);
+    }
+
+    pub(crate) fn look(&mut self) -> Calls {
+        self.seen = self.heard.version();
+        let mark = &self.mark;
+        self.heard.read(|heard| Calls {
+            called: heard.calls.iter().zip(&mark.calls).map(|(now, then)| now > then).collect(),
+            missed: heard.missed > mark.missed,
+        })
+    }
+
+    /// Completes when there is more than at the last look.
+    pub(crate) async fn changed(&self) {
+        self.heard.changed_since(self.seen).await;
+    }
+}
+
+impl Drop for Callee {
+    fn drop(&mut self) {
+        self.wakeups.with_tables(|tables| tables.callees.remove(&self.place));
     }
 }
 
@@ -78,9 +193,9 @@ impl Listening {
         voters: &Arc<[Voter]>,
         channel: &Arc<str>,
     ) -> (Self, Vec<Reply<()>>) {
-        let silence = Heard { calls: vec![0; voters.len()], missed: 0 };
+        let silence = Heard::nothing(voters.len());
         // Within the lock, so that no other listener's last goodbye comes behind this.
-        let (heard, replies) = wakeups.with_channels(|channels| {
+        let (heard, replies) = wakeups.with_tables(|Tables { channels, .. }| {
             let entry = channels
                 .entry(Arc::clone(channel))
                 .or_insert_with(|| Channel { listeners: 0, heard: Arc::new(Signal::new(silence)) });
@@ -122,7 +237,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.wakeups.with_channels(|channels| {
+        self.wakeups.with_tables(|Tables { channels, .. }| {
             let Some(entry) = channels.get_mut(&self.channel) else { return };
             entry.listeners -= 1;
             if entry.listeners == 0 {

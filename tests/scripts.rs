@@ -17,7 +17,17 @@ const LEASES_MS: [&str; 3] = ["100000", "200000", "300000"];
 const TOLERANCE_MS: u64 = 1500;
 
 const LOCKS: [&str; 3] = ["lock:1", "lock:2", "lock:3"];
-const HOLDS: [&str; 3] = ["client-a:1", "client-a:2", "client-b:1"];
+/// The last four are of two places in a queue.
+const HOLDS: [&str; 7] = [
+    "client-a:1",
+    "client-a:2",
+    "client-b:1",
+    "client-a:7.1",
+    "client-a:7.2",
+    "client-b:7.1",
+    "client-b:7.2",
+];
+const TICKETS: [&str; 4] = ["", "", "1", "3"];
 
 /// Both sides of the comparison.
 struct Pair {
@@ -27,7 +37,11 @@ struct Pair {
 
 impl Pair {
     fn start() -> Self {
-        Self { voter: EmbeddedVoter::new("embedded"), server: RedisServer::start() }
+        let pair = Self { voter: EmbeddedVoter::new("embedded"), server: RedisServer::start() };
+        // Deadlines in queues are told by the clock of each.
+        let [embedded, served] = pair.ask(&["TIME"]).map(|reply| micros(&reply.unwrap()));
+        pair.voter.jump_clock(served - embedded);
+        pair
     }
 
     /// Runs one command on both sides.
@@ -62,7 +76,24 @@ impl Pair {
             self.must_answer_alike(&["PTTL", &key])?;
             let [embedded, served] = self.ask(&["HGETALL", &key]).map(|reply| reply.map(sorted));
             prop_assert_eq!(embedded, served, "{}", key);
-            self.must_answer_alike(&["ZRANGE", &key, "0", "-1", "WITHSCORES"])?;
+            if key.starts_with("alive:") {
+                self.must_keep_alive_the_same(&key)?;
+            } else {
+                self.must_answer_alike(&["ZRANGE", &key, "0", "-1", "WITHSCORES"])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deadlines of the same millisecond on one side may not be so on the other: the order says
+    /// nothing.
+    fn must_keep_alive_the_same(&self, key: &str) -> TestCaseResult {
+        let all = ["ZRANGE", key, "0", "-1"];
+        let [embedded, served] = self.ask(&all).map(|reply| reply.map(sorted));
+        prop_assert_eq!(embedded, served, "{}", key);
+        let places = HOLDS.iter().filter_map(|hold| hold.split_once('.'));
+        for (place, _) in places {
+            self.must_answer_alike(&["ZSCORE", key, place])?;
         }
         Ok(())
     }
@@ -78,10 +109,29 @@ fn plain(reply: quorate::embedded::Reply) -> Reply {
     }
 }
 
-/// Equal, but for times left, which are the only numbers this large.
+fn micros(time: &Reply) -> i64 {
+    let Reply::List(parts) = time else { panic!("no list: {time:?}") };
+    let part = |part: &Reply| match part {
+        Reply::Text(text) => text.parse::<i64>().expect("a number"),
+        other => panic!("no text: {other:?}"),
+    };
+    part(&parts[0]) * 1_000_000 + part(&parts[1])
+}
+
+/// Equal, but for times, which are the only numbers this large.
 fn are_alike(embedded: &Reply, served: &Reply) -> bool {
+    let numbers = |a: i64, b: i64| a == b || a.min(b) > 10_000 && a.abs_diff(b) < TOLERANCE_MS;
+    let texts = |a: &str, b: &str| match (a.parse(), b.parse()) {
+        (Ok(a), Ok(b)) => numbers(a, b),
+        _ => a == b,
+    };
+    let parts = |text: &str| text.split([' ', '\n']).map(str::to_owned).collect::<Vec<_>>();
     match (embedded, served) {
-        (Reply::Int(a), Reply::Int(b)) if a.min(b) > &10_000 => a.abs_diff(*b) < TOLERANCE_MS,
+        (Reply::Int(a), Reply::Int(b)) => numbers(*a, *b),
+        (Reply::Text(a), Reply::Text(b)) => {
+            let (a, b) = (parts(a), parts(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| texts(a, b))
+        }
         (Reply::List(a), Reply::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_alike(a, b))
         }
@@ -104,15 +154,31 @@ fn words(words: &[&str]) -> Step {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// One request of a script.
+#[derive(Clone, Debug)]
+struct Request {
+    lock: &'static str,
+    hold: &'static str,
+    time_ms: &'static str,
+    ticket: &'static str,
+    count: u8,
+    leaves: bool,
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let parts = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS), select(&TICKETS));
+    (parts, 0..3_u8, any::<bool>()).prop_map(|((lock, hold, time_ms, ticket), count, leaves)| {
+        Request { lock, hold, time_ms, ticket, count, leaves }
+    })
+}
+
 /// A call of any script with one to four requests.
 fn script_call() -> impl Strategy<Value = Step> {
     let scripts: Vec<_> = quorate::scripts().collect();
-    let request = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS), 0..3_u8);
-    (select(scripts), vec(request, 1..=4)).prop_map(|((name, source), requests)| {
+    (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
         let (mut keys, mut args) = (Vec::new(), Vec::new());
-        for (lock, hold, lease_ms, count) in requests {
-            let revoked = format!("revoked:{lock}");
-            let of_request = arguments(name, lock, &revoked, hold, lease_ms, &count.to_string());
+        for request in requests {
+            let of_request = request.arguments(name);
             keys.extend(of_request.0);
             args.extend(of_request.1);
         }
@@ -121,33 +187,41 @@ fn script_call() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The keys and arguments of one request.
-fn arguments(
-    script: &str,
-    lock: &str,
-    revoked: &str,
-    hold: &str,
-    lease_ms: &str,
-    count: &str,
-) -> (Step, Step) {
-    let (keys, args): (&[&str], &[&str]) = match script {
-        "mutex/acquire" => (&[lock], &[hold, count, lease_ms]),
-        "mutex/renew" => (&[lock, revoked], &[hold, count, lease_ms]),
-        "mutex/release" => (&[lock], &[hold, count, "channel"]),
-        "mutex/force_release" => (&[lock, revoked], &[hold, lease_ms, "channel"]),
-        "mutex/inspect" => (&[lock], &[]),
-        other => panic!("{other} is not compared: say here what it takes"),
-    };
-    (words(keys), words(args))
+impl Request {
+    fn arguments(self, script: &str) -> (Step, Step) {
+        let Self { lock, hold, time_ms, ticket, count, leaves } = self;
+        let count = &count.to_string()[..];
+        let [revoked, queue, alive] = &["revoked", "queue", "alive"].map(|k| format!("{k}:{lock}"));
+        let place = hold.split_once('.').map(|(place, _)| place);
+        // Only an attempt from a place asks so.
+        let attempt = place.map_or("client-c:9.1", |_| hold);
+        let left = place.filter(|_| leaves).unwrap_or_default();
+        let (keys, args): (&[&str], &[&str]) = match script {
+            "mutex/acquire" => (&[lock, queue, alive], &[hold, count, time_ms]),
+            "mutex/renew" => (&[lock, revoked], &[hold, count, time_ms]),
+            "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel", "calls:"]),
+            "mutex/force_release" => {
+                (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "calls:"])
+            }
+            "mutex/inspect" => (&[lock, queue, alive], &[]),
+            "fair/acquire" => {
+                (&[lock, queue, alive], &[attempt, "1", time_ms, ticket, time_ms, "calls:"])
+            }
+            other => panic!("{other} is not compared: say here what it takes"),
+        };
+        (words(keys), words(args))
+    }
 }
 
 /// What a script may find: keys of another type, records without an expiry or without sense.
 fn planted() -> impl Strategy<Value = Step> {
     let key = select(&LOCKS);
-    let revoked = select(&LOCKS).prop_map(|lock| format!("revoked:{lock}"));
+    let derived = (select(&["revoked", "queue", "alive"]), select(&LOCKS));
+    let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
     prop_oneof![
         2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),
-        1 => revoked.prop_map(|key| words(&["SET", &key, "text"])),
+        1 => derived.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        1 => derived.prop_map(|key| words(&["DEL", &key])),
         1 => key.clone().prop_map(|key| words(&["HSET", key, "other", "no number"])),
         1 => key.clone().prop_map(|key| words(&["ZADD", key, "1", "other"])),
         2 => key.clone().prop_map(|key| words(&["DEL", key])),

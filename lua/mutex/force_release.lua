@@ -1,12 +1,12 @@
 -- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
--- KEYS, for each request: lock, revoked
--- ARGV, for each request: hold, marker_ms, channel
+-- KEYS, for each request: lock, revoked, queue, alive
+-- ARGV, for each request: hold, marker_ms, channel, calls
 -- returns, for each request: code, ms, text
 --   1, lease taken away in ms, ''   the vote was the hold's and is free now
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
-local function force_release(lock, revoked, hold, marker_ms, channel)
+local function force_release(lock, revoked, queue, alive, hold, marker_ms, channel, calls)
   redis.call('HSET', revoked, hold, 1)
   expire(revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
   local ms = redis.call('PTTL', lock)
@@ -14,8 +14,10 @@ local function force_release(lock, revoked, hold, marker_ms, channel)
     return 0, ms, redis.call('HKEYS', lock)[1] or ''
   end
   redis.call('DEL', lock)
-  redis.call('PUBLISH', channel, '0')
+  sweep(queue, alive)
+  leave(queue, alive, place_of(hold) or '')
+  tell(queue, nil, channel, calls)
   return 1, ms, ''
 end
 
-return each(2, 3, force_release)
+return each(4, 4, force_release)

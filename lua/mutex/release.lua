@@ -1,24 +1,36 @@
--- mutex/release: sets the hold count; at 0 gives the vote back and tells the channel, if not ''.
--- KEYS, for each request: lock
--- ARGV, for each request: hold, count, channel
+-- mutex/release: sets the hold count; at 0 gives the vote back, leaves the queue, and tells whoever
+-- is next.
+-- KEYS, for each request: lock, queue, alive
+-- ARGV, for each request: hold, count, place, channel, calls
+--   place '': stays in the queue; channel '': only those in the queue are told
 -- returns, for each request: code, ms, text
 --   1, lease left in ms, ''       done (0 ms: given back)
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function release(lock, hold, count, channel)
-  if redis.call('HEXISTS', lock, hold) == 0 then
-    return 0, redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] or ''
-  end
+local function release(lock, queue, alive, hold, count, place, channel, calls)
+  local by = redis.call('HKEYS', lock)[1]
   if tonumber(count) > 0 then
+    if by ~= hold then
+      return 0, redis.call('PTTL', lock), by or ''
+    end
     redis.call('HSET', lock, hold, count)
     return 1, redis.call('PTTL', lock), ''
   end
-  redis.call('DEL', lock)
-  if channel ~= '' then
-    redis.call('PUBLISH', channel, '0')
+  sweep(queue, alive)
+  local was_first = place ~= '' and first(queue) == place
+  if place ~= '' then
+    leave(queue, alive, place)
   end
-  return 1, 0, ''
+  if by == hold then
+    redis.call('DEL', lock)
+    tell(queue, place_of(hold), channel, calls)
+    return 1, 0, ''
+  end
+  if was_first and not by then
+    tell(queue, place, channel, calls)
+  end
+  return 0, redis.call('PTTL', lock), by or ''
 end
 
-return each(1, 3, release)
+return each(3, 5, release)

@@ -77,6 +77,15 @@ impl Builder {
         self
     }
 
+    /// How long the place of a waiter in the queue of a fair lock is kept without a sign of life:
+    /// one that dies holds up those behind it for so long. Default: 5 s, and never more than the
+    /// lease that it asks for. At least four times the voter deadline; waiters ask again after a
+    /// third of it.
+    pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
+        self.settings.waiter_deadline = Some(deadline);
+        self
+    }
+
     /// How long [`connect`](Self::connect) tries to reach a majority. Default: 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;

@@ -11,7 +11,7 @@ pub use builder::Builder;
 use crate::{
     coordinator::{Coordinator, Replies},
     hold::{Hold, Holds},
-    lock::Mutex,
+    lock::{FairMutex, Mutex},
     node::Voter,
     words::Error,
 };
@@ -74,6 +74,11 @@ impl Quorate {
     /// be used is told when it is locked: 1 to 512 bytes.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.coordinator, &self.holds, name.as_ref())
+    }
+
+    /// The fair mutex of this name: as [`mutex`](Self::mutex), and given in the order of asking.
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
+        FairMutex::new(&self.coordinator, &self.holds, name.as_ref())
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

@@ -1,29 +1,16 @@
 //! One attempt on the voters: the engine decides, this sends and listens.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use super::{Ask, Coordinator, Record};
+use super::{
+    Ask, Coordinator, Record,
+    claim::{Claim, Won},
+};
 use crate::{
     clock::Moment,
     engine::{Attempt, Loss, Next, Rules, Votes},
-    words::{HoldId, metric},
+    words::metric,
 };
-
-/// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
-#[derive(Debug)]
-pub(crate) struct Won {
-    claim: Claim,
-    pub(crate) started: Moment,
-    pub(crate) rules: Rules,
-}
-
-impl Won {
-    /// Hands the votes over: whoever calls this answers for their release.
-    pub(crate) fn take(mut self) -> (HoldId, Arc<dyn Record>) {
-        self.claim.owed.clear();
-        (self.claim.hold.clone(), Arc::clone(&self.claim.record))
-    }
-}
 
 /// A lost attempt; by now its undo is queued to every voter.
 #[derive(Debug)]
@@ -31,34 +18,6 @@ pub(crate) struct Defeat {
     pub(super) loss: Loss,
     pub(super) votes: Votes,
     pub(super) started: Moment,
-}
-
-/// Votes that were asked for, and are given back on drop wherever they may have been given: also
-/// where the answer is unknown, also when the caller was cancelled.
-#[derive(Debug)]
-struct Claim {
-    coordinator: Arc<Coordinator>,
-    record: Arc<dyn Record>,
-    hold: HoldId,
-    lease: Duration,
-    /// The voters that may have given a vote which nobody has taken over.
-    owed: Vec<usize>,
-    /// Others may have seen this hold as the holder, and wait to be told.
-    wake: bool,
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if self.owed.is_empty() {
-            return;
-        }
-        let Coordinator { clock, panel, .. } = &*self.coordinator;
-        let undo = self.record.release(&self.hold, 0, self.wake);
-        let until = clock.now() + self.lease;
-        for voter in &self.owed {
-            drop(panel.voters[*voter].insist(undo.clone(), until));
-        }
-    }
 }
 
 impl Coordinator {
@@ -70,19 +29,12 @@ impl Coordinator {
         limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
         let hold = self.ids.fresh();
-        let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease };
+        let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease, ticket: None };
         let call = record.acquire(&ask);
         let started = self.clock.now();
         let mut attempt =
             Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
-        let mut claim = Claim {
-            coordinator: Arc::clone(self),
-            record: Arc::clone(record),
-            hold,
-            lease: rules.terms.lease,
-            owed: (0..self.panel.quorum.voters()).collect(),
-            wake: true,
-        };
+        let mut claim = Claim::of_all(self, record, hold, rules);
         let mut replies = self.panel.ask_all(&call);
         loop {
             match attempt.next(self.clock.now()) {
@@ -100,13 +52,12 @@ impl Coordinator {
                 }
                 Next::Won(_) => {
                     count(record, "won");
-                    return Ok(Won { claim, started, rules });
+                    return Ok(Won::new(claim, started, rules));
                 }
                 Next::Lost(loss) => {
                     let started = attempt.started();
                     let votes = attempt.into_votes();
-                    claim.owed = votes.may_have_granted();
-                    claim.wake = votes.may_have_been_won();
+                    claim.narrow(votes.may_have_granted(), votes.may_have_been_won());
                     count(record, outcome_of(&loss));
                     return Err(Defeat { loss, votes, started });
                 }
@@ -123,6 +74,6 @@ fn outcome_of(loss: &Loss) -> &'static str {
     }
 }
 
-fn count(record: &Arc<dyn Record>, outcome: &'static str) {
+pub(super) fn count(record: &Arc<dyn Record>, outcome: &'static str) {
     metrics::counter!(metric::ATTEMPTS, "kind" => record.kind(), "outcome" => outcome).increment(1);
 }

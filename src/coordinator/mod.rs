@@ -1,10 +1,13 @@
 //! Gathering a majority: the attempt with its undo, the line, and the waiting.
 
 mod attempt;
+mod claim;
 mod gate;
 mod line;
 mod panel;
+mod queue;
 mod record;
+mod silence;
 mod waiting;
 
 use std::{
@@ -14,8 +17,8 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-pub(crate) use attempt::Won;
-pub(crate) use line::{Place, Turn};
+pub(crate) use claim::Won;
+pub(crate) use line::Place;
 pub(crate) use panel::{Panel, Replies};
 pub(crate) use record::{Ask, Record};
 pub(crate) use waiting::Limit;

@@ -4,6 +4,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
+    engine::Ticket,
     node::{Call, Outcome},
     scripts::Answer,
     words::{HoldId, Verdict},
@@ -16,6 +17,8 @@ pub(crate) struct Ask<'a> {
     /// How often the owner has entered, this time included.
     pub(crate) count: u32,
     pub(crate) lease: Duration,
+    /// Of the place in the queue, where it is fixed.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// One lock as its kind writes it on the voters.
@@ -31,8 +34,24 @@ pub(crate) trait Record: fmt::Debug + Send + Sync {
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;
-    /// Sets the count; 0 gives the vote back, and tells the channel if `wake`.
+    /// Sets the count; 0 gives the vote back, leaves the queue, and tells the channel if `wake`.
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call;
+
+    /// Gives back what an attempt got, and stays in the queue.
+    fn undo(&self, hold: &HoldId, wake: bool) -> Call {
+        self.release(hold, 0, wake)
+    }
+
+    /// This lock as it is asked for from a place in its queue, and how long a place counts that
+    /// does not ask again; `None` where there is no queue.
+    fn in_queue(&self, _place: &HoldId) -> Option<(Arc<dyn Record>, Duration)> {
+        None
+    }
+
+    /// Takes the ticket off an answer to `acquire` from a place in the queue.
+    fn ticket(&self, _outcome: &mut Outcome<Answer>) -> Option<Ticket> {
+        None
+    }
 
     /// Reads an answer to `acquire` or `renew`.
     fn vote(&self, outcome: Outcome<Answer>) -> Verdict {

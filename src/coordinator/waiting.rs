@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Coordinator, Record, Turn, Won,
+    Coordinator, Record, Won,
     attempt::Defeat,
-    line::{Front, Place},
+    line::{Front, Place, Turn},
+    silence::Silence,
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Loss, Rules, Votes},
-    wakeup::Listening,
-    words::{Error, Kind},
+    engine::{Backoff, Loss, Rules},
+    wakeup::{self, Listening},
+    words::Error,
 };
 
 /// How long to wait for a lock that another hold has.
@@ -76,20 +77,20 @@ impl Coordinator {
     ) -> Result<Option<Won>, Error> {
         // Whoever stood here before has been asking the same voters.
         let known = Some(place.front()).filter(|front| !matches!(front, Front::Asking));
+        let since = match &known {
+            Some(Front::NoQuorum { since, .. }) => Some(*since),
+            _ => None,
+        };
         let mut search = Search {
             coordinator: self,
             record,
             rules,
             limit,
             turn,
-            silent_since: match &known {
-                Some(Front::NoQuorum { since, .. }) => Some(*since),
-                _ => None,
-            },
+            silence: Silence::new(since),
             known,
             listening: None,
             contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
-            silent: Backoff::new(Duration::from_millis(20), Duration::from_millis(500)),
             deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
         };
         turn.tell(Front::Asking);
@@ -105,11 +106,9 @@ struct Search<'a> {
     turn: &'a Turn<'a>,
     /// What was last heard from the voters.
     known: Option<Front>,
-    /// Since when no quorum has answered.
-    silent_since: Option<Moment>,
+    silence: Silence,
     listening: Option<Listening>,
     contended: Backoff,
-    silent: Backoff,
     /// While calls may have been lost: a voter whose connections break again and again must not
     /// make its waiters ask as often.
     deaf: Backoff,
@@ -158,22 +157,12 @@ impl Search<'_> {
 
     fn front(&mut self, defeat: &Defeat) -> Front {
         if defeat.loss != Loss::NoQuorum {
-            self.silent_since = None;
-            self.silent.reset();
+            self.silence.end();
             return Front::Denied;
         }
-        let since = *self.silent_since.get_or_insert(defeat.started);
-        Front::NoQuorum { since, error: self.no_quorum(since, defeat.votes.clone()) }
-    }
-
-    fn no_quorum(&self, since: Moment, votes: Votes) -> Error {
-        let panel = &self.coordinator.panel;
-        let kind = Kind::NoQuorum {
-            lock: self.record.name().into(),
-            needed: panel.quorum.needed(),
-            after: self.coordinator.clock.now().since(since),
-        };
-        Error::new(kind, panel.report(votes.into_verdicts()))
+        let since = self.silence.goes_on(defeat.started);
+        let error = self.coordinator.no_quorum(&**self.record, since, defeat.votes.clone());
+        Front::NoQuorum { since, error }
     }
 
     fn is_over(&self) -> bool {
@@ -181,7 +170,7 @@ impl Search<'_> {
         let patience = self.coordinator.settings.patience;
         self.limit == Limit::Now
             || self.limit.moment().is_some_and(|moment| now >= moment)
-            || self.silent_since.is_some_and(|since| now.since(since) >= patience)
+            || self.silence.outlasts(patience, now)
     }
 
     /// Waits until another attempt makes sense; false if the limit comes first.
@@ -191,10 +180,8 @@ impl Search<'_> {
         let limit = self.limit.moment();
         let until = match defeat.loss {
             Loss::NoQuorum => {
-                let again = now + self.silent.pause(self.coordinator.chance());
-                // Not beyond the patience.
                 let patience = self.coordinator.settings.patience;
-                self.silent_since.map_or(again, |since| again.min(since + patience))
+                self.silence.ask_again(patience, now, self.coordinator.chance())
             }
             Loss::Split => {
                 self.contended.at_least(2 * now.since(defeat.started));
@@ -245,20 +232,9 @@ impl Search<'_> {
         self.listening = Some(listening);
         let until = clock.now() + self.rules.voter_deadline;
         let until = limit.map_or(until, |limit| limit.min(until));
-        let majority = async {
-            let mut heard = 0;
-            let mut replies: futures::stream::FuturesUnordered<_> = replies.into_iter().collect();
-            while heard < panel.quorum.needed() {
-                match futures::StreamExt::next(&mut replies).await {
-                    Some(Ok(())) => heard += 1,
-                    Some(Err(_)) => {}
-                    None => break,
-                }
-            }
-        };
         tokio::select! {
             biased;
-            () = majority => {}
+            () = wakeup::majority(replies, panel.quorum.needed()) => {}
             () = clock.sleep_until(until) => {}
         }
     }

@@ -3,12 +3,16 @@
 
 mod attempt;
 mod backoff;
+mod bid;
 mod lease;
+mod ticket;
 mod validity;
 mod votes;
 
 pub(crate) use attempt::{Attempt, Next, Rules};
 pub(crate) use backoff::Backoff;
+pub(crate) use bid::{Bid, BidNext, Until};
 pub(crate) use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
+pub(crate) use ticket::Ticket;
 pub(crate) use validity::{Drift, Terms};
 pub(crate) use votes::{Loss, Quorum, Votes};

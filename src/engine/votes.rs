@@ -111,6 +111,11 @@ impl Votes {
         self.granted() >= self.quorum.needed()
     }
 
+    /// The voters that have not been heard.
+    pub(crate) fn unheard(&self) -> Vec<usize> {
+        (0..self.verdicts.len()).filter(|voter| self.verdicts[*voter].is_none()).collect()
+    }
+
     /// Some voter has not been heard.
     pub(crate) fn is_open(&self) -> bool {
         self.open() > 0
@@ -123,7 +128,7 @@ impl Votes {
 
     /// Another hold has a vote.
     pub(crate) fn has_refusals(&self) -> bool {
-        self.count(|verdict| matches!(verdict, Some(Verdict::Refused { .. }))) > 0
+        self.count(|verdict| is_refusal(verdict.as_ref())) > 0
     }
 
     /// More said no, or nothing, than a majority can do without.
@@ -141,10 +146,8 @@ impl Votes {
     /// sent to.
     pub(crate) fn may_have_granted(&self) -> Vec<usize> {
         let may = |verdict: &Option<Verdict>| {
-            !matches!(
-                verdict,
-                Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
-            )
+            !is_refusal(verdict.as_ref())
+                && !matches!(verdict, Some(Verdict::Unknown(Cause::Unreachable(_))))
         };
         let doubtful = |voter: &usize| self.doubtful.contains(voter);
         (0..self.verdicts.len())
@@ -205,7 +208,8 @@ impl Votes {
 
     fn lacking(&self) -> usize {
         self.count(|verdict| {
-            matches!(verdict, Some(Verdict::Absent | Verdict::Refused { .. } | Verdict::Revoked))
+            is_refusal(verdict.as_ref())
+                || matches!(verdict, Some(Verdict::Absent | Verdict::Revoked))
         })
     }
 
@@ -217,8 +221,7 @@ impl Votes {
             .iter()
             .filter_map(|verdict| match verdict {
                 None | Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
-                Some(Verdict::Refused { ttl, .. }) => *ttl,
-                _ => None,
+                Some(verdict) => verdict.obstacle()?.1,
             })
             .collect();
         times.sort_unstable();
@@ -229,7 +232,7 @@ impl Votes {
     /// before a majority is possible.
     pub(crate) fn calls_needed(&self) -> (Vec<usize>, usize) {
         let refusing: Vec<usize> = (0..self.verdicts.len())
-            .filter(|voter| matches!(self.verdicts[*voter], Some(Verdict::Refused { .. })))
+            .filter(|voter| is_refusal(self.verdicts[*voter].as_ref()))
             .collect();
         let others = self.quorum.voters() - refusing.len();
         let needed = self.quorum.needed().saturating_sub(others).clamp(1, refusing.len().max(1));
@@ -245,12 +248,17 @@ impl Votes {
     fn holders(&self) -> BTreeMap<&HoldId, usize> {
         let mut holders = BTreeMap::new();
         for verdict in self.verdicts.iter().flatten() {
-            if let Verdict::Refused { by, .. } = verdict {
+            if let Some((by, _)) = verdict.obstacle() {
                 *holders.entry(by).or_default() += 1;
             }
         }
         holders
     }
+}
+
+/// Another hold has the vote, or stands before.
+fn is_refusal(verdict: Option<&Verdict>) -> bool {
+    verdict.is_some_and(|verdict| verdict.obstacle().is_some())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Limit, Place, Record, Turn},
+    coordinator::{Coordinator, Limit, Place, Record, Won},
     engine::Rules,
     words::{Error, Owner, metric},
 };
@@ -49,12 +49,12 @@ async fn seek(
         let hold = tokio::select! {
             biased;
             hold = own_hold(holds, wish) => hold,
-            turn = coordinator.come_first(&place, limit) => {
-                let Some(turn) = turn? else { return Ok(None) };
-                // Another task of the same owner may have entered while this one came first.
-                match held_by_owner(holds, wish) {
-                    Some(hold) => hold,
-                    None => return first(coordinator, holds, wish, limit, (&place, &turn)).await,
+            asked = ask(coordinator, holds, wish, limit, &place) => match asked? {
+                Asked::Own(hold) => hold,
+                Asked::Won(None) => return Ok(None),
+                Asked::Won(Some(won)) => {
+                    let entry = Entry::first(coordinator, holds, won, wish.owner, wish.renewed);
+                    return Ok(Some(entry));
                 }
             }
         };
@@ -66,15 +66,35 @@ async fn seek(
     }
 }
 
-async fn first(
+/// What asking came to.
+enum Asked {
+    Own(Arc<Hold>),
+    Won(Option<Won>),
+}
+
+/// From a place in the lock's queue, if it has one and there is time to wait; else when the line of
+/// this client has come to `place`.
+async fn ask(
     coordinator: &Arc<Coordinator>,
     holds: &Arc<Holds>,
     wish: &Wish,
     limit: Limit,
-    front: (&Place, &Turn<'_>),
-) -> Result<Option<Entry>, Error> {
-    let won = coordinator.acquire(&wish.record, wish.rules, limit, front).await?;
-    Ok(won.map(|won| Entry::first(coordinator, holds, won, wish.owner, wish.renewed)))
+    place: &Place,
+) -> Result<Asked, Error> {
+    if limit != Limit::Now
+        && let Some(waiter) = coordinator.place(&wish.record, wish.rules)
+    {
+        // Waiting has time for that, and whoever does not wait has the smaller future.
+        return Box::pin(waiter.wait(limit)).await.map(Asked::Won);
+    }
+    let Some(turn) = coordinator.come_first(place, limit).await? else {
+        return Ok(Asked::Won(None));
+    };
+    // Another task of the same owner may have entered while this one came first.
+    if let Some(hold) = held_by_owner(holds, wish) {
+        return Ok(Asked::Own(hold));
+    }
+    coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await.map(Asked::Won)
 }
 
 fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Arc<Hold>> {

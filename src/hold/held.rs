@@ -256,7 +256,12 @@ impl Hold {
     }
 
     fn renewal(&self, state: &State, terms: Terms) -> Call {
-        self.record.renew(&Ask { hold: &self.id, count: state.count, lease: terms.lease })
+        self.record.renew(&Ask {
+            hold: &self.id,
+            count: state.count,
+            lease: terms.lease,
+            ticket: None,
+        })
     }
 
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.

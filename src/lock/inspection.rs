@@ -1,6 +1,6 @@
 //! What the voters say about a lock.
 
-use std::{cmp::Reverse, fmt, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     scripts::Answer,
@@ -23,6 +23,29 @@ pub struct VoterView {
     pub voter: String,
     /// Who has its vote, if anybody has; or why it did not say.
     pub holder: Result<Option<Holder>, Cause>,
+    /// Who waits in its queue for a [`FairMutex`](crate::FairMutex), the first first; nobody where
+    /// it did not say.
+    pub queue: Vec<Waiting>,
+}
+
+/// A place in the queue of a [`FairMutex`](crate::FairMutex).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The place. The holds of its attempts are called `<place>.<attempt>`.
+    pub place: HoldId,
+    /// Its number. Of two with the same number the smaller place is first.
+    pub ticket: u64,
+    /// For how long the place is kept if its waiter does not ask again.
+    pub ttl: Duration,
+}
+
+impl Waiting {
+    /// Takes the queue off an answer of `inspect`.
+    pub(super) fn read(answer: &mut Answer) -> Vec<Self> {
+        let queue = answer.take_queue().unwrap_or_default().into_iter();
+        queue.map(|(place, ticket, ttl)| Self { place, ticket, ttl }).collect()
+    }
 }
 
 /// A hold that has votes.
@@ -74,6 +97,21 @@ impl Inspection {
         free >= self.needed()
     }
 
+    /// Those who wait in order: the places that stand on a majority of the voters with the same
+    /// ticket, the first first, with the time for which they keep standing on one.
+    pub fn queue(&self) -> Vec<Waiting> {
+        let mut places: BTreeMap<(u64, &HoldId), Vec<Duration>> = BTreeMap::new();
+        for waiting in self.voters.iter().flat_map(|view| &view.queue) {
+            places.entry((waiting.ticket, &waiting.place)).or_default().push(waiting.ttl);
+        }
+        let standing = places.into_iter().filter_map(|((ticket, place), mut times)| {
+            times.sort_by_key(|ttl| Reverse(*ttl));
+            let ttl = *times.get(self.needed() - 1)?;
+            Some(Waiting { place: place.clone(), ticket, ttl })
+        });
+        standing.collect()
+    }
+
     /// Every hold that has a vote, each once.
     pub(super) fn holds(&self) -> Vec<Holder> {
         let mut holders: Vec<Holder> =
@@ -101,6 +139,9 @@ impl fmt::Display for Inspection {
                 }
                 Err(cause) => cause.fmt(f)?,
             }
+            for Waiting { place, ticket, ttl } in &view.queue {
+                write!(f, ", {place} waits with ticket {ticket} for {ttl:?} more")?;
+            }
         }
         Ok(())
     }
@@ -118,7 +159,7 @@ mod tests {
                 ttl: Some(Duration::from_millis(ms)),
             })
         });
-        VoterView { voter: format!("v{voter}"), holder }
+        VoterView { voter: format!("v{voter}"), holder, queue: Vec::new() }
     }
 
     #[test]
@@ -143,6 +184,19 @@ mod tests {
             }
             assert_eq!(Inspection { voters }.holder().unwrap().count, told);
         }
+    }
+
+    #[test]
+    fn who_stands_on_a_majority_waits_and_is_in_the_order_of_tickets_and_places() {
+        let ms = Duration::from_millis;
+        let waiting =
+            |place, ticket, left| Waiting { place: HoldId::parse(place), ticket, ttl: ms(left) };
+        let mut voters: Vec<_> = (1..=3).map(|voter| view(voter, Ok(None))).collect();
+        voters[0].queue = vec![waiting("b", 1, 30), waiting("c", 1, 30), waiting("a", 2, 10)];
+        voters[1].queue = vec![waiting("a", 2, 20), waiting("d", 3, 30)];
+        voters[2].queue = vec![waiting("b", 1, 20), waiting("a", 2, 30), waiting("d", 4, 30)];
+        let queue = Inspection { voters }.queue();
+        assert_eq!(queue, [waiting("b", 1, 20), waiting("a", 2, 20)]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::{
     words::{Error, HoldId},
 };
 
-/// Proof that this client holds a [`Mutex`](crate::Mutex), for as long as
-/// [`is_held`](Self::is_held) says so.
+/// Proof that this client holds a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex), for
+/// as long as [`is_held`](Self::is_held) says so.
 ///
 /// Dropping it releases the lock in the background: dropping never blocks and never fails.
 /// [`release`](Self::release) does the same and says whether it worked. Neither a guard nor the

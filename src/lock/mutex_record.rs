@@ -1,37 +1,65 @@
-//! The mutex on the voters: a hash of the hold and its count, with the lease as its expiry.
+//! A lock that one holds at a time, on the voters: a hash of the hold and its count, with the lease
+//! as its expiry, and the queue of those who wait in order.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{
     coordinator::{Ask, Record},
+    engine::Ticket,
     keys::{KeyScheme, MutexKeys},
-    node::Call,
-    scripts::{Script, mutex},
+    node::{Call, Outcome},
+    scripts::{Answer, Script, fair, mutex},
     words::{HoldId, LockName},
 };
+
+/// How a lock is waited for.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    /// Whoever asks first when it is free.
+    None,
+    /// By tickets; a place counts for so long without being asked from.
+    Fair { waiting: Duration },
+    /// The same, as it is asked for from a place in the queue.
+    From { place: HoldId, waiting: Duration },
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct MutexRecord {
     name: LockName,
     keys: MutexKeys,
     deadline: Duration,
+    order: Order,
 }
 
 impl MutexRecord {
     /// `deadline`: how long each voter has to answer.
-    pub(super) fn new(name: LockName, scheme: &KeyScheme, deadline: Duration) -> Self {
-        Self { keys: scheme.mutex(&name), name, deadline }
+    pub(super) fn new(
+        name: LockName,
+        scheme: &KeyScheme,
+        deadline: Duration,
+        order: Order,
+    ) -> Self {
+        Self { keys: scheme.mutex(&name), name, deadline, order }
     }
 
     pub(super) fn inspect(&self) -> Call {
-        self.call(&mutex::INSPECT, [&self.keys.lock], [])
+        let MutexKeys { lock, queue, alive, .. } = &self.keys;
+        self.call(&mutex::INSPECT, [lock, queue, alive], [])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let keys = [&self.keys.lock, &self.keys.revoked];
-        let args = [hold.as_str(), &millis(marker), &self.keys.channel];
-        self.call(&mutex::FORCE_RELEASE, keys, args)
+        let MutexKeys { lock, revoked, queue, alive, channel, calls } = &self.keys;
+        let args = [hold.as_str(), &millis(marker), channel, calls];
+        self.call(&mutex::FORCE_RELEASE, [lock, revoked, queue, alive], args)
+    }
+
+    /// `place`: the one to leave, or nothing.
+    fn give_back(&self, hold: &HoldId, count: u32, place: &str, wake: bool) -> Call {
+        let MutexKeys { lock, queue, alive, channel, calls, .. } = &self.keys;
+        let channel = if wake { channel } else { "" };
+        let args = [hold.as_str(), &count.to_string(), place, channel, calls];
+        self.call(&mutex::RELEASE, [lock, queue, alive], args)
     }
 
     fn call<const K: usize, const A: usize>(
@@ -52,7 +80,10 @@ impl MutexRecord {
 
 impl Record for MutexRecord {
     fn kind(&self) -> &'static str {
-        "mutex"
+        match self.order {
+            Order::None => "mutex",
+            Order::Fair { .. } | Order::From { .. } => "fair_mutex",
+        }
     }
 
     fn name(&self) -> &str {
@@ -68,8 +99,15 @@ impl Record for MutexRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let args = [ask.hold.as_str(), &ask.count.to_string(), &millis(ask.lease)];
-        self.call(&mutex::ACQUIRE, [&self.keys.lock], args)
+        let MutexKeys { lock, queue, alive, calls, .. } = &self.keys;
+        let (hold, count, lease) = (ask.hold.as_str(), ask.count.to_string(), millis(ask.lease));
+        let keys = [lock, queue, alive];
+        let Order::From { waiting, .. } = &self.order else {
+            return self.call(&mutex::ACQUIRE, keys, [hold, &count, &lease]);
+        };
+        let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
+        let args = [hold, &count, &lease, &ticket, &millis(*waiting), calls];
+        self.call(&fair::ACQUIRE, keys, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
@@ -78,9 +116,25 @@ impl Record for MutexRecord {
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
-        let channel = if wake { &*self.keys.channel } else { "" };
-        let args = [hold.as_str(), &count.to_string(), channel];
-        self.call(&mutex::RELEASE, [&self.keys.lock], args)
+        let place = match &self.order {
+            Order::From { place, .. } => place.as_str(),
+            Order::None | Order::Fair { .. } => "",
+        };
+        self.give_back(hold, count, place, wake)
+    }
+
+    fn undo(&self, hold: &HoldId, wake: bool) -> Call {
+        self.give_back(hold, 0, "", wake)
+    }
+
+    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn Record>, Duration)> {
+        let Order::Fair { waiting } = self.order else { return None };
+        let order = Order::From { place: place.clone(), waiting };
+        Some((Arc::new(Self { order, ..self.clone() }), waiting))
+    }
+
+    fn ticket(&self, outcome: &mut Outcome<Answer>) -> Option<Ticket> {
+        outcome.as_mut().ok()?.take_ticket().map(Ticket)
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Identity {
 /// Hears what a voter's channels say, and when they may have gone unheard.
 pub(crate) trait Ear: Send + Sync {
     /// A message came on `channel`.
-    fn called(&self, channel: &str);
+    fn called(&self, channel: &str, message: &str);
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
     fn missed(&self);
 }

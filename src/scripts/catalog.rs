@@ -42,32 +42,51 @@ macro_rules! script {
     };
 }
 
-/// The scripts of the mutex.
+/// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "mutex/acquire", ["expire", "claim", "each"],
-        keys ["lock"], args ["hold", "count", "lease_ms"], votes true
+        "mutex/acquire", ["expire", "claim", "queue", "each"],
+        keys ["lock", "queue", "alive"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RENEW: Script = script!(
         "mutex/renew", ["expire", "claim", "each"],
         keys ["lock", "revoked"], args ["hold", "count", "lease_ms"], votes true
     );
     pub(crate) static RELEASE: Script = script!(
-        "mutex/release", ["each"],
-        keys ["lock"], args ["hold", "count", "channel"], votes false
+        "mutex/release", ["queue", "each"],
+        keys ["lock", "queue", "alive"],
+        args ["hold", "count", "place", "channel", "calls"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
-        "mutex/force_release", ["expire", "each"],
-        keys ["lock", "revoked"], args ["hold", "marker_ms", "channel"], votes false
+        "mutex/force_release", ["expire", "queue", "each"],
+        keys ["lock", "revoked", "queue", "alive"],
+        args ["hold", "marker_ms", "channel", "calls"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
-        "mutex/inspect", ["each"],
-        keys ["lock"], args [], votes false
+        "mutex/inspect", ["queue", "each"],
+        keys ["lock", "queue", "alive"], args [], votes false
+    );
+}
+
+/// What the fair mutex does besides.
+pub(crate) mod fair {
+    use super::Script;
+
+    pub(crate) static ACQUIRE: Script = script!(
+        "fair/acquire", ["expire", "claim", "queue", "each"],
+        keys ["lock", "queue", "alive"],
+        args ["hold", "count", "lease_ms", "ticket", "wait_ms", "calls"], votes true
     );
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 5] =
-    [&mutex::ACQUIRE, &mutex::RENEW, &mutex::RELEASE, &mutex::FORCE_RELEASE, &mutex::INSPECT];
+pub(crate) static ALL: [&Script; 6] = [
+    &mutex::ACQUIRE,
+    &mutex::RENEW,
+    &mutex::RELEASE,
+    &mutex::FORCE_RELEASE,
+    &mutex::INSPECT,
+    &fair::ACQUIRE,
+];

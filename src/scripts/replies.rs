@@ -50,12 +50,38 @@ impl Answer {
         (!self.text.is_empty()).then(|| HoldId::parse(&self.text))
     }
 
+    /// Takes the ticket off an answer of `fair/acquire`; the rest reads as one of `mutex/acquire`.
+    pub(crate) fn take_ticket(&mut self) -> Option<u64> {
+        let (ticket, rest) = self.text.split_once(' ').unwrap_or((&self.text, ""));
+        let ticket = ticket.parse().ok()?;
+        self.text = rest.to_owned();
+        Some(ticket)
+    }
+
+    /// Takes the places that wait off an answer of `inspect`: each with its ticket and the time
+    /// for which it is kept. What is left reads as before there were queues.
+    pub(crate) fn take_queue(&mut self) -> Option<Vec<(HoldId, u64, Duration)>> {
+        let (count, mut rest) = self.text.split_once('\n')?;
+        let mut queue = Vec::new();
+        for _ in 0..count.parse::<usize>().ok()? {
+            let line;
+            (line, rest) = rest.split_once('\n')?;
+            let (ticket, line) = line.split_once(' ')?;
+            let (ms, place) = line.split_once(' ')?;
+            let ms = Duration::from_millis(ms.parse().ok()?);
+            queue.push((HoldId::parse(place), ticket.parse().ok()?, ms));
+        }
+        self.text = rest.to_owned();
+        Some(queue)
+    }
+
     /// Reads an answer of `acquire` or `renew`.
     pub(crate) fn vote(&self) -> Verdict {
         match (self.code, self.holder()) {
             (1, _) => Verdict::Granted,
             (2, _) => Verdict::Revoked,
             (0, Some(by)) => Verdict::Refused { by, ttl: self.ttl() },
+            (3, Some(place)) => Verdict::Behind { place, ttl: self.ttl() },
             _ => Verdict::Unknown(self.unread()),
         }
     }
@@ -67,6 +93,16 @@ impl Answer {
             (0, Some(by)) => Verdict::Refused { by, ttl: self.ttl() },
             (0, None) => Verdict::Absent,
             _ => Verdict::Unknown(self.unread()),
+        }
+    }
+
+    /// Reads an answer of `inspect` or `force_release`: whose the vote is now.
+    pub(crate) fn seen(&self) -> Verdict {
+        let mut rest = self.clone();
+        rest.take_queue();
+        match rest.holder() {
+            Some(by) => Verdict::Refused { by, ttl: self.ttl() },
+            None => Verdict::Absent,
         }
     }
 
@@ -92,6 +128,29 @@ mod tests {
         let refused = answer(0, 1500, "c:1").unwrap().vote();
         let by = HoldId::parse("c:1");
         assert_eq!(refused, Verdict::Refused { by, ttl: Some(Duration::from_millis(1500)) });
+    }
+
+    #[test]
+    fn an_answer_from_a_queue_has_the_ticket_before_the_obstacle() {
+        let mut refused = answer(3, 1500, "7 c:1").unwrap();
+        assert_eq!(refused.take_ticket(), Some(7));
+        let (place, ttl) = (HoldId::parse("c:1"), Some(Duration::from_millis(1500)));
+        assert_eq!(refused.vote(), Verdict::Behind { place, ttl });
+        let mut granted = answer(1, 30_000, "7").unwrap();
+        assert_eq!((granted.take_ticket(), granted.vote()), (Some(7), Verdict::Granted));
+        assert_eq!(answer(0, 5, "seven c:1").unwrap().take_ticket(), None);
+    }
+
+    #[test]
+    fn the_queue_stands_before_the_holder_whatever_that_is_called() {
+        let mut held = answer(1, 5, "2\n3 100 a:1\n4 90 b:1\nanother\nprogram's 1").unwrap();
+        let ms = Duration::from_millis;
+        let waiting = vec![(HoldId::parse("a:1"), 3, ms(100)), (HoldId::parse("b:1"), 4, ms(90))];
+        assert_eq!(held.take_queue(), Some(waiting));
+        assert_eq!(held.holder(), Some(HoldId::parse("another\nprogram's 1")));
+        let mut free = answer(0, -2, "0\n").unwrap();
+        assert_eq!((free.take_queue(), free.holder()), (Some(Vec::new()), None));
+        assert_eq!(answer(1, 5, "c:1").unwrap().take_queue(), None);
     }
 
     #[test]

@@ -48,7 +48,8 @@ impl HoldIds {
     }
 }
 
-/// Names one outermost acquisition of one lock: `<client uuid>:<sequence number>`.
+/// Names one outermost acquisition of one lock: `<client uuid>:<sequence number>`; where it waited
+/// in the queue of a fair lock, `<place>.<attempt>`, with a place of the same form.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record.
@@ -56,6 +57,11 @@ impl HoldIds {
 pub struct HoldId(Arc<str>);
 
 impl HoldId {
+    /// The hold of an attempt that is made from this place in a queue.
+    pub(crate) fn attempt(&self, number: u32) -> Self {
+        Self(format!("{self}.{number}").into())
+    }
+
     pub(crate) fn parse(text: &str) -> Self {
         Self(text.into())
     }

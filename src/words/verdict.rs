@@ -17,6 +17,14 @@ pub enum Verdict {
         /// What is left of that hold's lease.
         ttl: Option<Duration>,
     },
+    /// Its vote is kept for those who wait in the queue of a [`FairMutex`](crate::FairMutex):
+    /// `place` stands right before the one who asked, for `ttl` more unless it asks again.
+    Behind {
+        /// The place in the queue.
+        place: HoldId,
+        /// What is left of its time.
+        ttl: Option<Duration>,
+    },
     /// The hold was ended by [`force_release`](crate::Mutex::force_release).
     Revoked,
     /// Nobody has its vote: it was never given, has expired, or the voter lost its data.
@@ -25,12 +33,26 @@ pub enum Verdict {
     Unknown(Cause),
 }
 
+impl Verdict {
+    /// Who stands in the way, and for how long unless it asks again.
+    pub(crate) fn obstacle(&self) -> Option<(&HoldId, Option<Duration>)> {
+        match self {
+            Self::Refused { by, ttl } | Self::Behind { place: by, ttl } => Some((by, *ttl)),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted => f.write_str("granted"),
             Self::Refused { by, ttl: Some(ttl) } => write!(f, "held by {by} for {ttl:?} more"),
             Self::Refused { by, ttl: None } => write!(f, "held by {by} without expiry"),
+            Self::Behind { place, ttl: Some(ttl) } => {
+                write!(f, "behind {place} in the queue, for {ttl:?} more")
+            }
+            Self::Behind { place, ttl: None } => write!(f, "behind {place} in the queue"),
             Self::Revoked => f.write_str("ended by force"),
             Self::Absent => f.write_str("held by nobody"),
             Self::Unknown(cause) => cause.fmt(f),

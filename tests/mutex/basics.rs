@@ -5,12 +5,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use quorate::{Mutex, Quorate};
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    kind::{Client, Lock},
 };
 
 claims!(everywhere:
@@ -63,7 +63,7 @@ async fn a_lock_can_be_taken_and_released_again_and_again(on: Fixture) {
 }
 
 /// Reads, gives way, and writes: two at once lose an increment.
-async fn take_turns(on: Arc<Fixture>, mutex: Mutex, rounds: u64, counter: Arc<AtomicU64>) {
+async fn take_turns(on: Arc<Fixture>, mutex: Lock, rounds: u64, counter: Arc<AtomicU64>) {
     for _ in 0..rounds {
         let guard = mutex.lock().await.unwrap();
         let count = counter.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ async fn take_turns(on: Arc<Fixture>, mutex: Mutex, rounds: u64, counter: Arc<At
 async fn all_take_turns(on: Fixture, clients: u64, rounds: u64) {
     let (on, counter) = (Arc::new(on), Arc::new(AtomicU64::new(0)));
     let mut tasks = JoinSet::new();
-    let mut parties: Vec<Quorate> = Vec::new();
+    let mut parties: Vec<Client> = Vec::new();
     for _ in 0..clients {
         parties.push(on.client().await);
     }

@@ -3,31 +3,28 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use quorate::{MutexGuard, Quorate};
+use quorate::MutexGuard;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    kind::Client,
 };
 
 claims!(everywhere:
     of_several_tries_of_separate_clients_at_the_same_moment_one_wins,
     of_several_tries_of_one_client_at_the_same_moment_one_wins,
 );
-claims!(inside: from_one_client_only_one_candidate_goes_out);
 
-async fn clients(on: &Fixture, count: usize) -> Vec<Quorate> {
+async fn clients(on: &Fixture, count: usize) -> Vec<Client> {
     join_all((0..count).map(|_| on.client())).await
 }
 
 // Whoever won keeps the lock until all have their answers, so a second winner would show; and the
 // lock is free at the start, so somebody has to win.
-async fn one_wins(on: &Fixture, clients: &[Quorate]) {
+async fn one_wins(on: &Fixture, clients: &[Client]) {
     for round in 0..10 {
         let mut tries = JoinSet::new();
         for client in clients {
@@ -52,27 +49,6 @@ async fn of_several_tries_of_separate_clients_at_the_same_moment_one_wins(on: Fi
 async fn of_several_tries_of_one_client_at_the_same_moment_one_wins(on: Fixture) {
     let client = on.client().await;
     one_wins(&on, &vec![client; 8]).await;
-}
-
-// CONFORMANCE 43
-// The lock is another client's. Of the sixteen waiters only the first asks: once, and once more
-// when it is known to hear the channel. The holder has asked once.
-async fn from_one_client_only_one_candidate_goes_out(on: Fixture) {
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let client = on.client().await;
-    let mut waiting = JoinSet::new();
-    for _ in 0..16 {
-        let mutex = client.mutex("a");
-        waiting.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
-    }
-    on.until_listening().await;
-    sleep(ms(100)).await;
-    assert_eq!(on.runs("mutex/acquire").unwrap(), vec![3; on.voters()]);
-    guard.release().await.unwrap();
-    while let Some(entered) = waiting.join_next().await {
-        entered.unwrap();
-    }
-    on.until_clean().await;
 }
 
 /// A way to a voter and back takes between these, and changes all the time.

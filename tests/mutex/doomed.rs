@@ -2,16 +2,16 @@
 
 use std::{mem, thread, time::Duration};
 
-use quorate::{Builder, MutexGuard, embedded::FaultGuard};
+use quorate::{Builder, MutexGuard, embedded::Machine};
 use tokio::{runtime::Runtime, task::spawn_blocking};
 
-use crate::fixture::Fixture;
+use crate::{fixture::Fixture, kind::of_kind};
 
 /// A hold that can be left to its lease.
 #[derive(Debug)]
 pub(crate) enum Doomed {
-    /// Its client lives on in this runtime, where time may be paused.
-    Inside(MutexGuard),
+    /// Its client is on a machine of this runtime, where time may be paused.
+    Inside(Machine, MutexGuard),
     /// Its client has a runtime of its own, and ends with it.
     Apart(Runtime, MutexGuard),
 }
@@ -21,7 +21,9 @@ impl Doomed {
     pub(crate) async fn hold(on: &Fixture, name: &str, lease: Duration, renewed: bool) -> Self {
         let builder = on.builder().voter_deadline(lease / 10);
         if !on.is_real() {
-            return Self::Inside(hold(builder, name, lease, renewed).await);
+            let machine = Machine::new("doomed");
+            let guard = hold(builder.machine(&machine), name, lease, renewed).await;
+            return Self::Inside(machine, guard);
         }
         let name = name.to_owned();
         let taken = spawn_blocking(move || {
@@ -36,25 +38,23 @@ impl Doomed {
         taken.await.expect("it takes the lock")
     }
 
-    /// Dies. What this returns is to be kept until the lease has ended: voters inside the process
-    /// hear nobody until then, which is as good as one client's end.
-    pub(crate) fn die(self, on: &Fixture) -> Vec<FaultGuard> {
+    /// Dies.
+    pub(crate) fn die(self) {
         match self {
-            Self::Inside(guard) => {
+            Self::Inside(machine, guard) => {
+                machine.kill();
                 mem::forget(guard);
-                on.deafen_embedded()
             }
             Self::Apart(runtime, guard) => {
                 runtime.shutdown_background();
                 mem::forget(guard);
-                Vec::new()
             }
         }
     }
 }
 
 async fn hold(builder: Builder, name: &str, lease: Duration, renewed: bool) -> MutexGuard {
-    let quorum = builder.connect().await.expect("a majority answers");
+    let quorum = of_kind(builder.connect().await.expect("a majority answers"));
     let mutex = quorum.mutex(name);
     let mutex = if renewed { mutex.lease(lease) } else { mutex.lease_fixed(lease) };
     mutex.lock().await.expect("it is free")

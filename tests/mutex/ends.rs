@@ -9,7 +9,6 @@ use std::{
     thread,
 };
 
-use quorate::Quorate;
 use tokio::{
     runtime::Runtime,
     time::{sleep, timeout},
@@ -18,6 +17,7 @@ use tokio::{
 use crate::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    kind::Client,
 };
 
 claims!(everywhere:
@@ -173,7 +173,7 @@ fn ends_without_panic(make: fn() -> Fixture) {
     let runtime = Runtime::new().unwrap();
     let (on, client, guard) = runtime.block_on(async {
         let on = make();
-        let client: Quorate = on.client().await;
+        let client: Client = on.client().await;
         let owner = quorate::Owner::new();
         let guard = client.mutex("a").owner(&owner).lock().await.unwrap();
         (on, client, guard)

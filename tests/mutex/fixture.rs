@@ -1,5 +1,7 @@
 //! Voters of either sort under one face, so that a claim is written once.
 
+#![allow(dead_code, reason = "compiled into two test binaries, and each uses only a part")]
+
 use std::{env, thread, time::Duration};
 
 use quorate::{
@@ -8,7 +10,10 @@ use quorate::{
 };
 use tokio::time::Instant;
 
-use crate::support::{Proxy, RedisServer, Reply, eventually_async};
+use crate::{
+    kind::{Client, of_kind},
+    support::{Proxy, RedisServer, Reply, eventually_async},
+};
 
 pub(crate) const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -38,8 +43,13 @@ enum Site {
 
 impl Fixture {
     pub(crate) fn embedded(count: usize) -> Self {
-        let site = |voter| Site::Embedded { voter, weather: None };
-        Self { sites: embedded::voters(count).into_iter().map(site).collect() }
+        Self::of(&embedded::voters(count))
+    }
+
+    /// Voters inside the process.
+    pub(crate) fn of(voters: &[EmbeddedVoter]) -> Self {
+        let site = |voter: &EmbeddedVoter| Site::Embedded { voter: voter.clone(), weather: None };
+        Self { sites: voters.iter().map(site).collect() }
     }
 
     pub(crate) fn real(count: usize) -> Self {
@@ -93,13 +103,13 @@ impl Fixture {
     }
 
     /// One more client: another party.
-    pub(crate) async fn client(&self) -> Quorate {
+    pub(crate) async fn client(&self) -> Client {
         self.connect(self.builder()).await
     }
 
     /// Connects to all voters: by itself a client is content with a majority.
-    pub(crate) async fn connect(&self, builder: Builder) -> Quorate {
-        let client = builder.connect().await.expect("a majority answers");
+    pub(crate) async fn connect(&self, builder: Builder) -> Client {
+        let client = of_kind(builder.connect().await.expect("a majority answers"));
         eventually_async("the client reaches every voter", async || {
             let seen = client.mutex("none").inspect().await;
             seen.is_ok_and(|seen| seen.voters.iter().all(|view| view.holder.is_ok()))
@@ -109,7 +119,7 @@ impl Fixture {
     }
 
     /// A client with this lease, and with voter deadlines that fit it.
-    pub(crate) async fn client_with_lease(&self, lease: Duration) -> Quorate {
+    pub(crate) async fn client_with_lease(&self, lease: Duration) -> Client {
         self.connect(self.builder().lease(lease).voter_deadline(lease / 10)).await
     }
 
@@ -143,6 +153,13 @@ impl Fixture {
         self.sites.iter().map(channels).collect()
     }
 
+    /// No channel of any lock is listened to. Those by which clients are called stay: one for each
+    /// client that ever waited in a queue.
+    fn nobody_listens(&self) -> bool {
+        let calls = |channel: &String| channel.starts_with("quorate:calls:");
+        self.subscriptions().iter().flatten().all(calls)
+    }
+
     /// Waits until there is neither a key nor a listener on any voter.
     pub(crate) async fn until_clean(&self) {
         self.until_only(&[]).await;
@@ -151,8 +168,7 @@ impl Fixture {
     /// Waits until every voter has just these keys and nobody listens to anything.
     pub(crate) async fn until_only(&self, keys: &[&str]) {
         eventually_async(&format!("no voter has keys but {keys:?}, nor listeners"), async || {
-            self.keys().iter().all(|there| there == keys)
-                && self.subscriptions().iter().all(Vec::is_empty)
+            self.keys().iter().all(|there| there == keys) && self.nobody_listens()
         })
         .await;
     }
@@ -190,6 +206,23 @@ impl Fixture {
         }
     }
 
+    /// The addresses of servers.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.servers().map(RedisServer::url).collect()
+    }
+
+    /// How many scripts servers have run.
+    pub(crate) fn scripts_run(&self) -> u64 {
+        self.servers().map(|server| server.calls("eval") + server.calls("evalsha")).sum()
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &RedisServer> {
+        self.sites.iter().filter_map(|site| match site {
+            Site::Real { server, .. } => Some(server),
+            Site::Embedded { .. } => None,
+        })
+    }
+
     /// Ends a voter at once.
     pub(crate) fn kill(&mut self, voter: usize) {
         match &mut self.sites[voter] {
@@ -204,11 +237,14 @@ impl Fixture {
 
     /// Starts all voters again, without their data.
     pub(crate) fn restart_all(&mut self) {
-        for site in &mut self.sites {
-            match site {
-                Site::Embedded { voter, .. } => voter.restart_empty(),
-                Site::Real { server, .. } => server.restart(),
-            }
+        (0..self.voters()).for_each(|voter| self.restart(voter));
+    }
+
+    /// Starts a voter again, without its data.
+    pub(crate) fn restart(&mut self, voter: usize) {
+        match &mut self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.restart_empty(),
+            Site::Real { server, .. } => server.restart(),
         }
     }
 
@@ -245,15 +281,6 @@ impl Fixture {
                 proxy.as_ref().expect("there is a proxy").delay(there, back);
             }
         }
-    }
-
-    /// Voters inside the process hear nobody until what this returns is dropped; servers do.
-    pub(crate) fn deafen_embedded(&self) -> Vec<FaultGuard> {
-        let deafen = |site: &Site| match site {
-            Site::Embedded { voter, .. } => Some(voter.fault(Fault::DropRequests)),
-            Site::Real { .. } => None,
-        };
-        self.sites.iter().filter_map(deafen).collect()
     }
 }
 

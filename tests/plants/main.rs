@@ -13,6 +13,8 @@ mod build;
 mod copy;
 mod hunt;
 mod plant;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod acquiring;
 mod further;

@@ -9,12 +9,14 @@
     reason = "compiled into many test binaries, and each of them uses only a part"
 )]
 
+mod cargo;
 mod ports;
 mod proxy;
 mod redis;
 mod resp;
 mod wait;
 
+pub use cargo::compile;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
 pub use resp::Reply;

@@ -120,6 +120,16 @@ impl RedisServer {
         ask(&socket(self.dir.path()), words, COMMAND_LIMIT)
     }
 
+    /// How often a command was called.
+    pub fn calls(&self, command: &str) -> u64 {
+        let reply = self.command(&["INFO", "commandstats"]).expect("it answers");
+        let Reply::Text(stats) = reply else { panic!("no text: {reply:?}") };
+        let prefix = format!("cmdstat_{command}:calls=");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+        let calls = line.and_then(|line| line.split(',').next()).unwrap_or("0");
+        calls.parse().expect("a number")
+    }
+
     /// All key names, sorted.
     pub fn keys(&self) -> Vec<String> {
         let Reply::List(names) = self.command(&["KEYS", "*"]).expect("KEYS is answered") else {

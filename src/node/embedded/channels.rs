@@ -5,11 +5,18 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 /// Names a connection; grows from one to the next.
 pub(super) type ConnectionId = u64;
 
+/// What was said on a channel.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) channel: Arc<str>,
+    pub(super) text: Arc<str>,
+}
+
 /// The channels of one voter.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     listeners: BTreeSet<(Arc<str>, ConnectionId)>,
-    published: Vec<Arc<str>>,
+    published: Vec<Message>,
 }
 
 impl Channels {
@@ -26,15 +33,15 @@ impl Channels {
     }
 
     /// Remembers that something was said on a channel, and tells how many will hear it.
-    pub(super) fn publish(&mut self, channel: &str) -> usize {
+    pub(super) fn publish(&mut self, channel: &str, text: &str) -> usize {
         let channel: Arc<str> = channel.into();
         let count = self.listeners_of(&channel).count();
-        self.published.push(channel);
+        self.published.push(Message { channel, text: text.into() });
         count
     }
 
-    /// The channels something was said on since the last call, in order.
-    pub(super) fn take_published(&mut self) -> Vec<Arc<str>> {
+    /// What was said since the last call, in order.
+    pub(super) fn take_published(&mut self) -> Vec<Message> {
         mem::take(&mut self.published)
     }
 

@@ -224,7 +224,7 @@ fn hgetall(database: &mut Database, words: &[&str]) -> Answer {
 }
 
 fn publish(database: &mut Database, words: &[&str]) -> Answer {
-    Ok(count(database.channels.publish(words[0])))
+    Ok(count(database.channels.publish(words[0], words[1])))
 }
 
 fn hash<'a>(

@@ -8,7 +8,10 @@ use std::{
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-use super::fault::{Fate, Trouble};
+use super::{
+    channels::Message,
+    fault::{Fate, Trouble},
+};
 use crate::{
     clock::Moment,
     node::{Call, Ear, Outcome},
@@ -59,7 +62,7 @@ pub(super) enum Way {
 #[derive(Debug)]
 pub(super) enum Parcel {
     Answer(Answer, Outcome<Value>),
-    Message(Arc<str>),
+    Message(Message),
 }
 
 /// Things that arrive in the order in which they left, however long each takes.
@@ -146,7 +149,7 @@ impl Link {
         while let Some(parcel) = self.back.take_arrived(now) {
             match parcel {
                 Parcel::Answer(answer, outcome) => tell(answer, outcome),
-                Parcel::Message(channel) => heard.push(self.hears(Some(channel))),
+                Parcel::Message(message) => heard.push(self.hears(Some(message))),
             }
         }
     }
@@ -199,8 +202,8 @@ impl Link {
     }
 
     /// Something to tell the ear: a message on a channel, or that some may have been missed.
-    pub(super) fn hears(&self, channel: Option<Arc<str>>) -> Heard {
-        Heard { ear: Arc::clone(&self.ear), channel }
+    pub(super) fn hears(&self, message: Option<Message>) -> Heard {
+        Heard { ear: Arc::clone(&self.ear), message }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -220,13 +223,13 @@ impl fmt::Debug for Link {
 /// What an ear is told once the voter's lock is free again.
 pub(super) struct Heard {
     ear: Arc<dyn Ear>,
-    channel: Option<Arc<str>>,
+    message: Option<Message>,
 }
 
 impl Heard {
     pub(super) fn tell(self) {
-        match self.channel {
-            Some(channel) => self.ear.called(&channel),
+        match self.message {
+            Some(Message { channel, text }) => self.ear.called(&channel, &text),
             None => self.ear.missed(),
         }
     }

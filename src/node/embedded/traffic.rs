@@ -68,11 +68,11 @@ impl State {
 
     /// Sends what was published on its way to the listeners.
     fn announce(&mut self) {
-        for channel in self.database.channels.take_published() {
-            for id in self.database.channels.listeners_of(&channel) {
+        for message in self.database.channels.take_published() {
+            for id in self.database.channels.listeners_of(&message.channel) {
                 let Some(link) = self.links.get_mut(&id) else { continue };
                 if let Some(back) = self.rules.way_of_message(&Sent::message(link)) {
-                    let parcel = Parcel::Message(Arc::clone(&channel));
+                    let parcel = Parcel::Message(message.clone());
                     self.after.post(link, self.now, self.now + back, parcel);
                 }
             }

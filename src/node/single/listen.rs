@@ -45,7 +45,8 @@ pub(super) fn hear(link: Arc<Link>, ear: Arc<dyn Ear>) -> impl Future<Output = (
             match messages.recv().await {
                 Ok(message) => {
                     link.heard();
-                    ear.called(&message.channel);
+                    let text = message.value.as_str().unwrap_or_default();
+                    ear.called(&message.channel, &text);
                 }
                 Err(Lagged(_)) => ear.missed(),
                 Err(Closed) => return,

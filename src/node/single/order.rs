@@ -7,7 +7,9 @@
 //! nobody wants, and an undo behind the next attempt would take one that somebody counts on.
 //!
 //! So a request is sent again only where none for the same key *and the same hold* left since. The
-//! hold is the first argument of each request; between two holds no order was promised to anyone.
+//! hold is the first argument of each request; between two holds no order was promised to anyone,
+//! unless they are attempts from one place in a queue (`<place>.<attempt>`), which a later one may
+//! have left for good.
 
 use std::{
     collections::HashMap,
@@ -137,13 +139,14 @@ impl Inner {
     }
 }
 
-/// Key and hold of each request of a call, as a hash.
+/// Key and hold of each request of a call, or key and place, as a hash.
 fn parties(call: &Call) -> impl Iterator<Item = u64> {
     let (keys_each, args_each) = (call.script.keys.len(), call.script.args.len());
     call.keys.chunks(keys_each.max(1)).enumerate().map(move |(request, keys)| {
         let hold = if args_each == 0 { None } else { call.args.get(request * args_each) };
+        let party = hold.map(|hold| hold.rsplit_once('.').map_or(&**hold, |(place, _)| place));
         let mut hasher = DefaultHasher::new();
-        (&keys[0], hold).hash(&mut hasher);
+        (&keys[0], party).hash(&mut hasher);
         hasher.finish()
     })
 }
@@ -162,11 +165,11 @@ mod tests {
     }
 
     fn acquire(hold: &str) -> Call {
-        call(&mutex::ACQUIRE, &["a"], &[hold, "1", "5000"])
+        call(&mutex::ACQUIRE, &["a", "queue", "alive"], &[hold, "1", "5000"])
     }
 
     fn release(hold: &str) -> Call {
-        call(&mutex::RELEASE, &["a"], &[hold, "0", ""])
+        call(&mutex::RELEASE, &["a", "queue", "alive"], &[hold, "0", "", "", "calls:"])
     }
 
     fn goes_again(order: &Order, call: &Call, number: u64) -> bool {
@@ -205,6 +208,15 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_does_not_go_again_once_its_place_has_asked_or_left_since() {
+        let order = Order::new();
+        let (number, _) = order.leave(&acquire("c:1.1"));
+        assert!(goes_again(&order, &acquire("c:1.1"), number));
+        order.leave(&release("c:1.2"));
+        assert!(!goes_again(&order, &acquire("c:1.1"), number + 1));
+    }
+
+    #[test]
     fn what_left_long_ago_is_forgotten_and_never_goes_again() {
         let order = Order::new();
         let (number, _) = order.leave(&release("c:0"));
@@ -222,7 +234,8 @@ mod tests {
     #[test]
     fn a_call_of_several_requests_is_overtaken_where_one_of_them_is() {
         let order = Order::new();
-        let both = call(&mutex::ACQUIRE, &["b", "a"], &["c:2", "1", "5000", "c:1", "1", "5000"]);
+        let keys = ["b", "queue", "alive", "a", "queue", "alive"];
+        let both = call(&mutex::ACQUIRE, &keys, &["c:2", "1", "5000", "c:1", "1", "5000"]);
         let (number, _) = order.leave(&both);
         order.leave(&release("c:1"));
         assert!(!goes_again(&order, &both, number));

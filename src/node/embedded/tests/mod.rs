@@ -39,7 +39,7 @@ impl Listener {
 }
 
 impl Ear for Listener {
-    fn called(&self, channel: &str) {
+    fn called(&self, channel: &str, _: &str) {
         self.0.lock().unwrap().push(channel.into());
     }
 
@@ -63,11 +63,11 @@ fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
 }
 
 fn acquire(hold: &str) -> Call {
-    call(&mutex::ACQUIRE, &["lock"], &[hold, "1", "30000"])
+    call(&mutex::ACQUIRE, &["lock", "queue", "alive"], &[hold, "1", "30000"])
 }
 
 fn release(hold: &str) -> Call {
-    call(&mutex::RELEASE, &["lock"], &[hold, "0", "freed"])
+    call(&mutex::RELEASE, &["lock", "queue", "alive"], &[hold, "0", "", "freed", "calls:"])
 }
 
 /// The code of an answer to one request.

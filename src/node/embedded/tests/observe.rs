@@ -34,8 +34,11 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
     first.run(acquire("a:1")).await.unwrap();
     second.run(release("b:1")).await.unwrap();
     let expected = [
-        r#"1 mutex/acquire ["lock"] ["a:1", "1", "30000"] Ok((1, 30000, ""))"#,
-        r#"2 mutex/release ["lock"] ["b:1", "0", "freed"] Ok((0, 30000, "a:1"))"#,
+        r#"1 mutex/acquire ["lock", "queue", "alive"] ["a:1", "1", "30000"] Ok((1, 30000, ""))"#,
+        concat!(
+            r#"2 mutex/release ["lock", "queue", "alive"] ["b:1", "0", "", "freed", "calls:"] "#,
+            r#"Ok((0, 30000, "a:1"))"#,
+        ),
     ];
     assert_eq!(taken(&notes), expected);
 }

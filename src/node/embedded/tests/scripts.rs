@@ -27,12 +27,12 @@ async fn a_vote_is_granted_refused_renewed_and_given_back() {
     assert_eq!(run(&node, acquire("b:1")).await, answer(0, 20_000, "a:1"));
     assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
     assert_eq!(run(&node, renew("b:1")).await, answer(0, 30_000, "a:1"));
-    let inspect = || call(&mutex::INSPECT, &["lock"], &[]);
-    assert_eq!(run(&node, inspect()).await, answer(2, 30_000, "a:1"));
+    let inspect = || call(&mutex::INSPECT, &["lock", "queue", "alive"], &[]);
+    assert_eq!(run(&node, inspect()).await, answer(2, 30_000, "0\na:1"));
     assert_eq!(run(&node, release("b:1")).await, answer(0, 30_000, "a:1"));
     assert_eq!(run(&node, release("a:1")).await, answer(1, 0, ""));
     assert_eq!(run(&node, release("a:1")).await, answer(0, -2, ""));
-    assert_eq!(run(&node, inspect()).await, answer(0, -2, ""));
+    assert_eq!(run(&node, inspect()).await, answer(0, -2, "0\n"));
     assert!(voter.keys().is_empty());
     assert_eq!((voter.runs("mutex/acquire"), voter.commands_seen()), (2, 9));
 }
@@ -44,7 +44,8 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     run(&node, acquire("a:1")).await;
     voter.wipe();
     assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
-    let force = call(&mutex::FORCE_RELEASE, &["lock", "revoked"], &["a:1", "60000", "freed"]);
+    let keys = ["lock", "revoked", "queue", "alive"];
+    let force = call(&mutex::FORCE_RELEASE, &keys, &["a:1", "60000", "freed", "calls:"]);
     assert_eq!(run(&node, force).await, answer(1, 30_000, ""));
     assert_eq!(run(&node, renew("a:1")).await, answer(2, 0, ""));
     assert_eq!(voter.keys(), ["revoked"]);
@@ -58,7 +59,8 @@ async fn one_bad_key_fails_alone() {
     let (node, _) = connect(&voter);
     voter.command(&["SET", "b", "text"]).unwrap();
     let args = ["a:1", "1", "500", "b:1", "1", "500", "c:1", "1", "500"];
-    let entries = run(&node, call(&mutex::ACQUIRE, &["a", "b", "c"], &args)).await;
+    let keys = ["a", "queue:a", "alive:a", "b", "queue:b", "alive:b", "c", "queue:c", "alive:c"];
+    let entries = run(&node, call(&mutex::ACQUIRE, &keys, &args)).await;
     let message = "WRONGTYPE Operation against a key holding the wrong kind of value";
     let expected = [answer(1, 500, ""), answer(-1, 0, message), answer(1, 500, "")];
     assert_eq!(entries, expected.concat());

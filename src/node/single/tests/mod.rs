@@ -10,6 +10,7 @@ mod scripts;
 mod support;
 
 use std::{
+    iter,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -45,9 +46,12 @@ static WRITE: Script = Script {
 
 const DEADLINE: Duration = Duration::from_millis(200);
 
+/// `key` is the first key; the others are derived from it.
 fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
+    let others = script.keys[1..].iter().map(|name| format!("{key}:{name}").into());
+    let keys = iter::once(key.into()).chain(others).collect();
     let args = args.iter().map(|&arg| arg.into()).collect();
-    Call { script, keys: [key.into()].into(), args, deadline: DEADLINE }
+    Call { script, keys, args, deadline: DEADLINE }
 }
 
 fn count(key: &str) -> Call {
@@ -58,6 +62,7 @@ fn count(key: &str) -> Call {
 #[derive(Default)]
 struct Heard {
     called: Mutex<Vec<String>>,
+    messages: Mutex<Vec<String>>,
     missed: AtomicUsize,
 }
 
@@ -66,14 +71,19 @@ impl Heard {
         self.called.lock().unwrap().clone()
     }
 
+    fn messages(&self) -> Vec<String> {
+        self.messages.lock().unwrap().clone()
+    }
+
     fn missed(&self) -> usize {
         self.missed.load(Ordering::SeqCst)
     }
 }
 
 impl Ear for Heard {
-    fn called(&self, channel: &str) {
+    fn called(&self, channel: &str, message: &str) {
         self.called.lock().unwrap().push(channel.to_owned());
+        self.messages.lock().unwrap().push(message.to_owned());
     }
 
     fn missed(&self) {

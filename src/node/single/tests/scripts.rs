@@ -26,7 +26,7 @@ async fn an_acquired_mutex_is_refused_to_others_and_released() {
     assert_eq!(ask(&mutex::ACQUIRE, &["c:1", "1", "5000"]).await.code, 1);
     let refused = ask(&mutex::ACQUIRE, &["c:2", "1", "5000"]).await;
     assert_eq!((refused.code, refused.holder().unwrap().as_str()), (0, "c:1"));
-    assert_eq!(ask(&mutex::RELEASE, &["c:1", "0", ""]).await.code, 1);
+    assert_eq!(ask(&mutex::RELEASE, &["c:1", "0", "", "", "calls:"]).await.code, 1);
     assert!(server.keys().is_empty());
 }
 
@@ -88,7 +88,7 @@ fn acquire() -> Call {
 }
 
 fn release() -> Call {
-    call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", ""])
+    call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", "", "", "calls:"])
 }
 
 /// A server that has just forgotten two scripts which the node believes it has.

@@ -1,0 +1,52 @@
+-- queue: who waits for the vote, by ticket and then by place. `queue` has the tickets, `alive` has
+-- until when each place counts, by this voter's clock. A place is one waiter's; each attempt made
+-- from it is a hold of its own, `<place>.<number>`. It stays while a hold of it has the vote, so
+-- that nobody gets a lower ticket meanwhile, and is passed over then.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function place_of(hold)
+  return string.match(hold, '^(.+)%.%d+$')
+end
+
+local function leave(queue, alive, place)
+  redis.call('ZREM', queue, place)
+  redis.call('ZREM', alive, place)
+end
+
+-- Takes out the places whose waiters have not asked for too long.
+local function sweep(queue, alive)
+  if redis.call('ZCARD', queue) == 0 then
+    return
+  end
+  for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', now_ms())) do
+    leave(queue, alive, place)
+  end
+  if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
+    -- Somebody deleted one of the two. Everybody comes back, each with its ticket.
+    redis.call('DEL', queue, alive)
+  end
+end
+
+local function left_ms(alive, place)
+  return tonumber(redis.call('ZSCORE', alive, place)) - now_ms()
+end
+
+local function first(queue)
+  return redis.call('ZRANGE', queue, 0, 0)[1]
+end
+
+-- The vote is free: calls the client of the first who waits, or the channel where nobody does. Who
+-- gives the vote back and stays the first knows.
+local function tell(queue, place, channel, calls)
+  local head = first(queue)
+  if not head then
+    if channel ~= '' then
+      redis.call('PUBLISH', channel, '0')
+    end
+  elseif head ~= place then
+    redis.call('PUBLISH', calls .. string.match(head, '^[^:]*'), head)
+  end
+end

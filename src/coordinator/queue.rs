@@ -1,0 +1,203 @@
+//! Waiting in the queue of a fair lock: one bid after the other, all from the same place.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Ask, Coordinator, Limit, Panel, Record,
+    attempt::count,
+    claim::{Claim, Won},
+    line::Front,
+    silence::Silence,
+};
+use crate::{
+    clock::Moment,
+    engine::{Backoff, Bid, BidNext, Rules, Ticket, Until, Votes},
+    wakeup::Callee,
+    words::{Error, HoldId},
+};
+
+/// A place in a queue. Dropping it leaves the queue on all voters.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    coordinator: Arc<Coordinator>,
+    /// The lock, as it is asked for from this place.
+    record: Arc<dyn Record>,
+    rules: Rules,
+    place: HoldId,
+    /// How long the place counts without a bid.
+    waiting: Duration,
+    bids: u32,
+    ticket: Option<Ticket>,
+    /// The votes of the latest bid.
+    claim: Option<Claim>,
+    callee: Callee,
+    /// What was last heard from the voters.
+    known: Option<Front>,
+    silence: Silence,
+    /// While calls may have been lost: see there.
+    deaf: Backoff,
+}
+
+/// What a bid came to.
+enum End {
+    Won(Won),
+    /// It is another's turn, or was.
+    Refused,
+    NoQuorum {
+        started: Moment,
+        votes: Votes,
+    },
+}
+
+impl Coordinator {
+    /// A new place in the queue of a lock, if it has one.
+    pub(crate) fn place(
+        self: &Arc<Self>,
+        record: &Arc<dyn Record>,
+        rules: Rules,
+    ) -> Option<Waiter> {
+        let place = self.ids.fresh();
+        let (record, waiting) = record.in_queue(&place)?;
+        Some(Waiter {
+            coordinator: Arc::clone(self),
+            record,
+            rules,
+            callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
+            place,
+            waiting,
+            bids: 0,
+            ticket: None,
+            claim: None,
+            known: None,
+            silence: Silence::new(None),
+            deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
+        })
+    }
+}
+
+impl Coordinator {
+    /// Completes when a majority is known to call this client when one of its waiters is the first.
+    async fn hear_calls(&self) {
+        let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
+        let Panel { voters, quorum } = &self.panel;
+        self.wakeups.hear_calls(voters, &channel, quorum.needed()).await;
+    }
+}
+
+impl Waiter {
+    /// Bids until a majority grants. `None`: the lock is another's, and the limit came.
+    pub(crate) async fn wait(mut self, limit: Limit) -> Result<Option<Won>, Error> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let Coordinator { clock, settings, .. } = &*coordinator;
+        let patience = settings.patience;
+        loop {
+            // Once it has passed, a first bid is also the last and has its full time.
+            let ahead = limit.moment().filter(|limit| *limit > clock.now());
+            let full = clock.now() + self.rules.voter_deadline;
+            let cut_short = ahead.is_some_and(|limit| limit < full);
+            match self.bid(ahead).await {
+                End::Won(won) => return Ok(Some(won)),
+                End::Refused => {
+                    self.silence.end();
+                    self.known = Some(Front::Denied);
+                }
+                // What a bid without its full time does not hear says nothing new.
+                End::NoQuorum { .. } if cut_short && self.known.is_some() => {}
+                End::NoQuorum { started, votes } => {
+                    let since = self.silence.goes_on(started);
+                    let error = coordinator.no_quorum(&*self.record, since, votes);
+                    self.known = Some(Front::NoQuorum { since, error });
+                }
+            }
+            let now = clock.now();
+            let over = limit.moment().is_some_and(|limit| now >= limit);
+            if over || self.silence.outlasts(patience, now) {
+                return match self.known.take() {
+                    Some(Front::NoQuorum { error, .. }) => Err(error),
+                    _ => Ok(None),
+                };
+            }
+            if matches!(self.known, Some(Front::NoQuorum { .. })) {
+                let again = self.silence.ask_again(patience, now, coordinator.chance());
+                clock.sleep_until(limit.moment().map_or(again, |limit| limit.min(again))).await;
+            }
+        }
+    }
+
+    /// Asks all voters, and waits until the next bid makes sense.
+    async fn bid(&mut self, limit: Option<Moment>) -> End {
+        let coordinator = Arc::clone(&self.coordinator);
+        let Coordinator { clock, panel, .. } = &*coordinator;
+        self.bids += 1;
+        let hold = self.place.attempt(self.bids);
+        let lease = self.rules.terms.lease;
+        let call = self.record.acquire(&Ask { hold: &hold, count: 1, lease, ticket: self.ticket });
+        self.callee.forget();
+        let deaf = !coordinator.wakeups.hears_calls();
+        let until = Until { refresh: self.waiting / 3, limit };
+        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, clock.now());
+        // Gives back first what the one before may still get.
+        self.claim = None;
+        let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
+        let claim = self.claim.insert(claim);
+        let mut replies = panel.ask_all(&call);
+        let mut missed = None;
+        loop {
+            let now = clock.now();
+            let heard = self.callee.look();
+            if heard.missed {
+                missed.get_or_insert_with(|| now + self.deaf.pause(coordinator.chance()));
+            }
+            match bid.next(now, &heard.called) {
+                BidNext::Won => {
+                    count(&self.record, "won");
+                    let claim = self.claim.take().expect("it was made above");
+                    return End::Won(Won::new(claim, bid.started(), self.rules));
+                }
+                BidNext::GiveBack(voters) => claim.give_back(&voters),
+                BidNext::Again => {
+                    self.deaf.reset();
+                    break;
+                }
+                BidNext::Silent => {
+                    count(&self.record, "no_quorum");
+                    self.ticket = bid.ticket();
+                    return End::NoQuorum { started: bid.started(), votes: bid.into_votes() };
+                }
+                BidNext::Wait(until) => {
+                    let other = [limit, missed].into_iter().flatten().min();
+                    let until = match other.filter(|_| bid.is_lost()) {
+                        Some(other) if now >= other => break,
+                        Some(other) => other.min(until),
+                        None => until,
+                    };
+                    tokio::select! {
+                        biased;
+                        (voter, mut outcome) = replies.next() => {
+                            let ticket = self.record.ticket(&mut outcome);
+                            let verdict = self.record.vote(outcome);
+                            if verdict.obstacle().is_some() {
+                                claim.refused(voter);
+                            }
+                            bid.heard(voter, verdict, ticket, clock.now());
+                        }
+                        () = self.callee.changed() => {}
+                        () = coordinator.hear_calls(), if deaf && bid.is_lost() => break,
+                        () = clock.sleep_until(until) => {}
+                    }
+                }
+            }
+        }
+        count(&self.record, "held");
+        self.ticket = bid.ticket();
+        End::Refused
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            claim.leave();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One bid from a place in a queue: the request to all voters, and the wait until the next one.
+
+use std::time::Duration;
+
+use super::{
+    Quorum, Rules, Votes,
+    ticket::{Ticket, Tickets},
+};
+use crate::{
+    clock::Moment,
+    words::{Cause, Verdict},
+};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BidNext {
+    /// Nothing before this moment, unless a verdict or a call comes.
+    Wait(Moment),
+    /// A majority granted.
+    Won,
+    /// Give the votes of these voters back, and keep the place.
+    GiveBack(Vec<usize>),
+    /// Make the next bid.
+    Again,
+    /// Too few voters gave a usable answer, or too late: pause before the next bid.
+    Silent,
+}
+
+/// What is to come before the next bid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Until {
+    /// The place is to be told to the voters again.
+    pub(crate) refresh: Duration,
+    /// The caller gives up.
+    pub(crate) limit: Option<Moment>,
+}
+
+/// A bid from its first request on.
+///
+/// Nobody keeps votes that are not a majority: the voters agree who is first, and call that one as
+/// soon as they are free.
+#[derive(Debug)]
+pub(crate) struct Bid {
+    rules: Rules,
+    quorum: Quorum,
+    votes: Votes,
+    /// The ticket that it carries.
+    ticket: Option<Ticket>,
+    tickets: Tickets,
+    /// When each obstacle ends unless it asks again.
+    ends: Vec<Option<Moment>>,
+    /// The voters that may have given a vote which was not given back.
+    owed: Vec<bool>,
+    started: Moment,
+    due: Moment,
+    refresh: Moment,
+    lost: Option<Moment>,
+    too_late: bool,
+    first_call: Option<Moment>,
+}
+
+impl Bid {
+    /// How long after the first call the others are waited for: some may have been lost.
+    const CALLS: Duration = Duration::from_millis(5);
+    /// A voter's expiry has a resolution of a millisecond.
+    const EXPIRY: Duration = Duration::from_millis(2);
+
+    pub(crate) fn start(
+        quorum: Quorum,
+        rules: Rules,
+        ticket: Option<Ticket>,
+        until: Until,
+        now: Moment,
+    ) -> Self {
+        let due = now + rules.voter_deadline;
+        Self {
+            rules,
+            quorum,
+            votes: Votes::new(quorum),
+            ticket,
+            tickets: Tickets::new(quorum),
+            // One that has not been heard may be free.
+            ends: vec![Some(now); quorum.voters()],
+            owed: vec![true; quorum.voters()],
+            started: now,
+            due: until.limit.map_or(due, |limit| limit.min(due)),
+            refresh: now + until.refresh,
+            lost: None,
+            too_late: false,
+            first_call: None,
+        }
+    }
+
+    pub(crate) fn heard(
+        &mut self,
+        voter: usize,
+        verdict: Verdict,
+        ticket: Option<Ticket>,
+        now: Moment,
+    ) {
+        let granted = verdict == Verdict::Granted;
+        if let Some(ticket) = ticket {
+            // A grant to one without a ticket may have left no entry.
+            self.tickets.heard(voter, ticket, !granted || self.ticket.is_some());
+        }
+        self.owed[voter] =
+            granted || matches!(&verdict, Verdict::Unknown(why) if may_have_run(why));
+        self.ends[voter] = match verdict.obstacle() {
+            Some((_, ttl)) => ttl.map(|ttl| now + ttl + Self::EXPIRY),
+            None if granted => Some(self.started),
+            None => None,
+        };
+        self.votes.record(voter, verdict);
+    }
+
+    /// The ticket of the place, once it is fixed.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.ticket.or_else(|| self.tickets.highest())
+    }
+
+    /// Whether it cannot be won any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    pub(crate) fn started(&self) -> Moment {
+        self.started
+    }
+
+    pub(crate) fn into_votes(self) -> Votes {
+        self.votes
+    }
+
+    /// `called`: the voters that called since it started.
+    pub(crate) fn next(&mut self, now: Moment, called: &[bool]) -> BidNext {
+        if now >= self.due {
+            for voter in self.votes.unheard() {
+                self.ends[voter] = None;
+            }
+            self.votes.close(self.due.since(self.started));
+        }
+        if self.lost.is_none() {
+            if self.votes.is_won() && self.is_in_time(now) {
+                return BidNext::Won;
+            }
+            self.too_late = self.votes.is_won();
+            if !self.votes.is_hopeless() && !self.too_late {
+                return BidNext::Wait(self.due);
+            }
+            self.lost = Some(now);
+        }
+        let owed = self.take_owed();
+        if !owed.is_empty() {
+            return BidNext::GiveBack(owed);
+        }
+        self.wait(now, called)
+    }
+
+    fn is_in_time(&self, now: Moment) -> bool {
+        let left = self.rules.terms.deadline(self.started).since(now);
+        !left.is_zero() && left >= self.rules.minimum_validity
+    }
+
+    /// What is known to be granted, and what is unknown for good.
+    fn take_owed(&mut self) -> Vec<usize> {
+        let open = self.votes.unheard();
+        let owed = |voter: &usize| self.owed[*voter] && !open.contains(voter);
+        let owed: Vec<usize> = (0..self.owed.len()).filter(owed).collect();
+        for voter in &owed {
+            self.owed[*voter] = false;
+        }
+        owed
+    }
+
+    fn wait(&mut self, now: Moment, called: &[bool]) -> BidNext {
+        let open = self.votes.is_open();
+        // As long again as it took: the answers under way are worth that.
+        let linger = self.lost.map_or(self.due, |lost| lost + lost.since(self.started));
+        let linger = linger.min(self.due);
+        if self.too_late || self.votes.lacks_quorum() {
+            return if open && now < linger { BidNext::Wait(linger) } else { BidNext::Silent };
+        }
+        let Some(ticket) = self.ticket() else { return BidNext::Wait(self.due) };
+        if self.ticket.is_none() {
+            if open && now < linger {
+                return BidNext::Wait(linger);
+            }
+            if !self.tickets.agree_on(ticket) {
+                return BidNext::Again;
+            }
+        }
+        let again = self.again_at(now, called);
+        if now >= again {
+            return BidNext::Again;
+        }
+        BidNext::Wait(if open { again.min(self.due) } else { again })
+    }
+
+    fn again_at(&mut self, now: Moment, called: &[bool]) -> Moment {
+        let (refusing, needed) = self.votes.calls_needed();
+        let calls = refusing.iter().filter(|voter| called[**voter]).count();
+        if calls >= needed {
+            return now;
+        }
+        if calls > 0 {
+            self.first_call.get_or_insert(now);
+        }
+        let called = self.first_call.map(|call| call + Self::CALLS);
+        let mut ends: Vec<Moment> = self.ends.iter().copied().flatten().collect();
+        ends.sort_unstable();
+        let free = ends.get(self.quorum.needed() - 1).copied();
+        [called, free].into_iter().flatten().fold(self.refresh, Moment::min)
+    }
+}
+
+fn may_have_run(why: &Cause) -> bool {
+    !matches!(why, Cause::Unreachable(_))
+}
+
+#[cfg(test)]
+#[path = "bid_tests.rs"]
+mod tests;

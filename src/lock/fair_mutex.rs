@@ -1,0 +1,159 @@
+//! The fair mutex.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{Inspection, MutexGuard, exclusive::Exclusive};
+use crate::{
+    coordinator::Coordinator,
+    hold::Holds,
+    words::{Error, Owner},
+};
+
+/// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
+/// all voters and all clients.
+///
+/// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has;
+/// what differs is waiting. A call of [`lock`](Self::lock) that finds the lock taken stands in a
+/// queue on the voters, with a ticket that a majority has agreed on and that never changes
+/// afterwards. Whoever asks once that is so comes later, whichever voters answer it.
+///
+/// A release calls the first in the queue and nobody else. A waiter that gives up leaves at once;
+/// one that dies is passed over after the
+/// [waiter deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
+/// ends, as with a mutex. How long the lock is held does not change the order.
+///
+/// # What is not guaranteed
+///
+/// The order of two that ask at the same time, within the round trip or two until the tickets of
+/// both are fixed. And the place of one that most of the voters have forgotten (restarted without
+/// their data, or out of reach for longer than the waiter deadline): it keeps its ticket and is
+/// told to them again, but whoever got the lock or a lower ticket meanwhile comes before.
+///
+/// It costs more than a mutex where it is contended: every waiter has an entry on each voter, which
+/// it refreshes every third of the waiter deadline. Uncontended it costs the same.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct FairMutex(Exclusive);
+
+impl FairMutex {
+    pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
+        Self(Exclusive::new(coordinator, holds, name, true))
+    }
+
+    /// Acquires for this owner, who enters again at once while it holds the lock.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self(self.0.owner(*owner))
+    }
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, true))
+    }
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, false))
+    }
+
+    /// Acquires the lock, behind everybody who has asked before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept for as long as the
+    /// patience lasts.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let first = mutex.lock().await?;
+    /// let (second, third) = (mutex.lock(), mutex.lock());
+    /// tokio::pin!(second, third);
+    /// let waiting = async {
+    ///     while mutex.inspect().await?.queue().len() < 2 {
+    ///         tokio::task::yield_now().await;
+    ///     }
+    ///     first.release().await
+    /// };
+    /// let order = async {
+    ///     let won = tokio::select! {
+    ///         won = &mut second => (2, won),
+    ///         won = &mut third => (3, won),
+    ///     };
+    ///     Ok::<_, quorate::Error>((won.0, won.1?))
+    /// };
+    /// let (_, (number, _guard)) = tokio::try_join!(waiting, order)?;
+    /// assert_eq!(number, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock(&self) -> Result<MutexGuard, Error> {
+        self.0.lock().await
+    }
+
+    /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does
+    /// not pass those who wait, and stands in no queue itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
+        self.0.try_lock().await
+    }
+
+    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` where its turn had not come
+    /// by then. Nothing is left behind in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
+        self.0.lock_within(limit).await
+    }
+
+    /// Asks every voter who holds the lock and who waits for it; see
+    /// [`Inspection::queue`](crate::Inspection::queue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        self.0.inspect().await
+    }
+
+    /// As [`Mutex::force_release`](crate::Mutex::force_release); the first in the queue is next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.0.force_release().await
+    }
+}
+
+impl fmt::Debug for FairMutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("FairMutex", f)
+    }
+}
