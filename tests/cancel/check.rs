@@ -9,6 +9,7 @@ use quorate::{
 use tokio::time::sleep;
 
 pub(crate) const LOCK: &str = "quorate:{a}";
+const QUEUE: &str = "quorate:{a}:queue";
 
 /// No hold but `allowed` has a vote of any of these voters.
 pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result<(), String> {
@@ -22,10 +23,22 @@ pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result
     Ok(())
 }
 
-/// No voter has a key, and nobody listens to any.
+/// Nobody waits in the queue of any of these voters.
+pub(crate) fn nobody_waits(voters: &[EmbeddedVoter]) -> Result<(), String> {
+    for voter in voters {
+        if voter.keys().iter().any(|key| key == QUEUE) {
+            return Err(format!("{} still has a queue", voter.label()));
+        }
+    }
+    Ok(())
+}
+
+/// No voter has a key, and nobody listens to any lock's channel. Those by which clients are called
+/// stay for as long as they live.
 pub(crate) fn nothing(voters: &[EmbeddedVoter]) -> Result<(), String> {
     for voter in voters {
-        let (keys, subscriptions) = (voter.keys(), voter.subscriptions());
+        let (keys, mut subscriptions) = (voter.keys(), voter.subscriptions());
+        subscriptions.retain(|channel| !channel.starts_with("quorate:calls:"));
         if !keys.is_empty() || !subscriptions.is_empty() {
             let label = voter.label();
             return Err(format!("{label} still has keys {keys:?}, listeners {subscriptions:?}"));
@@ -97,6 +110,14 @@ async fn the_checks_catch_what_is_left_behind() {
     assert_eq!(nothing(&voters), Ok(()));
     let guard = quorum.mutex("a").lock().await.expect("it is free");
     assert!(only(&voters, None).is_err() && nothing(&voters).is_err());
+    assert_eq!(nobody_waits(&voters), Ok(()));
+    let waiter = quorum.fair_mutex("a");
+    let waiter = tokio::spawn(async move { waiter.lock().await });
+    within(Duration::from_secs(1), || nobody_waits(&voters).map_or(Ok(()), |()| Err("yet".into())))
+        .await
+        .expect("it waits");
+    waiter.abort();
+    within(Duration::from_secs(1), || nobody_waits(&voters)).await.expect("it has left");
     assert_eq!(only(&voters, Some(guard.hold())), Ok(()));
     assert_eq!(counts(&voters, guard.hold(), 1), Ok(()));
     voters[2].command(&["HSET", LOCK, guard.hold().as_str(), "2"]).expect("it is set");

@@ -5,6 +5,7 @@
 mod acquire;
 mod check;
 mod client;
+mod fair;
 mod guard;
 mod polls;
 mod scene;

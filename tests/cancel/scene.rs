@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use quorate::{
-    Error, HoldId, Mutex, MutexGuard, Quorate,
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Quorate,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::{runtime, task::JoinHandle, time::sleep};
@@ -31,6 +31,8 @@ pub(crate) enum Rivals {
     Holder,
     /// Another client holds it, and another task of this one stands before us in line.
     InLine,
+    /// Another client holds it, and yet another task of that one stands before us in the queue.
+    InQueue,
     /// Another client waits for the lock.
     Waiter,
 }
@@ -117,6 +119,10 @@ impl Scene {
         self.client().mutex("a")
     }
 
+    pub(crate) fn fair_mutex(&self) -> FairMutex {
+        self.client().fair_mutex("a")
+    }
+
     /// The client goes at once, where the case says so.
     pub(crate) fn leave_if_told(&mut self) {
         if self.case.way == Way::Leaving {
@@ -142,7 +148,7 @@ impl Scene {
     /// Brings in those who hold the lock, or stand before us.
     pub(crate) async fn rivals(&self) -> Rival {
         let mut rival = Rival { hold: None, tasks: Vec::new() };
-        if matches!(self.case.rivals, Rivals::Holder | Rivals::InLine) {
+        if matches!(self.case.rivals, Rivals::Holder | Rivals::InLine | Rivals::InQueue) {
             let guard = self.other.mutex("a").lock().await.expect("nobody else is there");
             rival.hold = Some(guard.hold().clone());
             rival.tasks.push(tokio::spawn(async move {
@@ -154,6 +160,13 @@ impl Scene {
             rival.enter_and_leave(self.mutex());
             // So that it stands in line.
             tokio::task::yield_now().await;
+        }
+        if self.case.rivals == Rivals::InQueue {
+            let mutex = self.other.fair_mutex("a");
+            let waits = async move { mutex.lock().await?.release().await };
+            rival.tasks.push(tokio::spawn(waits));
+            // So that its place is fixed.
+            sleep(Duration::from_millis(5)).await;
         }
         rival
     }
@@ -176,7 +189,7 @@ impl Scene {
         trouble: Troubled,
     ) -> Result<(), String> {
         sleep(self.case.trouble.round_trip()).await;
-        if self.case.rivals != Rivals::InLine && self.case.rivals != Rivals::Waiter {
+        if matches!(self.case.rivals, Rivals::Nobody | Rivals::Holder) {
             check::only(self.obedient(), rival.hold.as_ref())?;
         }
         trouble.heal().await;
