@@ -34,6 +34,7 @@
 //! - *Validity*: the part of the lease that may be relied on: it counts from before the first
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
+//! - *Ticket*: the number of a place in the queue of a fair lock, the same on every voter.
 //!
 //! # I need ...
 //!
@@ -42,6 +43,8 @@
 //! | one at a time, waiting for it | [`Mutex::lock`] |
 //! | to skip the work where another does it | [`Mutex::try_lock`] |
 //! | to wait for a limited time | [`Mutex::lock_within`] |
+//! | first come, first served | [`Quorate::fair_mutex`] |
+//! | to see who waits, in which order | [`FairMutex::inspect`], [`Inspection::queue`] |
 //! | work that stops when the lock is lost | [`MutexGuard::while_held`] |
 //! | to be told of the loss | [`MutexGuard::lost`] |
 //! | to know whether it is still mine | [`MutexGuard::is_held`] |
@@ -74,6 +77,8 @@
 //! ended by force.
 //!
 //! **... when the holder dies.** Its votes expire with its lease, and the waiters ask again then.
+//! In a fair lock a waiter that dies is passed over once it has not asked for the
+//! [waiter deadline](Builder::waiter_deadline).
 //!
 //! **... when a guard is dropped.** The release is queued; dropping neither blocks nor fails. A
 //! program that ends right afterwards may not send it: end with [`release`](MutexGuard::release) or
@@ -106,8 +111,8 @@
 //!   yes`, `appendfsync always`), and no eviction.
 //! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
 //!   after [`Mutex::force_release`] until the holder has learnt of it.
-//! - Any order between waiters of different processes, or that a wake-up comes: it is a hint, and
-//!   waiters ask again without it.
+//! - Any order between waiters of different processes, but with [`FairMutex`]; or that a wake-up
+//!   comes: it is a hint, and waiters ask again without it.
 //! - On systems other than Linux, that time for which the machine slept is counted.
 //!
 //! # Cancel safety
@@ -116,7 +121,7 @@
 //!
 //! | dropped | leaves |
 //! |---|---|
-//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone |
+//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone, the queue left |
 //! | `reenter` | the count as it was before |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held` | the work dropped, the lock held |

@@ -30,6 +30,7 @@ mod processes;
 mod queue;
 #[path = "../mutex/reentry.rs"]
 mod reentry;
+mod rights;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../mutex/waiting.rs"]

@@ -33,6 +33,8 @@ pub(crate) fn trusted(lease: Duration) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Fixture {
     sites: Vec<Site>,
+    /// User and password for servers.
+    login: Option<(&'static str, &'static str)>,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Fixture {
     /// Voters inside the process.
     pub(crate) fn of(voters: &[EmbeddedVoter]) -> Self {
         let site = |voter: &EmbeddedVoter| Site::Embedded { voter: voter.clone(), weather: None };
-        Self { sites: voters.iter().map(site).collect() }
+        Self { sites: voters.iter().map(site).collect(), login: None }
     }
 
     pub(crate) fn real(count: usize) -> Self {
@@ -58,7 +60,7 @@ impl Fixture {
             starts.into_iter().map(|start| start.join().expect("it starts")).collect()
         });
         let site = |server| Site::Real { server, proxy: None };
-        Self { sites: servers.into_iter().map(site).collect() }
+        Self { sites: servers.into_iter().map(site).collect(), login: None }
     }
 
     pub(crate) fn voters(&self) -> usize {
@@ -93,13 +95,26 @@ impl Fixture {
             builder = match site {
                 Site::Embedded { voter, .. } => builder.embedded([voter]),
                 Site::Real { proxy: Some(proxy), .. } => builder.voter(proxy.url()),
-                Site::Real { server, proxy: None } => builder.voter(server.url()),
+                Site::Real { server, proxy: None } => builder.voter(self.url(server)),
             };
         }
         if self.is_real() {
             builder = builder.voter_deadline(secs(3)).connect_timeout(secs(20));
         }
         builder
+    }
+
+    /// From now on clients are this user.
+    pub(crate) fn log_in(&mut self, user: &'static str, password: &'static str) {
+        self.login = Some((user, password));
+    }
+
+    fn url(&self, server: &RedisServer) -> String {
+        let url = server.url();
+        match self.login {
+            Some((user, password)) => url.replacen("://", &format!("://{user}:{password}@"), 1),
+            None => url,
+        }
     }
 
     /// One more client: another party.

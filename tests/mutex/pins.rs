@@ -7,8 +7,8 @@ use std::{
 };
 
 use quorate::{
-    Builder, Cause, Error, HoldId, Holder, Inspection, KeyScheme, Mutex, MutexGuard, Owner,
-    Quorate, Verdict, VoterReport, VoterView,
+    Builder, Cause, Error, FairMutex, HoldId, Holder, Inspection, KeyScheme, Mutex, MutexGuard,
+    Owner, Quorate, Verdict, VoterReport, VoterView, Waiting,
     embedded::{EmbeddedVoter, Fault, FaultGuard, Reply},
 };
 
@@ -23,6 +23,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     pinned::<Quorate>();
     pinned::<Builder>();
     pinned::<Mutex>();
+    pinned::<FairMutex>();
     pinned::<MutexGuard>();
     pinned::<Owner>();
     pinned::<HoldId>();
@@ -33,6 +34,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     pinned::<Inspection>();
     pinned::<VoterView>();
     pinned::<Holder>();
+    pinned::<Waiting>();
     pinned::<KeyScheme>();
     pinned::<EmbeddedVoter>();
     pinned::<FaultGuard>();
@@ -48,6 +50,7 @@ fn values_can_be_cloned_compared_and_shown() {
     cloned::<Quorate>();
     cloned::<Builder>();
     cloned::<Mutex>();
+    cloned::<FairMutex>();
     cloned::<Error>();
     cloned::<EmbeddedVoter>();
     compared::<Owner>();
@@ -57,6 +60,7 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<VoterReport>();
     compared::<Inspection>();
     compared::<Holder>();
+    compared::<Waiting>();
     compared::<KeyScheme>();
     shown::<HoldId>();
     shown::<Inspection>();
@@ -81,6 +85,12 @@ async fn every_future_can_be_spawned() {
     can_be_spawned(mutex.inspect()).await.unwrap();
     can_be_spawned(guard.release()).await.unwrap();
     can_be_spawned(mutex.force_release()).await.unwrap();
+    let fair = client.fair_mutex("a");
+    can_be_spawned(fair.lock()).await.unwrap().release().await.unwrap();
+    drop(can_be_spawned(fair.try_lock()).await);
+    drop(can_be_spawned(fair.lock_within(secs(1))).await);
+    can_be_spawned(fair.inspect()).await.unwrap();
+    can_be_spawned(fair.force_release()).await.unwrap();
     can_be_spawned(client.close()).await;
     drop(can_be_spawned(Quorate::connect(["redis://127.0.0.1:1"])));
     drop(can_be_spawned(Quorate::builder().connect()));
