@@ -115,7 +115,7 @@ impl Bid {
 
     /// The ticket of the place, once it is fixed.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
-        self.ticket.or_else(|| self.tickets.highest())
+        self.ticket.or_else(|| self.tickets.fixed())
     }
 
     /// Whether it cannot be won any more.
@@ -182,7 +182,7 @@ impl Bid {
         }
         let Some(ticket) = self.ticket() else { return BidNext::Wait(self.due) };
         if self.ticket.is_none() {
-            if open && now < linger {
+            if open && now < linger && !self.tickets.stand_at(ticket) {
                 return BidNext::Wait(linger);
             }
             if !self.tickets.agree_on(ticket) {

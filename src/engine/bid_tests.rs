@@ -92,14 +92,25 @@ fn a_late_grant_is_given_back_and_so_is_what_stays_unknown() {
 }
 
 #[test]
-fn different_tickets_are_fixed_at_the_highest_by_another_bid_at_once() {
+fn different_tickets_are_fixed_at_the_lowest_that_a_majority_allows_by_another_bid_at_once() {
     let mut bid = bid(None);
     held(&mut bid, 0, 4, 9_000, 2);
     held(&mut bid, 1, 6, 9_000, 2);
     assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(4)), "the third is worth a moment");
     held(&mut bid, 2, 5, 9_000, 3);
     assert_eq!(bid.next(at(3), &NOBODY), BidNext::Again);
-    assert_eq!(bid.ticket(), Some(Ticket(6)));
+    assert_eq!(bid.ticket(), Some(Ticket(5)));
+}
+
+#[test]
+fn a_majority_with_one_ticket_needs_nobody_else() {
+    let mut bid = bid(None);
+    held(&mut bid, 0, 4, 9_000, 2);
+    held(&mut bid, 2, 4, 9_000, 2);
+    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(100)));
+    held(&mut bid, 1, 9, 9_000, 5);
+    assert_eq!(bid.next(at(5), &NOBODY), BidNext::Again, "the one that differs is told");
+    assert_eq!(bid.ticket(), Some(Ticket(4)));
 }
 
 #[test]

@@ -30,19 +30,31 @@ impl Tickets {
         self.said[voter] = Some(Said { ticket, stands });
     }
 
-    /// The highest that a majority said. Whoever stood on a majority before with another ticket has
-    /// a lower one: the two majorities share a voter, which gave this one after that.
-    pub(crate) fn highest(&self) -> Option<Ticket> {
-        let said = self.said.iter().flatten();
-        if said.clone().count() < self.quorum.needed() {
-            return None;
-        }
-        said.map(|said| said.ticket).max()
+    /// The highest that a majority said, of all majorities that have answered the one with the
+    /// lowest. Whoever stood on a majority before has a lower one: the two majorities share a voter,
+    /// which gave its ticket after that. And where a majority said the same, it is that: the place
+    /// stands there already, ahead of whoever has asked since.
+    pub(crate) fn fixed(&self) -> Option<Ticket> {
+        let mut said: Vec<Ticket> = self.said.iter().flatten().map(|said| said.ticket).collect();
+        said.sort_unstable();
+        said.get(self.quorum.needed() - 1).copied()
+    }
+
+    /// Whether the place stands with this ticket on a majority.
+    pub(crate) fn stand_at(&self, ticket: Ticket) -> bool {
+        let stand = self.said.iter().flatten().filter(|said| said.is(ticket)).count();
+        stand >= self.quorum.needed()
     }
 
     /// Whether everybody who was heard has the place in the queue, with this ticket.
     pub(crate) fn agree_on(&self, ticket: Ticket) -> bool {
-        self.said.iter().flatten().all(|said| said.stands && said.ticket == ticket)
+        self.said.iter().flatten().all(|said| said.is(ticket))
+    }
+}
+
+impl Said {
+    fn is(self, ticket: Ticket) -> bool {
+        self.stands && self.ticket == ticket
     }
 }
 
@@ -62,9 +74,22 @@ mod tests {
 
     #[test]
     fn the_highest_of_a_majority_is_fixed_and_a_minority_fixes_nothing() {
-        assert_eq!(tickets([Some((7, true)), None, None]).highest(), None);
+        assert_eq!(tickets([Some((7, true)), None, None]).fixed(), None);
         let both = tickets([Some((7, true)), None, Some((3, true))]);
-        assert_eq!(both.highest(), Some(Ticket(7)));
+        assert_eq!(both.fixed(), Some(Ticket(7)));
+        let all = tickets([Some((7, true)), Some((5, true)), Some((3, true))]);
+        assert_eq!(all.fixed(), Some(Ticket(5)), "two are a majority, and one of them said 5");
+    }
+
+    /// Whoever has asked since has a higher ticket from one of that majority.
+    #[test]
+    fn what_a_majority_said_is_fixed_whatever_the_others_say() {
+        for other in [1, 9] {
+            let agreed = tickets([Some((4, true)), Some((other, true)), Some((4, true))]);
+            assert_eq!(agreed.fixed(), Some(Ticket(4)));
+            assert!(agreed.stand_at(Ticket(4)) && !agreed.agree_on(Ticket(4)));
+        }
+        assert!(!tickets([Some((4, true)), Some((4, false)), None]).stand_at(Ticket(4)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Clients contend for one lock while voters are killed, stopped and cut off; a checker reads who
-//! trusted to hold it.
+//! Clients contend for one lock while voters are killed, stopped and cut off, by a mutex or by a
+//! fair one as it comes; a checker reads who trusted to hold it.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -7,24 +7,41 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Error, Mutex, MutexGuard, Quorate};
-use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use tokio::{
-    runtime,
-    time::{sleep, timeout},
-};
+use quorate::{Error, FairMutex, Mutex, MutexGuard, Quorate};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::{runtime, time::timeout};
 
 use crate::{
+    harm::{harm, network, nodes},
     history::{History, overlap},
-    scene::{MS, are_empty, connect, knob, now, proxies, servers_with, since},
-    support::{Proxy, RedisServer, eventually},
+    scene::{MS, are_empty, connect, knob},
+    support::eventually,
 };
 
 const CLIENTS: u64 = 8;
-const VOTERS: usize = 5;
-/// Of five: a majority is always left.
-const TROUBLED: usize = 2;
 const LEASE: Duration = Duration::from_secs(1);
+
+/// The lock, asked for in one way or the other.
+enum Lock {
+    Plain(Mutex),
+    Fair(FairMutex),
+}
+
+impl Lock {
+    async fn lock(&self) -> Result<MutexGuard, Error> {
+        match self {
+            Self::Plain(mutex) => mutex.lock().await,
+            Self::Fair(mutex) => mutex.lock().await,
+        }
+    }
+
+    fn lease_fixed(self, lease: Duration) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.lease_fixed(lease)),
+            Self::Fair(mutex) => Self::Fair(mutex.lease_fixed(lease)),
+        }
+    }
+}
 
 /// What the clients share.
 #[derive(Debug, Default)]
@@ -37,21 +54,14 @@ struct Contest {
 }
 
 /// `QUORATE_FAULT_SECONDS` makes it longer, `QUORATE_FAULT_SEED` repeats the choices of a run.
-///
-/// Killed servers keep their data, as their clients were promised. Without it a voter would forget
-/// whom it gave its vote to.
 #[test]
 fn nobody_ever_trusts_a_lock_that_another_one_trusts() {
     let seed = knob("QUORATE_FAULT_SEED", rand::random());
     let length = Duration::from_secs(knob("QUORATE_FAULT_SECONDS", 10));
     println!("QUORATE_FAULT_SEED={seed} QUORATE_FAULT_SECONDS={}", length.as_secs());
 
-    let servers = servers_with(VOTERS, &["--appendonly", "yes", "--appendfsync", "always"]);
-    let network = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let network = network.expect("a runtime");
-    let proxies = network.block_on(proxies(&servers));
-    let mut voters: Vec<_> =
-        servers.into_iter().zip(proxies).map(|(server, proxy)| Node { server, proxy }).collect();
+    let network = network();
+    let mut voters = network.block_on(nodes());
     let urls: Vec<String> = voters.iter().map(|voter| voter.proxy.url()).collect();
     let contest = Contest::default();
 
@@ -82,7 +92,11 @@ fn compete(urls: &[String], contest: &Contest, mut chance: StdRng) {
     own.block_on(async {
         let quorum = connect(Quorate::builder().voters(urls).lease(LEASE)).await;
         while !contest.over.load(SeqCst) {
-            match turn(&quorum.mutex("a"), contest, &mut chance).await {
+            let lock = match chance.random() {
+                true => Lock::Fair(quorum.fair_mutex("a")),
+                false => Lock::Plain(quorum.mutex("a")),
+            };
+            match turn(lock, contest, &mut chance).await {
                 Ok(()) => {}
                 Err(error) if error.is_lost() => drop(contest.losses.fetch_add(1, SeqCst)),
                 Err(error) if error.is_no_quorum() => drop(contest.silences.fetch_add(1, SeqCst)),
@@ -96,7 +110,7 @@ fn compete(urls: &[String], contest: &Contest, mut chance: StdRng) {
 }
 
 /// Holds the lock once, in one of the ways in which users do.
-async fn turn(mutex: &Mutex, contest: &Contest, chance: &mut StdRng) -> Result<(), Error> {
+async fn turn(mutex: Lock, contest: &Contest, chance: &mut StdRng) -> Result<(), Error> {
     let short = MS(chance.random_range(0..8));
     match chance.random_range(0..16) {
         0 => {
@@ -107,7 +121,7 @@ async fn turn(mutex: &Mutex, contest: &Contest, chance: &mut StdRng) -> Result<(
         }
         1 => {
             // Kept beyond its end.
-            let guard = entered(mutex.clone().lease_fixed(LEASE / 2).lock().await?, contest);
+            let guard = entered(mutex.lease_fixed(LEASE / 2).lock().await?, contest);
             contest.history.trust(&guard, 2 * LEASE).await;
             drop(guard.release().await.expect_err("it was lost"));
             Ok(())
@@ -143,82 +157,4 @@ async fn turn(mutex: &Mutex, contest: &Contest, chance: &mut StdRng) -> Result<(
 fn entered(guard: MutexGuard, contest: &Contest) -> MutexGuard {
     contest.grants.fetch_add(1, SeqCst);
     guard
-}
-
-/// A server and the way to it.
-struct Node {
-    server: RedisServer,
-    proxy: Proxy,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Harm {
-    Kill,
-    Stop,
-    Cut,
-    Refuse,
-    BlackHole,
-    HoldReplies,
-    Delay,
-}
-
-impl Harm {
-    const ALL: [Self; 7] = [
-        Self::Kill,
-        Self::Stop,
-        Self::Cut,
-        Self::Refuse,
-        Self::BlackHole,
-        Self::HoldReplies,
-        Self::Delay,
-    ];
-}
-
-impl Node {
-    async fn suffer(&mut self, harm: Harm) {
-        match harm {
-            Harm::Kill => self.server.kill(),
-            Harm::Stop => self.server.stop(),
-            Harm::Cut => self.proxy.cut().await,
-            Harm::Refuse => {
-                self.proxy.refuse().await;
-                self.proxy.cut().await;
-            }
-            Harm::BlackHole => self.proxy.black_hole(),
-            Harm::HoldReplies => self.proxy.hold_replies(),
-            Harm::Delay => self.proxy.delay(MS(40), MS(40)),
-        }
-    }
-
-    fn recover(&mut self, harm: Harm) {
-        match harm {
-            Harm::Kill => self.server.restart(),
-            Harm::Stop => self.server.resume(),
-            Harm::Cut => {}
-            Harm::Refuse => self.proxy.accept(),
-            Harm::BlackHole | Harm::HoldReplies | Harm::Delay => self.proxy.pass(),
-        }
-    }
-}
-
-/// Never more than a minority at a time, and each whole again before the next.
-async fn harm(voters: &mut [Node], length: Duration, mut chance: StdRng) {
-    let started = now();
-    while since(started) < length {
-        let mut places: Vec<usize> = (0..VOTERS).collect();
-        places.shuffle(&mut chance);
-        places.truncate(chance.random_range(1..=TROUBLED));
-        let harms: Vec<_> = places
-            .into_iter()
-            .map(|place| (place, Harm::ALL[chance.random_range(0..Harm::ALL.len())]))
-            .collect();
-        for &(place, harm) in &harms {
-            voters[place].suffer(harm).await;
-        }
-        sleep(MS(chance.random_range(20..700))).await;
-        for (place, harm) in harms {
-            voters[place].recover(harm);
-        }
-        sleep(MS(chance.random_range(0..300))).await;
-    }
 }

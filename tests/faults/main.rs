@@ -6,10 +6,12 @@
 
 mod contention;
 mod down;
+mod harm;
 mod history;
 mod holding;
 mod minority;
 mod once;
+mod order;
 mod renewal;
 mod scene;
 mod split;

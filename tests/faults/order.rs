@@ -1,0 +1,169 @@
+//! The order of a fair mutex while voters are killed, stopped and cut off, as seen from outside.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+use quorate::{FairMutex, Quorate};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::{
+    runtime,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    harm::{harm, network, nodes},
+    scene::{MS, are_empty, connect, knob, now},
+    support::eventually,
+};
+
+const CLIENTS: u64 = 8;
+
+/// What an onlooker saw standing on a majority, in an inspection that had ended at this time.
+#[derive(Clone, Debug)]
+struct Sight {
+    ended: Duration,
+    places: BTreeSet<String>,
+}
+
+/// One call of `lock` that was granted.
+#[derive(Clone, Debug)]
+struct Turn {
+    place: String,
+    asked: Duration,
+    entered: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Diary {
+    sights: Mutex<Vec<Sight>>,
+    turns: Mutex<Vec<Turn>>,
+    over: AtomicBool,
+}
+
+/// The first two of which one stood in the queue before the other asked, and entered after it.
+fn inversion(sights: &[Sight], turns: &[Turn]) -> Option<(Turn, Turn)> {
+    let mut first_seen: BTreeMap<&str, Duration> = BTreeMap::new();
+    for Sight { ended, places } in sights {
+        for place in places {
+            first_seen.entry(place).or_insert(*ended);
+        }
+    }
+    for later in turns {
+        let passed = |turn: &&Turn| {
+            let stood = first_seen.get(&*turn.place).is_some_and(|seen| *seen <= later.asked);
+            stood && turn.entered > later.entered
+        };
+        if let Some(earlier) = turns.iter().find(passed) {
+            return Some((earlier.clone(), later.clone()));
+        }
+    }
+    None
+}
+
+// CONFORMANCE 16, 20
+// Eight clients wait all the time, some give up; up to two of five voters are in trouble, never for
+// as long as a place counts without a sign of life. So who has stood on a majority goes on standing
+// on one, and enters before all who ask later.
+/// `QUORATE_FAULT_SECONDS` makes it longer, `QUORATE_FAULT_SEED` repeats the choices of a run.
+#[test]
+fn nobody_enters_before_one_who_stood_in_the_queue_when_he_asked() {
+    let seed = knob("QUORATE_FAULT_SEED", rand::random());
+    let length = Duration::from_secs(knob("QUORATE_FAULT_SECONDS", 10));
+    println!("QUORATE_FAULT_SEED={seed} QUORATE_FAULT_SECONDS={}", length.as_secs());
+    let network = network();
+    let mut voters = network.block_on(nodes());
+    let through: Vec<String> = voters.iter().map(|voter| voter.proxy.url()).collect();
+    let past: Vec<String> = voters.iter().map(|voter| voter.server.url()).collect();
+    let diary = Diary::default();
+    thread::scope(|scope| {
+        scope.spawn(|| look_on(&past, &diary));
+        for client in 0..CLIENTS {
+            let (urls, diary) = (&through, &diary);
+            let chance = StdRng::seed_from_u64(seed.wrapping_add(1 + client));
+            scope.spawn(move || take_turns(urls, diary, chance));
+        }
+        network.block_on(harm(&mut voters, length, StdRng::seed_from_u64(seed)));
+        diary.over.store(true, SeqCst);
+    });
+    let sights = diary.sights.into_inner().unwrap();
+    let turns = diary.turns.into_inner().unwrap();
+    let seen: BTreeSet<&String> = sights.iter().flat_map(|sight| &sight.places).collect();
+    let waited = turns.iter().filter(|turn| seen.contains(&turn.place)).count();
+    println!("{} turns, {waited} of them seen waiting, {} looks", turns.len(), sights.len());
+    assert!(waited as u64 > length.as_secs(), "only {waited} turns were waited for");
+    if let Some((earlier, later)) = inversion(&sights, &turns) {
+        panic!("{later:?} passed {earlier:?}");
+    }
+    eventually("no key is left", || are_empty(voters.iter().map(|voter| &voter.server)));
+}
+
+/// Looks at the queue again and again, past all proxies.
+fn look_on(urls: &[String], diary: &Diary) {
+    let own = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    own.block_on(async {
+        let quorum = connect(Quorate::builder().voters(urls)).await;
+        while !diary.over.load(SeqCst) {
+            // A voter that is down says nothing, and the others decide.
+            if let Ok(seen) = quorum.fair_mutex("a").inspect().await {
+                let places = seen.queue().into_iter().map(|waiting| waiting.place.to_string());
+                let sight = Sight { ended: now(), places: places.collect() };
+                diary.sights.lock().unwrap().push(sight);
+            }
+            sleep(MS(1)).await;
+        }
+    });
+}
+
+fn take_turns(urls: &[String], diary: &Diary, mut chance: StdRng) {
+    let own = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    own.block_on(async {
+        let quorum = connect(Quorate::builder().voters(urls)).await;
+        while !diary.over.load(SeqCst) {
+            take_a_turn(&quorum.fair_mutex("a"), diary, &mut chance).await;
+            sleep(MS(chance.random_range(0..10))).await;
+        }
+        quorum.close().await;
+    });
+}
+
+async fn take_a_turn(mutex: &FairMutex, diary: &Diary, chance: &mut StdRng) {
+    let patience =
+        if chance.random_ratio(1, 8) { MS(chance.random_range(0..100)) } else { MS(30_000) };
+    let asked = now();
+    let locked = timeout(patience, mutex.lock()).await;
+    let entered = now();
+    let Ok(locked) = locked else { return };
+    let guard = locked.expect("a majority is always well");
+    let (place, _) = guard.hold().as_str().rsplit_once('.').expect("it is an attempt");
+    let turn = Turn { place: place.to_owned(), asked, entered };
+    diary.turns.lock().unwrap().push(turn);
+    sleep(MS(chance.random_range(0..5))).await;
+    // Told too late by some voters, perhaps: the rest goes on by itself.
+    drop(guard.release().await);
+}
+
+#[test]
+fn an_inversion_is_found_and_a_tie_is_none() {
+    let turn = |place: &str, asked, entered| Turn {
+        place: place.to_owned(),
+        asked: MS(asked),
+        entered: MS(entered),
+    };
+    let sight = |ended, places: &[&str]| Sight {
+        ended: MS(ended),
+        places: places.iter().map(|place| (*place).to_owned()).collect(),
+    };
+    let sights = [sight(5, &[]), sight(15, &["a"]), sight(25, &["a", "b"])];
+    let in_order = [turn("a", 10, 30), turn("b", 20, 40)];
+    assert!(inversion(&sights, &in_order).is_none());
+    assert!(inversion(&sights, &[turn("a", 10, 40), turn("b", 20, 30)]).is_some());
+    // When b asked, nobody had seen a standing.
+    assert!(inversion(&sights, &[turn("a", 10, 40), turn("b", 14, 30)]).is_none());
+}
