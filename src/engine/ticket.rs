@@ -31,9 +31,9 @@ impl Tickets {
     }
 
     /// The highest that a majority said, of all majorities that have answered the one with the
-    /// lowest. Whoever stood on a majority before has a lower one: the two majorities share a voter,
-    /// which gave its ticket after that. And where a majority said the same, it is that: the place
-    /// stands there already, ahead of whoever has asked since.
+    /// lowest. Whoever stood on a majority before has a lower one: the two majorities share a
+    /// voter, which gave its ticket after that. And where a majority said the same, it is that: the
+    /// place stands there already, ahead of whoever has asked since.
     pub(crate) fn fixed(&self) -> Option<Ticket> {
         let mut said: Vec<Ticket> = self.said.iter().flatten().map(|said| said.ticket).collect();
         said.sort_unstable();

@@ -92,9 +92,10 @@ fn compete(urls: &[String], contest: &Contest, mut chance: StdRng) {
     own.block_on(async {
         let quorum = connect(Quorate::builder().voters(urls).lease(LEASE)).await;
         while !contest.over.load(SeqCst) {
-            let lock = match chance.random() {
-                true => Lock::Fair(quorum.fair_mutex("a")),
-                false => Lock::Plain(quorum.mutex("a")),
+            let lock = if chance.random() {
+                Lock::Fair(quorum.fair_mutex("a"))
+            } else {
+                Lock::Plain(quorum.mutex("a"))
             };
             match turn(lock, contest, &mut chance).await {
                 Ok(()) => {}
