@@ -365,3 +365,22 @@ async fn whoever_comes_first_too_late_is_told_that_the_lock_was_held() {
     assert!(second.await.expect("no panic").expect("all answer").is_none());
     drop(guard);
 }
+
+/// A re-entry asks the voter that refused it again and again. The client is closed meanwhile, and
+/// then that voter is free: a renewal now would leave a vote that nobody gives back.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_a_hold_that_has_ended() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    give_to_a_stranger(&voters[2], "a", 60_000);
+    let guard = client.mutex("a").lock().await.expect("two of three are free");
+    voters[1].stop();
+    let free_later = async {
+        sleep(MS(1)).await;
+        voters[2].command(&["DEL", "quorate:{a}"]).expect("it runs");
+    };
+    let (entered, ..) = tokio::join!(guard.reenter(), client.close(), free_later);
+    assert!(entered.unwrap_err().is_lost());
+    sleep(MS(500)).await;
+    assert!(voters[2].records().is_empty(), "{:?}", voters[2].records());
+}

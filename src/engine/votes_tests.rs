@@ -175,3 +175,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_release_is_settled_once_a_majority_gave_back_or_had_nothing_or_is_silent() {
+    let open = || votes(vec![Some(Verdict::Granted), Some(Verdict::Absent), None]);
+    assert!(!open().settles_release(), "the third may still give back, or have nothing");
+    assert!(all([Verdict::Granted, Verdict::Absent, by("a", 5)]).settles_release());
+    let gave = votes(vec![Some(Verdict::Granted), None, Some(Verdict::Granted)]);
+    assert!(gave.settles_release() && gave.frees_majority() && !gave.lacks_majority());
+    let gone = votes(vec![Some(Verdict::Absent), None, Some(by("a", 5))]);
+    assert!(gone.settles_release() && gone.lacks_majority());
+    let lost = votes(vec![Some(silent()), None, Some(silent())]);
+    assert!(lost.settles_release() && !lost.frees_majority() && !lost.lacks_majority());
+}
+
+#[test]
+fn a_voter_that_never_had_the_vote_is_as_free_as_one_that_gave_it_back() {
+    let freed = all([Verdict::Granted, by("a", 5), silent()]);
+    assert!(freed.frees_majority() && !freed.lacks_majority());
+    assert!(!all([Verdict::Granted, silent(), silent()]).frees_majority());
+}

@@ -2,7 +2,7 @@
 
 use quorate::{
     Quorate,
-    embedded::{self, Machine},
+    embedded::{self, Fault, Machine},
 };
 use tokio::time::sleep;
 
@@ -150,4 +150,18 @@ async fn a_dead_client_with_many_places_holds_up_nobody_for_longer_than_one_dead
     waiters.come(on.client().await.mutex("a"), release).await;
     guard.release().await.unwrap();
     waiters.must_enter_in_order().await;
+}
+
+// As for the mutex: pauses from 1 ms, doubled up to half a second, and refreshes of the place.
+#[tokio::test(start_paused = true)]
+async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_a_waiter_spin() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let waiter = on.client().await.mutex("a");
+    let _fault = voters[0].fault(Fault::CutBeforeRun);
+    assert!(waiter.lock_within(secs(10)).await.unwrap().is_none());
+    let asked = voters[1].runs("fair/acquire");
+    assert!(asked < 40, "asked {asked} times in ten seconds");
+    on.release(guard).await;
 }

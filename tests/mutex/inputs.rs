@@ -2,7 +2,7 @@
 
 use quorate::{
     Error, KeyScheme, Quorate,
-    embedded::{self, EmbeddedVoter},
+    embedded::{self, EmbeddedVoter, Machine},
 };
 
 use crate::{
@@ -76,7 +76,12 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
         (builder().drift(1_000_000, ms(0)), "no validity left"),
         (builder().keys(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
         (builder().keys(KeyScheme::Prefix("a{b".into())), "has a brace"),
+        (builder().waiter_deadline(ms(799)), "less than four times the voter deadline (800ms)"),
         (Quorate::builder(), "there are no voters"),
+        (
+            builder().voter("redis://127.0.0.1:1").machine(&Machine::new("a")),
+            "a client with servers cannot be put on a machine",
+        ),
     ] {
         assert_invalid(&builder.connect().await.unwrap_err(), message);
     }
