@@ -34,7 +34,7 @@ pub(crate) struct Waiter {
     /// What was last heard from the voters.
     known: Option<Front>,
     silence: Silence,
-    /// While calls may have been lost: see there.
+    /// While calls may have been lost, as where a mutex is waited for.
     deaf: Backoff,
 }
 
@@ -133,7 +133,7 @@ impl Waiter {
         let lease = self.rules.terms.lease;
         let call = self.record.acquire(&Ask { hold: &hold, count: 1, lease, ticket: self.ticket });
         self.callee.forget();
-        let deaf = !coordinator.wakeups.hears_calls();
+        let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.waiting / 3, limit };
         let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, clock.now());
         // Gives back first what the one before may still get.
@@ -182,7 +182,7 @@ impl Waiter {
                             bid.heard(voter, verdict, ticket, clock.now());
                         }
                         () = self.callee.changed() => {}
-                        () = coordinator.hear_calls(), if deaf && bid.is_lost() => break,
+                        () = coordinator.hear_calls(), if unheard && bid.is_lost() => break,
                         () = clock.sleep_until(until) => {}
                     }
                 }
