@@ -4,7 +4,6 @@
 //! `docs/model.md` says what it leaves out. That nobody holds the lock past its lease is shown by
 //! the model of the mutex; this one has no time in it.
 
-mod check;
 mod landmarks;
 mod moves;
 mod order;
@@ -15,9 +14,12 @@ mod state;
 mod voter;
 mod waiter;
 
+#[path = "../model/check.rs"]
+mod check;
+
 use check::{finds, holds, is_large};
 use landmarks::Landmark::{self, BidAtOnce, Ghost, Lowered, Won, WonInTurn};
-use properties::{HEAD_WINS, NOTHING_LEFT, ORDER, PROGRESS, progresses, wins_at_once};
+use properties::{EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, PROGRESS, progresses, wins_at_once};
 use rules::{Bounds, Broken, Budget, Order, Rules, Start};
 use state::State;
 use waiter::Loss;
@@ -46,13 +48,16 @@ fn two_places_win_in_their_order() {
 
 #[test]
 fn two_places_of_one_client_win_in_their_order() {
-    let behind = Bounds { bids: [1; 4], ..Bounds::of([1, 2, 0], [1; 4]).from(Start::Queued(0)) };
+    let behind = Bounds::of([1, 2, 0], [1; 4]).from(Start::Queued(0));
     holds("two of one client", Rules::kept(behind), 100_000, &[BidAtOnce]);
     if is_large() {
         let behind = Bounds { bids: [2, 1, 1, 1], ..behind };
         holds("two of one client behind another", Rules::kept(behind), 1_000_000, &ALWAYS);
         let free = Bounds::of([2, 1, 0], [2; 4]).from(Start::Free);
         holds("two of one client, a free lock", Rules::kept(free), 400_000, &ALWAYS);
+        let tries = [false, true, false, true];
+        let four = Bounds { tries, ..Bounds::of([2, 2, 0], [1; 4]).from(Start::Queued(0)) };
+        holds("two of both, a lock and a try each", Rules::kept(four), 10_000, &[BidAtOnce]);
     }
 }
 
@@ -182,6 +187,11 @@ fn a_ticket_that_is_raised_after_it_was_fixed_breaks_the_order() {
 fn a_ticket_of_fewer_than_a_majority_breaks_the_order() {
     let bounds = BEHIND_BEN.with(Budget { timeouts: 1, ..NONE });
     finds("ticket of a minority", Rules::broken(Broken::TicketOfAMinority, bounds), ORDER);
+}
+
+#[test]
+fn a_bid_that_is_won_by_any_vote_breaks_exclusion() {
+    finds("any vote", Rules::broken(Broken::WonByAMinority, TWO), EXCLUSION);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use crate::{
-    landmarks::Landmarks,
+    check::Protocol,
+    landmarks::{Landmark, Landmarks},
     properties,
     requests::{Kind, Request},
     rules::Rules,
@@ -50,7 +51,7 @@ impl Model for Queues {
     fn actions(&self, state: &State, moves: &mut Vec<Move>) {
         // What is sure to be won is won at once: what a place does that knows it, and what it does
         // that does not know it yet, is the same for all others, and it can only leave or die.
-        let winner = self.rules.places().find(|place| state.may_win(*place));
+        let winner = self.rules.places().find(|place| state.may_win(*place, &self.rules));
         if let Some(place) = winner.filter(|_| state.budget.timeouts == 0) {
             moves.push(Move::Win(place));
             return;
@@ -88,13 +89,30 @@ impl Model for Queues {
     }
 }
 
+impl Protocol for Rules {
+    type Model = Queues;
+    type Landmark = Landmark;
+
+    fn model(self, only: Option<&'static str>) -> Queues {
+        Queues { rules: self, only, landmarks: Arc::default() }
+    }
+
+    fn missing(model: &Queues, landmarks: &[Landmark]) -> Vec<Landmark> {
+        model.landmarks.missing(landmarks)
+    }
+
+    fn tell(self, state: &State, step: Move) -> String {
+        state.tell(step, &self)
+    }
+}
+
 impl State {
     fn moves_of_place(&self, place: usize, rules: &Rules, moves: &mut Vec<Move>) {
         let it = &self.places[place];
         if it.phase == Phase::Idle && !self.dead[rules.client_of(place)] {
             moves.push(Move::Call(place));
         }
-        if self.may_win(place) {
+        if self.may_win(place, rules) {
             moves.push(Move::Win(place));
         }
         moves.extend(self.losses(place, rules).into_iter().map(|loss| Move::Lose(place, loss)));

@@ -90,7 +90,7 @@ fn wins_with_next_bid(
 ) -> bool {
     state.bid(place, rules);
     state.deliver(silent, rules);
-    if state.may_win(place) {
+    if state.may_win(place, rules) {
         return true;
     }
     state.budget.timeouts = 1;

@@ -27,6 +27,8 @@ pub(crate) enum Broken {
     OrderOfArrival,
     /// The ticket is fixed by any answers, be they fewer than a majority.
     TicketOfAMinority,
+    /// A bid is won by any vote.
+    WonByAMinority,
     /// A voter takes the place out of its queue when it grants.
     TakenOutAtGrant,
     /// The undo of a lost bid takes the place out as well.

@@ -41,9 +41,10 @@ impl State {
         self.queues(place, rules).for_each(|queue| queue.push(request));
     }
 
-    pub(crate) fn may_win(&self, place: usize) -> bool {
+    pub(crate) fn may_win(&self, place: usize, rules: &Rules) -> bool {
+        let enough = if rules.breaks(Broken::WonByAMinority) { 1 } else { QUORUM };
         let granted = self.answers(place).flatten().filter(|answer| answer.granted);
-        self.places[place].phase == Phase::Bidding && granted.count() >= QUORUM
+        self.places[place].phase == Phase::Bidding && granted.count() >= enough
     }
 
     pub(crate) fn win(&mut self, place: usize) {
