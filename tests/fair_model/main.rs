@@ -57,7 +57,7 @@ fn two_places_of_one_client_win_in_their_order() {
         holds("two of one client, a free lock", Rules::kept(free), 400_000, &ALWAYS);
         let tries = [false, true, false, true];
         let four = Bounds { tries, ..Bounds::of([2, 2, 0], [1; 4]).from(Start::Queued(0)) };
-        holds("two of both, a lock and a try each", Rules::kept(four), 10_000, &[BidAtOnce]);
+        holds("two of both, a lock and a try each", Rules::kept(four), 200_000, &[BidAtOnce]);
     }
 }
 
