@@ -1,15 +1,32 @@
-//! Looking at every state that a model can come to.
+//! Looking at every state that a model can come to. `tests/fair_model` does it too, by this file.
 
-use std::{sync::Arc, time::Instant};
+use std::{fmt::Debug, hash::Hash, time::Instant};
 
 use stateright::{Checker, Model, Path};
 
-use crate::{
-    landmarks::{Landmark, Landmarks},
-    moves::{Locks, Move},
-    rules::Rules,
-    state::State,
-};
+/// Rules of which there is a model.
+pub(crate) trait Protocol: Copy {
+    type Model: Model<
+            State: Clone + Debug + Hash + PartialEq + Send + Sync,
+            Action: Clone + Debug + PartialEq + Send + Sync,
+        > + Send
+        + Sync
+        + 'static;
+    /// Something that a path can come by.
+    type Landmark: Debug;
+
+    /// With one property to look at, or all of them.
+    fn model(self, only: Option<&'static str>) -> Self::Model;
+
+    /// Those that no path of this model has come by.
+    fn missing(model: &Self::Model, landmarks: &[Self::Landmark]) -> Vec<Self::Landmark>;
+
+    /// The step from this state, in words.
+    fn tell(self, state: &StateOf<Self>, step: ActionOf<Self>) -> String;
+}
+
+type StateOf<P> = <<P as Protocol>::Model as Model>::State;
+type ActionOf<P> = <<P as Protocol>::Model as Model>::Action;
 
 /// How large the bounds are: `QUORATE_MODEL_SIZE` is 1, which takes seconds, or 2, which takes
 /// minutes.
@@ -22,11 +39,9 @@ pub(crate) fn is_large() -> bool {
 /// Every property holds in every state. So that this is not for want of states there must be at
 /// least so many, and some path must come by each of the landmarks.
 #[track_caller]
-pub(crate) fn holds(name: &str, rules: Rules, at_least: usize, landmarks: &[Landmark]) {
-    let passed = Arc::new(Landmarks::default());
-    let model = Locks { rules, only: None, landmarks: Arc::clone(&passed) };
+pub(crate) fn holds<P: Protocol>(name: &str, rules: P, at_least: usize, landmarks: &[P::Landmark]) {
     let started = now();
-    let checker = model.checker().threads(2).spawn_dfs().join();
+    let checker = rules.model(None).checker().threads(2).spawn_dfs().join();
     let states = checker.unique_state_count();
     println!("{name}: {states} states, {:.1} s", (now() - started).as_secs_f64());
     let broken = checker.discoveries().into_keys().min();
@@ -37,13 +52,14 @@ pub(crate) fn holds(name: &str, rules: Rules, at_least: usize, landmarks: &[Land
     }
     assert!(checker.is_done(), "{name}: not every state was seen");
     assert!(states >= at_least, "{name}: {states} states, and there should be {at_least}");
-    assert_eq!(passed.missing(landmarks), [], "{name}: no path comes by these");
+    let missing = P::missing(checker.model(), landmarks);
+    assert!(missing.is_empty(), "{name}: no path comes by {missing:?}");
 }
 
 /// The model comes to a state where this property is broken. Tells the shortest path there, each
 /// step in words.
 #[track_caller]
-pub(crate) fn finds(name: &str, rules: Rules, property: &'static str) {
+pub(crate) fn finds<P: Protocol>(name: &str, rules: P, property: &'static str) {
     let started = now();
     let path = shortest(rules, property);
     let path = path.unwrap_or_else(|| panic!("{name}: `{property}` is not seen to be broken"));
@@ -53,14 +69,13 @@ pub(crate) fn finds(name: &str, rules: Rules, property: &'static str) {
 
 /// In breadth, by one thread, and for this property alone: that ends with the first path, and no
 /// other is shorter.
-fn shortest(rules: Rules, property: &'static str) -> Option<Vec<String>> {
-    let model = Locks { rules, only: Some(property), landmarks: Arc::default() };
-    let checker = model.checker().spawn_bfs().join();
-    checker.discovery(property).map(|path| path_of(path, &rules))
+fn shortest<P: Protocol>(rules: P, property: &'static str) -> Option<Vec<String>> {
+    let checker = rules.model(Some(property)).checker().spawn_bfs().join();
+    checker.discovery(property).map(|path| path_of(path, rules))
 }
 
-fn path_of(path: Path<State, Move>, rules: &Rules) -> Vec<String> {
-    let told = |(state, step): (State, Option<Move>)| Some(state.tell(step?, rules));
+fn path_of<P: Protocol>(path: Path<StateOf<P>, ActionOf<P>>, rules: P) -> Vec<String> {
+    let told = |(state, step): (StateOf<P>, Option<_>)| Some(rules.tell(&state, step?));
     path.into_vec().into_iter().filter_map(told).collect()
 }
 

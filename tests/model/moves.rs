@@ -5,7 +5,8 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use crate::{
-    landmarks::Landmarks,
+    check::Protocol,
+    landmarks::{Landmark, Landmarks},
     properties,
     queue::Kind,
     rules::{Broken, Rules},
@@ -77,6 +78,23 @@ impl Model for Locks {
         let mut properties = properties::all();
         properties.retain(|property| self.only.is_none_or(|only| only == property.name));
         properties
+    }
+}
+
+impl Protocol for Rules {
+    type Model = Locks;
+    type Landmark = Landmark;
+
+    fn model(self, only: Option<&'static str>) -> Locks {
+        Locks { rules: self, only, landmarks: Arc::default() }
+    }
+
+    fn missing(model: &Locks, landmarks: &[Landmark]) -> Vec<Landmark> {
+        model.landmarks.missing(landmarks)
+    }
+
+    fn tell(self, state: &State, step: Move) -> String {
+        state.tell(step, &self)
     }
 }
 

@@ -1,0 +1,127 @@
+//! What has to be true in every state.
+
+use stateright::Property;
+
+use crate::{
+    moves::Queues,
+    rules::{Broken, Rules},
+    state::{Phase, State, VOTERS},
+    waiter::Loss,
+};
+
+pub(crate) const ORDER: &str = "who stood on a majority before another asked wins before it";
+pub(crate) const EXCLUSION: &str = "no two places hold the lock";
+pub(crate) const NOTHING_LEFT: &str = "when all have left, nothing is left but what ends by itself";
+pub(crate) const HEAD_WINS: &str = "at rest, the first of two that wait wins with its next bid";
+pub(crate) const PROGRESS: &str = "at rest, somebody wins once every place has bid again";
+
+pub(crate) fn all() -> Vec<Property<Queues>> {
+    vec![
+        Property::always(ORDER, |_, state: &State| !state.overtaken),
+        Property::always(EXCLUSION, |model, state| {
+            // A voter that forgets may vote twice; the other model has the rule against that.
+            holders(state) <= 1 || model.rules.bounds.budget.amnesias > 0
+        }),
+        Property::always(NOTHING_LEFT, |model, state| nothing_is_left(state, &model.rules)),
+        Property::always(HEAD_WINS, |model, state| head_wins(state, &model.rules)),
+        Property::always(PROGRESS, |model, state| progresses(state, &model.rules)),
+    ]
+}
+
+fn holders(state: &State) -> usize {
+    state.places.iter().filter(|place| place.phase == Phase::Holding).count()
+}
+
+fn nothing_is_left(state: &State, rules: &Rules) -> bool {
+    if !state.is_at_rest() {
+        return true;
+    }
+    let mut left = state.clone();
+    for place in rules.places().filter(|place| state.waits(*place)) {
+        left.leave(place, rules);
+    }
+    left.deliver(None, rules);
+    let vote_ends =
+        |voter: usize| left.voters[voter].vote.is_none_or(|vote| left.is_excused(vote, rules));
+    let entry_ends = |voter: usize, place: usize| {
+        let dead = left.dead[rules.client_of(place)];
+        left.voters[voter].queue[place].is_none_or(|entry| entry.excused || dead)
+    };
+    (0..VOTERS)
+        .all(|voter| vote_ends(voter) && rules.places().all(|place| entry_ends(voter, place)))
+}
+
+/// Of more it need not: see `the_first_of_three_may_need_the_bids_of_the_others`.
+fn head_wins(state: &State, rules: &Rules) -> bool {
+    let waiting = rules.places().filter(|place| state.waits(*place)).count();
+    waiting > 2 || wins_at_once(state, rules)
+}
+
+pub(crate) fn wins_at_once(state: &State, rules: &Rules) -> bool {
+    let Some(head) = head(state, rules) else { return true };
+    wins_with_next_bid(&mut state.past_deadlines(rules), head, None, rules)
+}
+
+/// Whichever minority is silent.
+pub(crate) fn progresses(state: &State, rules: &Rules) -> bool {
+    let Some(head) = head(state, rules) else { return true };
+    let silent = (0..VOTERS).map(Some).chain([None]);
+    silent.into_iter().all(|silent| {
+        let mut state = state.past_deadlines(rules);
+        let others = rules.places().filter(|place| state.waits(*place) && *place != head);
+        let all: Vec<usize> = others.chain([head]).collect();
+        all.into_iter().any(|place| wins_with_next_bid(&mut state, place, silent, rules))
+    })
+}
+
+/// The first of those that wait, in a state at rest in which all have their tickets.
+fn head(state: &State, rules: &Rules) -> Option<usize> {
+    let waiting = || rules.places().filter(|place| state.waits(*place));
+    let all_fixed = waiting().all(|place| state.places[place].ticket > 0);
+    let head = waiting().min_by_key(|place| (state.places[*place].ticket, *place));
+    head.filter(|_| all_fixed && state.is_at_rest())
+}
+
+fn wins_with_next_bid(
+    state: &mut State,
+    place: usize,
+    silent: Option<usize>,
+    rules: &Rules,
+) -> bool {
+    state.bid(place, rules);
+    state.deliver(silent, rules);
+    if state.may_win(place, rules) {
+        return true;
+    }
+    state.budget.timeouts = 1;
+    state.lose(place, Loss { heard: 0b111, undo_last: false }, rules);
+    state.deliver(silent, rules);
+    false
+}
+
+impl State {
+    /// All that is under way arrives, but at a voter that is silent.
+    pub(crate) fn deliver(&mut self, silent: Option<usize>, rules: &Rules) {
+        for voter in (0..VOTERS).filter(|voter| Some(*voter) != silent) {
+            for client in rules.clients() {
+                while !self.voters[voter].lines[client].queue.is_empty() {
+                    self.arrive(client, voter, rules);
+                }
+            }
+        }
+    }
+
+    /// What ends by itself has ended.
+    fn past_deadlines(&self, rules: &Rules) -> Self {
+        let mut state = self.clone();
+        for voter in &mut state.voters {
+            voter.vote = voter.vote.filter(|vote| !self.is_excused(*vote, rules));
+            for place in rules.places().filter(|place| !self.waits(*place)) {
+                let dead = self.dead[rules.client_of(place)];
+                let ends = |excused| (excused || dead) && !rules.breaks(Broken::NeverSwept);
+                voter.queue[place] = voter.queue[place].filter(|entry| !ends(entry.excused));
+            }
+        }
+        state
+    }
+}

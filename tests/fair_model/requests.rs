@@ -1,0 +1,87 @@
+//! Requests in the order in which a voter gets them.
+
+/// What a voter is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    pub(crate) place: usize,
+    pub(crate) bid: u8,
+    /// Zero if the bid carries none.
+    pub(crate) ticket: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bid,
+    /// A bid of one who will not wait.
+    Try,
+    /// Gives the bid's vote back; the place stays.
+    Undo,
+    /// Gives the bid's vote back, and the place up.
+    Leave,
+}
+
+/// Up to eight requests, two bytes each, the first in the lowest: a state has many queues, and
+/// there are millions of states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Requests(u128);
+
+impl Kind {
+    pub(crate) fn gives_back(self) -> bool {
+        matches!(self, Self::Undo | Self::Leave)
+    }
+}
+
+impl Requests {
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn push(&mut self, request: Request) {
+        let room = self.0.leading_zeros() / 16;
+        assert!(room > 0, "more than eight requests under way on one line");
+        self.0 |= u128::from(request.pack()) << (16 * (8 - room));
+    }
+
+    pub(crate) fn first(self) -> Option<Request> {
+        let [low, high, ..] = self.0.to_le_bytes();
+        (!self.is_empty()).then(|| Request::unpack(u16::from_le_bytes([low, high])))
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Request> {
+        let first = self.first();
+        self.0 >>= 16;
+        first
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Request> {
+        let mut left = self;
+        std::iter::from_fn(move || left.pop())
+    }
+
+    /// What is sent again when a connection breaks: undos and leaves.
+    pub(crate) fn debts(self) -> Self {
+        let mut debts = Self::default();
+        self.iter().filter(|request| request.kind.gives_back()).for_each(|it| debts.push(it));
+        debts
+    }
+}
+
+impl Request {
+    /// Never zero, for bids are counted from one.
+    fn pack(self) -> u16 {
+        let place = u16::try_from(self.place).expect("four places at most");
+        self.kind as u16 | place << 4 | u16::from(self.bid) << 8 | u16::from(self.ticket) << 12
+    }
+
+    fn unpack(packed: u16) -> Self {
+        let kind = match packed & 0xf {
+            0 => Kind::Bid,
+            1 => Kind::Try,
+            2 => Kind::Undo,
+            _ => Kind::Leave,
+        };
+        let [low, high] = packed.to_le_bytes();
+        Self { kind, place: usize::from(low >> 4), bid: high & 0xf, ticket: high >> 4 }
+    }
+}
