@@ -25,9 +25,10 @@ use crate::{
 /// # What is not guaranteed
 ///
 /// The order of two that ask at the same time, within the round trip or two until the tickets of
-/// both are fixed. And the place of one that most of the voters have forgotten (restarted without
-/// their data, or out of reach for longer than the waiter deadline): it keeps its ticket and is
-/// told to them again, but whoever got the lock or a lower ticket meanwhile comes before.
+/// both are fixed. And the place of one that so many voters have forgotten that those where it
+/// stood are a majority no more (restarted without their data, or out of reach for longer than the
+/// waiter deadline): it keeps its ticket and is told to them again, but whoever got the lock or a
+/// lower ticket meanwhile comes before.
 ///
 /// It costs more than a mutex where it is contended: every waiter has an entry on each voter, which
 /// it refreshes every third of the waiter deadline. Uncontended it costs the same.

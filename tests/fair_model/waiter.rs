@@ -111,15 +111,14 @@ impl State {
         }
     }
 
-    /// The highest ticket, if enough have answered; and whether some of these have it not in their
-    /// queue.
+    /// The highest ticket of the majority that said the lowest ones, if enough have answered; and
+    /// whether some of all have it not in their queue.
     fn ticket_told(&self, place: usize, heard: u8, rules: &Rules) -> (u8, bool) {
         let enough = if rules.breaks(Broken::TicketOfAMinority) { 1 } else { QUORUM };
         let told = || self.heard(place, heard);
-        if told().count() < enough {
-            return (0, false);
-        }
-        let ticket = told().map(|answer| answer.ticket).max().unwrap_or(0);
+        let mut tickets: Vec<u8> = told().map(|answer| answer.ticket).collect();
+        tickets.sort_unstable();
+        let Some(&ticket) = tickets.get(enough - 1) else { return (0, false) };
         (ticket, told().any(|answer| answer.ticket != ticket || !answer.stands))
     }
 
