@@ -5,6 +5,7 @@
 //! seconds). It starts its own servers. What counts is the ratio: both sides take turns, block by
 //! block, so whatever else the machine does meanwhile falls on both.
 
+mod floor;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -14,16 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fred::{
-    clients::{Client, WithOptions},
-    interfaces::ClientLike,
-    types::{
-        Builder, ClusterHash, CustomCommand, RespVersion, Value,
-        config::{Config, Options, ReconnectPolicy},
-    },
-    util::sha1_hash,
-};
-use futures::stream::{FuturesUnordered, StreamExt};
+use floor::{Nodes, Script};
+use fred::types::Value;
 use quorate::Quorate;
 use support::{RedisServer, eventually_async};
 use tokio::runtime::{self, Runtime};
@@ -36,8 +29,6 @@ const BLOCK: usize = 50;
 /// deadlines and its connection is given up, so that all of that is measured.
 const STOPPED_ROUNDS: usize = 50;
 const WARM_UP: usize = 100;
-const LEASE: &str = "30000";
-const DEADLINE: Duration = Duration::from_millis(200);
 
 fn main() {
     let rounds = env::var("QUORATE_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
@@ -120,7 +111,7 @@ async fn against_the_floor(
     let measured = tokio::spawn(async move {
         let times = in_turns(&raw, &ours, rounds).await;
         ours.quorum.close().await;
-        raw.close().await;
+        raw.nodes.close().await;
         times
     });
     measured.await.expect("the measuring task ends")
@@ -215,13 +206,11 @@ impl Side for Ours {
     }
 }
 
-/// What a careful user would write by hand: one client per node, each request sent at most once
-/// and with a deadline, an answer at the majority, and nothing dropped that was asked for.
+/// The floor.
 struct Raw {
-    clients: Vec<Client>,
-    options: Options,
-    acquire: Value,
-    release: Value,
+    nodes: Nodes,
+    acquire: Script,
+    release: Script,
     next: AtomicU64,
 }
 
@@ -229,59 +218,10 @@ impl Raw {
     const NAME: &str = "bench:flat";
 
     async fn connect(servers: &[RedisServer]) -> Self {
-        let script = |wanted| {
-            let (_, source) =
-                quorate::scripts().find(|(name, _)| *name == wanted).expect("it is ours");
-            source
-        };
-        let scripts = [script("mutex/acquire"), script("mutex/release")];
-        let mut clients = Vec::new();
-        for server in servers {
-            let client = client(server);
-            client.init().await.expect("the server answers");
-            for source in scripts {
-                let load = CustomCommand::new_static("SCRIPT", ClusterHash::Custom(0), false);
-                let loaded: Result<Value, _> = client.custom(load, vec!["LOAD", source]).await;
-                loaded.expect("the script can be loaded");
-            }
-            clients.push(client);
-        }
-        let options = Options {
-            timeout: Some(DEADLINE),
-            max_attempts: Some(1),
-            fail_fast: true,
-            ..Options::default()
-        };
-        let [acquire, release] = scripts.map(|source| sha1_hash(source).into());
-        Self { clients, options, acquire, release, next: AtomicU64::new(1) }
-    }
-
-    async fn close(&self) {
-        for client in &self.clients {
-            client.quit().await.expect("the connection ends");
-        }
-    }
-
-    /// Returns when a majority has answered 1; what is left is heard in the background.
-    async fn majority(&self, script: &Value, arguments: [Value; 3]) {
-        let key = Value::from(format!("quorate:{{{}}}", Self::NAME));
-        let request = |client: &Client| {
-            let mut words = Vec::with_capacity(6);
-            words.extend([script.clone(), 1.into(), key.clone()]);
-            words.extend(arguments.iter().cloned());
-            let command = CustomCommand::new_static("EVALSHA", ClusterHash::Custom(0), false);
-            let client: WithOptions<Client> = client.with_options(&self.options);
-            async move { client.custom::<(i64, i64, String), _>(command, words).await }
-        };
-        let mut replies: FuturesUnordered<_> = self.clients.iter().map(request).collect();
-        let mut granted = 0;
-        while granted < self.clients.len() / 2 + 1 {
-            match replies.next().await.expect("a majority grants") {
-                Ok((1, ..)) => granted += 1,
-                other => eprintln!("a node did not grant: {other:?}"),
-            }
-        }
-        tokio::spawn(async move { while replies.next().await.is_some() {} });
+        let nodes = Nodes::connect(servers, floor::DEADLINE).await;
+        let acquire = nodes.load("mutex/acquire").await;
+        let release = nodes.load("mutex/release").await;
+        Self { nodes, acquire, release, next: AtomicU64::new(1) }
     }
 }
 
@@ -290,22 +230,11 @@ impl Side for Raw {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
-        self.majority(&self.acquire, [hold.clone(), "1".into(), LEASE.into()]).await;
-        let channel = Value::from(format!("quorate:{{{}}}:wake", Self::NAME));
-        self.majority(&self.release, [hold, "0".into(), channel]).await;
+        let keys = floor::keys(Self::NAME);
+        let args = [hold.clone(), "1".into(), floor::LEASE.into()];
+        self.nodes.majority(&self.acquire, &keys, &args).await;
+        let channel = floor::channel(Self::NAME);
+        let args = [hold, "0".into(), "".into(), channel, "quorate:calls:".into()];
+        self.nodes.majority(&self.release, &keys, &args).await;
     }
-}
-
-/// With the settings that ours have.
-fn client(server: &RedisServer) -> Client {
-    let mut config = Config::from_url(&server.url()).expect("a good address");
-    config.version = RespVersion::RESP3;
-    Builder::from_config(config)
-        .with_connection_config(|connection| {
-            connection.max_command_attempts = 1;
-            connection.tcp.nodelay = Some(true);
-        })
-        .set_policy(ReconnectPolicy::new_exponential(0, 10, 500, 2))
-        .build()
-        .expect("a good configuration")
 }
