@@ -79,6 +79,8 @@ impl Crowd {
     /// Hands the lock on from one to the next, each at once. Returns the times from just before a
     /// release until the next one has its guard. Those who were served are gone afterwards.
     pub(crate) async fn hand_on(&mut self, count: usize) -> Vec<Duration> {
+        // Every side starts as cold: processors and caches forget.
+        sleep(SETTLE).await;
         let holder = self.holder.take().expect("it is held");
         self.chain.start(count);
         self.chain.release(holder).await;
