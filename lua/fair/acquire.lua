@@ -22,6 +22,11 @@ local function before(queue, place, holder)
   end
 end
 
+local function next_ticket(queue)
+  local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')
+  return tostring(tonumber(last[2] or 0) + 1)
+end
+
 local function enter(queue, alive, place, ticket, wait_ms)
   redis.call('ZADD', queue, ticket, place)
   redis.call('ZADD', alive, now_ms() + wait_ms, place)
@@ -35,10 +40,9 @@ local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_m
   if ticket == '' then
     ticket = redis.call('ZSCORE', queue, place)
   end
-  -- A free lock that nobody waits for is given without an entry.
-  if ticket or by or was_first then
-    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')
-    ticket = ticket or tostring(tonumber(last[2] or 0) + 1)
+  -- A free lock that nobody waits for is given without an entry, and given again without one.
+  if ticket or by ~= hold and (by or was_first) then
+    ticket = ticket or next_ticket(queue)
     enter(queue, alive, place, ticket, tonumber(wait_ms))
   end
   local ahead = before(queue, place, by and place_of(by))
@@ -51,7 +55,7 @@ local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_m
   end
   local code, ms, holder = claim(lock, hold, count, lease_ms)
   if code == 1 then
-    return 1, ms, ticket or '1'
+    return 1, ms, ticket or next_ticket(queue)
   end
   return code, ms, ticket .. ' ' .. holder
 end

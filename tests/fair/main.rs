@@ -21,6 +21,7 @@ mod expiry;
 mod fixture;
 #[path = "../mutex/force.rs"]
 mod force;
+mod found;
 mod kind;
 mod mixed;
 mod order;
