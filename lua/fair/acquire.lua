@@ -42,6 +42,10 @@ local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_m
   end
   -- A free lock that nobody waits for is given without an entry, and given again without one.
   if ticket or by ~= hold and (by or was_first) then
+    if not was_first then
+      -- Somebody may have deleted the queue alone.
+      redis.call('DEL', alive)
+    end
     ticket = ticket or next_ticket(queue)
     enter(queue, alive, place, ticket, tonumber(wait_ms))
   end

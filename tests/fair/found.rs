@@ -1,13 +1,25 @@
 //! Schedules of fair mutexes that broke a law or a promise; each test's name is the claim.
 
 use quorate::{
-    FairMutex, Quorate,
-    embedded::{self, EmbeddedVoter, Fault},
+    FairMutex, MutexGuard, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, Reply},
 };
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::fixture::{ms, secs};
+
+const QUEUE: &str = "quorate:{a}:queue";
 
 async fn fair(voters: &[EmbeddedVoter]) -> FairMutex {
     let client = Quorate::builder().embedded(voters).connect().await;
     client.expect("all voters answer").fair_mutex("a")
+}
+
+fn waits(mutex: FairMutex) -> JoinHandle<MutexGuard> {
+    tokio::spawn(async move { mutex.lock().await.expect("all voters answer") })
 }
 
 /// The second run found the vote taken, by the very hold that it ran for.
@@ -21,4 +33,24 @@ async fn a_request_that_runs_twice_does_not_queue_whom_it_gave_the_vote() {
         assert_eq!(voter.keys(), ["quorate:{a}"]);
     }
     drop(guard);
+}
+
+/// The deadlines that were left of the others made the queue look as if one of them was missing.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_again() {
+    let voters = embedded::voters(1);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let first = waits(fair(&voters).await);
+    sleep(ms(10)).await;
+    let second = waits(fair(&voters).await);
+    sleep(ms(10)).await;
+    voters[0].command(&["DEL", QUEUE]).expect("it is there");
+    // Each tells its place again within a third of five seconds.
+    sleep(ms(1_700)).await;
+    assert_eq!(voters[0].command(&["ZCARD", QUEUE]), Ok(Reply::Int(2)));
+    guard.release().await.expect("it is held");
+    let first = timeout(secs(1), first).await.expect("it is its turn").expect("no panic");
+    assert!(!second.is_finished());
+    drop(first);
+    drop(second.await);
 }
