@@ -91,40 +91,43 @@ impl Waiter {
         let Coordinator { clock, settings, .. } = &*coordinator;
         let patience = settings.patience;
         loop {
-            // Once it has passed, a first bid is also the last and has its full time.
-            let ahead = limit.moment().filter(|limit| *limit > clock.now());
             let full = clock.now() + self.rules.voter_deadline;
+            let ahead = limit.moment().filter(|limit| *limit > clock.now());
             let cut_short = ahead.is_some_and(|limit| limit < full);
-            match self.bid(ahead).await {
+            let mut silent = false;
+            match self.bid(limit.moment()).await {
                 End::Won(won) => return Ok(Some(won)),
                 End::Refused => {
                     self.silence.end();
                     self.known = Some(Front::Denied);
                 }
                 // What a bid without its full time does not hear says nothing new.
-                End::NoQuorum { .. } if cut_short && self.known.is_some() => {}
+                End::NoQuorum { .. } if cut_short && self.known.is_some() => silent = true,
                 End::NoQuorum { started, votes } => {
                     let since = self.silence.goes_on(started);
                     let error = coordinator.no_quorum(&*self.record, since, votes);
                     self.known = Some(Front::NoQuorum { since, error });
+                    silent = true;
                 }
             }
-            let now = clock.now();
-            let over = limit.moment().is_some_and(|limit| now >= limit);
-            if over || self.silence.outlasts(patience, now) {
+            let is_over = || limit.moment().is_some_and(|limit| clock.now() >= limit);
+            let mut over = is_over() || self.silence.outlasts(patience, clock.now());
+            if silent && !over {
+                let again = self.silence.ask_again(patience, clock.now(), coordinator.chance());
+                clock.sleep_until(limit.moment().map_or(again, |limit| limit.min(again))).await;
+                over = is_over();
+            }
+            if over {
                 return match self.known.take() {
                     Some(Front::NoQuorum { error, .. }) => Err(error),
                     _ => Ok(None),
                 };
             }
-            if matches!(self.known, Some(Front::NoQuorum { .. })) {
-                let again = self.silence.ask_again(patience, now, coordinator.chance());
-                clock.sleep_until(limit.moment().map_or(again, |limit| limit.min(again))).await;
-            }
         }
     }
 
-    /// Asks all voters, and waits until the next bid makes sense.
+    /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a first
+    /// bid is also the last: it has its full time, and nothing is waited for after it.
     async fn bid(&mut self, limit: Option<Moment>) -> End {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
@@ -134,7 +137,8 @@ impl Waiter {
         let call = self.record.acquire(&Ask { hold: &hold, count: 1, lease, ticket: self.ticket });
         self.callee.forget();
         let unheard = !coordinator.wakeups.hears_calls();
-        let until = Until { refresh: self.waiting / 3, limit };
+        let ahead = limit.filter(|limit| *limit > clock.now());
+        let until = Until { refresh: self.waiting / 3, limit: ahead };
         let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, clock.now());
         // Gives back first what the one before may still get.
         self.claim = None;

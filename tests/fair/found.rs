@@ -1,12 +1,14 @@
 //! Schedules of fair mutexes that broke a law or a promise; each test's name is the claim.
 
+use std::time::Duration;
+
 use quorate::{
     FairMutex, MutexGuard, Quorate,
     embedded::{self, EmbeddedVoter, Fault, Reply},
 };
 use tokio::{
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::fixture::{ms, secs};
@@ -53,4 +55,51 @@ async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_
     assert!(!second.is_finished());
     drop(first);
     drop(second.await);
+}
+
+/// It waited on until its place was to be told again.
+#[tokio::test(start_paused = true)]
+async fn a_bid_that_begins_at_the_limit_is_the_last() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let started = Instant::now();
+    let entered = fair(&voters).await.lock_within(Duration::ZERO).await;
+    assert!(entered.expect("all voters answer").is_none());
+    assert!(started.elapsed() <= ms(2), "{:?}", started.elapsed());
+    drop(guard);
+}
+
+/// The pause after a bid that nobody answered was followed by another one.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_comes_in_the_pause_after_silence_is_kept() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    let silence: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect();
+    let started = Instant::now();
+    // Nobody answers for 200 ms, and a pause is 20 ms at least.
+    let entered = waiter.lock_within(ms(210)).await;
+    assert!(entered.expect_err("nobody answers").is_no_quorum());
+    assert!(started.elapsed() <= ms(212), "{:?}", started.elapsed());
+    drop(silence);
+    drop(guard);
+}
+
+/// With less time left than voters have to answer, a waiter that no voter could be reached for bid
+/// again without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    let waiting = tokio::spawn(async move { waiter.lock_within(secs(1)).await.map(drop_all) });
+    sleep(ms(900)).await;
+    voters.iter().for_each(EmbeddedVoter::kill);
+    let told = waiting.await.expect("no panic").expect("it was another's when last heard");
+    assert_eq!(told, 0);
+    drop(guard);
+}
+
+fn drop_all(guard: Option<MutexGuard>) -> usize {
+    guard.into_iter().map(drop).count()
 }
