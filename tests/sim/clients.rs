@@ -121,9 +121,13 @@ impl Clients {
 
 /// The settings of all clients.
 pub(crate) fn builder(times: Times) -> quorate::Builder {
-    Quorate::builder()
+    let builder = Quorate::builder()
         .lease(Duration::from_millis(times.lease_ms))
         .voter_deadline(Duration::from_millis(times.voter_deadline_ms))
         .poll(Duration::from_millis(times.poll_ms))
-        .patience(Duration::from_millis(times.patience_ms))
+        .patience(Duration::from_millis(times.patience_ms));
+    match times.waiter_deadline_ms {
+        Some(ms) => builder.waiter_deadline(Duration::from_millis(ms)),
+        None => builder,
+    }
 }

@@ -3,13 +3,14 @@
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::plan::{
-    Cancel, ClientPlan, End, How, Lease, Meanwhile, Mood, Network, Plan, Step, Times, Trouble,
-    VoterPlan, What,
+    Cancel, ClientPlan, End, How, Lease, Meanwhile, Mood, Network, Part, Plan, Step, Times,
+    Trouble, VoterPlan, What,
 };
 
 /// The plan of a seed.
 pub(crate) fn plan(seed: u64) -> Plan {
-    Draft { chance: StdRng::seed_from_u64(seed), forces: false }.plan(seed)
+    let chance = StdRng::seed_from_u64(seed);
+    Draft { chance, forces: false, fairness: Fairness::Never }.plan(seed)
 }
 
 /// Draws a plan. Each kind of fault is in only some of the plans: where everything goes wrong at
@@ -18,6 +19,15 @@ struct Draft {
     chance: StdRng,
     /// Whether locks are ended by force, which excuses much.
     forces: bool,
+    fairness: Fairness,
+}
+
+/// Who asks for locks in order.
+#[derive(Clone, Copy)]
+enum Fairness {
+    Never,
+    Sometimes,
+    Always,
 }
 
 impl Draft {
@@ -52,6 +62,13 @@ impl Draft {
             Mood::Chaos,
         ]);
         self.forces = self.one_in(5);
+        self.fairness = self.pick(&[
+            Fairness::Never,
+            Fairness::Never,
+            Fairness::Sometimes,
+            Fairness::Always,
+            Fairness::Always,
+        ]);
         let times = self.times();
         let voters = self.voters(mood);
         let locks = self.pick(&[1, 1, 1, 2]);
@@ -68,7 +85,9 @@ impl Draft {
         let lease_ms = self.pick(&[400, 600, 1_000, 2_000]);
         let poll_ms = self.pick(&[lease_ms / 4, 500, 2_000, 10_000]);
         let patience_ms = self.pick(&[lease_ms, 3 * lease_ms, 10_000]);
-        Times { lease_ms, voter_deadline_ms: lease_ms / self.pick(&[10, 20]), poll_ms, patience_ms }
+        let voter_deadline_ms = lease_ms / self.pick(&[10, 20]);
+        let waiter_deadline_ms = self.pick(&[None, Some(4 * voter_deadline_ms), Some(lease_ms)]);
+        Times { lease_ms, voter_deadline_ms, poll_ms, patience_ms, waiter_deadline_ms }
     }
 
     fn voters(&mut self, mood: Mood) -> Vec<VoterPlan> {
@@ -157,6 +176,11 @@ impl Draft {
         Step {
             pause_ms: if self.one_in(2) { 0 } else { self.below(lease_ms) },
             lock: self.index(locks),
+            fair: match self.fairness {
+                Fairness::Never => false,
+                Fairness::Sometimes => self.one_in(2),
+                Fairness::Always => true,
+            },
             owner,
             lease,
             how,
@@ -241,7 +265,10 @@ impl Draft {
             1 => What::VoterDies(voter),
             2 => What::VoterForgets(voter),
             3 => What::VoterFlushed(voter),
-            4 => What::KeyEvicted { voter, lock: self.index(locks) },
+            4 => {
+                let part = self.pick(&[Part::Record, Part::Queue, Part::Alive]);
+                What::KeyEvicted { voter, lock: self.index(locks), part }
+            }
             5 => What::ClockNudged(voter),
             6 => What::ClockJumps { voter, ms: self.chance.random_range(-lease_ms..=2 * lease_ms) },
             7 => What::ClockRuns { voter, ppm: self.chance.random_range(-500_000..=1_000_000) },

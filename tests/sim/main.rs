@@ -12,6 +12,7 @@
 
 mod clients;
 mod draft;
+mod either;
 mod laws;
 mod ledger;
 mod plan;

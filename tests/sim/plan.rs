@@ -55,6 +55,8 @@ pub(crate) struct Times {
     pub(crate) voter_deadline_ms: u64,
     pub(crate) poll_ms: u64,
     pub(crate) patience_ms: u64,
+    /// How long a place in a queue counts; `None`: as long as it does by itself.
+    pub(crate) waiter_deadline_ms: Option<u64>,
 }
 
 /// One acquisition, from the wish to the end.
@@ -62,6 +64,8 @@ pub(crate) struct Times {
 pub(crate) struct Step {
     pub(crate) pause_ms: u64,
     pub(crate) lock: usize,
+    /// Whether it is asked for in order.
+    pub(crate) fair: bool,
     /// Which of the client's owners asks; `None`: nobody in particular.
     pub(crate) owner: Option<usize>,
     pub(crate) lease: Lease,
@@ -130,6 +134,14 @@ pub(crate) struct Network {
     pub(crate) twice_ppm: u32,
 }
 
+/// One of a lock's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Record,
+    Queue,
+    Alive,
+}
+
 /// Something that goes wrong at a time of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
@@ -144,9 +156,11 @@ pub(crate) enum What {
     VoterDies(usize),
     VoterForgets(usize),
     VoterFlushed(usize),
+    /// Of the record, the queue and the deadlines of its places one goes.
     KeyEvicted {
         voter: usize,
         lock: usize,
+        part: Part,
     },
     /// Within the allowance.
     ClockNudged(usize),

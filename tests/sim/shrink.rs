@@ -70,6 +70,7 @@ fn size(plan: &Plan) -> usize {
 
 fn size_of_step(step: &Step) -> usize {
     10 + usize::from(step.pause_ms > 0)
+        + usize::from(step.fair)
         + usize::from(step.owner.is_some())
         + usize::from(step.lease != Lease::Default)
         + usize::from(step.how != How::Wait)
@@ -131,8 +132,9 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
 }
 
 fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<Cut> {
-    let plainer: [fn(&mut Step); 7] = [
+    let plainer: [fn(&mut Step); 8] = [
         |step| step.pause_ms = 0,
+        |step| step.fair = false,
         |step| step.owner = None,
         |step| step.lease = Lease::Default,
         |step| step.how = How::Wait,

@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Error, Mutex, MutexGuard, Owner, Quorate};
+use quorate::{Error, MutexGuard, Owner, Quorate};
 use tokio::time::sleep;
 
 use crate::{
     clients::Healed,
-    laws::{Law, answers, minority, told},
+    either::Either,
+    laws::{Law, answers, minority, order, told},
     plan::{Cancel, End, How, Lease, Meanwhile, Step},
     world::{World, lock_name, locked},
 };
@@ -68,8 +69,9 @@ impl Task {
         let started_ms = self.world.now_ms();
         self.say(|| {
             format!(
-                "asks for {} ({:?}, {:?}, owner {:?}, {:?})",
+                "asks for {}{} ({:?}, {:?}, owner {:?}, {:?})",
                 lock_name(step.lock),
+                if step.fair { " in order" } else { "" },
                 step.how,
                 step.lease,
                 step.owner,
@@ -77,6 +79,7 @@ impl Task {
             )
         });
         let mutex = self.mutex(step);
+        let before = order::who_stands(&self.world, step.lock);
         let asked = async {
             match step.how {
                 How::Try => mutex.try_lock().await,
@@ -99,6 +102,7 @@ impl Task {
             Ok(Ok(Some(guard))) => {
                 self.say(|| format!("has {} for {:?}", guard.hold(), guard.remaining()));
                 told::granted(&self.world, step, &guard);
+                order::granted(&self.world, &before, guard.hold().as_str());
                 Ok(Some(guard))
             }
             Ok(Err(error)) => {
@@ -115,10 +119,10 @@ impl Task {
         }
     }
 
-    fn mutex(&self, step: Step) -> Mutex {
-        let mut mutex = self.quorum.mutex(lock_name(step.lock));
+    fn mutex(&self, step: Step) -> Either {
+        let mut mutex = Either::of(&self.quorum, &lock_name(step.lock), step.fair);
         if let Some(owner) = step.owner {
-            mutex = mutex.owner(&self.owners[owner]);
+            mutex = mutex.owner(self.owners[owner]);
         }
         match step.lease {
             Lease::Default => mutex,

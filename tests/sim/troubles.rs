@@ -6,9 +6,9 @@ use quorate::embedded::{InFlight, Record};
 
 use crate::{
     clients::Clients,
-    plan::{Trouble, What},
+    plan::{Part, Trouble, What},
     voters::Ways,
-    world::{World, lock_key, locked},
+    world::{World, alive_key, lock_key, locked, queue_key},
 };
 
 /// Lets one trouble happen, and ends it before the faults end.
@@ -38,7 +38,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             forget_all(world, voter);
             world.voters[voter].wipe();
         }
-        What::KeyEvicted { voter, lock } => evict(world, voter, lock),
+        What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),
         What::ClockJumps { voter, ms } => {
             if ms > 0 {
@@ -120,8 +120,12 @@ fn forget_all(world: &World, voter: usize) {
     world.unsteady(voter);
 }
 
-fn evict(world: &World, voter: usize, lock: usize) {
-    let key = lock_key(lock);
+fn evict(world: &World, voter: usize, lock: usize, part: Part) {
+    let key = match part {
+        Part::Record => lock_key(lock),
+        Part::Queue => queue_key(lock),
+        Part::Alive => alive_key(lock),
+    };
     let mut records = records(world, voter);
     records.retain(|record| record.key == key);
     // Nothing is evicted from a server that does not run.

@@ -130,6 +130,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     for record in after.iter().filter(|record| record.left_ms.is_none()) {
         laws::leaks::no_expiry(world, voter, record);
     }
+    laws::order::ran(world, voter, run, &before.1, &after);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
         laws::once::ran(world, run, &before.1, &after);
@@ -144,7 +145,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
     let Some(hold) = run.args().next() else { return };
     match run.script() {
-        "mutex/acquire" | "mutex/renew" => {
+        "mutex/acquire" | "fair/acquire" | "mutex/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.forget(hold, voter);
             }
@@ -158,7 +159,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
 }
 
 fn note(world: &World, voter: usize, run: &Ran<'_>) {
-    if let Some(hold) = run.args().next().filter(|_| run.script() == "mutex/acquire") {
+    if let Some(hold) = run.args().next().filter(|_| run.script().ends_with("/acquire")) {
         world.introduce(hold, run.client());
     }
     world.note(&format!("v{voter}"), || {

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    laws::Law,
+    laws::{Law, order::Queues},
     ledger::Ledger,
     plan::{Lease, Plan, Step},
     trace::{Trace, Verbosity},
@@ -34,6 +34,8 @@ pub(crate) struct World {
     trace: Mutex<Trace>,
     guards: Mutex<Vec<Watched>>,
     pub(crate) ledger: Mutex<Ledger>,
+    /// What is known of the queues.
+    pub(crate) queues: Mutex<Queues>,
     breaches: Mutex<Vec<Breach>>,
     scripts: AtomicU64,
     /// Something changed that a law may be about.
@@ -110,6 +112,16 @@ pub(crate) fn lock_key(lock: usize) -> String {
     format!("quorate:{{lock-{lock}}}")
 }
 
+/// The key of the places that wait for a lock, with their tickets.
+pub(crate) fn queue_key(lock: usize) -> String {
+    format!("{}:queue", lock_key(lock))
+}
+
+/// The key of the deadlines of these places.
+pub(crate) fn alive_key(lock: usize) -> String {
+    format!("{}:alive", lock_key(lock))
+}
+
 impl World {
     pub(crate) fn new(plan: Plan, voters: Vec<EmbeddedVoter>, verbosity: Verbosity) -> Arc<Self> {
         let client = |client| Machine::new(format!("c{client}"));
@@ -121,6 +133,7 @@ impl World {
             started: now(),
             guards: Mutex::default(),
             ledger: Mutex::default(),
+            queues: Mutex::default(),
             breaches: Mutex::default(),
             scripts: AtomicU64::new(0),
             changed: Notify::new(),
@@ -130,6 +143,11 @@ impl World {
     /// Counts one more script, and says how many there were before.
     pub(crate) fn counts_script(&self) -> u64 {
         self.scripts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many scripts there were so far.
+    pub(crate) fn scripts(&self) -> u64 {
+        self.scripts.load(Ordering::Relaxed)
     }
 
     /// The true time since the beginning.

@@ -17,6 +17,7 @@ use crate::{
 /// Nothing but a wake-up is soon enough.
 pub(crate) const LEASE_MS: u64 = 60_000;
 pub(crate) const PATIENCE_MS: u64 = 10_000;
+pub(crate) const WAITER_DEADLINE_MS: u64 = 5_000;
 
 pub(crate) struct Calm<'a> {
     pub(crate) world: &'a World,
@@ -76,6 +77,7 @@ async fn connect(world: &World, machine: &Machine, part: usize) -> Result<Quorat
         voter_deadline_ms: 1_000,
         poll_ms: 20_000,
         patience_ms: PATIENCE_MS,
+        waiter_deadline_ms: Some(WAITER_DEADLINE_MS),
     };
     let seed = chance(&world.plan, part).random();
     let builder = builder(times).embedded(&world.voters).machine(machine);

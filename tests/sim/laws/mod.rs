@@ -11,6 +11,7 @@
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
+//! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
 //! `calm` is where some of them measure, after all faults. All are judged by the true time, by what
@@ -22,6 +23,7 @@ pub(crate) mod exclusion;
 pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
+pub(crate) mod order;
 pub(crate) mod renewal;
 pub(crate) mod told;
 pub(crate) mod traces;
@@ -45,6 +47,7 @@ pub(crate) enum Law {
     MinorityChangesNothing,
     AnswersInTime,
     WhatIsTold,
+    FairOrder,
     /// No code of the library panics.
     NoPanic,
 }

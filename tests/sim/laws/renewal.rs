@@ -33,7 +33,7 @@ pub(crate) fn ran(
         }
         return;
     }
-    let keeps = matches!(script, "mutex/acquire" | "mutex/renew");
+    let keeps = matches!(script, "mutex/acquire" | "fair/acquire" | "mutex/renew");
     let shortened = |now_left_ms: Option<i64>| now_left_ms.is_some() && now_left_ms < left_ms;
     match now {
         Some((now, now_left_ms)) if keeps && now == hold && !shortened(now_left_ms) => {}

@@ -10,13 +10,14 @@ use super::{Law, calm::Calm};
 use crate::{
     plan::Mood,
     voters::{Ways, chance},
-    world::{Look, World, lock_key, locked},
+    world::{Look, World, lock_key, locked, queue_key},
 };
 
 const LOCK: &str = "traces";
 const MS: Duration = Duration::from_millis(1);
 
-/// While nothing goes wrong at a voter: it has no vote of a client that has and asks for nothing.
+/// While nothing goes wrong at a voter: it has no vote and no place of a client that has and asks
+/// for nothing.
 pub(crate) fn check(world: &World, look: &Look) {
     if world.plan.mood == Mood::Chaos {
         return;
@@ -24,15 +25,15 @@ pub(crate) fn check(world: &World, look: &Look) {
     // What was given up may still be on its way, and so may what gives it back.
     let settled_ms = 2 * world.plan.network.usual_ms + 5;
     for lock in 0..world.plan.locks() {
-        let key = lock_key(lock);
         for (voter, records) in look.records.iter().enumerate() {
             if world.plan.voters[voter].troubled {
                 continue;
             }
-            let holds = records.iter().filter(|record| record.key == key);
+            let keys = [lock_key(lock), queue_key(lock)];
+            let holds = records.iter().filter(|record| keys.contains(&record.key));
             for (hold, _) in holds.flat_map(|record| &record.fields) {
                 if world.has_nothing_to_do_with(hold, lock, settled_ms) {
-                    let what = format!("voter {voter} has a vote of {hold}, which nobody has");
+                    let what = format!("voter {voter} has {hold}, which nobody has or wants");
                     world.breach(Law::NothingLeaks, None, what);
                 }
             }

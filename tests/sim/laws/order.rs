@@ -1,0 +1,253 @@
+//! Whoever stood in the queue on a majority of the voters comes before everybody who asked later,
+//! whether these asked in order or not.
+//!
+//! A place stands on a voter while the voter has it, alive, with the ticket that its waiter fixed.
+//! Those that stand on a majority are noted when a call begins. If that call gets the lock, each of
+//! them must have had it before, have left, or have been forgotten by so many voters that what is
+//! left is no majority.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate::embedded::{EmbeddedVoter, Ran, Record, Reply};
+
+use super::Law;
+use crate::world::{World, alive_key, locked, queue_key};
+
+/// What is known of the queues.
+#[derive(Default)]
+pub(crate) struct Queues {
+    /// The tickets that the waiters told the voters.
+    fixed: BTreeMap<String, String>,
+    /// When each voter last heard from a place, and for how long that counts.
+    asked: BTreeMap<(usize, String), (u64, u64)>,
+    /// Where a place stood and stands no more.
+    gone: BTreeMap<(usize, String), Gone>,
+    /// The places that told a voter that they leave.
+    left: BTreeSet<String>,
+    /// The holds and the places that had the lock.
+    had: BTreeSet<String>,
+    /// What is a breach if the place turns out to have this ticket.
+    doubts: Vec<(String, String, String)>,
+    /// Every bid that ran: when, where, and from which place.
+    pub(crate) bids: Vec<(u64, usize, String)>,
+}
+
+/// The end of a place on a voter.
+struct Gone {
+    /// The number of the script with which it was seen.
+    script: u64,
+    why: Why,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Its waiter left, or has another ticket.
+    Left,
+    /// The voter lost it, or its clock was set or ran wild.
+    Forgotten,
+    /// Nothing was heard from its waiter for as long as it counts.
+    Silent,
+}
+
+/// The places that stood on a majority when a call began.
+pub(crate) struct Before {
+    lock: usize,
+    script: u64,
+    stood: Vec<Stood>,
+}
+
+struct Stood {
+    place: String,
+    ticket: String,
+    voters: Vec<usize>,
+}
+
+/// What comes before the last dot, for a hold that was asked for from a place.
+pub(crate) fn place_of(hold: &str) -> Option<&str> {
+    hold.rsplit_once('.').map(|(place, _)| place)
+}
+
+/// Who stands before a call that begins now.
+pub(crate) fn who_stands(world: &World, lock: usize) -> Before {
+    let mut standing: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (number, voter) in world.voters.iter().enumerate() {
+        for (place, ticket) in alive_on(voter, lock) {
+            standing.entry((place, ticket)).or_default().push(number);
+        }
+    }
+    standing.retain(|_, voters| voters.len() >= world.plan.quorum());
+    let stood = standing.into_iter();
+    let stood = stood.map(|((place, ticket), voters)| Stood { place, ticket, voters }).collect();
+    Before { lock, script: world.scripts(), stood }
+}
+
+/// The places that a voter has and that count, with their tickets; none of one that does not run.
+fn alive_on(voter: &EmbeddedVoter, lock: usize) -> Vec<(String, String)> {
+    let records = voter.records();
+    let Some(queue) = fields(&records, &queue_key(lock)) else { return Vec::new() };
+    let Some(now_ms) = time_ms(voter) else { return Vec::new() };
+    let alive = fields(&records, &alive_key(lock)).unwrap_or_default();
+    let counts = |place: &str| {
+        let until_ms = alive.iter().find(|(one, _)| one == place);
+        until_ms.is_some_and(|(_, ms)| ms.parse().is_ok_and(|ms: u64| ms > now_ms))
+    };
+    queue.iter().filter(|(place, _)| counts(place)).cloned().collect()
+}
+
+/// By the voter's own clock.
+fn time_ms(voter: &EmbeddedVoter) -> Option<u64> {
+    let Ok(Reply::List(parts)) = voter.command(&["TIME"]) else { return None };
+    let part = |at: usize| match parts.get(at) {
+        Some(Reply::Text(text)) => text.parse::<u64>().ok(),
+        _ => None,
+    };
+    Some(part(0)? * 1_000 + part(1)? / 1_000)
+}
+
+fn fields<'a>(records: &'a [Record], key: &str) -> Option<&'a [(String, String)]> {
+    records.iter().find(|record| record.key == key).map(|record| record.fields.as_slice())
+}
+
+/// A call got the lock.
+pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
+    let records: Vec<_> = world.voters.iter().map(EmbeddedVoter::records).collect();
+    let mut queues = locked(&world.queues);
+    if !queues.had.insert(hold.to_owned()) {
+        // Its owner entered again.
+        return;
+    }
+    queues.had.extend(place_of(hold).map(str::to_owned));
+    let key = queue_key(before.lock);
+    for Stood { place, ticket, voters } in &before.stood {
+        if queues.had.contains(place) || queues.left.contains(place) || is_dead(world, place) {
+            continue;
+        }
+        let stands = |voter: usize| {
+            let queue = fields(&records[voter], &key).unwrap_or_default();
+            queue.iter().any(|(one, its)| one == place && its == ticket)
+        };
+        let ends: Vec<(usize, Why)> = voters
+            .iter()
+            .filter_map(|voter| {
+                let gone = queues.gone.get(&(*voter, place.clone()));
+                match gone.filter(|gone| gone.script > before.script) {
+                    Some(gone) => Some((*voter, gone.why)),
+                    None if stands(*voter) => None,
+                    None => Some((*voter, queues.why_silent(world, *voter, place)?)),
+                }
+            })
+            .collect();
+        if ends.iter().any(|(_, why)| *why == Why::Left) {
+            continue;
+        }
+        let what = format!("{hold} passed {place}, which stood with ticket {ticket} on {voters:?}");
+        // Nothing goes wrong at the others.
+        let lost = ends.iter().filter(|(voter, _)| world.plan.voters[*voter].troubled);
+        let excuse = (voters.len() - lost.clone().count() < world.plan.quorum()).then(|| {
+            if lost.clone().any(|(_, why)| *why == Why::Forgotten) {
+                "a voter forgot its place"
+            } else {
+                "a voter did not hear from it in time"
+            }
+        });
+        match queues.fixed.get(place) {
+            Some(fixed) if fixed == ticket => world.breach(Law::FairOrder, excuse, what),
+            // It may yet tell the voters that this is its ticket.
+            None if excuse.is_none() => {
+                queues.doubts.push((place.clone(), ticket.clone(), what));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_dead(world: &World, place: &str) -> bool {
+    let ledger = locked(&world.ledger);
+    let client = place.rsplit_once(':').and_then(|(id, _)| ledger.clients.get(id));
+    client.is_some_and(|client| ledger.dead.contains(client) || ledger.closed.contains(client))
+}
+
+/// A script ran.
+pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
+    let mut queues = locked(&world.queues);
+    if let Some(place) = leaves(run) {
+        queues.left.insert(place.to_owned());
+    }
+    for record in before.iter().filter(|record| record.key.ends_with(":queue")) {
+        let now = fields(after, &record.key).unwrap_or_default();
+        let gone = record
+            .fields
+            .iter()
+            .filter(|(place, ticket)| !now.iter().any(|(one, its)| one == place && its == ticket));
+        for (place, _) in gone {
+            let moved = now.iter().any(|(one, _)| one == place);
+            let why = if moved || queues.left.contains(place) {
+                Some(Why::Left)
+            } else {
+                queues.why_silent(world, voter, place)
+            };
+            let Some(why) = why else {
+                let what = format!("{} took {place} out of a queue", run.script());
+                world.breach(Law::FairOrder, None, what);
+                continue;
+            };
+            let gone = Gone { script: world.scripts(), why };
+            queues.gone.insert((voter, place.clone()), gone);
+        }
+    }
+    if run.script() == "fair/acquire" {
+        queues.bid(world, voter, run);
+    }
+}
+
+/// The place that a script takes out of its queue.
+fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
+    match run.script() {
+        "mutex/release" => run.args().nth(2).filter(|place| !place.is_empty()),
+        "mutex/force_release" => run.args().next().and_then(place_of),
+        _ => None,
+    }
+}
+
+impl Queues {
+    /// Why a place is gone from a voter whom nobody told to take it away. `None`: for no reason.
+    fn why_silent(&self, world: &World, voter: usize, place: &str) -> Option<Why> {
+        let (asked_ms, wait_ms) = *self.asked.get(&(voter, place.to_owned()))?;
+        let is_wild = locked(&world.ledger).wild.contains(&voter);
+        if is_wild || !world.is_steady(voter, asked_ms) {
+            return Some(Why::Forgotten);
+        }
+        let silent_ms = world.now_ms() - asked_ms;
+        (silent_ms * 101 / 100 + 2 >= wait_ms).then_some(Why::Silent)
+    }
+
+    fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
+        let mut args = run.args();
+        let (Some(place), Some(ticket), Some(wait_ms)) = (
+            args.next().and_then(place_of),
+            args.nth(2),
+            args.next().and_then(|wait| wait.parse().ok()),
+        ) else {
+            return;
+        };
+        self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
+        self.bids.push((world.now_ms(), voter, place.to_owned()));
+        if ticket.is_empty() {
+            return;
+        }
+        let fixed = self.fixed.entry(place.to_owned()).or_insert_with(|| ticket.to_owned());
+        if fixed != ticket {
+            let what = format!("the ticket of {place} was {fixed} and is {ticket}");
+            world.breach(Law::FairOrder, None, what);
+        }
+        let (confirmed, open) =
+            std::mem::take(&mut self.doubts).into_iter().partition(|(one, _, _)| one == place);
+        self.doubts = open;
+        let confirmed: Vec<(String, String, String)> = confirmed;
+        for (_, stood_with, what) in confirmed {
+            if stood_with == ticket {
+                world.breach(Law::FairOrder, None, what);
+            }
+        }
+    }
+}
