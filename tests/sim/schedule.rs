@@ -91,6 +91,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::one_of_two(&calm).await;
         laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
+        laws::turns::measure(&calm).await;
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;
         laws::traces::close(&calm).await;

@@ -71,7 +71,11 @@ impl<'a> Calm<'a> {
 }
 
 /// `part`: of the schedule; clients of one seed would be taken for one.
-async fn connect(world: &World, machine: &Machine, part: usize) -> Result<Quorate, Error> {
+pub(crate) async fn connect(
+    world: &World,
+    machine: &Machine,
+    part: usize,
+) -> Result<Quorate, Error> {
     let times = Times {
         lease_ms: LEASE_MS,
         voter_deadline_ms: 1_000,

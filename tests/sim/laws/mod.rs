@@ -9,6 +9,7 @@
 //! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
 //! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
+//! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
@@ -29,6 +30,7 @@ pub(crate) mod told;
 pub(crate) mod traces;
 pub(crate) mod trips;
 pub(crate) mod trust;
+pub(crate) mod turns;
 
 use std::{sync::Arc, time::Duration};
 

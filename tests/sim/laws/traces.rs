@@ -6,8 +6,9 @@ use std::time::Duration;
 use rand::RngExt;
 use tokio::time::{sleep, timeout};
 
-use super::{Law, calm::Calm};
+use super::{Law, calm::Calm, leaks::CALLS};
 use crate::{
+    either::Either,
     plan::Mood,
     voters::{Ways, chance},
     world::{Look, World, lock_key, locked, queue_key},
@@ -46,20 +47,29 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     let mut chance = chance(&calm.world.plan, 3_000);
     let mut within = |longest: Duration| longest.mul_f64(chance.random_range(0.0..1.0));
     let slowest = calm.slowest;
-    for _ in 0..3 {
-        drop(timeout(within(2 * slowest), calm.holder.mutex(LOCK).lock()).await);
+    for fair in [false, true, false, true] {
+        let mutex = Either::of(&calm.holder, LOCK, fair);
+        drop(timeout(within(2 * slowest), mutex.lock()).await);
         expect_none(calm, "a lock() that was given up").await;
     }
     let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
         return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
     };
-    for _ in 0..3 {
-        drop(timeout(within(6 * slowest), calm.waiter.mutex(LOCK).lock()).await);
-        sleep(2 * slowest + Duration::from_millis(1)).await;
-        let listeners = calm.reachable.iter().map(|voter| &calm.world.voters[*voter]);
-        if listeners.into_iter().any(|voter| !voter.subscriptions().is_empty()) {
-            let what = "a waiter that gave up is still listening".into();
-            calm.world.breach(Law::NothingLeaks, None, what);
+    for fair in [false, true, false, true] {
+        let mutex = Either::of(&calm.waiter, LOCK, fair);
+        drop(timeout(within(6 * slowest), mutex.lock()).await);
+        sleep(2 * slowest + MS).await;
+        for voter in calm.reachable.iter().map(|voter| &calm.world.voters[*voter]) {
+            // By the other channels clients are called, for as long as they live.
+            let listens = |channel: &String| !channel.starts_with(CALLS);
+            if voter.subscriptions().iter().any(listens) {
+                let what = "a waiter that gave up is still listening".into();
+                calm.world.breach(Law::NothingLeaks, None, what);
+            }
+            if voter.records().iter().any(|record| record.key.ends_with(":queue")) {
+                let what = "a waiter that gave up is still in the queue".into();
+                calm.world.breach(Law::NothingLeaks, None, what);
+            }
         }
     }
     drop(timeout(within(slowest), guard.reenter()).await);
@@ -113,7 +123,7 @@ pub(crate) async fn close(calm: &Calm<'_>) {
     expect_none(calm, "a client that was closed").await;
 }
 
-async fn expect_none(calm: &Calm<'_>, what: &str) {
+pub(crate) async fn expect_none(calm: &Calm<'_>, what: &str) {
     sleep(2 * calm.slowest + Duration::from_millis(1)).await;
     for voter in &calm.reachable {
         for record in calm.world.voters[*voter].records() {
