@@ -22,8 +22,8 @@ pub(crate) struct Queues {
     asked: BTreeMap<(usize, String), (u64, u64)>,
     /// Where a place stood and stands no more.
     gone: BTreeMap<(usize, String), Gone>,
-    /// The places that told a voter that they leave.
-    left: BTreeSet<String>,
+    /// The places that told a voter that they leave, and after which of their bids.
+    left: BTreeMap<String, u64>,
     /// The holds and the places that had the lock.
     had: BTreeSet<String>,
     /// What is a breach if the place turns out to have this ticket.
@@ -47,6 +47,8 @@ enum Why {
     Forgotten,
     /// Nothing was heard from its waiter for as long as it counts.
     Silent,
+    /// Somebody ended a vote that was asked for from it.
+    Forced,
 }
 
 /// The places that stood on a majority when a call began.
@@ -65,6 +67,11 @@ struct Stood {
 /// What comes before the last dot, for a hold that was asked for from a place.
 pub(crate) fn place_of(hold: &str) -> Option<&str> {
     hold.rsplit_once('.').map(|(place, _)| place)
+}
+
+/// Which bid of its place a hold is.
+fn number_of(hold: &str) -> u64 {
+    hold.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// Who stands before a call that begins now.
@@ -119,7 +126,7 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
     queues.had.extend(place_of(hold).map(str::to_owned));
     let key = queue_key(before.lock);
     for Stood { place, ticket, voters } in &before.stood {
-        if queues.had.contains(place) || queues.left.contains(place) || is_dead(world, place) {
+        if queues.had.contains(place) || queues.left.contains_key(place) || is_dead(world, place) {
             continue;
         }
         let stands = |voter: usize| {
@@ -141,11 +148,15 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
             continue;
         }
         let what = format!("{hold} passed {place}, which stood with ticket {ticket} on {voters:?}");
-        // Nothing goes wrong at the others.
-        let lost = ends.iter().filter(|(voter, _)| world.plan.voters[*voter].troubled);
+        // Nothing else goes wrong at the others.
+        let lost = ends
+            .iter()
+            .filter(|(voter, why)| *why == Why::Forced || world.plan.voters[*voter].troubled);
         let excuse = (voters.len() - lost.clone().count() < world.plan.quorum()).then(|| {
             if lost.clone().any(|(_, why)| *why == Why::Forgotten) {
                 "a voter forgot its place"
+            } else if lost.clone().any(|(_, why)| *why == Why::Forced) {
+                "it was ended by force"
             } else {
                 "a voter did not hear from it in time"
             }
@@ -171,7 +182,8 @@ fn is_dead(world: &World, place: &str) -> bool {
 pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
     let mut queues = locked(&world.queues);
     if let Some(place) = leaves(run) {
-        queues.left.insert(place.to_owned());
+        let last = run.args().next().map_or(0, number_of);
+        queues.left.entry(place.to_owned()).or_insert(last);
     }
     for record in before.iter().filter(|record| record.key.ends_with(":queue")) {
         let now = fields(after, &record.key).unwrap_or_default();
@@ -181,7 +193,9 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             .filter(|(place, ticket)| !now.iter().any(|(one, its)| one == place && its == ticket));
         for (place, _) in gone {
             let moved = now.iter().any(|(one, _)| one == place);
-            let why = if moved || queues.left.contains(place) {
+            let why = if is_forced(run, place) {
+                Some(Why::Forced)
+            } else if moved || queues.left.contains_key(place) {
                 Some(Why::Left)
             } else {
                 queues.why_silent(world, voter, place)
@@ -202,11 +216,13 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 
 /// The place that a script takes out of its queue.
 fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
-    match run.script() {
-        "mutex/release" => run.args().nth(2).filter(|place| !place.is_empty()),
-        "mutex/force_release" => run.args().next().and_then(place_of),
-        _ => None,
-    }
+    let place = run.args().nth(2).filter(|place| !place.is_empty());
+    place.filter(|_| run.script() == "mutex/release")
+}
+
+/// The place goes with a vote that is ended by force, whether its bid was won or not.
+fn is_forced(run: &Ran<'_>, place: &str) -> bool {
+    run.script() == "mutex/force_release" && run.args().next().and_then(place_of) == Some(place)
 }
 
 impl Queues {
@@ -222,6 +238,7 @@ impl Queues {
     }
 
     fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
+        let number = run.args().next().map_or(0, number_of);
         let mut args = run.args();
         let (Some(place), Some(ticket), Some(wait_ms)) = (
             args.next().and_then(place_of),
@@ -230,6 +247,10 @@ impl Queues {
         ) else {
             return;
         };
+        if self.left.get(place).is_some_and(|last| number > *last) {
+            let what = format!("{place} left the queue and waits on");
+            world.breach(Law::FairOrder, None, what);
+        }
         self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
         self.bids.push((world.now_ms(), voter, place.to_owned()));
         if ticket.is_empty() {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use quorate::{Error, MutexGuard, Quorate, embedded::Machine};
+use rand::{RngExt, rngs::StdRng};
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
@@ -15,7 +16,7 @@ use super::{
     order::place_of,
     traces::expect_none,
 };
-use crate::world::locked;
+use crate::{voters::chance, world::locked};
 
 const LOCK: &str = "turns";
 const WAITERS: usize = 5;
@@ -26,8 +27,13 @@ const REFRESH_MS: u64 = WAITER_DEADLINE_MS / 3;
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
     let Some(guard) = uncontended(calm).await else { return };
-    one_by_one(calm, guard).await;
-    behind_the_dead(calm).await;
+    let mut chance = chance(&calm.world.plan, 6_000);
+    // One of them: together they take a quarter of a whole schedule.
+    match chance.random_range(0..4) {
+        0 | 1 => one_by_one(calm, guard).await,
+        2 => left_by_the_first(calm, guard, &mut chance).await,
+        _ => behind_the_dead(calm, guard).await,
+    }
 }
 
 async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
@@ -36,13 +42,13 @@ async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
     let took = calm.since(started_ms);
     if took != calm.fastest {
         let fastest = calm.fastest;
-        costs(calm, format!("a free lock took {took:?}, the fastest majority {fastest:?}"));
+        costs(calm, &format!("a free lock took {took:?}, the fastest majority {fastest:?}"));
     }
     // By now everybody has answered, and nobody is asked twice.
     sleep(2 * calm.slowest).await;
     let runs = bids(calm, started_ms).len();
     if runs > calm.reachable.len() {
-        costs(calm, format!("a free lock was asked for {runs} times"));
+        costs(calm, &format!("a free lock was asked for {runs} times"));
     }
     Some(guard)
 }
@@ -75,7 +81,7 @@ async fn one_by_one(calm: &Calm<'_>, mut guard: MutexGuard) {
             calm.world.breach(Law::FairOrder, None, what);
         }
         if let Ok(Err(error)) = releasing.await {
-            costs(calm, format!("a release fails: {error}"));
+            costs(calm, &format!("a release fails: {error}"));
         }
         guard = next;
     }
@@ -100,7 +106,7 @@ fn check_bids(calm: &Calm<'_>, since_ms: u64, hold: &str, took: Duration) {
         bids_of_winner[*voter] += 1;
         if place != winner || bids_of_winner[*voter] > 1 {
             let what = format!("{place} asked voter {voter} again, and {winner} was called");
-            costs(calm, what);
+            costs(calm, &what);
         }
     }
     let window_ms = u64::try_from(2 * calm.slowest.as_millis()).unwrap_or(u64::MAX);
@@ -113,7 +119,7 @@ fn check_bids(calm: &Calm<'_>, since_ms: u64, hold: &str, took: Duration) {
     }
     // Less, where it was telling its place when the release came.
     if took > expected {
-        costs(calm, format!("a hand-over took {took:?}, {expected:?} are the most"));
+        costs(calm, &format!("a hand-over took {took:?}, {expected:?} are the most"));
     }
 }
 
@@ -127,13 +133,33 @@ fn call(calm: &Calm<'_>) -> Duration {
     trips[needed - 1].min(trips[0] + 5 * MS)
 }
 
+/// The first in the queue gives up while it is called.
+async fn left_by_the_first(calm: &Calm<'_>, guard: MutexGuard, chance: &mut StdRng) {
+    let first = wait(&calm.holder);
+    sleep(settling(calm)).await;
+    let second = wait(&calm.waiter);
+    sleep(settling(calm)).await;
+    let releasing = tokio::spawn(guard.release());
+    sleep((2 * calm.slowest).mul_f64(chance.random_range(0.0..1.0))).await;
+    first.abort();
+    drop(first.await);
+    // There with its leaving, back with the call, and a round trip; perhaps after the answers to a
+    // bid that came too early. Calls that do not come are waited for a little.
+    let most = 3 * calm.slowest + 10 * MS;
+    match timeout(most, second).await {
+        Ok(Ok(Ok(guard))) => drop(guard),
+        other => costs(calm, &format!("behind one that gave up {other:?} after {most:?}")),
+    }
+    drop(releasing.await);
+    expect_none(calm, "a waiter that gave up").await;
+}
+
 /// The first in the queue dies.
-async fn behind_the_dead(calm: &Calm<'_>) {
+async fn behind_the_dead(calm: &Calm<'_>, guard: MutexGuard) {
     let machine = Machine::new("third");
     let Ok(third) = calm::connect(calm.world, &machine, 4_002).await else {
-        return costs(calm, "nobody can connect".into());
+        return costs(calm, "nobody can connect");
     };
-    let Some(guard) = lock(calm).await else { return };
     let dying = third.fair_mutex(LOCK);
     let dead = tokio::spawn(machine.run(async move { dying.lock().await }));
     sleep(settling(calm)).await;
@@ -142,7 +168,7 @@ async fn behind_the_dead(calm: &Calm<'_>) {
     machine.kill();
     let died_ms = calm.world.now_ms();
     if let Err(error) = guard.release().await {
-        costs(calm, format!("a release fails: {error}"));
+        costs(calm, &format!("a release fails: {error}"));
     }
     // Its last bid may still have been on the way. Clocks that differ let the next one ask a little
     // early, and once more.
@@ -152,7 +178,7 @@ async fn behind_the_dead(calm: &Calm<'_>) {
         Ok(Ok(Ok(guard))) => drop(guard),
         other => {
             let took = calm.since(died_ms);
-            costs(calm, format!("behind a dead waiter {other:?} after {took:?}"));
+            costs(calm, &format!("behind a dead waiter {other:?} after {took:?}"));
         }
     }
     drop((dead, third));
@@ -164,7 +190,7 @@ async fn lock(calm: &Calm<'_>) -> Option<MutexGuard> {
     match calm.holder.fair_mutex(LOCK).lock().await {
         Ok(guard) => Some(guard),
         Err(error) => {
-            costs(calm, format!("a free lock fails: {error}"));
+            costs(calm, &format!("a free lock fails: {error}"));
             None
         }
     }
@@ -185,6 +211,6 @@ fn bids(calm: &Calm<'_>, since_ms: u64) -> Vec<(u64, usize, String)> {
     queues.bids.iter().filter(|(at_ms, ..)| *at_ms > since_ms).cloned().collect()
 }
 
-fn costs(calm: &Calm<'_>, what: String) {
+fn costs(calm: &Calm<'_>, what: &str) {
     calm.world.breach(Law::FewestTrips, None, format!("in order: {what}"));
 }
