@@ -31,9 +31,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Trust counts from the last answer, not from before the first request.",
         edits: &[Edit {
             file: "src/coordinator/attempt.rs",
-            find: "return Ok(Won { claim, started, rules });",
+            find: "return Ok(Won::new(claim, started, rules));",
             replace: "let started = if PLANTED { self.clock.now() } else { started };
-                    return Ok(Won { claim, started, rules });",
+                    return Ok(Won::new(claim, started, rules));",
         }],
         caught_by: &["TrustEndsEarly"],
     },
@@ -63,18 +63,12 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "An undo goes to none but the voters that are known to have granted.",
         edits: &[Edit {
             file: "src/engine/votes.rs",
-            find: "            !matches!(
-                verdict,
-                Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
-            )
+            find: "        let may = |verdict: &Option<Verdict>| {
 ",
-            replace: "            if PLANTED {
+            replace: "        let may = |verdict: &Option<Verdict>| {
+            if PLANTED {
                 return *verdict == Some(Verdict::Granted);
             }
-            !matches!(
-                verdict,
-                Some(Verdict::Refused { .. } | Verdict::Unknown(Cause::Unreachable(_)))
-            )
 ",
         }],
         caught_by: &["NothingLeaks"],
@@ -83,9 +77,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "undoes_nothing",
         what: "An attempt that is lost or given up keeps its votes.",
         edits: &[Edit {
-            file: "src/coordinator/attempt.rs",
-            find: "if self.owed.is_empty() {",
-            replace: "if self.owed.is_empty() || PLANTED {",
+            file: "src/coordinator/claim.rs",
+            find: "if voters.is_empty() {",
+            replace: "if voters.is_empty() || PLANTED {",
         }],
         caught_by: &["NothingLeaks"],
     },
@@ -94,9 +88,11 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "An attempt whose caller goes away keeps its votes.",
         edits: &[
             Edit {
-                file: "src/coordinator/attempt.rs",
-                find: "owed: (0..self.panel.quorum.voters()).collect(),",
-                replace: "owed: (0..self.panel.quorum.voters()).filter(|_| !PLANTED).collect(),",
+                file: "src/coordinator/claim.rs",
+                find: "owed: (0..coordinator.panel.quorum.voters()).collect(),",
+                replace: "owed: (0..coordinator.panel.quorum.voters())
+                .filter(|_| !PLANTED)
+                .collect(),",
             },
             Edit {
                 file: "src/coordinator/attempt.rs",
@@ -104,7 +100,7 @@ pub(crate) const PLANTS: &[Plant] = &[
 ",
                 replace: "                Next::Won(_) => {
                     if PLANTED {
-                        claim.owed = (0..self.panel.quorum.voters()).collect();
+                        claim.narrow((0..self.panel.quorum.voters()).collect(), true);
                     }
 ",
             },

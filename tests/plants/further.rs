@@ -7,13 +7,13 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "undoes_once",
         what: "An undo is not sent again to a voter that does not answer.",
         edits: &[Edit {
-            file: "src/coordinator/attempt.rs",
-            find: "drop(panel.voters[*voter].insist(undo.clone(), until));",
+            file: "src/coordinator/claim.rs",
+            find: "drop(panel.voters[voter].insist(call.clone(), until));",
             replace: "if PLANTED {
-                drop(panel.voters[*voter].run(undo.clone()));
+                drop(panel.voters[voter].run(call.clone()));
                 continue;
             }
-            drop(panel.voters[*voter].insist(undo.clone(), until));",
+            drop(panel.voters[voter].insist(call.clone(), until));",
         }],
         caught_by: &["NothingLeaks"],
     },
@@ -41,9 +41,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         self.limit == Limit::Now",
             },
             Edit {
-                file: "src/coordinator/waiting.rs",
-                find: "self.silent_since.map_or(again, |since| again.min(since + patience))",
-                replace: "self.silent_since
+                file: "src/coordinator/silence.rs",
+                find: "self.since.map_or(again, |since| again.min(since + patience))",
+                replace: "self.since
                     .filter(|_| !PLANTED)
                     .map_or(again, |since| again.min(since + patience))",
             },
@@ -133,7 +133,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "inspection_panics",
         what: "Whoever inspects a lock brings the task down.",
         edits: &[Edit {
-            file: "src/lock/mutex.rs",
+            file: "src/lock/exclusive.rs",
             find: "        let answers = self.ask(&record.inspect(), rules).await?;\n",
             replace: "        assert!(!PLANTED, \"planted\");
         let answers = self.ask(&record.inspect(), rules).await?;\n",

@@ -19,6 +19,7 @@ mod support;
 mod acquiring;
 mod further;
 mod holding;
+mod order;
 mod scripts;
 mod waiting;
 
@@ -76,10 +77,17 @@ fn every_plant_can_be_dead() {
 }
 
 fn all() -> Vec<&'static Plant> {
-    [acquiring::PLANTS, waiting::PLANTS, holding::PLANTS, scripts::PLANTS, further::PLANTS]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        acquiring::PLANTS,
+        waiting::PLANTS,
+        holding::PLANTS,
+        scripts::PLANTS,
+        further::PLANTS,
+        order::PLANTS,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn table<'a>(hunted: impl Iterator<Item = (&'a Plant, &'a Catch)>) -> String {

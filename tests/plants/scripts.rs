@@ -96,8 +96,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A release gives back a vote that another hold has.",
         edits: &[Edit {
             file: "lua/mutex/release.lua",
-            find: "if redis.call('HEXISTS', lock, hold) == 0 then",
-            replace: "if redis.call('EXISTS', lock) == 0 then",
+            find: "if by == hold then",
+            replace: "if by then",
         }],
         caught_by: &["RenewalNeverHarms"],
     },
@@ -115,7 +115,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "release_is_silent",
         what: "A voter that gets its vote back calls nobody.",
         edits: &[Edit {
-            file: "lua/mutex/release.lua",
+            file: "lua/lib/queue.lua",
             find: "redis.call('PUBLISH', channel, '0')",
             replace: "",
         }],

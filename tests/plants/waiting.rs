@@ -41,7 +41,7 @@ pub(crate) const PLANTS: &[Plant] = &[
                 replace: "                Next::Lost(_)
                     if PLANTED && self.woken.lock().unwrap().remove(&**record.key()) =>
                 {
-                    return Ok(Won { claim, started, rules });
+                    return Ok(Won::new(claim, started, rules));
                 }
                 Next::Lost(loss) => {
 ",
@@ -54,15 +54,14 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "An error does not let the next one in line come first.",
         edits: &[Edit {
             file: "src/hold/enter.rs",
-            find: "None => return first(coordinator, holds, wish, limit, (&place, &turn)).await,",
-            replace: "None => {
-                        let front = (&place, &turn);
-                        let entered = first(coordinator, holds, wish, limit, front).await;
-                        if PLANTED && entered.is_err() {
-                            std::mem::forget(turn);
-                        }
-                        return entered;
-                    }",
+            find: "coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await\
+                   .map(Asked::Won)",
+            replace: "let front = (place, &turn);
+    let won = coordinator.acquire(&wish.record, wish.rules, limit, front).await;
+    if PLANTED && won.is_err() {
+        std::mem::forget(turn);
+    }
+    won.map(Asked::Won)",
         }],
         caught_by: &["NothingLeaks", "AnswersInTime"],
     },
@@ -70,7 +69,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "no_limit",
         what: "Waiting for a limited time has no limit.",
         edits: &[Edit {
-            file: "src/lock/mutex.rs",
+            file: "src/lock/exclusive.rs",
             find: "        self.enter(Limit::Until(until)).await
 ",
             replace: "        if PLANTED {
@@ -85,10 +84,10 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "no_patience",
         what: "Whoever waits gives up at the first round without a quorum.",
         edits: &[Edit {
-            file: "src/coordinator/waiting.rs",
-            find: "self.silent_since.is_some_and(|since| now.since(since) >= patience)",
-            replace: "PLANTED && self.silent_since.is_some()
-            || self.silent_since.is_some_and(|since| now.since(since) >= patience)",
+            file: "src/coordinator/silence.rs",
+            find: "self.since.is_some_and(|since| now.since(since) >= patience)",
+            replace: "PLANTED && self.since.is_some()
+            || self.since.is_some_and(|since| now.since(since) >= patience)",
         }],
         caught_by: &["FewestTrips", "AnswersInTime"],
     },
