@@ -126,8 +126,8 @@ impl Waiter {
         }
     }
 
-    /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a first
-    /// bid is also the last: it has its full time, and nothing is waited for after it.
+    /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a
+    /// first bid is also the last: it has its full time, and nothing is waited for after it.
     async fn bid(&mut self, limit: Option<Moment>) -> End {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;

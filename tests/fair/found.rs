@@ -8,10 +8,10 @@ use quorate::{
 };
 use tokio::{
     task::JoinHandle,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
-use crate::fixture::{ms, secs};
+use crate::fixture::{Stopwatch, ms, secs};
 
 const QUEUE: &str = "quorate:{a}:queue";
 
@@ -62,10 +62,10 @@ async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_
 async fn a_bid_that_begins_at_the_limit_is_the_last() {
     let voters = embedded::voters(3);
     let guard = fair(&voters).await.lock().await.expect("it is free");
-    let started = Instant::now();
+    let watch = Stopwatch::start();
     let entered = fair(&voters).await.lock_within(Duration::ZERO).await;
     assert!(entered.expect("all voters answer").is_none());
-    assert!(started.elapsed() <= ms(2), "{:?}", started.elapsed());
+    assert!(watch.time() <= ms(2), "{:?}", watch.time());
     drop(guard);
 }
 
@@ -76,11 +76,11 @@ async fn a_limit_that_comes_in_the_pause_after_silence_is_kept() {
     let guard = fair(&voters).await.lock().await.expect("it is free");
     let waiter = fair(&voters).await;
     let silence: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect();
-    let started = Instant::now();
+    let watch = Stopwatch::start();
     // Nobody answers for 200 ms, and a pause is 20 ms at least.
     let entered = waiter.lock_within(ms(210)).await;
     assert!(entered.expect_err("nobody answers").is_no_quorum());
-    assert!(started.elapsed() <= ms(212), "{:?}", started.elapsed());
+    assert!(watch.time() <= ms(212), "{:?}", watch.time());
     drop(silence);
     drop(guard);
 }
