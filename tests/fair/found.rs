@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{
     FairMutex, MutexGuard, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, Reply},
+    embedded::{self, EmbeddedVoter, Fault, InFlight, Reply},
 };
 use tokio::{
     task::JoinHandle,
@@ -57,13 +57,15 @@ async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_
     drop(second.await);
 }
 
-/// It waited on until its place was to be told again.
+/// It waited on until its place was to be told again, once its client heard the calls.
 #[tokio::test(start_paused = true)]
 async fn a_bid_that_begins_at_the_limit_is_the_last() {
     let voters = embedded::voters(3);
     let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    assert!(waiter.lock_within(ms(10)).await.expect("all voters answer").is_none());
     let watch = Stopwatch::start();
-    let entered = fair(&voters).await.lock_within(Duration::ZERO).await;
+    let entered = waiter.lock_within(Duration::ZERO).await;
     assert!(entered.expect("all voters answer").is_none());
     assert!(watch.time() <= ms(2), "{:?}", watch.time());
     drop(guard);
@@ -94,9 +96,13 @@ async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
     let waiter = fair(&voters).await;
     let waiting = tokio::spawn(async move { waiter.lock_within(secs(1)).await.map(drop_all) });
     sleep(ms(900)).await;
-    voters.iter().for_each(EmbeddedVoter::kill);
+    let breaks: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::CutBeforeRun)).collect();
+    for voter in &voters {
+        voter.cut(InFlight::Lost);
+    }
     let told = waiting.await.expect("no panic").expect("it was another's when last heard");
     assert_eq!(told, 0);
+    drop(breaks);
     drop(guard);
 }
 
