@@ -27,6 +27,18 @@ pub(crate) const PLANTS: &[Plant] = &[
 ",
             },
             Edit {
+                file: "src/engine/lease.rs",
+                find: "            _ if now >= self.deadline => Duty::Lost,",
+                replace: "            None if now >= self.deadline => Duty::Lost,
+            _ if now >= self.deadline && !PLANTED => Duty::Lost,",
+            },
+            Edit {
+                file: "src/engine/lease.rs",
+                find: "            Some(renew_at) => Duty::Sleep(renew_at.min(self.deadline)),",
+                replace: "            Some(renew_at) if PLANTED => Duty::Sleep(renew_at),
+            Some(renew_at) => Duty::Sleep(renew_at.min(self.deadline)),",
+            },
+            Edit {
                 file: "src/hold/keeper.rs",
                 find: "() = clock.sleep_until(hold.deadline()) => {}",
                 replace: "() = clock.sleep_until(hold.deadline()), if !PLANTED => {}",

@@ -7,7 +7,7 @@ use tokio::{process::Command, time::timeout};
 use crate::{copy::ALIVE, plant::Plant};
 
 /// More than anybody wants to wait for: a plant may make the library go round in circles.
-const LONGEST: Duration = Duration::from_mins(2);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// What came of a hunt.
 #[derive(Debug)]

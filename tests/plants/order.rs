@@ -14,11 +14,19 @@ pub(crate) const PLANTS: &[Plant] = &[
             },
             Edit {
                 file: "src/engine/bid.rs",
-                find: "self.ticket.or_else(|| self.tickets.highest())",
+                find: "self.ticket.or_else(|| self.tickets.fixed())",
                 replace: "if PLANTED {
-            return self.tickets.highest().max(self.ticket);
+            return self.tickets.fixed().max(self.ticket);
         }
-        self.ticket.or_else(|| self.tickets.highest())",
+        self.ticket.or_else(|| self.tickets.fixed())",
+            },
+            Edit {
+                file: "src/engine/ticket.rs",
+                find: "        said.get(self.quorum.needed() - 1).copied()",
+                replace: "        if PLANTED && said.len() >= self.quorum.needed() {
+            return said.last().copied();
+        }
+        said.get(self.quorum.needed() - 1).copied()",
             },
         ],
         caught_by: &["FairOrder"],
