@@ -55,11 +55,13 @@ impl Worker {
         self.lines.recv_timeout(secs(30)).expect("it says something")
     }
 
-    /// Ends its turn.
+    /// Ends its turn, and waits until it has ended itself: what slower voters have not been told by
+    /// then it would not tell them any more.
     fn leave(&mut self) {
         let mut input = self.input.take().expect("it has not left");
         input.write_all(b"\n").expect("it listens");
         assert_eq!(self.says(), "released");
+        assert!(self.process.wait().expect("it ends").success());
     }
 
     fn kill(&mut self) {
