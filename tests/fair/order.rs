@@ -1,12 +1,12 @@
 //! First come, first served.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use quorate::{
     MutexGuard, Quorate,
     embedded::{self, Machine},
 };
-use tokio::time::sleep;
+use tokio::{sync::Notify, time::sleep};
 
 use crate::{
     claims,
@@ -87,36 +87,40 @@ async fn a_hold_longer_than_any_waiters_deadline_does_not_change_the_order(on: F
 }
 
 // CONFORMANCE 20
-// Somebody tries all the time, while the lock goes through five hands.
+// Somebody tries all the time, while the lock goes through five hands. The last one lets go of it
+// only when nobody tries any more.
 async fn nobody_passes_those_who_wait_not_even_for_a_moment(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let (last, over) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut waiters = Waiters::of(&on).await;
-    for _ in 0..5 {
-        waiters
-            .come(on.client().await.mutex("a"), async |guard| {
-                sleep(ms(20)).await;
-                release(guard).await;
-            })
-            .await;
+    for _ in 0..4 {
+        waiters.come(on.client().await.mutex("a"), release).await;
     }
+    let (entered, leave) = (Arc::clone(&last), Arc::clone(&over));
+    let holds = async move |guard| {
+        entered.notify_one();
+        leave.notified().await;
+        release(guard).await;
+    };
+    waiters.come(on.client().await.mutex("a"), holds).await;
     let theirs = on.client().await;
     let tries = async {
         loop {
             for tried in [theirs.mutex("a").try_lock().await, plain(&theirs).await] {
-                assert!(tried.unwrap().is_none(), "five wait");
+                assert!(tried.unwrap().is_none(), "somebody holds it, or waits");
             }
             sleep(ms(1)).await;
         }
     };
     let through = async {
         on.release(guard).await;
-        // The last but one: behind the last nobody waits.
-        sleep(ms(50)).await;
+        last.notified().await;
     };
     tokio::select! {
         () = tries => {}
         () = through => {}
     }
+    over.notify_one();
     waiters.must_enter_in_order().await;
 }
 
