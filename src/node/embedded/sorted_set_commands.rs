@@ -8,12 +8,13 @@ use super::{
     sorted_set::SortedSet,
 };
 
-pub(super) static COMMANDS: [Command; 7] = [
+pub(super) static COMMANDS: [Command; 8] = [
     Command { name: "zadd", arity: -4, run: zadd },
     Command { name: "zrem", arity: -3, run: zrem },
     Command { name: "zscore", arity: 3, run: zscore },
     Command { name: "zrank", arity: 3, run: zrank },
     Command { name: "zcard", arity: 2, run: zcard },
+    Command { name: "zcount", arity: 4, run: zcount },
     Command { name: "zrange", arity: -4, run: zrange },
     Command { name: "zrangebyscore", arity: -4, run: zrangebyscore },
 ];
@@ -110,6 +111,12 @@ fn zrank(database: &mut Database, words: &[&str]) -> Answer {
 
 fn zcard(database: &mut Database, words: &[&str]) -> Answer {
     Ok(count(sorted_set(database, words[0])?.map_or(0, SortedSet::len)))
+}
+
+fn zcount(database: &mut Database, words: &[&str]) -> Answer {
+    let range = (Score::parse_bound(words[1])?, Score::parse_bound(words[2])?);
+    let set = sorted_set(database, words[0])?;
+    Ok(count(set.map_or(0, |set| set.within(range).count())))
 }
 
 fn zrange(database: &mut Database, words: &[&str]) -> Answer {
