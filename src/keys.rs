@@ -14,7 +14,8 @@ pub enum KeyScheme {
     /// lock name are percent-encoded, so that the braces always mark the hash tag.
     Prefix(String),
     /// Redisson's names, so that Java and Rust services exclude each other on the same mutex: the
-    /// record under the bare lock name, the channel `redisson_lock__channel:{<lock name>}`.
+    /// record under the bare lock name, the channel `redisson_lock__channel:{<lock name>}`. A
+    /// read/write lock of ours and one of Redisson's know nothing of each other.
     Redisson,
 }
 
@@ -38,6 +39,25 @@ pub(crate) struct MutexKeys {
     /// Where a release is told if nobody waits in order.
     pub(crate) channel: Arc<str>,
     /// Where those who wait in order are called: this, and the client's id.
+    pub(crate) calls: Arc<str>,
+}
+
+/// The names of one read/write lock. It shares none with the mutex of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RwKeys {
+    /// Who writes.
+    pub(crate) writer: Arc<str>,
+    /// Until when each of those who read counts.
+    pub(crate) readers: Arc<str>,
+    /// Holds that were ended by force.
+    pub(crate) revoked: Arc<str>,
+    /// Who waits, by ticket.
+    pub(crate) queue: Arc<str>,
+    /// Until when each of them counts.
+    pub(crate) alive: Arc<str>,
+    /// Those of them that wait to write.
+    pub(crate) writers: Arc<str>,
+    /// Where those who wait are called: this, and the client's id.
     pub(crate) calls: Arc<str>,
 }
 
@@ -77,8 +97,7 @@ impl KeyScheme {
                 }
             }
             Self::Redisson => {
-                let tagged: Cow<'_, str> =
-                    if name.contains('{') { name.into() } else { format!("{{{name}}}").into() };
+                let tagged = tagged(name);
                 MutexKeys {
                     lock: name.into(),
                     revoked: format!("{tagged}:quorate_revoked").into(),
@@ -90,6 +109,29 @@ impl KeyScheme {
             }
         }
     }
+
+    pub(crate) fn rw_lock(&self, name: &LockName) -> RwKeys {
+        let name = name.as_str();
+        let stem = match self {
+            Self::Prefix(prefix) => format!("{prefix}:{{{}}}:rw:", encoded(name)),
+            Self::Redisson => format!("{}:quorate_rw_", tagged(name)),
+        };
+        let key = |part| format!("{stem}{part}").into();
+        RwKeys {
+            writer: key("writer"),
+            readers: key("readers"),
+            revoked: key("revoked"),
+            queue: key("queue"),
+            alive: key("alive"),
+            writers: key("writers"),
+            calls: self.calls().into(),
+        }
+    }
+}
+
+/// As Redisson marks the hash tag of what it derives from a name.
+fn tagged(name: &str) -> Cow<'_, str> {
+    if name.contains('{') { name.into() } else { format!("{{{name}}}").into() }
 }
 
 /// Distinct names stay distinct, and none can end the hash tag early.
@@ -136,6 +178,20 @@ mod tests {
         assert_eq!(&*keys.calls, "quorate:calls:");
     }
 
+    #[test]
+    fn the_names_of_a_read_write_lock_are_pinned() {
+        let name = LockName::parse("invoice:42").unwrap();
+        let keys = KeyScheme::default().rw_lock(&name);
+        assert_eq!(&*keys.writer, "quorate:{invoice:42}:rw:writer");
+        assert_eq!(&*keys.readers, "quorate:{invoice:42}:rw:readers");
+        assert_eq!(&*keys.revoked, "quorate:{invoice:42}:rw:revoked");
+        assert_eq!(&*keys.queue, "quorate:{invoice:42}:rw:queue");
+        assert_eq!(&*keys.alive, "quorate:{invoice:42}:rw:alive");
+        assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
+        let redisson = KeyScheme::Redisson.rw_lock(&name);
+        assert_eq!(&*redisson.writer, "{invoice:42}:quorate_rw_writer");
+    }
+
     /// As Redisson's `RedissonLock` and its `prefixName` and `suffixName` make them.
     #[test]
     fn redisson_names_the_record_and_the_channel() {
@@ -161,6 +217,10 @@ mod tests {
             let keys = keys(&scheme, &name);
             for other in [&keys.revoked, &keys.queue, &keys.alive, &keys.channel] {
                 prop_assert_eq!(hash_tag(&keys.lock), hash_tag(other));
+            }
+            let rw = scheme.rw_lock(&LockName::parse(&name).unwrap());
+            for key in [rw.writer, rw.readers, rw.revoked, rw.queue, rw.alive, rw.writers] {
+                prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
             }
         }
 

@@ -34,7 +34,8 @@
 //! - *Validity*: the part of the lease that may be relied on: it counts from before the first
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
-//! - *Ticket*: the number of a place in the queue of a fair lock, the same on every voter.
+//! - *Ticket*: the number of a place in the queue of a fair or a read/write lock, the same on every
+//!   voter.
 //!
 //! # I need ...
 //!
@@ -44,6 +45,9 @@
 //! | to skip the work where another does it | [`Mutex::try_lock`] |
 //! | to wait for a limited time | [`Mutex::lock_within`] |
 //! | first come, first served | [`Quorate::fair_mutex`] |
+//! | many who read, or one who writes | [`RwLock::read`], [`RwLock::write`] |
+//! | to choose whom readers let pass | [`RwLock::preference`] |
+//! | to read on without a gap after writing | [`WriteGuard::downgrade`] |
 //! | to see who waits, in which order | [`FairMutex::inspect`], [`Inspection::queue`] |
 //! | work that stops when the lock is lost | [`MutexGuard::while_held`] |
 //! | to be told of the loss | [`MutexGuard::lost`] |
@@ -52,7 +56,7 @@
 //! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
 //! | to know whether giving back worked | [`MutexGuard::release`] |
-//! | to see who holds it, voter by voter | [`Mutex::inspect`] |
+//! | to see who holds it, voter by voter | [`Mutex::inspect`], [`RwLock::inspect`] |
 //! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
 //! | to end everything before the program does | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`] |
@@ -76,9 +80,9 @@
 //! work. A hold is lost before that when a majority of the voters is another's, or when it was
 //! ended by force.
 //!
-//! **... when the holder dies.** Its votes expire with its lease, and the waiters ask again then.
-//! In a fair lock a waiter that dies is passed over once it has not asked for the
-//! [waiter deadline](Builder::waiter_deadline).
+//! **... when the holder dies.** Its votes expire with its lease, and the waiters ask again then;
+//! each reader has a lease of its own. In a queue (of a fair or a read/write lock) a waiter that
+//! dies is passed over once it has not asked for the [waiter deadline](Builder::waiter_deadline).
 //!
 //! **... when a guard is dropped.** The release is queued; dropping neither blocks nor fails. A
 //! program that ends right afterwards may not send it: end with [`release`](MutexGuard::release) or
@@ -111,8 +115,8 @@
 //!   yes`, `appendfsync always`), and no eviction.
 //! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
 //!   after [`Mutex::force_release`] until the holder has learnt of it.
-//! - Any order between waiters of different processes, but with [`FairMutex`]; or that a wake-up
-//!   comes: it is a hint, and waiters ask again without it.
+//! - Any order between waiters of different processes, but with [`FairMutex`] and [`RwLock`]; or
+//!   that a wake-up comes: it is a hint, and waiters ask again without it.
 //! - On systems other than Linux, that time for which the machine slept is counted.
 //!
 //! # Cancel safety
@@ -122,6 +126,8 @@
 //! | dropped | leaves |
 //! |---|---|
 //! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone, the queue left |
+//! | `read`, `write` and their like | the same |
+//! | `downgrade` | nothing: the write is released |
 //! | `reenter` | the count as it was before |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held` | the work dropped, the lock held |
@@ -131,7 +137,7 @@
 //!
 //! # Errors
 //!
-//! That another holds the lock is no error: `try_lock` and `lock_within` answer `None`.
+//! That another holds the lock is no error: `try_lock`, `lock_within` and their like answer `None`.
 //!
 //! | [`Error`] | means |
 //! |---|---|
@@ -139,6 +145,7 @@
 //! | [`is_no_quorum`](Error::is_no_quorum) | too few voters answered |
 //! | [`is_lost`](Error::is_lost) | the hold has ended without being released |
 //! | [`is_unconfirmed`](Error::is_unconfirmed) | no majority confirmed it in time |
+//! | [`is_deadlock`](Error::is_deadlock) | the owner reads the lock that it wants to write |
 //! | [`is_closed`](Error::is_closed) | the client was closed |
 //!
 //! [`Error::voters`] has what each voter said, or why it said nothing.
@@ -175,7 +182,10 @@ mod words;
 
 pub use client::{Builder, Quorate};
 pub use keys::KeyScheme;
-pub use lock::{FairMutex, Holder, Inspection, Mutex, MutexGuard, VoterView, Waiting};
+pub use lock::{
+    Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,
+    RwInspection, RwLock, RwState, RwView, VoterView, Waiting, WriteGuard,
+};
 #[cfg(feature = "embedded")]
 pub use node::embedded;
 pub use words::{Cause, Error, HoldId, Owner, Verdict, VoterReport};

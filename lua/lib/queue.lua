@@ -11,31 +11,39 @@ local function place_of(hold)
   return string.match(hold, '^(.+)%.%d+$')
 end
 
-local function leave(queue, alive, place)
-  redis.call('ZREM', queue, place)
-  redis.call('ZREM', alive, place)
+local function leave(place, ...)
+  for _, key in ipairs({ ... }) do
+    redis.call('ZREM', key, place)
+  end
 end
 
--- Takes out the places whose waiters have not asked for too long.
-local function sweep(queue, alive)
+-- Takes out the places whose waiters have not asked for too long, also from `writers`, if any. Says
+-- whether there were places at all.
+local function sweep(queue, alive, writers)
   if redis.call('ZCARD', queue) == 0 then
-    return
+    return false
   end
   for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', now_ms())) do
-    leave(queue, alive, place)
+    leave(place, queue, alive, writers)
   end
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
     -- Somebody deleted one of the two. Everybody comes back, each with its ticket.
-    redis.call('DEL', queue, alive)
+    redis.call('DEL', unpack({ queue, alive, writers }))
   end
+  return true
 end
 
 local function left_ms(alive, place)
-  return tonumber(redis.call('ZSCORE', alive, place)) - now_ms()
+  -- The clock goes on while a script runs.
+  return math.max(tonumber(redis.call('ZSCORE', alive, place) or 0) - now_ms(), 0)
 end
 
 local function first(queue)
   return redis.call('ZRANGE', queue, 0, 0)[1]
+end
+
+local function call(calls, place)
+  redis.call('PUBLISH', calls .. string.match(place, '^[^:]*'), place)
 end
 
 -- The vote is free: calls the client of the first who waits, or the channel where nobody does. Who
@@ -47,6 +55,6 @@ local function tell(queue, place, channel, calls)
       redis.call('PUBLISH', channel, '0')
     end
   elseif head ~= place then
-    redis.call('PUBLISH', calls .. string.match(head, '^[^:]*'), head)
+    call(calls, head)
   end
 end

@@ -15,7 +15,7 @@ local function force_release(lock, revoked, queue, alive, hold, marker_ms, chann
   end
   redis.call('DEL', lock)
   sweep(queue, alive)
-  leave(queue, alive, place_of(hold) or '')
+  leave(place_of(hold) or '', queue, alive)
   tell(queue, nil, channel, calls)
   return 1, ms, ''
 end

@@ -20,7 +20,7 @@ local function release(lock, queue, alive, hold, count, place, channel, calls)
   sweep(queue, alive)
   local was_first = place ~= '' and first(queue) == place
   if place ~= '' then
-    leave(queue, alive, place)
+    leave(place, queue, alive)
   end
   if by == hold then
     redis.call('DEL', lock)

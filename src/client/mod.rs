@@ -11,7 +11,7 @@ pub use builder::Builder;
 use crate::{
     coordinator::{Coordinator, Replies},
     hold::{Hold, Holds},
-    lock::{FairMutex, Mutex},
+    lock::{FairMutex, Mutex, RwLock},
     node::Voter,
     words::Error,
 };
@@ -79,6 +79,12 @@ impl Quorate {
     /// The fair mutex of this name: as [`mutex`](Self::mutex), and given in the order of asking.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
         FairMutex::new(&self.coordinator, &self.holds, name.as_ref())
+    }
+
+    /// The read/write lock of this name, with the client's settings; another lock than the mutex of
+    /// this name.
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock::new(&self.coordinator, &self.holds, name.as_ref())
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{Attempt, Loss, Next, Rules, Votes},
-    words::metric,
+    words::{Verdict, metric},
 };
 
 /// A lost attempt; by now its undo is queued to every voter.
@@ -21,6 +21,18 @@ pub(crate) struct Defeat {
 }
 
 impl Coordinator {
+    /// Asks all voters once, and ends by `limit`. Otherwise it is what each of them said.
+    pub(crate) async fn ask_once(
+        self: &Arc<Self>,
+        record: &Arc<dyn Record>,
+        rules: Rules,
+        limit: Option<Moment>,
+    ) -> Result<Won, Vec<Verdict>> {
+        let limit = limit.filter(|limit| *limit > self.clock.now());
+        let attempt = self.attempt(record, rules, limit).await;
+        attempt.map_err(|defeat| defeat.votes.into_verdicts())
+    }
+
     /// Asks all voters for a fresh hold; ends by `limit`.
     pub(super) async fn attempt(
         self: &Arc<Self>,
@@ -28,7 +40,7 @@ impl Coordinator {
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
-        let hold = self.ids.fresh();
+        let hold = record.hold(&self.ids);
         let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease, ticket: None };
         let call = record.acquire(&ask);
         let started = self.clock.now();

@@ -5,6 +5,7 @@ mod claim;
 mod gate;
 mod line;
 mod panel;
+mod question;
 mod queue;
 mod record;
 mod silence;

@@ -7,7 +7,7 @@ use crate::{
     engine::Ticket,
     node::{Call, Outcome},
     scripts::Answer,
-    words::{HoldId, Verdict},
+    words::{HoldId, HoldIds, Verdict},
 };
 
 /// What a hold asks of a voter.
@@ -29,8 +29,33 @@ pub(crate) trait Record: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
     /// What tells this lock from all others of the client.
     fn key(&self) -> &Arc<str>;
-    /// Where releases are told.
+    /// Where releases are told to those who stand in no queue.
     fn channel(&self) -> &Arc<str>;
+
+    /// Whether several may have it at once, so that nobody stands in line for it.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// What tells the lock from all others under which its owner has this one for the asking.
+    fn granted_under(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    /// What tells the lock from all others that keeps its owner from this one for ever.
+    fn barred_by(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    /// The lock that this one grants to its own holder, as it is asked for under that hold.
+    fn under(&self, _hold: &HoldId) -> Option<Arc<dyn Record>> {
+        None
+    }
+
+    /// The hold of an attempt without a place in a queue.
+    fn hold(&self, ids: &HoldIds) -> HoldId {
+        ids.fresh()
+    }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;

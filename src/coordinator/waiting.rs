@@ -34,8 +34,11 @@ impl Limit {
 }
 
 impl Coordinator {
-    /// Joins the line for a lock.
+    /// Joins the line for a lock; where nobody stands in line, one of its own.
     pub(crate) fn stand_in_line(&self, record: &dyn Record) -> Place {
+        if record.is_shared() {
+            return self.lines.enter(&self.ids.fresh().as_str().into());
+        }
         self.lines.enter(record.key())
     }
 

@@ -7,7 +7,7 @@ use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Limit, Place, Record, Won},
     engine::Rules,
-    words::{Error, Owner, metric},
+    words::{Error, Kind, Owner, metric},
 };
 
 /// What a caller asks for.
@@ -46,11 +46,11 @@ async fn seek(
 ) -> Result<Option<Entry>, Error> {
     let place = coordinator.stand_in_line(&*wish.record);
     loop {
-        let hold = tokio::select! {
+        let own = tokio::select! {
             biased;
-            hold = own_hold(holds, wish) => hold,
+            own = own_hold(holds, wish) => own?,
             asked = ask(coordinator, holds, wish, limit, &place) => match asked? {
-                Asked::Own(hold) => hold,
+                Asked::Own(own) => own,
                 Asked::Won(None) => return Ok(None),
                 Asked::Won(Some(won)) => {
                     let entry = Entry::first(coordinator, holds, won, wish.owner, wish.renewed);
@@ -58,17 +58,40 @@ async fn seek(
                 }
             }
         };
-        let again = Entry::again(&hold, Some((wish.rules.terms, wish.renewed)), limit.moment());
-        if let Some(entry) = again.await? {
-            return Ok(Some(entry));
+        let entry = match own {
+            Own::Same(hold) => {
+                let terms = Some((wish.rules.terms, wish.renewed));
+                Entry::again(&hold, terms, limit.moment()).await?
+            }
+            Own::Under(hold) => {
+                Entry::under(&hold, wish.rules, wish.renewed, limit.moment()).await?
+            }
+        };
+        if entry.is_some() {
+            return Ok(entry);
         }
         // Its last guard has left since it was found: then it is to be acquired like any other.
     }
 }
 
+/// What lets an owner in at once.
+enum Own {
+    /// A hold of the same lock, to be entered again.
+    Same(Arc<Hold>),
+    /// A hold under which this one is for the asking.
+    Under(Arc<Hold>),
+}
+
+impl Own {
+    fn is_held(&self) -> bool {
+        let (Self::Same(hold) | Self::Under(hold)) = self;
+        hold.is_held()
+    }
+}
+
 /// What asking came to.
 enum Asked {
-    Own(Arc<Hold>),
+    Own(Own),
     Won(Option<Won>),
 }
 
@@ -91,26 +114,44 @@ async fn ask(
         return Ok(Asked::Won(None));
     };
     // Another task of the same owner may have entered while this one came first.
-    if let Some(hold) = held_by_owner(holds, wish) {
-        return Ok(Asked::Own(hold));
+    if let Some(own) = held_by_owner(holds, wish) {
+        return Ok(Asked::Own(own));
     }
     coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await.map(Asked::Won)
 }
 
-fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Arc<Hold>> {
-    holds.of(wish.record.key(), wish.owner?)
+/// What the wish's owner has that lets it in; of what it has lost only where nothing else does.
+fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Own> {
+    let owner = wish.owner?;
+    let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| holds.of(key, owner));
+    let same = of(Some(wish.record.key())).into_iter().map(Own::Same);
+    let under = of(wish.record.granted_under()).into_iter().map(Own::Under);
+    let mut own: Vec<Own> = under.chain(same).collect();
+    let live = own.iter().rposition(Own::is_held);
+    live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
 }
 
-/// Completes as soon as the wish's owner has the lock.
-async fn own_hold(holds: &Holds, wish: &Wish) -> Arc<Hold> {
+/// Waiting for what one holds oneself would never end.
+fn refuse_deadlock(holds: &Holds, wish: &Wish) -> Result<(), Error> {
+    let Some((owner, bar)) = wish.owner.zip(wish.record.barred_by()) else { return Ok(()) };
+    let bars = holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
+    bars.map_or(Ok(()), |hold| {
+        let kind = Kind::Reads { lock: wish.record.name().into(), hold: hold.id().clone() };
+        Err(Error::new(kind, Vec::new()))
+    })
+}
+
+/// Completes as soon as the wish's owner has the lock, one that lets it in, or one that never will.
+async fn own_hold(holds: &Holds, wish: &Wish) -> Result<Own, Error> {
     if wish.owner.is_none() {
         return std::future::pending().await;
     }
     loop {
         let seen = holds.entered().version();
-        if let Some(hold) = held_by_owner(holds, wish) {
-            return hold;
+        if let Some(own) = held_by_owner(holds, wish) {
+            return Ok(own);
         }
+        refuse_deadlock(holds, wish)?;
         holds.entered().changed_since(seen).await;
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, Won},
-    engine::{RoundEnd, Terms},
+    engine::{RoundEnd, Rules, Terms},
     words::{Error, HoldId, Kind, Owner, Verdict},
 };
 
@@ -60,6 +60,41 @@ impl Entry {
             }
             _ => Err(hold.lost()),
         }
+    }
+
+    /// The first entry of a hold that another hold of the same owner grants. `None`: that one was
+    /// released before.
+    pub(super) async fn under(
+        hold: &Arc<Hold>,
+        rules: Rules,
+        renewed: bool,
+        limit: Option<Moment>,
+    ) -> Result<Option<Self>, Error> {
+        if !hold.is_held() {
+            return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
+        }
+        let record = hold.record().under(hold.id()).expect("it grants another");
+        match hold.coordinator().ask_once(&record, rules, limit).await {
+            // Heard while the other was held: nobody came in between.
+            Ok(won) if hold.is_held() => {
+                let (coordinator, holds) = (hold.coordinator(), hold.holds());
+                Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed)))
+            }
+            Err(verdicts) if hold.is_held() => {
+                Err(hold.unconfirmed("a read under the own write", None, verdicts))
+            }
+            _ if hold.is_released() => Ok(None),
+            _ => Err(hold.lost()),
+        }
+    }
+
+    /// A hold that this one grants, with the same lease.
+    pub(crate) async fn granted(&self) -> Result<Self, Error> {
+        let (coordinator, terms) = (self.hold.coordinator(), self.hold.terms());
+        let rules = coordinator.settings.rules(terms.lease)?;
+        let granted = Self::under(&self.hold, rules, !self.hold.is_fixed(), None);
+        // Never `None`: this entry has not left.
+        coordinator.gate.within(granted).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {

@@ -131,6 +131,19 @@ impl Hold {
         &self.coordinator
     }
 
+    pub(super) fn holds(&self) -> &Arc<Holds> {
+        &self.holds
+    }
+
+    pub(super) fn terms(&self) -> Terms {
+        self.state().lease.terms()
+    }
+
+    /// Whether it is not renewed.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.state().lease.is_fixed()
+    }
+
     /// Whether its last entry has left it.
     pub(super) fn is_released(&self) -> bool {
         matches!(self.state().end, Some(End::Released))

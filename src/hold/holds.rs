@@ -1,7 +1,7 @@
 //! All holds of a client, for re-entry by owner and for closing.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -28,7 +28,8 @@ impl Default for Holds {
 #[derive(Debug, Default)]
 struct Tables {
     by_id: BTreeMap<HoldId, Arc<Hold>>,
-    by_owner: HashMap<(Arc<str>, Owner), Arc<Hold>>,
+    /// More than one where an owner's tasks came to read at the same moment.
+    by_owner: HashMap<(Arc<str>, Owner), Vec<Arc<Hold>>>,
 }
 
 impl Holds {
@@ -39,7 +40,8 @@ impl Holds {
     pub(super) fn add(&self, hold: &Arc<Hold>) {
         let mut tables = self.tables();
         if let Some(owner) = hold.owner() {
-            tables.by_owner.insert((Arc::clone(hold.key()), owner), Arc::clone(hold));
+            let key = (Arc::clone(hold.key()), owner);
+            tables.by_owner.entry(key).or_default().push(Arc::clone(hold));
             self.entered.change(|()| ());
         }
         tables.by_id.insert(hold.id().clone(), Arc::clone(hold));
@@ -48,14 +50,20 @@ impl Holds {
     pub(super) fn remove(&self, hold: &Hold) {
         let mut tables = self.tables();
         tables.by_id.remove(hold.id());
-        if let Some(owner) = hold.owner() {
-            tables.by_owner.remove(&(Arc::clone(hold.key()), owner));
+        if let Some(owner) = hold.owner()
+            && let Entry::Occupied(mut holds) =
+                tables.by_owner.entry((Arc::clone(hold.key()), owner))
+        {
+            holds.get_mut().retain(|other| other.id() != hold.id());
+            if holds.get().is_empty() {
+                holds.remove();
+            }
         }
     }
 
-    /// The hold that this owner has, lost or not, as long as it has a guard.
-    pub(super) fn of(&self, key: &Arc<str>, owner: Owner) -> Option<Arc<Hold>> {
-        self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned()
+    /// The holds that this owner has, lost or not, as long as they have guards; the latest last.
+    pub(super) fn of(&self, key: &Arc<str>, owner: Owner) -> Vec<Arc<Hold>> {
+        self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
     }
 
     pub(super) fn entered(&self) -> &Signal<()> {

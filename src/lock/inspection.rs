@@ -28,7 +28,7 @@ pub struct VoterView {
     pub queue: Vec<Waiting>,
 }
 
-/// A place in the queue of a [`FairMutex`](crate::FairMutex).
+/// A place in the queue of a [`FairMutex`](crate::FairMutex) or an [`RwLock`](crate::RwLock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -46,6 +46,55 @@ impl Waiting {
         let queue = answer.take_queue().unwrap_or_default().into_iter();
         queue.map(|(place, ticket, ttl)| Self { place, ticket, ttl }).collect()
     }
+
+    /// Those that stand on a majority of so many voters with the same ticket, in order.
+    pub(super) fn standing<'a>(seen: impl Iterator<Item = &'a Self>, voters: usize) -> Vec<Self> {
+        let seen = seen.map(|waiting| ((waiting.ticket, &waiting.place), waiting.ttl));
+        let waiting = |((ticket, place), ttl): ((u64, &HoldId), _)| Self {
+            place: place.clone(),
+            ticket,
+            ttl,
+        };
+        standing(seen, voters).map(waiting).collect()
+    }
+}
+
+fn needed(voters: usize) -> usize {
+    voters / 2 + 1
+}
+
+/// What stands on a majority of so many voters, in order, with the time for which it keeps one.
+pub(super) fn standing<K: Ord>(
+    seen: impl Iterator<Item = (K, Duration)>,
+    voters: usize,
+) -> impl Iterator<Item = (K, Duration)> {
+    let mut times: BTreeMap<K, Vec<Duration>> = BTreeMap::new();
+    for (what, ttl) in seen {
+        times.entry(what).or_default().push(ttl);
+    }
+    times.into_iter().filter_map(move |(what, mut times)| {
+        times.sort_by_key(|ttl| Reverse(*ttl));
+        Some((what, *times.get(needed(voters) - 1)?))
+    })
+}
+
+/// The hold that has a majority of so many voters, with the count that a majority has heard of.
+pub(super) fn majority<'a>(
+    holders: impl Iterator<Item = &'a Holder>,
+    voters: usize,
+) -> Option<Holder> {
+    let mut holds: BTreeMap<&HoldId, Vec<&Holder>> = BTreeMap::new();
+    for holder in holders {
+        holds.entry(&holder.hold).or_default().push(holder);
+    }
+    let needed = needed(voters);
+    let (hold, mut seen) = holds.into_iter().find(|(_, seen)| seen.len() >= needed)?;
+    // The highest first: what the last says that the majority needs, a majority says at least.
+    seen.sort_by_key(|holder| Reverse(holder.count));
+    let count = seen[needed - 1].count;
+    // No expiry is the longest.
+    seen.sort_by_key(|holder| Reverse(holder.ttl.unwrap_or(Duration::MAX)));
+    Some(Holder { hold: hold.clone(), count, ttl: seen[needed - 1].ttl })
 }
 
 /// A hold that has votes.
@@ -69,47 +118,24 @@ impl Holder {
 }
 
 impl Inspection {
-    fn needed(&self) -> usize {
-        self.voters.len() / 2 + 1
-    }
-
     /// The hold that has a majority of the voters, with the time for which it keeps one unless it
     /// is renewed, and the count that a majority has heard of. `None` where nobody is known to have
     /// one.
     pub fn holder(&self) -> Option<Holder> {
-        let holders: Vec<&Holder> =
-            self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()).collect();
-        let votes = |hold: &HoldId| holders.iter().filter(|holder| holder.hold == *hold).count();
-        let winner = holders.iter().find(|holder| votes(&holder.hold) >= self.needed())?;
-        let mut mine: Vec<&Holder> =
-            holders.iter().filter(|holder| holder.hold == winner.hold).copied().collect();
-        // The highest first: what the last says that the majority needs, a majority says at least.
-        mine.sort_by_key(|holder| Reverse(holder.count));
-        let count = mine[self.needed() - 1].count;
-        // No expiry is the longest.
-        mine.sort_by_key(|holder| Reverse(holder.ttl.unwrap_or(Duration::MAX)));
-        Some(Holder { hold: winner.hold.clone(), count, ttl: mine[self.needed() - 1].ttl })
+        let holders = self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref());
+        majority(holders, self.voters.len())
     }
 
     /// True where a majority of the voters has given its vote to nobody.
     pub fn is_free(&self) -> bool {
         let free = self.voters.iter().filter(|view| matches!(view.holder, Ok(None))).count();
-        free >= self.needed()
+        free >= needed(self.voters.len())
     }
 
     /// Those who wait in order: the places that stand on a majority of the voters with the same
     /// ticket, the first first, with the time for which they keep standing on one.
     pub fn queue(&self) -> Vec<Waiting> {
-        let mut places: BTreeMap<(u64, &HoldId), Vec<Duration>> = BTreeMap::new();
-        for waiting in self.voters.iter().flat_map(|view| &view.queue) {
-            places.entry((waiting.ticket, &waiting.place)).or_default().push(waiting.ttl);
-        }
-        let standing = places.into_iter().filter_map(|((ticket, place), mut times)| {
-            times.sort_by_key(|ttl| Reverse(*ttl));
-            let ttl = *times.get(self.needed() - 1)?;
-            Some(Waiting { place: place.clone(), ticket, ttl })
-        });
-        standing.collect()
+        Waiting::standing(self.voters.iter().flat_map(|view| &view.queue), self.voters.len())
     }
 
     /// Every hold that has a vote, each once.
@@ -131,19 +157,31 @@ impl fmt::Display for Inspection {
             write!(f, "{}: ", view.voter)?;
             match &view.holder {
                 Ok(None) => f.write_str("free")?,
-                Ok(Some(Holder { hold, count, ttl: Some(ttl) })) => {
-                    write!(f, "held by {hold}, count {count}, for {ttl:?} more")?;
-                }
-                Ok(Some(Holder { hold, count, ttl: None })) => {
-                    write!(f, "held by {hold}, count {count}, without expiry")?;
-                }
+                Ok(Some(holder)) => write!(f, "held by {holder}")?,
                 Err(cause) => cause.fmt(f)?,
             }
-            for Waiting { place, ticket, ttl } in &view.queue {
-                write!(f, ", {place} waits with ticket {ticket} for {ttl:?} more")?;
+            for waiting in &view.queue {
+                write!(f, ", {waiting}")?;
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hold, count, ttl } = self;
+        match ttl {
+            Some(ttl) => write!(f, "{hold}, count {count}, for {ttl:?} more"),
+            None => write!(f, "{hold}, count {count}, without expiry"),
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, ticket, ttl } = self;
+        write!(f, "{place} waits with ticket {ticket} for {ttl:?} more")
     }
 }
 

@@ -1,13 +1,27 @@
 //! The kinds of locks: which scripts each runs, and the guard it gives.
 
+mod access;
+mod asking;
 mod exclusive;
 mod fair_mutex;
+mod guard;
 mod inspection;
 mod mutex;
 mod mutex_guard;
 mod mutex_record;
+mod read_guard;
+mod request;
+mod rw_inspection;
+mod rw_lock;
+mod rw_record;
+mod write_guard;
 
+pub use access::{Access, Preference};
 pub use fair_mutex::FairMutex;
 pub use inspection::{Holder, Inspection, VoterView, Waiting};
 pub use mutex::Mutex;
 pub use mutex_guard::MutexGuard;
+pub use read_guard::ReadGuard;
+pub use rw_inspection::{Reader, RwInspection, RwState, RwView};
+pub use rw_lock::RwLock;
+pub use write_guard::WriteGuard;

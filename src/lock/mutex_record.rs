@@ -3,12 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::request::{millis, request};
 use crate::{
     coordinator::{Ask, Record},
     engine::Ticket,
     keys::{KeyScheme, MutexKeys},
     node::{Call, Outcome},
-    scripts::{Answer, Script, fair, mutex},
+    scripts::{Answer, fair, mutex},
     words::{HoldId, LockName},
 };
 
@@ -44,14 +45,14 @@ impl MutexRecord {
 
     pub(super) fn inspect(&self) -> Call {
         let MutexKeys { lock, queue, alive, .. } = &self.keys;
-        self.call(&mutex::INSPECT, [lock, queue, alive], [])
+        request(&mutex::INSPECT, self.deadline, [lock, queue, alive], [])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let MutexKeys { lock, revoked, queue, alive, channel, calls } = &self.keys;
         let args = [hold.as_str(), &millis(marker), channel, calls];
-        self.call(&mutex::FORCE_RELEASE, [lock, revoked, queue, alive], args)
+        request(&mutex::FORCE_RELEASE, self.deadline, [lock, revoked, queue, alive], args)
     }
 
     /// `place`: the one to leave, or nothing.
@@ -59,22 +60,7 @@ impl MutexRecord {
         let MutexKeys { lock, queue, alive, channel, calls, .. } = &self.keys;
         let channel = if wake { channel } else { "" };
         let args = [hold.as_str(), &count.to_string(), place, channel, calls];
-        self.call(&mutex::RELEASE, [lock, queue, alive], args)
-    }
-
-    fn call<const K: usize, const A: usize>(
-        &self,
-        script: &'static Script,
-        keys: [&Arc<str>; K],
-        args: [&str; A],
-    ) -> Call {
-        debug_assert_eq!((K, A), (script.keys.len(), script.args.len()), "{}", script.name);
-        Call {
-            script,
-            keys: keys.into_iter().cloned().collect(),
-            args: args.into_iter().map(Arc::from).collect(),
-            deadline: self.deadline,
-        }
+        request(&mutex::RELEASE, self.deadline, [lock, queue, alive], args)
     }
 }
 
@@ -103,16 +89,16 @@ impl Record for MutexRecord {
         let (hold, count, lease) = (ask.hold.as_str(), ask.count.to_string(), millis(ask.lease));
         let keys = [lock, queue, alive];
         let Order::From { waiting, .. } = &self.order else {
-            return self.call(&mutex::ACQUIRE, keys, [hold, &count, &lease]);
+            return request(&mutex::ACQUIRE, self.deadline, keys, [hold, &count, &lease]);
         };
         let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
         let args = [hold, &count, &lease, &ticket, &millis(*waiting), calls];
-        self.call(&fair::ACQUIRE, keys, args)
+        request(&fair::ACQUIRE, self.deadline, keys, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let args = [ask.hold.as_str(), &ask.count.to_string(), &millis(ask.lease)];
-        self.call(&mutex::RENEW, [&self.keys.lock, &self.keys.revoked], args)
+        request(&mutex::RENEW, self.deadline, [&self.keys.lock, &self.keys.revoked], args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
@@ -136,9 +122,4 @@ impl Record for MutexRecord {
     fn ticket(&self, outcome: &mut Outcome<Answer>) -> Option<Ticket> {
         outcome.as_mut().ok()?.take_ticket().map(Ticket)
     }
-}
-
-/// The settings see to it that leases are whole milliseconds.
-fn millis(time: Duration) -> String {
-    time.as_millis().to_string()
 }

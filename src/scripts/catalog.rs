@@ -81,12 +81,48 @@ pub(crate) mod fair {
     );
 }
 
+/// The scripts of the read/write lock.
+pub(crate) mod rw {
+    use super::Script;
+
+    pub(crate) static ACQUIRE: Script = script!(
+        "rw/acquire", ["expire", "claim", "queue", "rw", "each"],
+        keys ["writer", "readers", "queue", "alive", "writers"],
+        args ["hold", "mode", "count", "lease_ms", "ticket", "turn", "wait_ms", "calls"],
+        votes true
+    );
+    pub(crate) static RENEW: Script = script!(
+        "rw/renew", ["expire", "claim", "queue", "rw", "each"],
+        keys ["writer", "readers", "revoked"],
+        args ["hold", "mode", "count", "lease_ms"], votes true
+    );
+    pub(crate) static RELEASE: Script = script!(
+        "rw/release", ["expire", "claim", "queue", "rw", "each"],
+        keys ["writer", "readers", "queue", "alive", "writers"],
+        args ["hold", "count", "place", "calls"], votes false
+    );
+    pub(crate) static FORCE_RELEASE: Script = script!(
+        "rw/force_release", ["expire", "claim", "queue", "rw", "each"],
+        keys ["writer", "readers", "revoked", "queue", "alive", "writers"],
+        args ["hold", "marker_ms", "calls"], votes false
+    );
+    pub(crate) static INSPECT: Script = script!(
+        "rw/inspect", ["queue", "each"],
+        keys ["writer", "readers", "queue", "alive", "writers"], args [], votes false
+    );
+}
+
 /// All of them.
-pub(crate) static ALL: [&Script; 6] = [
+pub(crate) static ALL: [&Script; 11] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
     &mutex::FORCE_RELEASE,
     &mutex::INSPECT,
     &fair::ACQUIRE,
+    &rw::ACQUIRE,
+    &rw::RENEW,
+    &rw::RELEASE,
+    &rw::FORCE_RELEASE,
+    &rw::INSPECT,
 ];

@@ -50,7 +50,7 @@ impl Answer {
         (!self.text.is_empty()).then(|| HoldId::parse(&self.text))
     }
 
-    /// Takes the ticket off an answer of `fair/acquire`; the rest reads as one of `mutex/acquire`.
+    /// Takes the ticket off an answer to one in a queue; the rest reads as the answer to one in none.
     pub(crate) fn take_ticket(&mut self) -> Option<u64> {
         let (ticket, rest) = self.text.split_once(' ').unwrap_or((&self.text, ""));
         let ticket = ticket.parse().ok()?;
@@ -58,8 +58,9 @@ impl Answer {
         Some(ticket)
     }
 
-    /// Takes the places that wait off an answer of `inspect`: each with its ticket and the time
-    /// for which it is kept. What is left reads as before there were queues.
+    /// Takes the first list off an answer of `inspect`, of places that wait or of holds that read:
+    /// each with its ticket and the time for which it is kept. Behind the last list stands the
+    /// holder.
     pub(crate) fn take_queue(&mut self) -> Option<Vec<(HoldId, u64, Duration)>> {
         let (count, mut rest) = self.text.split_once('\n')?;
         let mut queue = Vec::new();
@@ -99,7 +100,7 @@ impl Answer {
     /// Reads an answer of `inspect` or `force_release`: whose the vote is now.
     pub(crate) fn seen(&self) -> Verdict {
         let mut rest = self.clone();
-        rest.take_queue();
+        while rest.take_queue().is_some() {}
         match rest.holder() {
             Some(by) => Verdict::Refused { by, ttl: self.ttl() },
             None => Verdict::Absent,

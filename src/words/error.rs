@@ -23,7 +23,7 @@ impl fmt::Display for VoterReport {
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
 /// Ask the `is_*` methods what kind it is. A lock that somebody else holds is not an error:
-/// `try_lock` and `lock_within` answer `None`.
+/// `try_lock`, `lock_within` and their like answer `None`.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -39,6 +39,7 @@ pub(crate) enum Kind {
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
     Lost { lock: String, hold: HoldId, why: &'static str },
+    Reads { lock: String, hold: HoldId },
     Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Option<Duration> },
     Closed,
 }
@@ -72,10 +73,16 @@ impl Error {
     }
 
     /// The request went out, but no majority confirmed it in time. For a release: it goes on in
-    /// the background, and the lock is free at the latest when its lease ends. For a re-entry: the
-    /// lock is still held, and this entry does not count.
+    /// the background, and the lock is free at the latest when its lease ends. For a re-entry,
+    /// and for a read under the own write: the lock is still held, and this entry does not count.
     pub fn is_unconfirmed(&self) -> bool {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
+    }
+
+    /// The owner reads the lock that it wants to write: that would wait for itself for ever. Nothing
+    /// was sent.
+    pub fn is_deadlock(&self) -> bool {
+        matches!(self.0.kind, Kind::Reads { .. })
     }
 
     /// The client was closed.
@@ -102,6 +109,9 @@ impl fmt::Display for Error {
             }
             Kind::Lost { lock, hold, why } => {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
+            }
+            Kind::Reads { lock, hold } => {
+                write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;
             }
             Kind::Unconfirmed { lock, what, needed, frees_in } => {
                 write!(f, "{what} of lock `{lock}` not confirmed by {needed} voters, ")?;

@@ -43,13 +43,22 @@ impl HoldIds {
     }
 
     pub(crate) fn fresh(&self) -> HoldId {
-        let sequence = self.next.fetch_add(1, Ordering::Relaxed);
-        HoldId(format!("{}:{sequence}", self.client).into())
+        HoldId(format!("{}:{}", self.client, self.number()).into())
+    }
+
+    /// A fresh hold that reads under `write`, which its own owner has.
+    pub(crate) fn under(&self, write: &HoldId) -> HoldId {
+        HoldId(format!("{write}/{}", self.number()).into())
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
 /// Names one outermost acquisition of one lock: `<client uuid>:<sequence number>`; where it waited
-/// in the queue of a fair lock, `<place>.<attempt>`, with a place of the same form.
+/// in a queue, `<place>.<attempt>`, with a place of the same form; and where it reads under a write
+/// of the same owner, `<write hold>/<number>`.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record.

@@ -10,15 +10,17 @@ use super::HoldId;
 pub enum Verdict {
     /// The hold has its vote (of a release: had it, and gave it back).
     Granted,
-    /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry).
+    /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry);
+    /// of several readers the last to end.
     Refused {
         /// The hold that has the vote.
         by: HoldId,
         /// What is left of that hold's lease.
         ttl: Option<Duration>,
     },
-    /// Its vote is kept for those who wait in the queue of a [`FairMutex`](crate::FairMutex):
-    /// `place` stands right before the one who asked, for `ttl` more unless it asks again.
+    /// Its vote is kept for those who wait in the queue of a [`FairMutex`](crate::FairMutex) or an
+    /// [`RwLock`](crate::RwLock): of those who come before the one who asked `place` is the last,
+    /// for `ttl` more unless it asks again.
     Behind {
         /// The place in the queue.
         place: HoldId,

@@ -1,0 +1,102 @@
+-- rw: one writer, or readers with a deadline each. `readers` has until when each of them counts, by
+-- this voter's clock, and expires with the last. A hold `<write hold>/<number>` reads under its own
+-- owner's write. `writers` has those of the queue that wait to write.
+local function write_of(hold)
+  return string.match(hold, '^(.+)/%d+$')
+end
+
+-- Takes out the readers whose leases have ended.
+local function sweep_readers(readers)
+  for _, hold in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', '(' .. now_ms())) do
+    redis.call('ZREM', readers, hold)
+  end
+end
+
+-- The last reader to end, of those that do not read under `write`, and what is left of its lease.
+local function last_reader(readers, write)
+  local at = 0
+  repeat
+    at = at - 1
+    local last = redis.call('ZRANGE', readers, at, at, 'WITHSCORES')
+    if last[1] and not (write and write_of(last[1]) == write) then
+      return last[1], math.max(tonumber(last[2]) - now_ms(), 0)
+    end
+  until not last[1]
+end
+
+-- Who has the vote so that `hold` cannot have it too, and what is left of its lease.
+local function in_the_way(writer, readers, hold, mode)
+  local by = redis.call('HKEYS', writer)[1]
+  if by and by ~= hold and by ~= write_of(hold) then
+    return by, redis.call('PTTL', writer)
+  end
+  if mode == 'write' and by ~= hold then
+    return last_reader(readers, hold)
+  end
+end
+
+-- The key ends with the last of its readers.
+local function refit(readers)
+  local _, ms = last_reader(readers)
+  if ms then
+    return redis.pcall('PEXPIRE', readers, math.max(ms, 1))
+  end
+end
+
+-- Gives the vote to a reader; never shortens what is left of its lease, and touches no other's.
+local function share(readers, hold, lease_ms)
+  local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
+  local ends = math.max(now + lease_ms, tonumber(former or 0))
+  redis.call('ZADD', readers, ends, hold)
+  local done = refit(readers)
+  if type(done) == 'table' and done.err then
+    redis.call('ZREM', readers, hold)
+    error(done.err, 0)
+  end
+  return ends - now
+end
+
+local function grant(writer, readers, hold, mode, count, lease_ms)
+  if mode == 'write' then
+    local _, ms = claim(writer, hold, count, lease_ms)
+    return ms
+  end
+  return share(readers, hold, tonumber(lease_ms))
+end
+
+-- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease.
+local function take_back(writer, readers, hold)
+  if redis.call('HEXISTS', writer, hold) == 1 then
+    local ms = redis.call('PTTL', writer)
+    redis.call('DEL', writer)
+    return 'write', ms
+  end
+  local ends = redis.call('ZSCORE', readers, hold)
+  if ends then
+    redis.call('ZREM', readers, hold)
+    refit(readers)
+    return 'read', tonumber(ends) - now_ms()
+  end
+end
+
+-- A vote or a place is gone that others may have waited for: calls the first in the queue if that
+-- is a writer and nobody holds; where a writer has gone, also the readers before the first writer.
+-- Who gives the vote back and stays in the queue knows.
+local function call_next(writer, readers, queue, writers, gone, place, calls)
+  if redis.call('EXISTS', writer) == 1 then
+    return
+  end
+  local next_writer = first(writers)
+  local rank = next_writer and redis.call('ZRANK', queue, next_writer) or -1
+  if rank == 0 then
+    if next_writer ~= place and redis.call('EXISTS', readers) == 0 then
+      call(calls, next_writer)
+    end
+  elseif gone == 'write' then
+    for _, reader in ipairs(redis.call('ZRANGE', queue, 0, rank >= 0 and rank - 1 or -1)) do
+      if reader ~= place then
+        call(calls, reader)
+      end
+    end
+  end
+end

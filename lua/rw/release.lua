@@ -1,0 +1,38 @@
+-- rw/release: sets a write's count; at 0 gives the vote back, leaves the queue, and calls those
+-- who are next.
+-- KEYS, for each request: writer, readers, queue, alive, writers
+-- ARGV, for each request: hold, count, place, calls
+--   place '': stays in the queue
+-- returns, for each request: code, ms, text
+--   1, lease left in ms, ''       done (0 ms: given back)
+--   0, lease left in ms, writer   this hold has no vote here (-2 ms and '': nobody writes)
+--   -1, 0, message                this request failed, alone
+-- atomic, because the vote may have passed to another hold since the caller looked.
+local function release(writer, readers, queue, alive, writers, hold, count, place, calls)
+  sweep_readers(readers)
+  if tonumber(count) > 0 then
+    if redis.call('HEXISTS', writer, hold) == 1 then
+      redis.call('HSET', writer, hold, count)
+      return 1, redis.call('PTTL', writer), ''
+    end
+    local ends = redis.call('ZSCORE', readers, hold)
+    if ends then
+      return 1, tonumber(ends) - now_ms(), ''
+    end
+    return 0, redis.call('PTTL', writer), redis.call('HKEYS', writer)[1] or ''
+  end
+  sweep(queue, alive, writers)
+  local gone = take_back(writer, readers, hold)
+  local waited = place ~= '' and redis.call('ZSCORE', queue, place)
+  if gone or waited then
+    local wrote = gone == 'write' or waited and redis.call('ZSCORE', writers, place)
+    leave(place, queue, alive, writers)
+    call_next(writer, readers, queue, writers, wrote and 'write' or 'read', place_of(hold), calls)
+  end
+  if gone then
+    return 1, 0, ''
+  end
+  return 0, redis.call('PTTL', writer), redis.call('HKEYS', writer)[1] or ''
+end
+
+return each(5, 4, release)

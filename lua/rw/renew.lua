@@ -1,0 +1,22 @@
+-- rw/renew: keeps the vote, or takes it again on a voter that lost its data; sets a write's count.
+-- KEYS, for each request: writer, readers, revoked
+-- ARGV, for each request: hold, mode, count, lease_ms
+-- returns, for each request: code, ms, text
+--   1, lease left in ms, ''       granted
+--   0, lease left in ms, holder   refused: the writer, or the last of the readers
+--   2, 0, ''                      the hold was ended by force and gets no vote again
+--   -1, 0, message                this request failed, alone
+-- atomic, because a forced release between the check and the grant would be undone by it.
+local function renew(writer, readers, revoked, hold, mode, count, lease_ms)
+  if redis.call('HEXISTS', revoked, hold) == 1 then
+    return 2, 0, ''
+  end
+  sweep_readers(readers)
+  local holder, ms = in_the_way(writer, readers, hold, mode)
+  if holder then
+    return 0, ms, holder
+  end
+  return 1, grant(writer, readers, hold, mode, count, lease_ms), ''
+end
+
+return each(3, 4, renew)

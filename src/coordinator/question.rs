@@ -1,0 +1,60 @@
+//! A question to everybody that is no vote.
+
+use super::{Coordinator, Panel, Record};
+use crate::{
+    engine::Rules,
+    node::{Call, Outcome},
+    scripts::Answer,
+    words::{Cause, Error, Kind, Verdict},
+};
+
+impl Coordinator {
+    /// The answers of all voters, as far as they come in time; of a majority at least.
+    pub(crate) async fn ask_everybody(
+        &self,
+        record: &dyn Record,
+        call: &Call,
+        rules: Rules,
+    ) -> Result<Vec<Outcome<Answer>>, Error> {
+        let gathered = async { Ok(self.gather(call, rules).await) };
+        let answers = self.gate.within(gathered).await?;
+        self.check_quorum(record, &answers, rules)?;
+        Ok(answers)
+    }
+
+    async fn gather(&self, call: &Call, rules: Rules) -> Vec<Outcome<Answer>> {
+        let Self { clock, panel, .. } = self;
+        let mut asked = panel.ask_all(call);
+        let late = || Err(Cause::TimedOut(rules.voter_deadline));
+        let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();
+        let due = clock.now() + rules.voter_deadline;
+        for _ in 0..answers.len() {
+            tokio::select! {
+                biased;
+                (voter, answer) = asked.next() => answers[voter] = answer,
+                () = clock.sleep_until(due) => break,
+            }
+        }
+        answers
+    }
+
+    fn check_quorum(
+        &self,
+        record: &dyn Record,
+        answers: &[Outcome<Answer>],
+        rules: Rules,
+    ) -> Result<(), Error> {
+        let Panel { quorum, .. } = &self.panel;
+        let needed = quorum.needed();
+        if answers.iter().filter(|answer| answer.is_ok()).count() >= needed {
+            return Ok(());
+        }
+        let verdicts = answers.iter().map(|answer| match answer {
+            Ok(answer) => answer.seen(),
+            Err(cause) => Verdict::Unknown(cause.clone()),
+        });
+        let lock = record.name().into();
+        let kind = Kind::NoQuorum { lock, needed, after: rules.voter_deadline };
+        Err(Error::new(kind, self.panel.report(verdicts.collect())))
+    }
+}

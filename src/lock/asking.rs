@@ -1,0 +1,121 @@
+//! What every lock is asked for with, whatever its kind.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    coordinator::{Coordinator, Limit, Record},
+    engine::Rules,
+    hold::{Entry, Holds, Wish, enter},
+    node::{Call, Outcome},
+    scripts::Answer,
+    settings::Settings,
+    words::{Error, LockName, Owner},
+};
+
+/// Which lock, for whom, and for how long.
+#[derive(Clone)]
+pub(super) struct Asking {
+    pub(super) coordinator: Arc<Coordinator>,
+    holds: Arc<Holds>,
+    name: Result<LockName, Error>,
+    owner: Option<Owner>,
+    lease: Duration,
+    renewed: bool,
+}
+
+impl Asking {
+    pub(super) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
+        Self {
+            coordinator: Arc::clone(coordinator),
+            holds: Arc::clone(holds),
+            name: LockName::parse(name),
+            owner: None,
+            lease: coordinator.settings.lease,
+            renewed: true,
+        }
+    }
+
+    pub(super) fn owner(self, owner: Owner) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
+    pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
+        Self { lease, renewed, ..self }
+    }
+
+    /// The name and the lease, if they can be used.
+    pub(super) fn checked(&self) -> Result<(LockName, Rules), Error> {
+        let name = self.name.clone()?;
+        Ok((name, self.coordinator.settings.rules(self.lease)?))
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.coordinator.settings
+    }
+
+    /// The end of a time that begins now.
+    pub(super) fn within(&self, time: Duration) -> Limit {
+        Limit::Until(self.coordinator.clock.now() + time)
+    }
+
+    /// Waits for as long as it takes.
+    pub(super) async fn enter(
+        &self,
+        record: impl Record + 'static,
+        rules: Rules,
+    ) -> Result<Entry, Error> {
+        let wish = self.wish(record, rules);
+        loop {
+            let entered = enter(&self.coordinator, &self.holds, &wish, Limit::Never).await?;
+            if let Some(entry) = entered {
+                return Ok(entry);
+            }
+        }
+    }
+
+    pub(super) async fn enter_within(
+        &self,
+        record: impl Record + 'static,
+        rules: Rules,
+        limit: Limit,
+    ) -> Result<Option<Entry>, Error> {
+        enter(&self.coordinator, &self.holds, &self.wish(record, rules), limit).await
+    }
+
+    fn wish(&self, record: impl Record + 'static, rules: Rules) -> Wish {
+        Wish { record: Arc::new(record), rules, renewed: self.renewed, owner: self.owner }
+    }
+
+    /// What every voter answers that does so in time; with what errors call it.
+    pub(super) async fn ask(
+        &self,
+        record: &dyn Record,
+        call: &Call,
+        rules: Rules,
+    ) -> Result<Vec<(String, Outcome<Answer>)>, Error> {
+        let answers = self.coordinator.ask_everybody(record, call, rules).await?;
+        let labels = self.coordinator.panel.voters.iter().map(|voter| voter.label().to_string());
+        Ok(labels.zip(answers).collect())
+    }
+
+    /// How long a hold that was ended by force is remembered: longer than the holder, which renews
+    /// from a third of its lease on, can go on.
+    pub(super) fn marker(&self, left: Option<Duration>) -> Duration {
+        let left = left.unwrap_or_default().min(Settings::LONGEST_LEASE);
+        (left * 4).max(self.settings().lease)
+    }
+
+    pub(super) fn show<'a, 'b>(
+        &self,
+        kind: &str,
+        f: &'a mut fmt::Formatter<'b>,
+    ) -> fmt::DebugStruct<'a, 'b> {
+        let mut shown = f.debug_struct(kind);
+        shown
+            .field("name", &self.name.as_ref().map_or("", |name| name.as_str()))
+            .field("owner", &self.owner)
+            .field("lease", &self.lease)
+            .field("renewed", &self.renewed);
+        shown
+    }
+}

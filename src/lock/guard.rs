@@ -1,0 +1,132 @@
+//! What every guard does.
+
+/// Makes the guard of a lock: `$acquire` is the call on a client that gives one.
+macro_rules! guard {
+    ($(#[$about:meta])* $name:ident, $acquire:literal) => {
+        $(#[$about])*
+        #[must_use = "the lock is released when the guard is dropped"]
+        pub struct $name($crate::hold::Entry);
+
+        impl $name {
+            pub(super) fn new(entry: $crate::hold::Entry) -> Self {
+                Self(entry)
+            }
+
+            /// The lock's name.
+            pub fn name(&self) -> &str {
+                self.0.name()
+            }
+
+            /// The hold, as it stands on the voters and in other clients' errors.
+            pub fn hold(&self) -> &$crate::words::HoldId {
+                self.0.id()
+            }
+
+            /// How often this hold was entered and not left.
+            pub fn count(&self) -> u32 {
+                self.0.count()
+            }
+
+            /// Whether the lock may still be relied on. Read from the clock at each call: never true at or
+            /// after the deadline, whatever the network, the watchdog or the machine did meanwhile.
+            pub fn is_held(&self) -> bool {
+                self.0.is_held()
+            }
+
+            /// The time for which the lock may be relied on if no renewal succeeds; zero once it is lost.
+            pub fn remaining(&self) -> std::time::Duration {
+                self.0.remaining()
+            }
+
+            /// Completes when the lock is lost, with the reason: at the deadline by the clock alone, or as
+            /// soon as the voters say that another hold has them or that this one was ended by force.
+            ///
+            /// On Linux the deadline counts time for which the machine was suspended; after such a sleep
+            /// this future completes within half a second, while [`is_held`](Self::is_held) and
+            /// [`while_held`](Self::while_held) know at once.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future has no effect on the lock.
+            pub async fn lost(&self) -> $crate::words::Error {
+                self.0.lost().await
+            }
+
+            /// Runs `work` as long as the lock is held: drops it the moment the lock is lost.
+            ///
+            /// What `work` has spawned, or has already sent elsewhere, is not called back.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock was lost and `work` was dropped unfinished.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future drops `work`; the lock stays held.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            #[doc = concat!("let guard = quorum.", $acquire, ".await?;")]
+            /// let sum = guard.while_held(async { 20 + 22 }).await?;
+            /// assert_eq!(sum, 42);
+            /// guard.release().await?;
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, $crate::words::Error> {
+                self.0.while_held(work).await
+            }
+
+            /// Enters again; the lock is released when every guard of it is. Goes through the quorum and
+            /// renews the lease on the way.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock is not held any more.
+            /// [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority answered in time; the lock is still
+            /// held, but this entry does not count.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future leaves the count as it was before.
+            pub async fn reenter(&self) -> Result<Self, $crate::words::Error> {
+                self.0.reenter().await.map(Self)
+            }
+
+            /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has confirmed;
+            /// slow voters are told in the background.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock had been lost before; nothing of the next holder's was
+            /// touched. [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority confirmed in time; it goes
+            /// on in the background, and the lock is free when the lease ends at the latest.
+            ///
+            /// # Cancel safety
+            ///
+            /// The release is sent when this is first polled; dropping the future afterwards loses only the
+            /// answer. Dropped before, the guard is dropped: that releases as well.
+            pub async fn release(self) -> Result<(), $crate::words::Error> {
+                self.0.release().await
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("name", &self.name())
+                    .field("hold", self.hold())
+                    .field("count", &self.count())
+                    .field("remaining", &self.remaining())
+                    .finish()
+            }
+        }
+    };
+}
+
+pub(super) use guard;

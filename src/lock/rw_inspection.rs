@@ -1,0 +1,222 @@
+//! What the voters say about a read/write lock.
+
+use std::{fmt, time::Duration};
+
+use super::{
+    Access, Holder, Waiting,
+    inspection::{majority, standing},
+};
+use crate::{
+    scripts::Answer,
+    words::{Cause, HoldId},
+};
+
+/// What each voter says about one read/write lock, at about the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RwInspection {
+    /// Every voter's view, in the order in which they were configured.
+    pub voters: Vec<RwView>,
+}
+
+/// One voter's view of a read/write lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RwView {
+    /// The voter's address, without credentials.
+    pub voter: String,
+    /// Who has its vote and who waits for it; or why it did not say.
+    pub state: Result<RwState, Cause>,
+}
+
+/// Who has one voter's vote, and who waits for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RwState {
+    /// Who writes.
+    pub writer: Option<Holder>,
+    /// Who reads, the first to end first. Under a writer only its own reads.
+    pub readers: Vec<Reader>,
+    /// Who waits to write, the first first.
+    pub waiting_writers: Vec<Waiting>,
+    /// Who waits to read, the first first.
+    pub waiting_readers: Vec<Waiting>,
+}
+
+/// A hold that reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reader {
+    /// The hold.
+    pub hold: HoldId,
+    /// What is left of its lease, which is its own.
+    pub ttl: Duration,
+}
+
+impl RwState {
+    pub(super) fn read(mut answer: Answer) -> Self {
+        let readers = answer.take_queue().unwrap_or_default().into_iter();
+        let waiting_writers = Waiting::read(&mut answer);
+        let waiting_readers = Waiting::read(&mut answer);
+        Self {
+            writer: Holder::read(&answer),
+            readers: readers.map(|(hold, _, ttl)| Reader { hold, ttl }).collect(),
+            waiting_writers,
+            waiting_readers,
+        }
+    }
+}
+
+impl RwInspection {
+    fn states(&self) -> impl Iterator<Item = &RwState> {
+        self.voters.iter().filter_map(|view| view.state.as_ref().ok())
+    }
+
+    /// The hold that writes: that has a majority of the voters; as
+    /// [`Inspection::holder`](crate::Inspection::holder).
+    pub fn writer(&self) -> Option<Holder> {
+        majority(self.states().filter_map(|state| state.writer.as_ref()), self.voters.len())
+    }
+
+    /// The holds that read: each that has a majority of the voters, with the time for which it
+    /// keeps one unless it is renewed.
+    pub fn readers(&self) -> Vec<Reader> {
+        let readers = self.states().flat_map(|state| &state.readers);
+        let readers = readers.map(|reader| (&reader.hold, reader.ttl));
+        let reader = |(hold, ttl): (&HoldId, Duration)| Reader { hold: hold.clone(), ttl };
+        standing(readers, self.voters.len()).map(reader).collect()
+    }
+
+    /// How the lock is held by a majority: to write, with or without reads of the writer's own, or
+    /// to read; `None` where nobody is known to have one.
+    pub fn mode(&self) -> Option<Access> {
+        if self.writer().is_some() {
+            return Some(Access::Write);
+        }
+        (!self.readers().is_empty()).then_some(Access::Read)
+    }
+
+    /// True where a majority of the voters has given its vote to nobody.
+    pub fn is_free(&self) -> bool {
+        let free = |state: &&RwState| state.writer.is_none() && state.readers.is_empty();
+        self.states().filter(free).count() > self.voters.len() / 2
+    }
+
+    /// Those who wait to write: the places that stand on a majority with the same ticket, the first
+    /// first.
+    pub fn waiting_writers(&self) -> Vec<Waiting> {
+        Waiting::standing(self.states().flat_map(|state| &state.waiting_writers), self.voters.len())
+    }
+
+    /// Those who wait to read, likewise. Readers that come behind all writers have one ticket.
+    pub fn waiting_readers(&self) -> Vec<Waiting> {
+        Waiting::standing(self.states().flat_map(|state| &state.waiting_readers), self.voters.len())
+    }
+
+    /// Every hold that has a vote of this sort, each once, with the longest time left anywhere
+    /// (`None`: a record without expiry).
+    pub(super) fn holds(&self, access: Access) -> Vec<(HoldId, Option<Duration>)> {
+        let mut holds: Vec<_> = match access {
+            Access::Write => {
+                let writers = self.states().filter_map(|state| state.writer.as_ref());
+                writers.map(|writer| (writer.hold.clone(), writer.ttl)).collect()
+            }
+            Access::Read => {
+                let readers = self.states().flat_map(|state| &state.readers);
+                readers.map(|reader| (reader.hold.clone(), Some(reader.ttl))).collect()
+            }
+        };
+        let longest_first = |(hold, ttl): &(HoldId, Option<Duration>)| {
+            (hold.clone(), std::cmp::Reverse(ttl.unwrap_or(Duration::MAX)))
+        };
+        holds.sort_by_key(longest_first);
+        holds.dedup_by(|(later, _), (first, _)| later == first);
+        holds
+    }
+}
+
+impl fmt::Display for RwInspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, RwView { voter, state }) in self.voters.iter().enumerate() {
+            write!(f, "{}{voter}: ", if place > 0 { "; " } else { "" })?;
+            match state {
+                Ok(state) => state.fmt(f)?,
+                Err(cause) => cause.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RwState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.writer {
+            Some(writer) => write!(f, "written by {writer}")?,
+            None if self.readers.is_empty() => f.write_str("free")?,
+            None => f.write_str("read")?,
+        }
+        for Reader { hold, ttl } in &self.readers {
+            write!(f, ", {hold} reads for {ttl:?} more")?;
+        }
+        for waiting in &self.waiting_writers {
+            write!(f, ", to write {waiting}")?;
+        }
+        for waiting in &self.waiting_readers {
+            write!(f, ", to read {waiting}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn reader(hold: &str, left: u64) -> Reader {
+        Reader { hold: HoldId::parse(hold), ttl: MS(left) }
+    }
+
+    fn of(states: Vec<RwState>) -> RwInspection {
+        let view = |state| RwView { voter: "v".into(), state: Ok(state) };
+        RwInspection { voters: states.into_iter().map(view).collect() }
+    }
+
+    fn read_by(readers: Vec<Reader>) -> RwState {
+        RwState { readers, ..RwState::default() }
+    }
+
+    #[test]
+    fn a_read_counts_on_a_majority_for_as_long_as_it_keeps_one() {
+        let inspection = of(vec![
+            read_by(vec![reader("a", 10), reader("b", 30)]),
+            read_by(vec![reader("b", 20), reader("c", 40)]),
+            read_by(vec![reader("b", 10)]),
+        ]);
+        assert_eq!(inspection.readers(), [reader("b", 20)]);
+        assert_eq!((inspection.mode(), inspection.is_free()), (Some(Access::Read), false));
+        let holds = [("a", 10), ("b", 30), ("c", 40)];
+        let holds = holds.map(|(hold, left)| (HoldId::parse(hold), Some(MS(left))));
+        assert_eq!(inspection.holds(Access::Read), holds);
+    }
+
+    #[test]
+    fn a_writer_with_a_read_of_its_own_writes() {
+        let writer = Holder { hold: HoldId::parse("w"), count: 1, ttl: Some(MS(5)) };
+        let written =
+            || RwState { writer: Some(writer.clone()), ..read_by(vec![reader("w/2", 9)]) };
+        let inspection = of(vec![written(), written(), RwState::default()]);
+        assert_eq!(inspection.mode(), Some(Access::Write));
+        assert_eq!(inspection.writer(), Some(writer.clone()));
+        assert_eq!(inspection.holds(Access::Write), [(HoldId::parse("w"), Some(MS(5)))]);
+    }
+
+    #[test]
+    fn two_of_three_that_give_their_vote_to_nobody_make_it_free() {
+        let inspection =
+            of(vec![RwState::default(), read_by(vec![reader("a", 1)]), RwState::default()]);
+        assert!(inspection.is_free());
+        assert_eq!((inspection.mode(), inspection.writer()), (None, None));
+    }
+}

@@ -1,0 +1,273 @@
+//! The read/write lock.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::try_join_all;
+
+use super::{
+    Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard, asking::Asking,
+    rw_record::RwRecord,
+};
+use crate::{
+    coordinator::{Coordinator, Limit},
+    engine::Rules,
+    hold::{Entry, Holds},
+    words::{Error, Owner},
+};
+
+/// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
+///
+/// Made by [`Quorate::rw_lock`](crate::Quorate::rw_lock); a cheap value that says which lock and
+/// how. Each read and each write is a *hold* with a lease of its own, renewed by itself: a reader
+/// that dies is gone at its own deadline, whatever other readers do.
+///
+/// Whoever waits stands in one queue on the voters, writers in the order of asking; where readers
+/// stand in it is their [`Preference`]. A release calls the first writer, or all the readers who
+/// come before it, and nobody else. A waiter that gives up leaves at once, and one that dies is
+/// passed over after the [waiter deadline](crate::Builder::waiter_deadline) (5 s).
+///
+/// # Owners
+///
+/// Without [`owner`](Self::owner) every acquisition is a hold of its own. Whoever has the same
+/// owner enters again what it reads, also past writers that wait, and what it writes. While it
+/// writes, it may read as well, at once: such a read goes on when the write ends, before anybody
+/// else can write (see [`WriteGuard::downgrade`]). While it only reads, it cannot write: that would
+/// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while its
+/// write was waiting.
+///
+/// Without an owner nothing tells that two guards are of one task, so a task that holds one and
+/// waits for another may wait for itself for ever: a write waits for the task's own read, and a
+/// second read stands behind a writer that waits for the first.
+///
+/// # What is not guaranteed
+///
+/// A read/write lock is another lock than the mutex of the same name. And who holds, holds as
+/// surely as with a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct RwLock {
+    asking: Asking,
+    preference: Preference,
+}
+
+impl RwLock {
+    pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
+        let asking = Asking::new(coordinator, holds, name);
+        Self { asking, preference: Preference::default() }
+    }
+
+    /// Acquires for this owner, who enters again at once what it holds.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { asking: self.asking.owner(*owner), ..self }
+    }
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { asking: self.asking.lease(lease, true), ..self }
+    }
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self { asking: self.asking.lease(lease, false), ..self }
+    }
+
+    /// Whom its readers let pass; by default all [writers](Preference::Writers).
+    pub fn preference(self, preference: Preference) -> Self {
+        Self { preference, ..self }
+    }
+
+    /// Acquires the lock to read, waiting for as long as somebody writes or comes before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_unconfirmed`](Error::is_unconfirmed) also where
+    /// this owner writes, and no majority answered in time that it reads as well.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let (one, other) = (lock.read().await?, lock.read().await?);
+    /// assert!(lock.try_write().await?.is_none());
+    /// one.release().await?;
+    /// other.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read(&self) -> Result<ReadGuard, Error> {
+        self.wait(Access::Read).await.map(ReadGuard::new)
+    }
+
+    /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); [`is_no_quorum`](Error::is_no_quorum) at once, without patience.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
+        self.enter(Access::Read, Limit::Now).await.map(|entered| entered.map(ReadGuard::new))
+    }
+
+    /// As [`read`](Self::read), waiting no longer than `limit`; `None` where it had not come in by
+    /// then. Nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn read_within(&self, limit: Duration) -> Result<Option<ReadGuard>, Error> {
+        let limit = self.asking.within(limit);
+        self.enter(Access::Read, limit).await.map(|entered| entered.map(ReadGuard::new))
+    }
+
+    /// Acquires the lock to write, behind everybody who comes before and all who read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_deadlock`](Error::is_deadlock): this owner reads
+    /// the lock and does not write it; nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let writing = lock.write().await?;
+    /// assert!(lock.try_read().await?.is_none());
+    /// writing.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn write(&self) -> Result<WriteGuard, Error> {
+        self.wait(Access::Write).await.map(WriteGuard::new)
+    }
+
+    /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
+    /// several tries at the same moment one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write); [`is_no_quorum`](Error::is_no_quorum) at once, without patience.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
+        self.enter(Access::Write, Limit::Now).await.map(|entered| entered.map(WriteGuard::new))
+    }
+
+    /// As [`write`](Self::write), waiting no longer than `limit`; `None` where it had not come in
+    /// by then. Nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
+        let limit = self.asking.within(limit);
+        self.enter(Access::Write, limit).await.map(|entered| entered.map(WriteGuard::new))
+    }
+
+    /// Asks every voter who reads, who writes, and who waits. Waits for all of them, no longer than
+    /// the voter deadline.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::Access;
+    ///
+    /// let lock = quorum.rw_lock("prices");
+    /// let reading = lock.read().await?;
+    /// let seen = lock.inspect().await?;
+    /// assert_eq!(seen.mode(), Some(Access::Read));
+    /// assert_eq!(&seen.readers()[0].hold, reading.hold());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn inspect(&self) -> Result<RwInspection, Error> {
+        let (record, rules) = self.checked(Access::Read)?;
+        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;
+        let view =
+            |(voter, answer): (_, Result<_, _>)| RwView { voter, state: answer.map(RwState::read) };
+        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
+    }
+
+    /// Ends the write, or all reads, that there are, whoever has them; calls whoever is next, and
+    /// says whether there was any. As [`Mutex::force_release`](crate::Mutex::force_release): for
+    /// operators who know that a holder is gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some holds may have ended and others not; calling again finishes it.
+    pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
+        let holds = self.inspect().await?.holds(access);
+        let (record, rules) = self.checked(access)?;
+        let ended = holds.iter().map(async |(hold, left)| {
+            let call = record.force_release(hold, self.asking.marker(*left));
+            self.asking.ask(&record, &call, rules).await
+        });
+        try_join_all(ended).await?;
+        Ok(!holds.is_empty())
+    }
+
+    async fn wait(&self, access: Access) -> Result<Entry, Error> {
+        let (record, rules) = self.checked(access)?;
+        self.asking.enter(record, rules).await
+    }
+
+    async fn enter(&self, access: Access, limit: Limit) -> Result<Option<Entry>, Error> {
+        let (record, rules) = self.checked(access)?;
+        self.asking.enter_within(record, rules, limit).await
+    }
+
+    fn checked(&self, access: Access) -> Result<(RwRecord, Rules), Error> {
+        let (name, rules) = self.asking.checked()?;
+        let settings = self.asking.settings();
+        let waiting = settings.waiting(rules.terms.lease);
+        let how = (access, self.preference);
+        Ok((RwRecord::new(name, &settings.keys, rules.voter_deadline, waiting, how), rules))
+    }
+}
+
+impl fmt::Debug for RwLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.asking.show("RwLock", f).field("preference", &self.preference).finish_non_exhaustive()
+    }
+}
