@@ -1,17 +1,9 @@
 //! The rights that the README asks for.
 
 use crate::{
-    fixture::{Fixture, ms},
+    fixture::{Fixture, ms, rights},
     queue::{Waiters, release, until_waiting},
 };
-
-/// The words of the README's `ACL SETUSER`.
-fn rights() -> Vec<&'static str> {
-    let readme = include_str!("../../README.md");
-    let (_, block) = readme.split_once("```text\nACL SETUSER").expect("the README has the rights");
-    let (block, _) = block.split_once("```").expect("the block ends");
-    ["ACL", "SETUSER"].into_iter().chain(block.split_whitespace()).collect()
-}
 
 // A user with these rights waits, enters, is inspected and ended by force, on both kinds of mutex.
 #[tokio::test(flavor = "multi_thread")]

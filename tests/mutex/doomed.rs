@@ -2,35 +2,43 @@
 
 use std::{mem, thread, time::Duration};
 
-use quorate::{Builder, MutexGuard, embedded::Machine};
+use quorate::embedded::Machine;
 use tokio::{runtime::Runtime, task::spawn_blocking};
 
-use crate::{fixture::Fixture, kind::of_kind};
+use crate::{
+    fixture::Fixture,
+    kind::{Client, of_kind},
+};
 
-/// A hold that can be left to its lease.
+/// A hold that can be left to its lease, by its guard.
 #[derive(Debug)]
-pub(crate) enum Doomed {
+pub(crate) enum Doomed<G> {
     /// Its client is on a machine of this runtime, where time may be paused.
-    Inside(Machine, MutexGuard),
+    Inside(Machine, G),
     /// Its client has a runtime of its own, and ends with it.
-    Apart(Runtime, MutexGuard),
+    Apart(Runtime, G),
 }
 
-impl Doomed {
-    /// Takes the lock with a client of its own.
-    pub(crate) async fn hold(on: &Fixture, name: &str, lease: Duration, renewed: bool) -> Self {
+impl<G: Send + 'static> Doomed<G> {
+    /// Takes a lock with a client of its own, whose voter deadline fits this lease.
+    pub(crate) async fn take<F: Future<Output = G>>(
+        on: &Fixture,
+        lease: Duration,
+        take: impl FnOnce(Client) -> F + Send + 'static,
+    ) -> Self {
         let builder = on.builder().voter_deadline(lease / 10);
         if !on.is_real() {
             let machine = Machine::new("doomed");
-            let guard = hold(builder.machine(&machine), name, lease, renewed).await;
-            return Self::Inside(machine, guard);
+            let client = builder.machine(&machine).connect().await.expect("a majority answers");
+            return Self::Inside(machine, take(of_kind(client)).await);
         }
-        let name = name.to_owned();
         let taken = spawn_blocking(move || {
             // On a thread where no other runtime is: those do not nest.
             let taken = thread::spawn(move || {
                 let runtime = Runtime::new().expect("a runtime");
-                let guard = runtime.block_on(hold(builder, &name, lease, renewed));
+                let guard = runtime.block_on(async {
+                    take(of_kind(builder.connect().await.expect("a majority answers"))).await
+                });
                 Self::Apart(runtime, guard)
             });
             taken.join().expect("it takes the lock")
@@ -51,11 +59,4 @@ impl Doomed {
             }
         }
     }
-}
-
-async fn hold(builder: Builder, name: &str, lease: Duration, renewed: bool) -> MutexGuard {
-    let quorum = of_kind(builder.connect().await.expect("a majority answers"));
-    let mutex = quorum.mutex(name);
-    let mutex = if renewed { mutex.lease(lease) } else { mutex.lease_fixed(lease) };
-    mutex.lock().await.expect("it is free")
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate::MutexGuard;
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
@@ -29,11 +30,26 @@ async fn waiter(on: &Fixture) -> JoinHandle<Duration> {
     })
 }
 
+/// A hold of this mutex that is left to its lease.
+async fn hold(
+    on: &Fixture,
+    name: &'static str,
+    lease: Duration,
+    renewed: bool,
+) -> Doomed<MutexGuard> {
+    Doomed::take(on, lease, async move |client| {
+        let mutex = client.mutex(name);
+        let mutex = if renewed { mutex.lease(lease) } else { mutex.lease_fixed(lease) };
+        mutex.lock().await.expect("it is free")
+    })
+    .await
+}
+
 /// The holder says nothing after its death, and the waiter does not poll: what lets it enter is
 /// the end of the lease, which a voter's refusal tells.
 async fn enters_after_death(on: Fixture, lease: Duration, renewed: bool) {
     let before = Stopwatch::start();
-    let holder = Doomed::hold(&on, "a", lease, renewed).await;
+    let holder = hold(&on, "a", lease, renewed).await;
     let after = Stopwatch::start();
     let waiter = waiter(&on).await;
     on.until_listening().await;
@@ -61,7 +77,7 @@ async fn when_a_holder_dies_the_lock_is_free_within_its_lease(on: Fixture) {
 // counted from the first request, or from the death, would enter at 6 s or at 17 s.
 async fn a_dead_holders_lease_counts_from_its_last_renewal(on: Fixture) {
     let start = Stopwatch::start();
-    let holder = Doomed::hold(&on, "a", secs(6), true).await;
+    let holder = hold(&on, "a", secs(6), true).await;
     start.sleep_until(ms(10_500)).await;
     let waiter = waiter(&on).await;
     start.sleep_until(secs(11)).await;

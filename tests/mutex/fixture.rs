@@ -1,6 +1,6 @@
 //! Voters of either sort under one face, so that a claim is written once.
 
-#![allow(dead_code, reason = "compiled into two test binaries, and each uses only a part")]
+#![allow(dead_code, reason = "compiled into several test binaries, and each uses only a part")]
 
 use std::{env, thread, time::Duration};
 
@@ -188,12 +188,50 @@ impl Fixture {
         .await;
     }
 
+    /// Waits until every voter has these keys and no others but those of places in the queue of a
+    /// read/write lock: a reader that came by the queue keeps its place for a while.
+    pub(crate) async fn until_clean_but_for_places(&self, keys: &[&str]) {
+        let lasts = |key: &&String| !key.ends_with(":rw:queue") && !key.ends_with(":rw:alive");
+        eventually_async(&format!("no voter has keys but {keys:?} and places"), async || {
+            self.keys().iter().all(|there| there.iter().filter(lasts).eq(keys))
+        })
+        .await;
+    }
+
     /// Waits until somebody listens to something on every voter.
     pub(crate) async fn until_listening(&self) {
         eventually_async("every voter has a listener", async || {
             self.subscriptions().iter().all(|channels| !channels.is_empty())
         })
         .await;
+    }
+
+    /// Each voter's members of a sorted set, with their scores.
+    pub(crate) fn deadlines(&self, key: &str) -> Vec<Vec<(String, String)>> {
+        let entries = |voter| {
+            let reply = self.ask(voter, &["ZRANGE", key, "0", "-1", "WITHSCORES"]);
+            let Reply::List(entries) = reply else { panic!("no list: {reply:?}") };
+            let mut texts = entries.into_iter().map(text);
+            std::iter::from_fn(move || texts.next().zip(texts.next())).collect()
+        };
+        (0..self.voters()).map(entries).collect()
+    }
+
+    /// What is left of a key on each voter.
+    pub(crate) fn ttls(&self, key: &str) -> Vec<Duration> {
+        let ttl = |voter| {
+            let Reply::Int(left) = self.ask(voter, &["PTTL", key]) else { panic!("no number") };
+            ms(u64::try_from(left).expect("the key is there and has an end"))
+        };
+        (0..self.voters()).map(ttl).collect()
+    }
+
+    /// What one voter answers to a command, past all faults.
+    fn ask(&self, voter: usize, words: &[&str]) -> Reply {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => plain(voter.command(words).expect("it answers")),
+            Site::Real { server, .. } => server.command(words).expect("it answers"),
+        }
     }
 
     /// How often a script has run on each voter; only voters inside the process count that.
@@ -207,10 +245,7 @@ impl Fixture {
 
     /// Runs one command on one voter, past all faults.
     pub(crate) fn command(&self, voter: usize, words: &[&str]) {
-        match &self.sites[voter] {
-            Site::Embedded { voter, .. } => drop(voter.command(words).expect("it answers")),
-            Site::Real { server, .. } => drop(server.command(words).expect("it answers")),
-        }
+        self.ask(voter, words);
     }
 
     /// What errors call a voter.
@@ -296,6 +331,24 @@ impl Fixture {
                 proxy.as_ref().expect("there is a proxy").delay(there, back);
             }
         }
+    }
+}
+
+/// The words of the README's `ACL SETUSER`.
+pub(crate) fn rights() -> Vec<&'static str> {
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("```text\nACL SETUSER").expect("the README has the rights");
+    let (block, _) = block.split_once("```").expect("the block ends");
+    ["ACL", "SETUSER"].into_iter().chain(block.split_whitespace()).collect()
+}
+
+/// An embedded voter's reply as a server's.
+fn plain(reply: embedded::Reply) -> Reply {
+    match reply {
+        embedded::Reply::Nil => Reply::Nil,
+        embedded::Reply::Int(number) => Reply::Int(number),
+        embedded::Reply::Text(text) => Reply::Text(text),
+        embedded::Reply::List(replies) => Reply::List(replies.into_iter().map(plain).collect()),
     }
 }
 

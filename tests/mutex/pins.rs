@@ -7,8 +7,9 @@ use std::{
 };
 
 use quorate::{
-    Builder, Cause, Error, FairMutex, HoldId, Holder, Inspection, KeyScheme, Mutex, MutexGuard,
-    Owner, Quorate, Verdict, VoterReport, VoterView, Waiting,
+    Access, Builder, Cause, Error, FairMutex, HoldId, Holder, Inspection, KeyScheme, Mutex,
+    MutexGuard, Owner, Preference, Quorate, ReadGuard, Reader, RwInspection, RwLock, RwState,
+    RwView, Verdict, VoterReport, VoterView, Waiting, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, Reply},
 };
 
@@ -25,6 +26,15 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     pinned::<Mutex>();
     pinned::<FairMutex>();
     pinned::<MutexGuard>();
+    pinned::<RwLock>();
+    pinned::<ReadGuard>();
+    pinned::<WriteGuard>();
+    pinned::<Access>();
+    pinned::<Preference>();
+    pinned::<RwInspection>();
+    pinned::<RwView>();
+    pinned::<RwState>();
+    pinned::<Reader>();
     pinned::<Owner>();
     pinned::<HoldId>();
     pinned::<Error>();
@@ -51,9 +61,16 @@ fn values_can_be_cloned_compared_and_shown() {
     cloned::<Builder>();
     cloned::<Mutex>();
     cloned::<FairMutex>();
+    cloned::<RwLock>();
     cloned::<Error>();
     cloned::<EmbeddedVoter>();
     compared::<Owner>();
+    compared::<Access>();
+    compared::<Preference>();
+    compared::<RwInspection>();
+    compared::<RwView>();
+    compared::<RwState>();
+    compared::<Reader>();
     compared::<HoldId>();
     compared::<Verdict>();
     compared::<Cause>();
@@ -64,6 +81,10 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<KeyScheme>();
     shown::<HoldId>();
     shown::<Inspection>();
+    shown::<RwInspection>();
+    shown::<RwState>();
+    shown::<Holder>();
+    shown::<Waiting>();
     shown::<VoterReport>();
     keys::<HoldId>();
     error::<Error>();
@@ -91,6 +112,17 @@ async fn every_future_can_be_spawned() {
     drop(can_be_spawned(fair.lock_within(secs(1))).await);
     can_be_spawned(fair.inspect()).await.unwrap();
     can_be_spawned(fair.force_release()).await.unwrap();
+    let rw = client.rw_lock("a");
+    can_be_spawned(rw.read()).await.unwrap().release().await.unwrap();
+    let writing = can_be_spawned(rw.write()).await.unwrap();
+    drop(can_be_spawned(writing.read()).await.unwrap());
+    drop(can_be_spawned(writing.downgrade()).await.unwrap());
+    drop(can_be_spawned(rw.try_read()).await);
+    drop(can_be_spawned(rw.read_within(secs(1))).await);
+    drop(can_be_spawned(rw.try_write()).await);
+    drop(can_be_spawned(rw.write_within(secs(1))).await);
+    can_be_spawned(rw.inspect()).await.unwrap();
+    can_be_spawned(rw.force_release(Access::Read)).await.unwrap();
     can_be_spawned(client.close()).await;
     drop(can_be_spawned(Quorate::connect(["redis://127.0.0.1:1"])));
     drop(can_be_spawned(Quorate::builder().connect()));
