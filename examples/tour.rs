@@ -31,6 +31,7 @@ async fn main() -> Scene {
     tour.contention().await?;
     tour.entering_again().await?;
     tour.waiting().await?;
+    tour.many_read_or_one_writes().await?;
     tour.a_voter_dies().await?;
     tour.a_voter_forgets().await?;
     tour.the_lock_is_lost().await?;
@@ -125,6 +126,43 @@ impl Tour {
         Ok(())
     }
 
+    async fn many_read_or_one_writes(&self) -> Scene {
+        title("Many read, or one writes");
+        let [ada, ben, cleo] = [&self.ada, &self.ben, &self.cleo].map(|it| it.rw_lock("prices"));
+        let reading = [ada.read().await?, ben.read().await?];
+        check(cleo.try_write().await?.is_none(), "nobody writes while others read")?;
+        self.tell("Ada and Ben read, so Cleo cannot write: she waits");
+        let wanted = cleo.clone();
+        let writer = tokio::spawn(async move { wanted.write().await });
+        let waits =
+            async || matches!(ada.inspect().await, Ok(it) if it.waiting_writers().len() == 1);
+        eventually("Cleo stands in the queue", waits).await?;
+        check(ada.try_read().await?.is_none(), "readers to come stand behind a writer")?;
+        self.tell("whoever comes to read now comes behind her");
+        for guard in reading {
+            guard.release().await?;
+        }
+        let writing = writer.await??;
+        self.tell("both have left, and she writes");
+        let (one, other) = (ada.clone(), ben.clone());
+        let readers = [
+            tokio::spawn(async move { one.read().await }),
+            tokio::spawn(async move { other.read().await }),
+        ];
+        let wait =
+            async || matches!(ada.inspect().await, Ok(it) if it.waiting_readers().len() == 2);
+        eventually("Ada and Ben stand in the queue", wait).await?;
+        let reading = writing.downgrade().await?;
+        for reader in readers {
+            let guard = reader.await??;
+            check(reading.is_held() && guard.is_held(), "all three read")?;
+            guard.release().await?;
+        }
+        self.tell("she makes a read of her write: Ada and Ben enter, and nobody wrote in between");
+        reading.release().await?;
+        Ok(())
+    }
+
     async fn a_voter_dies(&self) -> Scene {
         title("A voter dies while the lock is held");
         let guard = self.ada.mutex(LOCK).lock().await?;
@@ -197,10 +235,12 @@ impl Tour {
         title("Nothing is left behind");
         let clean =
             |voter: &EmbeddedVoter| voter.keys().is_empty() && voter.subscriptions().is_empty();
-        eventually("all voters are clean", async || self.voters.iter().all(clean)).await?;
+        let forgotten = |voter: &EmbeddedVoter| voter.keys().is_empty();
+        eventually("no lock is left", async || self.voters.iter().all(forgotten)).await?;
         for client in [&self.ada, &self.ben, &self.cleo] {
             client.close().await;
         }
+        eventually("all voters are clean", async || self.voters.iter().all(clean)).await?;
         self.tell("no key and no subscription on any voter");
         println!("\nAll scenes turned out as told.");
         Ok(())
