@@ -45,6 +45,7 @@ fn a_sorted_set_is_gone_with_its_last_member_and_its_expiry_with_it() {
 fn a_set_that_is_not_there_is_empty() {
     let voter = voter();
     assert_eq!(ok(&voter, &["ZCARD", "q"]), Reply::Int(0));
+    assert_eq!(ok(&voter, &["ZCOUNT", "q", "-inf", "+inf"]), Reply::Int(0));
     assert_eq!(ok(&voter, &["ZSCORE", "q", "a"]), Reply::Nil);
     assert_eq!(ok(&voter, &["ZRANK", "q", "a"]), Reply::Nil);
     assert_eq!(ok(&voter, &["ZRANGE", "q", "0", "-1"]), list(&[]));
@@ -83,6 +84,8 @@ fn a_range_of_scores_has_its_ends_in_it_unless_they_are_excluded() {
         ("-inf", "6.99", &["a", "b"]),
     ] {
         assert_eq!(ok(&voter, &["ZRANGEBYSCORE", "q", min, max]), list(members), "{min} {max}");
+        let count = Reply::Int(i64::try_from(members.len()).unwrap());
+        assert_eq!(ok(&voter, &["ZCOUNT", "q", min, max]), count, "{min} {max}");
     }
     let with_scores = ["ZRANGEBYSCORE", "q", "(3", "+inf", "withscores"];
     assert_eq!(ok(&voter, &with_scores), list(&["c", "7"]));
@@ -117,6 +120,8 @@ fn an_error_has_the_text_of_a_server_and_nothing_changes() {
         (&["ZADD", "q", "1"][..], "ERR wrong number of arguments for 'zadd' command"),
         (&["ZRANK", "q"], "ERR wrong number of arguments for 'zrank' command"),
         (&["ZRANGE", "q", "0"], "ERR wrong number of arguments for 'zrange' command"),
+        (&["ZCOUNT", "q", "0"], "ERR wrong number of arguments for 'zcount' command"),
+        (&["ZCOUNT", "q", "0", "1", "2"], "ERR wrong number of arguments for 'zcount' command"),
         (&["ZADD", "q", "1", "a", "2"], "ERR syntax error"),
         (&["ZADD", "q", "NX", "CH"], "ERR syntax error"),
         (&["ZADD", "q", "1", "new", "x", "a"], "ERR value is not a valid float"),
@@ -132,6 +137,8 @@ fn an_error_has_the_text_of_a_server_and_nothing_changes() {
         (&["ZRANGE", "q", "0", "x"], "ERR value is not an integer or out of range"),
         (&["ZRANGE", "q", "0", "x", "what"], "ERR syntax error"),
         (&["ZRANGEBYSCORE", "q", "0", "x"], "ERR min or max is not a float"),
+        (&["ZCOUNT", "q", "0", "x"], "ERR min or max is not a float"),
+        (&["ZCOUNT", "q", "((0", "1"], "ERR min or max is not a float"),
         (&["ZRANGEBYSCORE", "q", "0", "1", "REV"], "ERR syntax error"),
     ] {
         assert_eq!(error(&voter, words), message, "{words:?}");
@@ -165,6 +172,7 @@ fn a_key_of_another_type_is_refused_either_way() {
         &["ZSCORE", "text", "a"],
         &["ZRANK", "text", "a"],
         &["ZCARD", "text"],
+        &["ZCOUNT", "text", "0", "1"],
         &["ZRANGE", "text", "0", "1"],
         &["ZRANGEBYSCORE", "text", "0", "1"],
         &["GET", "q"],
