@@ -9,7 +9,9 @@ use quorate::{
 use tokio::time::sleep;
 
 pub(crate) const LOCK: &str = "quorate:{a}";
-const QUEUE: &str = "quorate:{a}:queue";
+const WRITER: &str = "quorate:{a}:rw:writer";
+const READERS: &str = "quorate:{a}:rw:readers";
+const QUEUES: [&str; 2] = ["quorate:{a}:queue", "quorate:{a}:rw:queue"];
 
 /// No hold but `allowed` has a vote of any of these voters.
 pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result<(), String> {
@@ -23,10 +25,10 @@ pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result
     Ok(())
 }
 
-/// Nobody waits in the queue of any of these voters.
+/// Nobody waits in a queue of any of these voters.
 pub(crate) fn nobody_waits(voters: &[EmbeddedVoter]) -> Result<(), String> {
     for voter in voters {
-        if voter.keys().iter().any(|key| key == QUEUE) {
+        if voter.keys().iter().any(|key| QUEUES.contains(&&**key)) {
             return Err(format!("{} still has a queue", voter.label()));
         }
     }
@@ -72,20 +74,32 @@ pub(crate) fn all_expire(voters: &[EmbeddedVoter]) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds and their counts.
+/// Holds of every kind and their counts. Of those that read no voter has one: they have entered
+/// once.
 fn votes(voter: &EmbeddedVoter) -> Vec<(String, String)> {
+    let mut votes = Vec::new();
+    for key in [LOCK, WRITER] {
+        votes.extend(pairs(voter, &["HGETALL", key]));
+    }
+    let readers = pairs(voter, &["ZRANGE", READERS, "0", "-1", "WITHSCORES"]).into_iter();
+    votes.extend(readers.map(|(hold, _)| (hold, "1".to_owned())));
+    votes
+}
+
+fn pairs(voter: &EmbeddedVoter, words: &[&str]) -> Vec<(String, String)> {
     let text = |reply: &Reply| match reply {
         Reply::Text(text) => text.clone(),
         other => panic!("no text: {other:?}"),
     };
-    match voter.command(&["HGETALL", LOCK]).expect("HGETALL is answered") {
+    match voter.command(words).expect("it is answered") {
         Reply::List(all) => all.chunks(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect(),
         other => panic!("no list: {other:?}"),
     }
 }
 
 pub(crate) fn renewals(voters: &[EmbeddedVoter]) -> u64 {
-    voters.iter().map(|voter| voter.runs("mutex/renew")).sum()
+    let renewals = |voter: &EmbeddedVoter| voter.runs("mutex/renew") + voter.runs("rw/renew");
+    voters.iter().map(renewals).sum()
 }
 
 /// Waits until the check is passed; its last complaint where it is not in time.
@@ -127,4 +141,28 @@ async fn the_checks_catch_what_is_left_behind() {
     let before = renewals(&voters);
     sleep(Duration::from_secs(30)).await;
     assert!(renewals(&voters) > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_checks_catch_what_a_read_or_a_write_leaves_behind() {
+    let voters = quorate::embedded::voters(3);
+    let quorum = quorate::Quorate::builder().embedded(&voters).connect().await.expect("it answers");
+    let lock = quorum.rw_lock("a");
+    let read = lock.read().await.expect("it is free");
+    assert!(only(&voters, None).is_err());
+    assert_eq!(counts(&voters, read.hold(), 1), Ok(()));
+    let writer = tokio::spawn(async move { lock.write().await });
+    within(Duration::from_secs(1), || nobody_waits(&voters).map_or(Ok(()), |()| Err("yet".into())))
+        .await
+        .expect("it waits");
+    let before = renewals(&voters);
+    sleep(Duration::from_secs(30)).await;
+    assert!(renewals(&voters) > before);
+    read.release().await.expect("all confirm");
+    let written = writer.await.expect("no panic").expect("it is free");
+    assert_eq!(only(&voters, Some(written.hold())), Ok(()));
+    let under = written.read().await.expect("all answer");
+    assert!(only(&voters, Some(written.hold())).is_err());
+    assert!(counts(&voters, written.hold(), 1).is_err());
+    drop(under);
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use quorate::{MutexGuard, Owner};
+use quorate::{Error, HoldId, MutexGuard, Owner, Quorate, ReadGuard, WriteGuard};
 use tokio::time::sleep;
 
 use crate::{
@@ -92,11 +92,50 @@ impl Drop for OnDrop<'_> {
     }
 }
 
+/// What the guards have in common.
+pub(crate) trait Guard: Sized {
+    fn hold(&self) -> &HoldId;
+    fn count(&self) -> u32;
+    fn is_held(&self) -> bool;
+    async fn release(self) -> Result<(), Error>;
+    /// Whether another client can have the lock for itself.
+    async fn lets_in(client: &Quorate) -> Result<bool, Error>;
+}
+
+macro_rules! guard {
+    ($name:ident, $lock:ident.$try:ident) => {
+        impl Guard for $name {
+            fn hold(&self) -> &HoldId {
+                Self::hold(self)
+            }
+
+            fn count(&self) -> u32 {
+                Self::count(self)
+            }
+
+            fn is_held(&self) -> bool {
+                Self::is_held(self)
+            }
+
+            async fn release(self) -> Result<(), Error> {
+                Self::release(self).await
+            }
+
+            async fn lets_in(client: &Quorate) -> Result<bool, Error> {
+                client.$lock("a").$try().await.map(|entered| entered.is_some())
+            }
+        }
+    };
+}
+guard!(MutexGuard, mutex.try_lock);
+guard!(ReadGuard, rw_lock.try_write);
+guard!(WriteGuard, rw_lock.try_write);
+
 /// One round trip later, and everywhere at the next renewal after the trouble, the voters know the
 /// hold with a count of one. Nobody else enters before a release, and that leaves nothing.
-async fn expect_held_once(
+pub(crate) async fn expect_held_once<G: Guard>(
     mut scene: Scene,
-    guard: MutexGuard,
+    guard: G,
     trouble: Troubled,
 ) -> Result<(), String> {
     if guard.count() != 1 {
@@ -109,9 +148,9 @@ async fn expect_held_once(
     if !guard.is_held() {
         return Err("the lock is lost".into());
     }
-    match scene.other.mutex("a").try_lock().await {
-        Ok(None) => {}
-        other => return Err(format!("another client gets {other:?}")),
+    match G::lets_in(&scene.other).await {
+        Ok(false) => {}
+        other => return Err(format!("another client is let in: {other:?}")),
     }
     scene.leave_if_told();
     guard.release().await.map_err(|error| error.to_string())?;

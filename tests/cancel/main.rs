@@ -8,5 +8,6 @@ mod client;
 mod fair;
 mod guard;
 mod polls;
+mod rw;
 mod scene;
 mod trouble;

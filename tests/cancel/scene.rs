@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Quorate,
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::{runtime, task::JoinHandle, time::sleep};
@@ -22,6 +22,8 @@ const LEASE_AND_MORE: Duration = Duration::from_secs(14);
 const RETRIES: Duration = Duration::from_secs(3);
 /// When a rival that holds the lock lets go of it.
 const RIVAL_LEAVES: Duration = Duration::from_millis(50);
+/// By then the place of one who waits is fixed.
+const PLACED: Duration = Duration::from_millis(5);
 
 /// Who else is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,25 @@ pub(crate) enum Rivals {
     InQueue,
     /// Another client waits for the lock.
     Waiter,
+    /// Another client reads, and leaves after a while.
+    Reader,
+    /// Another client writes, and leaves after a while.
+    Writer,
+    /// Another client reads, and yet another task of that one waits to write before us.
+    WriterInQueue,
+    /// Another client writes, and yet another task of that one waits to read before us.
+    ReaderInQueue,
+    /// Another client waits to read.
+    WaitingReader,
+    /// Another client waits to write.
+    WaitingWriter,
+}
+
+impl Rivals {
+    /// Nobody is there but perhaps one who holds the lock.
+    fn are_alone(self) -> bool {
+        matches!(self, Self::Nobody | Self::Holder | Self::Reader | Self::Writer)
+    }
 }
 
 /// One case, printed when it fails.
@@ -119,6 +140,10 @@ impl Scene {
         self.client().mutex("a")
     }
 
+    pub(crate) fn rw_lock(&self) -> RwLock {
+        self.client().rw_lock("a")
+    }
+
     pub(crate) fn fair_mutex(&self) -> FairMutex {
         self.client().fair_mutex("a")
     }
@@ -151,33 +176,55 @@ impl Scene {
         if matches!(self.case.rivals, Rivals::Holder | Rivals::InLine | Rivals::InQueue) {
             let guard = self.other.mutex("a").lock().await.expect("nobody else is there");
             rival.hold = Some(guard.hold().clone());
-            rival.tasks.push(tokio::spawn(async move {
-                sleep(RIVAL_LEAVES).await;
-                guard.release().await
-            }));
+            rival.leaves_later(async move { guard.release().await });
         }
         if self.case.rivals == Rivals::InLine {
-            rival.enter_and_leave(self.mutex());
+            rival.enters_and_leaves(lock(self.mutex()));
             // So that it stands in line.
             tokio::task::yield_now().await;
         }
         if self.case.rivals == Rivals::InQueue {
             let mutex = self.other.fair_mutex("a");
-            let waits = async move { mutex.lock().await?.release().await };
-            rival.tasks.push(tokio::spawn(waits));
-            // So that its place is fixed.
-            sleep(Duration::from_millis(5)).await;
+            rival.enters_and_leaves(async move { mutex.lock().await?.release().await });
+            sleep(PLACED).await;
         }
+        self.rivals_that_read_or_write(&mut rival).await;
         rival
+    }
+
+    async fn rivals_that_read_or_write(&self, rival: &mut Rival) {
+        let lock = self.other.rw_lock("a").preference(Preference::Fair);
+        match self.case.rivals {
+            Rivals::Reader | Rivals::WriterInQueue => {
+                let guard = lock.read().await.expect("nobody else is there");
+                rival.hold = Some(guard.hold().clone());
+                rival.leaves_later(async move { guard.release().await });
+            }
+            Rivals::Writer | Rivals::ReaderInQueue => {
+                let guard = lock.write().await.expect("nobody else is there");
+                rival.hold = Some(guard.hold().clone());
+                rival.leaves_later(async move { guard.release().await });
+            }
+            _ => {}
+        }
+        match self.case.rivals {
+            Rivals::WriterInQueue => rival.enters_and_leaves(write(lock)),
+            Rivals::ReaderInQueue => rival.enters_and_leaves(read(lock)),
+            _ => return,
+        }
+        sleep(PLACED).await;
     }
 
     /// Another client that waits for the lock which we hold.
     pub(crate) async fn waiter(&self) -> Rival {
         let mut rival = Rival { hold: None, tasks: Vec::new() };
-        if self.case.rivals == Rivals::Waiter {
-            rival.enter_and_leave(self.other.mutex("a"));
-            sleep(Duration::from_millis(5)).await;
+        match self.case.rivals {
+            Rivals::Waiter => rival.enters_and_leaves(lock(self.other.mutex("a"))),
+            Rivals::WaitingReader => rival.enters_and_leaves(read(self.other.rw_lock("a"))),
+            Rivals::WaitingWriter => rival.enters_and_leaves(write(self.other.rw_lock("a"))),
+            _ => return rival,
         }
+        sleep(PLACED).await;
         rival
     }
 
@@ -189,7 +236,7 @@ impl Scene {
         trouble: Troubled,
     ) -> Result<(), String> {
         sleep(self.case.trouble.round_trip()).await;
-        if matches!(self.case.rivals, Rivals::Nobody | Rivals::Holder) {
+        if self.case.rivals.are_alone() {
             check::only(self.obedient(), rival.hold.as_ref())?;
         }
         trouble.heal().await;
@@ -204,6 +251,9 @@ impl Scene {
         check::within(RETRIES, || check::nothing(&voters)).await?;
         let guard = other.mutex("a").try_lock().await.map_err(|error| error.to_string())?;
         let guard = guard.ok_or("another client is refused")?;
+        guard.release().await.map_err(|error| error.to_string())?;
+        let guard = other.rw_lock("a").try_write().await.map_err(|error| error.to_string())?;
+        let guard = guard.ok_or("another client may not write")?;
         guard.release().await.map_err(|error| error.to_string())?;
         let renewals = check::renewals(&voters);
         sleep(LEASE_AND_MORE).await;
@@ -224,8 +274,18 @@ pub(crate) struct Rival {
 }
 
 impl Rival {
-    fn enter_and_leave(&mut self, mutex: Mutex) {
-        self.tasks.push(tokio::spawn(async move { mutex.lock().await?.release().await }));
+    fn leaves_later(&mut self, leaves: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        self.enters_and_leaves(async move {
+            sleep(RIVAL_LEAVES).await;
+            leaves.await
+        });
+    }
+
+    fn enters_and_leaves(
+        &mut self,
+        turn: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) {
+        self.tasks.push(tokio::spawn(turn));
     }
 
     async fn finish(self) -> Result<(), String> {
@@ -239,6 +299,18 @@ impl Rival {
         }
         Ok(())
     }
+}
+
+async fn lock(mutex: Mutex) -> Result<(), Error> {
+    mutex.lock().await?.release().await
+}
+
+async fn read(lock: RwLock) -> Result<(), Error> {
+    lock.read().await?.release().await
+}
+
+async fn write(lock: RwLock) -> Result<(), Error> {
+    lock.write().await?.release().await
 }
 
 async fn connect(voters: &[EmbeddedVoter], seed: u64) -> Quorate {
