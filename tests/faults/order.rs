@@ -26,21 +26,21 @@ use crate::{
 const CLIENTS: u64 = 8;
 /// What is seen in the queue has a fixed ticket when the voters' deadline of 200 ms has passed: by
 /// then its first request has been answered or given up. As long again for a busy machine.
-const FIXED: Duration = Duration::from_millis(400);
+pub(crate) const FIXED: Duration = Duration::from_millis(400);
 
 /// What an onlooker saw standing on a majority, in an inspection that had ended at this time.
 #[derive(Clone, Debug)]
-struct Sight {
-    ended: Duration,
-    places: BTreeSet<String>,
+pub(crate) struct Sight {
+    pub(crate) ended: Duration,
+    pub(crate) places: BTreeSet<String>,
 }
 
 /// One call of `lock` that was granted.
 #[derive(Clone, Debug)]
-struct Turn {
-    place: String,
-    asked: Duration,
-    entered: Duration,
+pub(crate) struct Turn {
+    pub(crate) place: String,
+    pub(crate) asked: Duration,
+    pub(crate) entered: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ struct Diary {
 
 /// The first two of which one stood in the queue for long before the other asked, and entered after
 /// it.
-fn inversion(sights: &[Sight], turns: &[Turn]) -> Option<(Turn, Turn)> {
+pub(crate) fn inversion(sights: &[Sight], turns: &[Turn]) -> Option<(Turn, Turn)> {
     let mut first_seen: BTreeMap<&str, Duration> = BTreeMap::new();
     for Sight { ended, places } in sights {
         for place in places {
