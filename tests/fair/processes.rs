@@ -1,15 +1,6 @@
 //! Waiters in processes of their own, over real servers.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::{
-        OnceLock,
-        mpsc::{self, Receiver},
-    },
-    thread,
-};
+use std::{path::PathBuf, sync::OnceLock};
 
 use quorate::VoterView;
 
@@ -17,70 +8,21 @@ use crate::{
     fixture::{Fixture, Stopwatch, secs},
     kind::Client,
     queue::until_waiting,
-    support::{compile, eventually_async},
+    support::{Worker, compile_example, eventually_async},
 };
 
-/// The example that waits for a lock and gives it back at a line of its input.
-fn program() -> &'static PathBuf {
+/// A process that waits for `a`.
+fn worker(on: &Fixture) -> Worker {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--example", "turns", "--all-features"]);
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        compile(cargo)
-    })
-}
-
-/// A process that waits for `a`; killed when dropped.
-struct Worker {
-    process: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Worker {
-    fn start(on: &Fixture) -> Self {
-        let mut command = Command::new(program());
-        command.arg("a").args(on.urls()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("it starts");
-        let output = BufReader::new(process.stdout.take().expect("it is piped"));
-        let (heard, lines) = mpsc::channel();
-        // Ends with the process; nobody may be left to hear it.
-        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|l| heard.send(l)));
-        Self { input: process.stdin.take(), process, lines }
-    }
-
-    /// What it says next.
-    fn says(&self) -> String {
-        self.lines.recv_timeout(secs(30)).expect("it says something")
-    }
-
-    /// Ends its turn, and waits until it has ended itself: what slower voters have not been told by
-    /// then it would not tell them any more.
-    fn leave(&mut self) {
-        let mut input = self.input.take().expect("it has not left");
-        input.write_all(b"\n").expect("it listens");
-        assert_eq!(self.says(), "released");
-        assert!(self.process.wait().expect("it ends").success());
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().expect("it can be killed");
-        self.process.wait().expect("it ends");
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.kill();
-    }
+    let program = PROGRAM.get_or_init(|| compile_example("turns"));
+    Worker::start(program, ["a".to_owned()].into_iter().chain(on.urls()))
 }
 
 /// So many processes, one behind the other.
 async fn queue_up(on: &Fixture, client: &Client, count: usize) -> Vec<Worker> {
     let mut workers = Vec::new();
     for number in 1..=count {
-        workers.push(Worker::start(on));
+        workers.push(worker(on));
         until_waiting(client, number).await;
     }
     workers
@@ -149,7 +91,7 @@ async fn processes_keep_their_order_while_a_minority_of_the_voters_is_stopped() 
     let mut workers = queue_up(&on, &client, 4).await;
     on.stop(0);
     on.stop(3);
-    workers.push(Worker::start(&on));
+    workers.push(worker(&on));
     until_waiting(&client, 5).await;
     on.release(guard).await;
     must_enter_in_order(workers);

@@ -15,6 +15,7 @@ mod kind;
 mod leases;
 mod owners;
 mod preference;
+mod processes;
 mod rights;
 mod sharing;
 #[path = "../support/mod.rs"]

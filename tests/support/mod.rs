@@ -15,9 +15,11 @@ mod proxy;
 mod redis;
 mod resp;
 mod wait;
+mod worker;
 
 pub use cargo::compile;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
 pub use resp::Reply;
 pub use wait::{eventually, eventually_async};
+pub use worker::{Worker, compile_example};
