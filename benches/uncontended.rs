@@ -5,16 +5,17 @@
 //! seconds). It starts its own servers. What counts is the ratio: both sides take turns, block by
 //! block, so whatever else the machine does meanwhile falls on both.
 
+mod common;
 mod floor;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::{
-    env,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
+use common::Bars;
 use floor::{Nodes, Script};
 use fred::types::Value;
 use quorate::Quorate;
@@ -31,10 +32,9 @@ const STOPPED_ROUNDS: usize = 50;
 const WARM_UP: usize = 100;
 
 fn main() {
-    let rounds = env::var("QUORATE_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
-    let rounds: usize = rounds.unwrap_or(200);
+    let rounds = common::rounds(200);
     let servers: Vec<RedisServer> = (0..10).map(|_| RedisServer::start()).collect();
-    let mut bars = Vec::new();
+    let mut bars = Bars::default();
     println!("lock + release{:27}     p50 us    p99 us   count", "");
     for (name, make) in RUNTIMES {
         for nodes in [3, 5] {
@@ -56,16 +56,7 @@ fn main() {
             [("quorate, all healthy", healthy), ("quorate, one stopped", stopped)],
         );
     }
-    println!();
-    for (name, value) in &bars {
-        println!("BAR {name} {value:.2} {LIMIT:.2}");
-    }
-    let missed = bars.iter().filter(|(_, value)| *value > LIMIT).map(|(name, _)| name.as_str());
-    let missed: Vec<&str> = missed.collect();
-    match missed.len() {
-        0 => println!("all bars hold"),
-        _ => println!("missed: {}", missed.join(", ")),
-    }
+    bars.print();
 }
 
 const RUNTIMES: [(&str, MakeRuntime); 2] = [
@@ -89,7 +80,7 @@ fn suffix(runtime: &str) -> String {
 }
 
 /// Prints both sides, and notes how their percentiles compare.
-fn compare(bars: &mut Vec<(String, f64)>, name: &str, sides: [(&str, Vec<Duration>); 2]) {
+fn compare(bars: &mut Bars, name: &str, sides: [(&str, Vec<Duration>); 2]) {
     let measured = sides.map(|(side, mut times)| {
         times.sort_unstable();
         let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
@@ -97,7 +88,7 @@ fn compare(bars: &mut Vec<(String, f64)>, name: &str, sides: [(&str, Vec<Duratio
         [at(50), at(99)]
     });
     for (at, percentile) in ["p50", "p99"].into_iter().enumerate() {
-        bars.push((format!("{name}_{percentile}"), measured[1][at] / measured[0][at]));
+        bars.add(&format!("{name}_{percentile}"), measured[1][at] / measured[0][at], LIMIT);
     }
 }
 

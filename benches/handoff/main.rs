@@ -12,6 +12,8 @@
 //! Costs are counted apart, where nobody refreshes and while nobody comes: whatever is counted then
 //! is caused by hand-offs.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod crowd;
 #[path = "../floor/mod.rs"]
 mod floor;
@@ -21,11 +23,11 @@ mod support;
 mod tally;
 
 use std::{
-    env,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use common::{Bars, clients, close};
 use crowd::{Crowd, Lock};
 use quorate::{Builder, Quorate};
 use relay::Relay;
@@ -33,7 +35,6 @@ use support::RedisServer;
 use tally::Attempts;
 
 const CROWDS: [usize; 4] = [2, 10, 100, 1000];
-const CLIENTS: usize = 10;
 /// The most that a hand-off may take, as a multiple of the floor.
 const TIME_LIMIT: f64 = 1.5;
 /// The most attempts that a hand-off may cause.
@@ -46,8 +47,7 @@ const SIDES: [&str; 3] = ["the same scripts, raw", "fair mutex", "mutex"];
 
 #[tokio::main]
 async fn main() {
-    let rounds = env::var("QUORATE_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
-    let rounds: usize = rounds.unwrap_or(400);
+    let rounds = common::rounds(400);
     let attempts = Attempts::record();
     // In a task, as in a service: `main` itself stands outside the runtime's workers.
     let measured = tokio::spawn(async move {
@@ -70,29 +70,6 @@ async fn main() {
         bars.print();
     });
     measured.await.expect("the measuring task ends");
-}
-
-/// What must not be more than what.
-#[derive(Default)]
-struct Bars(Vec<(String, f64, f64)>);
-
-impl Bars {
-    fn add(&mut self, name: &str, value: f64, limit: f64) {
-        self.0.push((name.to_owned(), value, limit));
-    }
-
-    fn print(&self) {
-        println!();
-        for (name, value, limit) in &self.0 {
-            println!("BAR {name} {value:.2} {limit:.2}");
-        }
-        let missed = self.0.iter().filter(|(_, value, limit)| value > limit);
-        let missed: Vec<&str> = missed.map(|(name, ..)| name.as_str()).collect();
-        match missed.len() {
-            0 => println!("all bars hold"),
-            _ => println!("missed: {}", missed.join(", ")),
-        }
-    }
 }
 
 /// Times all sides with so many waiters, in turns.
@@ -211,23 +188,4 @@ fn unhurried(builder: Builder) -> Builder {
     let long = Duration::from_mins(10);
     let deadline = Duration::from_secs(10);
     builder.lease(long).waiter_deadline(long).poll(long).voter_deadline(deadline)
-}
-
-async fn clients(
-    servers: &[RedisServer],
-    waiters: usize,
-    set: fn(Builder) -> Builder,
-) -> Vec<Quorate> {
-    let mut clients = Vec::new();
-    for _ in 0..waiters.min(CLIENTS) {
-        let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
-        clients.push(set(builder).connect().await.expect("the servers answer"));
-    }
-    clients
-}
-
-async fn close(clients: Vec<Quorate>) {
-    for client in clients {
-        client.close().await;
-    }
 }
