@@ -2,9 +2,15 @@
 -- until when each place counts, by this voter's clock. A place is one waiter's; each attempt made
 -- from it is a hold of its own, `<place>.<number>`. It stays while a hold of it has the vote, so
 -- that nobody gets a lower ticket meanwhile, and is passed over then.
+
+-- One moment for the whole of a script.
+local asked_ms
 local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  if not asked_ms then
+    local time = redis.call('TIME')
+    asked_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return asked_ms
 end
 
 local function place_of(hold)
@@ -34,8 +40,7 @@ local function sweep(queue, alive, writers)
 end
 
 local function left_ms(alive, place)
-  -- The clock goes on while a script runs.
-  return math.max(tonumber(redis.call('ZSCORE', alive, place) or 0) - now_ms(), 0)
+  return tonumber(redis.call('ZSCORE', alive, place)) - now_ms()
 end
 
 local function first(queue)

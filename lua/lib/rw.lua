@@ -19,12 +19,13 @@ local function last_reader(readers, write)
     at = at - 1
     local last = redis.call('ZRANGE', readers, at, at, 'WITHSCORES')
     if last[1] and not (write and write_of(last[1]) == write) then
-      return last[1], math.max(tonumber(last[2]) - now_ms(), 0)
+      return last[1], tonumber(last[2]) - now_ms()
     end
   until not last[1]
 end
 
--- Who has the vote so that `hold` cannot have it too, and what is left of its lease.
+-- Who has the vote so that `hold` cannot have it too, and what is left of its lease; or neither,
+-- and who writes so that it has.
 local function in_the_way(writer, readers, hold, mode)
   local by = redis.call('HKEYS', writer)[1]
   if by and by ~= hold and by ~= write_of(hold) then
@@ -33,27 +34,34 @@ local function in_the_way(writer, readers, hold, mode)
   if mode == 'write' and by ~= hold then
     return last_reader(readers, hold)
   end
+  return nil, nil, by
 end
 
--- The key ends with the last of its readers.
-local function refit(readers)
-  local _, ms = last_reader(readers)
-  if ms then
-    return redis.pcall('PEXPIRE', readers, math.max(ms, 1))
-  end
-end
-
--- Gives the vote to a reader; never shortens what is left of its lease, and touches no other's.
+-- Gives the vote to a reader; never shortens what is left of its lease, and touches no other's. The
+-- key ends with the last of its readers.
 local function share(readers, hold, lease_ms)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
   redis.call('ZADD', readers, ends, hold)
-  local done = refit(readers)
-  if type(done) == 'table' and done.err then
-    redis.call('ZREM', readers, hold)
-    error(done.err, 0)
+  if redis.call('PTTL', readers) < ends - now then
+    local done = redis.pcall('PEXPIREAT', readers, ends)
+    if type(done) == 'table' and done.err then
+      redis.call('ZREM', readers, hold)
+      error(done.err, 0)
+    end
   end
   return ends - now
+end
+
+-- A reader whose lease ends then has gone: the key ends with the last of those that are left, and
+-- does so already where one of them ends as late.
+local function refit(readers, ends)
+  if redis.call('ZCOUNT', readers, ends, '+inf') == 0 then
+    local _, ms = last_reader(readers)
+    if ms then
+      redis.call('PEXPIREAT', readers, now_ms() + math.max(ms, 1))
+    end
+  end
 end
 
 local function grant(writer, readers, hold, mode, count, lease_ms)
@@ -64,18 +72,22 @@ local function grant(writer, readers, hold, mode, count, lease_ms)
   return share(readers, hold, tonumber(lease_ms))
 end
 
--- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease.
+-- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease. A
+-- read whose lease has ended had none.
 local function take_back(writer, readers, hold)
+  local ends = redis.call('ZSCORE', readers, hold)
+  if ends then
+    local ms = tonumber(ends) - now_ms()
+    redis.call('ZREM', readers, hold)
+    refit(readers, ends)
+    if ms >= 0 then
+      return 'read', ms
+    end
+  end
   if redis.call('HEXISTS', writer, hold) == 1 then
     local ms = redis.call('PTTL', writer)
     redis.call('DEL', writer)
     return 'write', ms
-  end
-  local ends = redis.call('ZSCORE', readers, hold)
-  if ends then
-    redis.call('ZREM', readers, hold)
-    refit(readers)
-    return 'read', tonumber(ends) - now_ms()
   end
 end
 

@@ -55,18 +55,17 @@ local function acquire(writer, readers, queue, alive, writers,
                        hold, mode, count, lease_ms, ticket, turn, wait_ms, calls)
   local waiting = sweep(queue, alive, writers)
   sweep_readers(readers)
-  local holder, ms = in_the_way(writer, readers, hold, mode)
+  local holder, ms, by = in_the_way(writer, readers, hold, mode)
   -- Under the own write the queue does not count, no more than for a renewal.
-  local has = write_of(hold) or redis.call('HEXISTS', writer, hold) == 1
-    or redis.call('ZSCORE', readers, hold)
+  local has = by or write_of(hold) or (holder or waiting) and redis.call('ZSCORE', readers, hold)
   local places = mode == 'read' and writers or queue
   local last = waiting and turn ~= 'first' and last_of(places) or {}
   local place, ahead, prefix = place_of(hold), last[1], ''
   if place then
-    local former = redis.call('ZSCORE', queue, place)
+    local former = waiting and redis.call('ZSCORE', queue, place)
     local entered = ticket ~= '' and ticket or former
     local next_ticket = function()
-      return tostring(tonumber(last_of(queue)[2] or 0) + 1)
+      return tostring(tonumber(waiting and last_of(queue)[2] or 0) + 1)
     end
     ticket = entered or TURNS[turn] or next_ticket()
     -- What is free for a newcomer is given without an entry, and given again without one.

@@ -9,8 +9,8 @@
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
 local function release(writer, readers, queue, alive, writers, hold, count, place, calls)
-  sweep_readers(readers)
   if tonumber(count) > 0 then
+    sweep_readers(readers)
     if redis.call('HEXISTS', writer, hold) == 1 then
       redis.call('HSET', writer, hold, count)
       return 1, redis.call('PTTL', writer), ''
@@ -21,10 +21,14 @@ local function release(writer, readers, queue, alive, writers, hold, count, plac
     end
     return 0, redis.call('PTTL', writer), redis.call('HKEYS', writer)[1] or ''
   end
-  sweep(queue, alive, writers)
+  local waiting = sweep(queue, alive, writers)
+  if waiting then
+    -- Nobody else asks here whether the others that read still do.
+    sweep_readers(readers)
+  end
   local gone = take_back(writer, readers, hold)
-  local waited = place ~= '' and redis.call('ZSCORE', queue, place)
-  if gone or waited then
+  local waited = waiting and place ~= '' and redis.call('ZSCORE', queue, place)
+  if waiting and (gone or waited) then
     local wrote = gone == 'write' or waited and redis.call('ZSCORE', writers, place)
     leave(place, queue, alive, writers)
     call_next(writer, readers, queue, writers, wrote and 'write' or 'read', place_of(hold), calls)
