@@ -27,23 +27,26 @@ macro_rules! guard {
                 self.0.count()
             }
 
-            /// Whether the lock may still be relied on. Read from the clock at each call: never true at or
-            /// after the deadline, whatever the network, the watchdog or the machine did meanwhile.
+            /// Whether the lock may still be relied on. Read from the clock at each call: never
+            /// true at or after the deadline, whatever the network, the watchdog or the machine did
+            /// meanwhile.
             pub fn is_held(&self) -> bool {
                 self.0.is_held()
             }
 
-            /// The time for which the lock may be relied on if no renewal succeeds; zero once it is lost.
+            /// The time for which the lock may be relied on if no renewal succeeds; zero once it is
+            /// lost.
             pub fn remaining(&self) -> std::time::Duration {
                 self.0.remaining()
             }
 
-            /// Completes when the lock is lost, with the reason: at the deadline by the clock alone, or as
-            /// soon as the voters say that another hold has them or that this one was ended by force.
+            /// Completes when the lock is lost, with the reason: at the deadline by the clock
+            /// alone, or as soon as the voters say that another hold has them or that this one was
+            /// ended by force.
             ///
-            /// On Linux the deadline counts time for which the machine was suspended; after such a sleep
-            /// this future completes within half a second, while [`is_held`](Self::is_held) and
-            /// [`while_held`](Self::while_held) know at once.
+            /// On Linux the deadline counts time for which the machine was suspended; after such a
+            /// sleep this future completes within half a second, while [`is_held`](Self::is_held)
+            /// and [`while_held`](Self::while_held) know at once.
             ///
             /// # Cancel safety
             ///
@@ -58,7 +61,8 @@ macro_rules! guard {
             ///
             /// # Errors
             ///
-            /// [`is_lost`](crate::Error::is_lost): the lock was lost and `work` was dropped unfinished.
+            /// [`is_lost`](crate::Error::is_lost): the lock was lost and `work` was dropped
+            /// unfinished.
             ///
             /// # Cancel safety
             ///
@@ -78,18 +82,21 @@ macro_rules! guard {
             /// # Ok(())
             /// # }
             /// ```
-            pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, $crate::words::Error> {
+            pub async fn while_held<F: Future>(
+                &self,
+                work: F,
+            ) -> Result<F::Output, $crate::words::Error> {
                 self.0.while_held(work).await
             }
 
-            /// Enters again; the lock is released when every guard of it is. Goes through the quorum and
-            /// renews the lease on the way.
+            /// Enters again; the lock is released when every guard of it is. Goes through the
+            /// quorum and renews the lease on the way.
             ///
             /// # Errors
             ///
             /// [`is_lost`](crate::Error::is_lost): the lock is not held any more.
-            /// [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority answered in time; the lock is still
-            /// held, but this entry does not count.
+            /// [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority answered in time; the
+            /// lock is still held, but this entry does not count.
             ///
             /// # Cancel safety
             ///
@@ -98,19 +105,20 @@ macro_rules! guard {
                 self.0.reenter().await.map(Self)
             }
 
-            /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has confirmed;
-            /// slow voters are told in the background.
+            /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has
+            /// confirmed; slow voters are told in the background.
             ///
             /// # Errors
             ///
-            /// [`is_lost`](crate::Error::is_lost): the lock had been lost before; nothing of the next holder's was
-            /// touched. [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority confirmed in time; it goes
-            /// on in the background, and the lock is free when the lease ends at the latest.
+            /// [`is_lost`](crate::Error::is_lost): the lock had been lost before; nothing of the
+            /// next holder's was touched. [`is_unconfirmed`](crate::Error::is_unconfirmed): no
+            /// majority confirmed in time; it goes on in the background, and the lock is free when
+            /// the lease ends at the latest.
             ///
             /// # Cancel safety
             ///
-            /// The release is sent when this is first polled; dropping the future afterwards loses only the
-            /// answer. Dropped before, the guard is dropped: that releases as well.
+            /// The release is sent when this is first polled; dropping the future afterwards loses
+            /// only the answer. Dropped before, the guard is dropped: that releases as well.
             pub async fn release(self) -> Result<(), $crate::words::Error> {
                 self.0.release().await
             }

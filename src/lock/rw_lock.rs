@@ -32,8 +32,8 @@ use crate::{
 /// owner enters again what it reads, also past writers that wait, and what it writes. While it
 /// writes, it may read as well, at once: such a read goes on when the write ends, before anybody
 /// else can write (see [`WriteGuard::downgrade`]). While it only reads, it cannot write: that would
-/// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while its
-/// write was waiting.
+/// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while
+/// its write was waiting.
 ///
 /// Without an owner nothing tells that two guards are of one task, so a task that holds one and
 /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
@@ -139,8 +139,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_deadlock`](Error::is_deadlock): this owner reads
-    /// the lock and does not write it; nothing was sent.
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_deadlock`](Error::is_deadlock): this owner
+    /// reads the lock and does not write it; nothing was sent.
     ///
     /// # Cancel safety
     ///

@@ -50,7 +50,8 @@ impl Answer {
         (!self.text.is_empty()).then(|| HoldId::parse(&self.text))
     }
 
-    /// Takes the ticket off an answer to one in a queue; the rest reads as the answer to one in none.
+    /// Takes the ticket off an answer to one in a queue; the rest reads as the answer to one in
+    /// none.
     pub(crate) fn take_ticket(&mut self) -> Option<u64> {
         let (ticket, rest) = self.text.split_once(' ').unwrap_or((&self.text, ""));
         let ticket = ticket.parse().ok()?;

@@ -79,8 +79,8 @@ impl Error {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
     }
 
-    /// The owner reads the lock that it wants to write: that would wait for itself for ever. Nothing
-    /// was sent.
+    /// The owner reads the lock that it wants to write: that would wait for itself for ever.
+    /// Nothing was sent.
     pub fn is_deadlock(&self) -> bool {
         matches!(self.0.kind, Kind::Reads { .. })
     }
