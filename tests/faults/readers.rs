@@ -278,3 +278,14 @@ async fn write_once(lock: &RwLock, crowd: &Crowd, chance: &mut StdRng) -> Result
         }
     }
 }
+
+#[test]
+fn whoever_has_another_ticket_later_did_not_stand_with_the_first() {
+    let look = |ended, places: &[(&str, u64)]| -> Look {
+        (MS(ended), places.iter().map(|(place, ticket)| ((*place).to_owned(), *ticket)).collect())
+    };
+    let looks = vec![look(1, &[("a", 4), ("b", 5)]), look(2, &[("a", 6)]), look(3, &[("a", 6)])];
+    let standing: Vec<Vec<String>> =
+        standing(looks).into_iter().map(|sight| sight.places.into_iter().collect()).collect();
+    assert_eq!(standing, [vec!["b"], vec!["a"], vec!["a"]]);
+}
