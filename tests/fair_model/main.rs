@@ -4,11 +4,13 @@
 //! `docs/model.md` says what it leaves out. That nobody holds the lock past its lease is shown by
 //! the model of the mutex; this one has no time in it.
 
+mod kind;
 mod landmarks;
 mod moves;
 mod order;
 mod properties;
 mod requests;
+mod rest;
 mod rules;
 mod state;
 mod voter;
@@ -19,7 +21,8 @@ mod check;
 
 use check::{finds, holds, is_large};
 use landmarks::Landmark::{self, BidAtOnce, Ghost, Lowered, Won, WonInTurn};
-use properties::{EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, PROGRESS, progresses, wins_at_once};
+use properties::{EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, PROGRESS, progresses};
+use rest::wins_at_once;
 use rules::{Bounds, Broken, Budget, Order, Rules, Start};
 use state::State;
 use waiter::Loss;

@@ -6,9 +6,10 @@ use stateright::{Model, Property};
 
 use crate::{
     check::Protocol,
+    kind::Kind,
     landmarks::{Landmark, Landmarks},
     properties,
-    requests::{Kind, Request},
+    requests::Request,
     rules::Rules,
     state::{Answer, Phase, State, VOTERS},
     waiter::Loss,

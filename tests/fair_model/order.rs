@@ -1,15 +1,15 @@
-//! Law 4: who stands on a majority when another first asks, wins before it.
+//! Law 4: who stands on a majority when another first asks, wins before it. `tests/rw_model` looks
+//! at it too, by this file.
 
 use crate::{
-    rules::{Order, Rules},
-    state::{MOST_PLACES, QUORUM, State, Voter},
+    rules::Rules,
+    state::{MOST_PLACES, State, Voter},
 };
 
 impl State {
     /// Each voter remembers, for the place that asks, which others stand on it.
     pub(crate) fn remember_who_stands_before(&mut self, place: usize, rules: &Rules) {
-        let others = rules.places().filter(|other| *other != place);
-        for other in others {
+        for other in rules.rivals(place) {
             if !self.waits(other) {
                 continue;
             }
@@ -40,10 +40,10 @@ impl State {
 
     fn drop_lost_claim(&mut self, place: usize, other: usize, rules: &Rules) {
         let stands = |voter: &&Voter| voter.stood[place] >> other & 1 > 0;
-        let keeps = self.voters.iter().filter(stands).count() >= QUORUM;
+        let keeps = self.voters.iter().filter(stands).count() >= rules.quorum();
         // Where nothing can be lost any more it is all the same on which voters.
         let is_safe = self.budget.amnesias + self.budget.lapses == 0;
-        let any = rules.order == Order::SomeMajority;
+        let any = rules.takes_any_majority();
         let ticket = self.places[other].ticket;
         for voter in &mut self.voters {
             if !keeps {

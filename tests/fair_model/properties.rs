@@ -4,9 +4,9 @@ use stateright::Property;
 
 use crate::{
     moves::Queues,
+    rest::{head, wins_at_once, wins_with_next_bid},
     rules::{Broken, Rules},
     state::{Phase, State, VOTERS},
-    waiter::Loss,
 };
 
 pub(crate) const ORDER: &str = "who stood on a majority before another asked wins before it";
@@ -57,11 +57,6 @@ fn head_wins(state: &State, rules: &Rules) -> bool {
     waiting > 2 || wins_at_once(state, rules)
 }
 
-pub(crate) fn wins_at_once(state: &State, rules: &Rules) -> bool {
-    let Some(head) = head(state, rules) else { return true };
-    wins_with_next_bid(&mut state.past_deadlines(rules), head, None, rules)
-}
-
 /// Whichever minority is silent.
 pub(crate) fn progresses(state: &State, rules: &Rules) -> bool {
     let Some(head) = head(state, rules) else { return true };
@@ -74,45 +69,9 @@ pub(crate) fn progresses(state: &State, rules: &Rules) -> bool {
     })
 }
 
-/// The first of those that wait, in a state at rest in which all have their tickets.
-fn head(state: &State, rules: &Rules) -> Option<usize> {
-    let waiting = || rules.places().filter(|place| state.waits(*place));
-    let all_fixed = waiting().all(|place| state.places[place].ticket > 0);
-    let head = waiting().min_by_key(|place| (state.places[*place].ticket, *place));
-    head.filter(|_| all_fixed && state.is_at_rest())
-}
-
-fn wins_with_next_bid(
-    state: &mut State,
-    place: usize,
-    silent: Option<usize>,
-    rules: &Rules,
-) -> bool {
-    state.bid(place, rules);
-    state.deliver(silent, rules);
-    if state.may_win(place, rules) {
-        return true;
-    }
-    state.budget.timeouts = 1;
-    state.lose(place, Loss { heard: 0b111, undo_last: false }, rules);
-    state.deliver(silent, rules);
-    false
-}
-
 impl State {
-    /// All that is under way arrives, but at a voter that is silent.
-    pub(crate) fn deliver(&mut self, silent: Option<usize>, rules: &Rules) {
-        for voter in (0..VOTERS).filter(|voter| Some(*voter) != silent) {
-            for client in rules.clients() {
-                while !self.voters[voter].lines[client].queue.is_empty() {
-                    self.arrive(client, voter, rules);
-                }
-            }
-        }
-    }
-
     /// What ends by itself has ended.
-    fn past_deadlines(&self, rules: &Rules) -> Self {
+    pub(crate) fn past_deadlines(&self, rules: &Rules) -> Self {
         let mut state = self.clone();
         for voter in &mut state.voters {
             voter.vote = voter.vote.filter(|vote| !self.is_excused(*vote, rules));

@@ -1,4 +1,7 @@
-//! Requests in the order in which a voter gets them.
+//! Requests in the order in which a voter gets them. `tests/rw_model` has the same ones, of more
+//! kinds.
+
+use crate::kind::Kind;
 
 /// What a voter is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,26 +13,18 @@ pub(crate) struct Request {
     pub(crate) ticket: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Bid,
-    /// A bid of one who will not wait.
-    Try,
-    /// Gives the bid's vote back; the place stays.
-    Undo,
-    /// Gives the bid's vote back, and the place up.
-    Leave,
-}
-
 /// Up to eight requests, two bytes each, the first in the lowest: a state has many queues, and
 /// there are millions of states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Requests(u128);
 
-impl Kind {
-    pub(crate) fn gives_back(self) -> bool {
-        matches!(self, Self::Undo | Self::Leave)
-    }
+/// What is under way between one client and one voter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Line {
+    /// The voter gets them in this order.
+    pub(crate) queue: Requests,
+    /// Of connections that broke: each may yet run, unheard, or never.
+    pub(crate) late: Requests,
 }
 
 impl Requests {
@@ -75,13 +70,36 @@ impl Request {
     }
 
     fn unpack(packed: u16) -> Self {
-        let kind = match packed & 0xf {
-            0 => Kind::Bid,
-            1 => Kind::Try,
-            2 => Kind::Undo,
-            _ => Kind::Leave,
-        };
+        let kind = Kind::ALL[usize::from(packed & 0xf)];
         let [low, high] = packed.to_le_bytes();
         Self { kind, place: usize::from(low >> 4), bid: high & 0xf, ticket: high >> 4 }
+    }
+}
+
+impl Line {
+    /// The connection breaks. What was under way may yet arrive; what gives something back is sent
+    /// again on the next connection.
+    pub(crate) fn cut(&mut self) {
+        self.queue.iter().for_each(|request| self.late.push(request));
+        self.queue = self.queue.debts();
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.late.is_empty()
+    }
+
+    /// Takes away what gives back that which is not there, and which nothing before it on the other
+    /// connection can bring.
+    pub(crate) fn drop_void(&mut self, is_absent: impl Fn(Request) -> bool) {
+        let is_void = |request: Request, other: Requests| {
+            let may_bring = |it: Request| !it.kind.gives_back() && it.place == request.place;
+            request.kind.gives_back() && is_absent(request) && !other.iter().any(may_bring)
+        };
+        while self.queue.first().is_some_and(|it| is_void(it, self.late)) {
+            self.queue.pop();
+        }
+        while self.late.first().is_some_and(|it| is_void(it, self.queue)) {
+            self.late.pop();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the model follows: the rules of the queue, one broken on purpose, and how far it goes.
 
-use crate::state::{MOST_CLIENTS, MOST_PLACES};
+use crate::state::{MOST_CLIENTS, MOST_PLACES, VOTERS};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
@@ -44,6 +44,7 @@ pub(crate) enum Broken {
 /// How much of everything may happen on one path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    pub(crate) voters: usize,
     /// How many places each client may take.
     pub(crate) places: [u8; MOST_CLIENTS],
     /// These places only try: one bid, and they never queue.
@@ -87,7 +88,7 @@ pub(crate) struct Budget {
 impl Bounds {
     pub(crate) const fn of(places: [u8; MOST_CLIENTS], bids: [u8; MOST_PLACES]) -> Self {
         let tries = [false; MOST_PLACES];
-        Self { places, tries, bids, start: Start::Taken, budget: Budget::NONE }
+        Self { voters: VOTERS, places, tries, bids, start: Start::Taken, budget: Budget::NONE }
     }
 
     pub(crate) const fn with(self, budget: Budget) -> Self {
@@ -135,6 +136,23 @@ impl Rules {
             }
         }
         unreachable!("place {place} is nobody's")
+    }
+
+    pub(crate) fn voters(&self) -> usize {
+        self.bounds.voters
+    }
+
+    pub(crate) fn quorum(&self) -> usize {
+        self.voters() / 2 + 1
+    }
+
+    /// Those that win before this one where they stood on a majority when it asked.
+    pub(crate) fn rivals(&self, place: usize) -> impl Iterator<Item = usize> {
+        self.places().filter(move |other| *other != place)
+    }
+
+    pub(crate) fn takes_any_majority(&self) -> bool {
+        self.order == Order::SomeMajority
     }
 
     pub(crate) fn only_tries(&self, place: usize) -> bool {

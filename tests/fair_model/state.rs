@@ -3,13 +3,13 @@
 use std::hash::{Hash, Hasher};
 
 use crate::{
-    requests::{Kind, Request, Requests},
+    kind::Kind,
+    requests::{Line, Request},
     rules::{Budget, Rules, Start},
     waiter::Loss,
 };
 
 pub(crate) const VOTERS: usize = 3;
-pub(crate) const QUORUM: usize = VOTERS / 2 + 1;
 /// A model may have fewer; the others never do anything.
 pub(crate) const MOST_CLIENTS: usize = 3;
 pub(crate) const MOST_PLACES: usize = 4;
@@ -63,15 +63,6 @@ pub(crate) struct Answer {
     pub(crate) ticket: u8,
     /// There is an entry with this ticket.
     pub(crate) stands: bool,
-}
-
-/// What is under way between one client and one voter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Line {
-    /// The voter gets them in this order.
-    pub(crate) queue: Requests,
-    /// Of connections that broke: each may yet run, unheard, or never.
-    pub(crate) late: Requests,
 }
 
 /// One call of `lock()`.
@@ -132,8 +123,12 @@ impl State {
     pub(crate) fn drop_void(&mut self) {
         for voter in &mut self.voters {
             let (vote, queue) = (voter.vote, voter.queue);
+            let is_absent = |Request { kind, place, bid, .. }: Request| {
+                let no_vote = vote.is_none_or(|it| it.place != Some(place) || it.bid != bid);
+                no_vote && (kind == Kind::Undo || queue[place].is_none())
+            };
             for line in voter.lines.iter_mut().filter(|line| !line.is_quiet()) {
-                line.drop_void(vote, queue);
+                line.drop_void(is_absent);
             }
         }
     }
@@ -176,6 +171,16 @@ impl State {
     }
 }
 
+impl Place {
+    pub(crate) const GONE: Self = Self { phase: Phase::Gone, bids: 0, ticket: 0 };
+}
+
+impl Answer {
+    pub(crate) fn counts(self) -> bool {
+        self.granted
+    }
+}
+
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         self.situation() == other.situation()
@@ -197,34 +202,5 @@ impl Voter {
     /// The place stands here with this ticket.
     pub(crate) fn has(&self, place: usize, ticket: u8) -> bool {
         self.queue[place].is_some_and(|entry| entry.ticket == ticket)
-    }
-}
-
-impl Line {
-    /// The connection breaks. What was under way may yet arrive; what gives something back is sent
-    /// again on the next connection.
-    pub(crate) fn cut(&mut self) {
-        self.queue.iter().for_each(|request| self.late.push(request));
-        self.queue = self.queue.debts();
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.queue.is_empty() && self.late.is_empty()
-    }
-
-    fn drop_void(&mut self, vote: Option<Vote>, queue: [Option<Entry>; MOST_PLACES]) {
-        let is_void = |request: Request, other: Requests| {
-            let Request { kind, place, bid, .. } = request;
-            let absent = vote.is_none_or(|it| it.place != Some(place) || it.bid != bid);
-            let stays = kind == Kind::Undo || queue[place].is_none();
-            let may_bring = |it: Request| !it.kind.gives_back() && it.place == place;
-            kind.gives_back() && absent && stays && !other.iter().any(may_bring)
-        };
-        while self.queue.first().is_some_and(|it| is_void(it, self.late)) {
-            self.queue.pop();
-        }
-        while self.late.first().is_some_and(|it| is_void(it, self.queue)) {
-            self.late.pop();
-        }
     }
 }

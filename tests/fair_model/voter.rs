@@ -1,7 +1,8 @@
 //! What a voter does: the Lua scripts, and crashes.
 
 use crate::{
-    requests::{Kind, Request, Requests},
+    kind::Kind,
+    requests::{Request, Requests},
     rules::{Broken, Rules},
     state::{Answer, Entry, MOST_PLACES, Vote, Voter},
 };

@@ -1,13 +1,12 @@
-//! What a place does: ask, fix its ticket, bid again, win or leave.
+//! What a place does: ask, fix its ticket, bid again, win or leave. In `tests/rw_model` too, by this
+//! file.
 
 use crate::{
-    requests::{Kind, Request, Requests},
+    kind::Kind,
+    requests::{Request, Requests},
     rules::{Broken, Rules},
-    state::{Answer, Phase, Place, QUORUM, State, VOTERS},
+    state::{Answer, Phase, Place, State},
 };
-
-/// More refusals than this, and there is no majority.
-const SPARE: usize = VOTERS - QUORUM;
 
 /// How a bid is lost. Voters are told by bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +41,8 @@ impl State {
     }
 
     pub(crate) fn may_win(&self, place: usize, rules: &Rules) -> bool {
-        let enough = if rules.breaks(Broken::WonByAMinority) { 1 } else { QUORUM };
-        let granted = self.answers(place).flatten().filter(|answer| answer.granted);
+        let enough = if rules.breaks(Broken::WonByAMinority) { 1 } else { rules.quorum() };
+        let granted = self.answers(place).flatten().filter(|answer| answer.counts());
         self.places[place].phase == Phase::Bidding && granted.count() >= enough
     }
 
@@ -67,13 +66,14 @@ impl State {
         let may_time_out = self.budget.timeouts > 0;
         let is_lost = |heard: &u8| {
             let grants = self.count(place, *heard, true);
-            may_time_out && (is_fixed || grants < QUORUM) || self.is_refused(place, *heard)
+            may_time_out && (is_fixed || grants < rules.quorum())
+                || self.is_refused(place, *heard, rules)
         };
         let mut losses = Vec::new();
         for heard in heard.filter(is_lost) {
             losses.push(Loss { heard, undo_last: false });
             let (ticket, differ) = self.ticket_told(place, heard, rules);
-            if !is_fixed && ticket > 0 && differ && heard.count_ones() < 3 {
+            if !is_fixed && ticket > 0 && differ && heard + 1 < 1 << rules.voters() {
                 losses.push(Loss { heard, undo_last: true });
             }
         }
@@ -82,7 +82,7 @@ impl State {
 
     /// The bid is lost, its votes are given back, and its ticket is fixed by a majority of answers.
     pub(crate) fn lose(&mut self, place: usize, loss: Loss, rules: &Rules) {
-        if !self.is_refused(place, loss.heard) {
+        if !self.is_refused(place, loss.heard, rules) {
             self.budget.timeouts -= 1;
         }
         let (ticket, differ) = self.ticket_told(place, loss.heard, rules);
@@ -114,7 +114,7 @@ impl State {
     /// The highest ticket of the majority that said the lowest ones, if enough have answered; and
     /// whether some of all have it not in their queue.
     fn ticket_told(&self, place: usize, heard: u8, rules: &Rules) -> (u8, bool) {
-        let enough = if rules.breaks(Broken::TicketOfAMinority) { 1 } else { QUORUM };
+        let enough = if rules.breaks(Broken::TicketOfAMinority) { 1 } else { rules.quorum() };
         let told = || self.heard(place, heard);
         let mut tickets: Vec<u8> = told().map(|answer| answer.ticket).collect();
         tickets.sort_unstable();
@@ -148,8 +148,8 @@ impl State {
         }
     }
 
-    fn end(&mut self, place: usize) {
-        self.places[place] = Place { phase: Phase::Gone, bids: 0, ticket: 0 };
+    pub(crate) fn end(&mut self, place: usize) {
+        self.places[place] = Place::GONE;
         self.forget_answers(place);
         self.forget_order_of(place);
     }
@@ -162,16 +162,21 @@ impl State {
         }
     }
 
-    fn queues(&mut self, place: usize, rules: &Rules) -> impl Iterator<Item = &mut Requests> {
+    pub(crate) fn queues(
+        &mut self,
+        place: usize,
+        rules: &Rules,
+    ) -> impl Iterator<Item = &mut Requests> {
         let client = rules.client_of(place);
-        self.voters.iter_mut().map(move |voter| &mut voter.lines[client].queue)
+        let voters = self.voters.iter_mut().take(rules.voters());
+        voters.map(move |voter| &mut voter.lines[client].queue)
     }
 
-    fn answers(&self, place: usize) -> impl Iterator<Item = Option<Answer>> {
+    pub(crate) fn answers(&self, place: usize) -> impl Iterator<Item = Option<Answer>> {
         self.voters.iter().map(move |voter| voter.answers[place])
     }
 
-    fn forget_answers(&mut self, place: usize) {
+    pub(crate) fn forget_answers(&mut self, place: usize) {
         self.voters.iter_mut().for_each(|voter| voter.answers[place] = None);
     }
 
@@ -180,12 +185,13 @@ impl State {
         self.answers(place).enumerate().filter_map(move |(at, it)| it.filter(|_| is_heard(at)))
     }
 
-    fn count(&self, place: usize, heard: u8, granted: bool) -> usize {
-        self.heard(place, heard).filter(|answer| answer.granted == granted).count()
+    fn count(&self, place: usize, heard: u8, counts: bool) -> usize {
+        self.heard(place, heard).filter(|answer| answer.counts() == counts).count()
     }
 
-    fn is_refused(&self, place: usize, heard: u8) -> bool {
-        self.count(place, heard, false) > SPARE
+    /// So many that there is no majority any more.
+    fn is_refused(&self, place: usize, heard: u8, rules: &Rules) -> bool {
+        self.count(place, heard, false) > rules.voters() - rules.quorum()
     }
 }
 
