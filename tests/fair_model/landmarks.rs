@@ -1,8 +1,7 @@
 //! What paths came by, to see that a model has these things in it.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use crate::{
+    check::{Mark, Passed},
     moves::Move,
     state::{MOST_PLACES, Phase, State, Voter},
 };
@@ -21,16 +20,13 @@ pub(crate) enum Landmark {
     Ghost,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Landmarks(AtomicU32);
-
-impl Landmarks {
-    /// Those that no path has come by.
-    pub(crate) fn missing(&self, landmarks: &[Landmark]) -> Vec<Landmark> {
-        let passed = self.0.load(Relaxed);
-        landmarks.iter().copied().filter(|it| passed & bit(*it) == 0).collect()
+impl Mark for Landmark {
+    fn number(self) -> u32 {
+        self as u32
     }
+}
 
+impl Passed {
     pub(crate) fn pass(&self, before: &State, step: Move, after: &State) {
         let landmark = match step {
             Move::Win(place) => {
@@ -53,15 +49,10 @@ impl Landmarks {
             }
             _ => None,
         };
-        let passed = landmark.map_or(0, bit);
-        if passed & !self.0.load(Relaxed) > 0 {
-            self.0.fetch_or(passed, Relaxed);
+        if let Some(landmark) = landmark {
+            self.add(landmark);
         }
     }
-}
-
-fn bit(landmark: Landmark) -> u32 {
-    1 << landmark as u32
 }
 
 fn has_lowered(before: &Voter, after: &Voter) -> bool {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use crate::{
-    check::Protocol,
+    check::{Passed, Protocol},
     kind::Kind,
-    landmarks::{Landmark, Landmarks},
+    landmarks::Landmark,
     properties,
     requests::Request,
     rules::Rules,
@@ -38,7 +38,7 @@ pub(crate) struct Queues {
     /// The one property that is looked at, if not all are.
     pub(crate) only: Option<&'static str>,
     /// What some path came by.
-    pub(crate) landmarks: Arc<Landmarks>,
+    pub(crate) landmarks: Arc<Passed>,
 }
 
 impl Model for Queues {

@@ -1,7 +1,11 @@
 //! What comes next where nobody bids or holds and all that was under way has arrived. For
 //! `tests/rw_model` too, by this file.
 
-use crate::{rules::Rules, state::State, waiter::Loss};
+use crate::{
+    rules::Rules,
+    state::{Phase, State},
+    waiter::Loss,
+};
 
 pub(crate) fn wins_at_once(state: &State, rules: &Rules) -> bool {
     let Some(head) = head(state, rules) else { return true };
@@ -23,12 +27,15 @@ pub(crate) fn wins_with_next_bid(
     rules: &Rules,
 ) -> bool {
     state.bid(place, rules);
-    state.deliver(silent, rules);
-    if state.may_win(place, rules) {
-        return true;
+    // Twice where its ticket was open, which is then told at once.
+    while state.places[place].phase == Phase::Bidding {
+        state.deliver(silent, rules);
+        if state.may_win(place, rules) {
+            return true;
+        }
+        state.budget.timeouts = 1;
+        state.lose(place, Loss { heard: 0b111, undo_last: false }, rules);
     }
-    state.budget.timeouts = 1;
-    state.lose(place, Loss { heard: 0b111, undo_last: false }, rules);
     state.deliver(silent, rules);
     false
 }

@@ -1,5 +1,5 @@
-//! What a place does: ask, fix its ticket, bid again, win or leave. In `tests/rw_model` too, by this
-//! file.
+//! What a place does: ask, fix its ticket, bid again, win or leave. It does so in `tests/rw_model`
+//! too, by this file.
 
 use crate::{
     kind::Kind,

@@ -1,6 +1,12 @@
-//! Looking at every state that a model can come to. `tests/fair_model` does it too, by this file.
+//! Looking at every state that a model can come to. `tests/fair_model` and `tests/rw_model` do it
+//! too, by this file.
 
-use std::{fmt::Debug, hash::Hash, time::Instant};
+use std::{
+    fmt::Debug,
+    hash::Hash,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::Instant,
+};
 
 use stateright::{Checker, Model, Path};
 
@@ -12,8 +18,7 @@ pub(crate) trait Protocol: Copy {
         > + Send
         + Sync
         + 'static;
-    /// Something that a path can come by.
-    type Landmark: Debug;
+    type Landmark: Mark + Debug;
 
     /// With one property to look at, or all of them.
     fn model(self, only: Option<&'static str>) -> Self::Model;
@@ -27,6 +32,31 @@ pub(crate) trait Protocol: Copy {
 
 type StateOf<P> = <<P as Protocol>::Model as Model>::State;
 type ActionOf<P> = <<P as Protocol>::Model as Model>::Action;
+
+/// Something that a path can come by.
+pub(crate) trait Mark: Copy {
+    /// Below 32.
+    fn number(self) -> u32;
+}
+
+/// The marks that some path came by.
+#[derive(Debug, Default)]
+pub(crate) struct Passed(AtomicU32);
+
+impl Passed {
+    pub(crate) fn add(&self, mark: impl Mark) {
+        let bit = 1 << mark.number();
+        if self.0.load(Relaxed) & bit == 0 {
+            self.0.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// Those of these that no path has come by.
+    pub(crate) fn missing<M: Mark>(&self, marks: &[M]) -> Vec<M> {
+        let passed = self.0.load(Relaxed);
+        marks.iter().copied().filter(|mark| passed & 1 << mark.number() == 0).collect()
+    }
+}
 
 /// How large the bounds are: `QUORATE_MODEL_SIZE` is 1, which takes seconds, or 2, which takes
 /// minutes.

@@ -1,8 +1,7 @@
 //! What paths came by, to see that a model has these things in it.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use crate::{
+    check::{Mark, Passed},
     moves::Move,
     queue::Kind,
     state::{Answer, Client, Line, Phase, QUORUM, State},
@@ -30,88 +29,77 @@ pub(crate) enum Landmark {
     SplitWon,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Landmarks(AtomicU32);
-
-impl Landmarks {
-    /// Those that no path has come by.
-    pub(crate) fn missing(&self, landmarks: &[Landmark]) -> Vec<Landmark> {
-        let passed = self.0.load(Relaxed);
-        landmarks.iter().copied().filter(|it| passed & bit(*it) == 0).collect()
+impl Mark for Landmark {
+    fn number(self) -> u32 {
+        self as u32
     }
+}
 
+impl Passed {
     pub(crate) fn pass(&self, before: &State, step: Move, after: &State) {
-        let mut passed = 0;
         match step {
-            Move::Hear(client, _) => heard(before, client, after, &mut passed),
-            Move::Arrive(client, voter) => arrived(before, client, voter, after, &mut passed),
+            Move::Hear(client, _) => heard(before, client, after, self),
+            Move::Arrive(client, voter) => arrived(before, client, voter, after, self),
             Move::ArriveLate(client, voter) => {
                 let record = after.voters[voter].record;
                 let newly = before.voters[voter].record.is_none();
                 let idle = after.client(client).phase == Phase::Idle;
                 if newly && record.is_some() && idle {
-                    passed |= bit(Landmark::VoteWithoutOwner);
+                    self.add(Landmark::VoteWithoutOwner);
                 }
             }
             Move::Tick => {
                 let ended = |(was, is): (&Client, &Client)| was.trusts() && !is.trusts();
                 if before.clients.iter().zip(&after.clients).any(ended) {
-                    passed |= bit(Landmark::LostAtItsDeadline);
+                    self.add(Landmark::LostAtItsDeadline);
                 }
             }
-            Move::ExpireEarly(_) => passed |= bit(Landmark::ExpiredEarly),
+            Move::ExpireEarly(_) => self.add(Landmark::ExpiredEarly),
             _ => {}
-        }
-        if passed & !self.0.load(Relaxed) > 0 {
-            self.0.fetch_or(passed, Relaxed);
         }
     }
 }
 
-fn bit(landmark: Landmark) -> u32 {
-    1 << landmark as u32
-}
-
-fn heard(before: &State, client: u8, after: &State, passed: &mut u32) {
+fn heard(before: &State, client: u8, after: &State, passed: &Passed) {
     let granted = after.lines(client).filter(|line| line.heard.is_grant()).count();
     match (before.client(client).phase, after.client(client).phase) {
         (Phase::Asking { .. }, Phase::Holding { .. }) => {
-            *passed |= bit(Landmark::Won);
+            passed.add(Landmark::Won);
             let releasing =
                 |line: &Line| line.queue.iter().any(|request| request.kind == Kind::Release);
             let mut lines = before.voters.iter().flat_map(|voter| &voter.lines);
             if lines.any(releasing) {
-                *passed |= bit(Landmark::HandedOver);
+                passed.add(Landmark::HandedOver);
             }
             if before.lines(client).any(|line| line.doubtful) {
-                *passed |= bit(Landmark::SplitWon);
+                passed.add(Landmark::SplitWon);
             }
         }
         (Phase::Asking { .. }, Phase::Asking { .. }) if granted >= QUORUM => {
-            *passed |= bit(Landmark::NotCounted);
+            passed.add(Landmark::NotCounted);
         }
         (Phase::Holding { left: was, .. }, Phase::Holding { left: is, .. }) if is > was => {
-            *passed |= bit(Landmark::Renewed);
+            passed.add(Landmark::Renewed);
         }
         (Phase::Holding { .. }, _)
             if after.lines(client).any(|line| matches!(line.heard, Answer::Refused(_))) =>
         {
-            *passed |= bit(Landmark::RenewalRefused);
+            passed.add(Landmark::RenewalRefused);
         }
         _ => {}
     }
 }
 
-fn arrived(before: &State, client: u8, voter: usize, after: &State, passed: &mut u32) {
+fn arrived(before: &State, client: u8, voter: usize, after: &State, passed: &Passed) {
     let Some(request) = before.voters[voter].line(client).queue.iter().next() else { return };
     let late = before.voters[voter].line(client).late;
     let behind = late.iter().any(|it| !it.kind.gives_back() && it.number == request.number);
     if request.kind.gives_back() && behind {
-        *passed |= bit(Landmark::UndoneTooEarly);
+        passed.add(Landmark::UndoneTooEarly);
     }
     let regained = before.voters[voter].record.is_none() && after.voters[voter].record.is_some();
     let forgot = before.voters[voter].quarantine > 0;
     if request.kind == Kind::Renew && regained && forgot && after.client(client).trusts() {
-        *passed |= bit(Landmark::VoteRegained);
+        passed.add(Landmark::VoteRegained);
     }
 }

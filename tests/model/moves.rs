@@ -5,8 +5,8 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use crate::{
-    check::Protocol,
-    landmarks::{Landmark, Landmarks},
+    check::{Passed, Protocol},
+    landmarks::Landmark,
     properties,
     queue::Kind,
     rules::{Broken, Rules},
@@ -37,7 +37,7 @@ pub(crate) struct Locks {
     /// The one property that is looked at, if not all are.
     pub(crate) only: Option<&'static str>,
     /// What some path came by.
-    pub(crate) landmarks: Arc<Landmarks>,
+    pub(crate) landmarks: Arc<Passed>,
 }
 
 impl Model for Locks {
