@@ -46,7 +46,8 @@ pub(crate) async fn among(
     let name = format!("{preference:?}").to_lowercase();
     let lock = |client: &Quorate| client.rw_lock(format!("bench:{name}")).preference(preference);
     let readers = clients(servers, READERS, patient).await;
-    let crowd = Crowd::gather(readers.iter().map(lock).collect()).await;
+    let locks: Vec<RwLock> = readers.iter().map(lock).collect();
+    let crowd = Crowd::gather(&locks);
     let raw = Raw::connect(servers).await;
     let writing = clients(servers, 1, patient).await;
     let writer = lock(&writing[0]);
@@ -100,7 +101,7 @@ struct Writer {
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
 impl Crowd {
-    async fn gather(locks: Vec<RwLock>) -> Self {
+    fn gather(locks: &[RwLock]) -> Self {
         let (mut tasks, seen) = (JoinSet::new(), Arc::<Seen>::default());
         for reader in 0..READERS {
             tasks.spawn(read(locks[reader % locks.len()].clone(), reader, Arc::clone(&seen)));

@@ -32,7 +32,9 @@ async fn main() {
     let measured = tokio::spawn(async move {
         let servers: Vec<RedisServer> = (0..5).map(|_| RedisServer::start()).collect();
         let mut bars = Bars::default();
-        println!("enter + leave{:19}    per second    / mutex   script us", "");
+        println!(
+            "enter + leave              per second  / mutex   client us  servers us   script us"
+        );
         for readers in READERS {
             println!("{readers} at once");
             reading::compare(&mut bars, &servers, readers, rounds).await;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use quorate::{Mutex, Quorate, RwLock};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
@@ -20,9 +21,8 @@ use crate::{
 /// What the reads may take of the time of as many cycles of mutexes: a user who reads one lock
 /// rather than lock one of many should not feel it. As a throughput, 0.8 of the mutexes'.
 const LIMIT: f64 = 1.25;
-/// Until all are under way.
-const WARM_UP: Duration = Duration::from_millis(50);
-/// In which cycles are counted before the other side has its turn.
+/// In which cycles are counted before the other side has its turn; longer where most of those who
+/// take part have not come twice by then: they begin in step.
 const BLOCK: Duration = Duration::from_millis(200);
 const SIDES: [&str; 2] = ["mutexes, each its own", "reads of one lock"];
 
@@ -34,13 +34,16 @@ enum Lock {
 /// What one side came to in one block.
 struct Measured {
     per_second: f64,
+    /// The time of the processors that one cycle took in this process, and in all servers.
+    client_us: f64,
+    servers_us: f64,
     /// What one script took on a server.
     script_us: f64,
 }
 
 pub(crate) async fn compare(bars: &mut Bars, servers: &[RedisServer], tasks: usize, rounds: usize) {
     let clients = clients(servers, tasks, patient).await;
-    let own = |client: &Quorate, task| Lock::Own(client.mutex(&format!("bench:own:{task}")));
+    let own = |client: &Quorate, task| Lock::Own(client.mutex(format!("bench:own:{task}")));
     let shared = |client: &Quorate, _| Lock::Shared(client.rw_lock("bench:shared"));
     let sides = [locks(&clients, tasks, own), locks(&clients, tasks, shared)];
     for side in &sides {
@@ -58,9 +61,11 @@ pub(crate) async fn compare(bars: &mut Bars, servers: &[RedisServer], tasks: usi
     close(clients).await;
     let ratio = median(ratios);
     for ((side, blocks), ratio) in SIDES.into_iter().zip(measured).zip([1.0, ratio]) {
-        let per_second = median(blocks.iter().map(|block| block.per_second).collect());
-        let script_us = median(blocks.iter().map(|block| block.script_us).collect());
-        println!("    {side:30} {per_second:11.0} {ratio:10.2} {script_us:11.1}");
+        let median = |figure: fn(&Measured) -> f64| median(blocks.iter().map(figure).collect());
+        print!("    {side:21} {:11.0} {ratio:8.2}", median(|block| block.per_second));
+        print!(" {:11.1}", median(|block| block.client_us));
+        print!(" {:11.1}", median(|block| block.servers_us));
+        println!(" {:11.1}", median(|block| block.script_us));
     }
     bars.add(&format!("read_cost_{tasks}"), ratio.recip(), LIMIT);
 }
@@ -78,9 +83,9 @@ fn locks(
 async fn block(servers: &[RedisServer], locks: &[Arc<Lock>]) -> Measured {
     let (cycles, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut tasks = JoinSet::new();
-    let scripts_before = scripts(servers);
-    for lock in locks.iter().cloned() {
-        let (cycles, ended) = (Arc::clone(&cycles), Arc::clone(&ended));
+    let at_first = Spent::by_now(servers);
+    for lock in locks {
+        let (lock, cycles, ended) = (Arc::clone(lock), Arc::clone(&cycles), Arc::clone(&ended));
         tasks.spawn(async move {
             while !ended.load(Ordering::Relaxed) {
                 lock.cycle().await;
@@ -88,18 +93,32 @@ async fn block(servers: &[RedisServer], locks: &[Arc<Lock>]) -> Measured {
             }
         });
     }
-    sleep(WARM_UP).await;
-    let (started, before) = (Instant::now(), cycles.load(Ordering::Relaxed));
+    let before = at_least(locks.len(), &cycles).await;
+    let started = Instant::now();
     sleep(BLOCK).await;
-    let (took, after) = (started.elapsed(), cycles.load(Ordering::Relaxed));
+    let after = at_least(3 * locks.len(), &cycles).await;
+    let took = started.elapsed();
     ended.store(true, Ordering::Relaxed);
     while let Some(task) = tasks.join_next().await {
         task.expect("every cycle succeeds");
     }
-    let [(calls, us), (calls_before, us_before)] = [scripts(servers), scripts_before];
+    let (all, now) = (number(cycles.load(Ordering::Relaxed)), Spent::by_now(servers));
     Measured {
         per_second: number(after - before) / took.as_secs_f64(),
-        script_us: number(us - us_before) / number(calls - calls_before),
+        client_us: (now.client_us - at_first.client_us) / all,
+        servers_us: (now.servers_us - at_first.servers_us) / all,
+        script_us: (now.scripts_us - at_first.scripts_us) / (now.scripts - at_first.scripts),
+    }
+}
+
+/// Waits for so many, and returns how many there are.
+async fn at_least(count: usize, cycles: &AtomicU64) -> u64 {
+    loop {
+        let now = cycles.load(Ordering::Relaxed);
+        if now >= count as u64 {
+            return now;
+        }
+        sleep(Duration::from_millis(1)).await;
     }
 }
 
@@ -113,21 +132,43 @@ impl Lock {
     }
 }
 
-/// How many scripts all the servers have run, and how long that took in microseconds.
-fn scripts(servers: &[RedisServer]) -> (u64, u64) {
-    let of = |server: &RedisServer| {
-        let reply = server.command(&["INFO", "commandstats"]).expect("it answers");
-        let Reply::Text(stats) = reply else { panic!("no text: {reply:?}") };
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:"));
-        let mut numbers = line.into_iter().flat_map(|line| line.split(',')).map(|field| {
-            let (_, number) = field.split_once('=').expect("a name and a number");
-            // Those that come first are whole numbers, and the others are not asked for.
-            number.parse().unwrap_or(0)
-        });
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-    };
-    let sum = |(calls, us), (more, longer)| (calls + more, us + longer);
-    servers.iter().map(of).fold((0, 0), sum)
+/// What has been spent so far.
+#[derive(Default)]
+struct Spent {
+    client_us: f64,
+    servers_us: f64,
+    /// How many scripts the servers have run, and how long that took.
+    scripts: f64,
+    scripts_us: f64,
+}
+
+impl Spent {
+    fn by_now(servers: &[RedisServer]) -> Self {
+        let clock = clock_gettime(ClockId::ProcessCPUTime);
+        let client = Duration::try_from(clock).expect("time goes forward").as_secs_f64();
+        let mut spent = Self { client_us: client * 1e6, ..Self::default() };
+        for server in servers {
+            let reply = server.command(&["INFO", "all"]).expect("it answers");
+            let Reply::Text(info) = reply else { panic!("no text: {reply:?}") };
+            spent.servers_us += field(&info, "used_cpu_user:").expect("it is told") * 1e6;
+            spent.servers_us += field(&info, "used_cpu_sys:").expect("it is told") * 1e6;
+            // Not there before the first.
+            spent.scripts += field(&info, "cmdstat_evalsha:calls=").unwrap_or(0.0);
+            spent.scripts_us += scripts_us(&info).unwrap_or(0.0);
+        }
+        spent
+    }
+}
+
+fn scripts_us(info: &str) -> Option<f64> {
+    let (_, fields) = info.split_once("cmdstat_evalsha:")?;
+    field(fields.split_once(',')?.1, "usec=")
+}
+
+/// The number behind a name, at the start of a line.
+fn field(info: &str, name: &str) -> Option<f64> {
+    let text = info.lines().find_map(|line| line.strip_prefix(name))?;
+    text.split(',').next()?.trim().parse().ok()
 }
 
 fn number(count: u64) -> f64 {
