@@ -164,7 +164,8 @@ async fn a_writer_among_a_hundred_readers(preference: Preference) -> Option<std:
     let over = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for number in 0..100_u64 {
-        let lock = clients[usize::try_from(number % 4).unwrap()].rw_lock("a").preference(preference);
+        let lock =
+            clients[usize::try_from(number % 4).unwrap()].rw_lock("a").preference(preference);
         let over = Arc::clone(&over);
         readers.spawn(async move {
             sleep(ms(number)).await;

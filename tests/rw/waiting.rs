@@ -49,7 +49,10 @@ pub(crate) fn write(client: &Quorate) -> JoinHandle<WriteGuard> {
 }
 
 /// Releases. Servers on a busy machine may not confirm it in time: then it goes on by itself.
-pub(crate) async fn release(on: &Fixture, released: impl Future<Output = Result<(), quorate::Error>>) {
+pub(crate) async fn release(
+    on: &Fixture,
+    released: impl Future<Output = Result<(), quorate::Error>>,
+) {
     match released.await {
         Err(error) if on.is_real() && error.is_unconfirmed() => {}
         released => released.expect("it is held"),

@@ -2,15 +2,21 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::plan::{
-    Cancel, ClientPlan, End, How, Lease, Meanwhile, Mood, Network, Part, Plan, Step, Times,
-    Trouble, VoterPlan, What,
+use quorate::Preference;
+
+use crate::{
+    asking::Kind,
+    locks::Lock,
+    plan::{
+        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan, Step,
+        Times, Trouble, VoterPlan, What,
+    },
 };
 
 /// The plan of a seed.
 pub(crate) fn plan(seed: u64) -> Plan {
     let chance = StdRng::seed_from_u64(seed);
-    Draft { chance, forces: false, fairness: Fairness::Never }.plan(seed)
+    Draft { chance, forces: false, kinds: Vec::new() }.plan(seed)
 }
 
 /// Draws a plan. Each kind of fault is in only some of the plans: where everything goes wrong at
@@ -19,16 +25,11 @@ struct Draft {
     chance: StdRng,
     /// Whether locks are ended by force, which excuses much.
     forces: bool,
-    fairness: Fairness,
+    /// What each step picks one of.
+    kinds: Vec<Kind>,
 }
 
-/// Who asks for locks in order.
-#[derive(Clone, Copy)]
-enum Fairness {
-    Never,
-    Sometimes,
-    Always,
-}
+const PREFERENCES: [Preference; 3] = [Preference::Readers, Preference::Writers, Preference::Fair];
 
 impl Draft {
     fn below(&mut self, limit: u64) -> u64 {
@@ -62,13 +63,7 @@ impl Draft {
             Mood::Chaos,
         ]);
         self.forces = self.one_in(5);
-        self.fairness = self.pick(&[
-            Fairness::Never,
-            Fairness::Never,
-            Fairness::Sometimes,
-            Fairness::Always,
-            Fairness::Always,
-        ]);
+        self.kinds = self.kinds();
         let times = self.times();
         let voters = self.voters(mood);
         let locks = self.pick(&[1, 1, 1, 2]);
@@ -77,8 +72,29 @@ impl Draft {
         let network = self.network(mood, times);
         let mut plan =
             Plan { seed, mood, voters, clients, network, times, troubles: Vec::new(), heals_at_ms };
-        plan.troubles = self.troubles(&plan, locks);
+        plan.troubles = self.troubles(&plan);
         plan
+    }
+
+    /// Of ten plans two have mutexes, two fair ones, one both on the same locks, four read/write
+    /// locks, and one everything.
+    fn kinds(&mut self) -> Vec<Kind> {
+        let sort = self.below(10);
+        let mut kinds = match sort {
+            0 | 1 => return vec![Kind::Plain],
+            2 | 3 => return vec![Kind::Fair],
+            4 => return vec![Kind::Plain, Kind::Fair],
+            5 => vec![Kind::Plain, Kind::Fair],
+            _ => Vec::new(),
+        };
+        // All readers name the same preference, or each its own.
+        let preferences = match self.below(4) {
+            3 => PREFERENCES.to_vec(),
+            _ => vec![self.pick(&PREFERENCES); 3],
+        };
+        kinds.extend(preferences.into_iter().map(Kind::Read));
+        kinds.extend(vec![Kind::Write; self.pick(&[1, 2, 3, 6])]);
+        kinds
     }
 
     fn times(&mut self) -> Times {
@@ -168,26 +184,40 @@ impl Draft {
             1 | 2 => How::Within(self.below(2 * lease_ms)),
             _ => How::Wait,
         };
-        let end = match self.below(6) {
-            0 | 1 => End::Drop,
-            2 if mood == Mood::Chaos => End::CancelledRelease(self.below(4)),
-            _ => End::Release,
-        };
+        let kinds = self.kinds.clone();
+        let kind = self.pick(&kinds);
         Step {
             pause_ms: if self.one_in(2) { 0 } else { self.below(lease_ms) },
-            lock: self.index(locks),
-            fair: match self.fairness {
-                Fairness::Never => false,
-                Fairness::Sometimes => self.one_in(2),
-                Fairness::Always => true,
-            },
+            number: self.index(locks),
+            kind,
             owner,
             lease,
             how,
             cancel,
-            reenters: self.one_in(4),
+            further: self.further(kind, lease_ms),
             meanwhile: self.meanwhile(lease_ms),
-            end,
+            end: self.end(kind, mood, lease_ms),
+        }
+    }
+
+    fn further(&mut self, kind: Kind, lease_ms: u64) -> Further {
+        match self.below(8) {
+            0 | 1 => Further::Again,
+            2 if kind == Kind::Write => Further::Reads,
+            3 if kind == Kind::Write => Further::ReadsOn(self.below(lease_ms)),
+            _ => Further::Nothing,
+        }
+    }
+
+    fn end(&mut self, kind: Kind, mood: Mood, lease_ms: u64) -> End {
+        match self.below(6) {
+            0 | 1 => End::Drop,
+            2 if mood == Mood::Chaos => End::CancelledRelease(self.below(4)),
+            3 if kind == Kind::Write => End::Downgrade(self.below(lease_ms)),
+            4 if kind == Kind::Write && mood == Mood::Chaos => {
+                End::CancelledDowngrade(self.below(8))
+            }
+            _ => End::Release,
         }
     }
 
@@ -226,7 +256,7 @@ impl Draft {
         }
     }
 
-    fn troubles(&mut self, plan: &Plan, locks: usize) -> Vec<Trouble> {
+    fn troubles(&mut self, plan: &Plan) -> Vec<Trouble> {
         if plan.mood == Mood::Calm {
             return Vec::new();
         }
@@ -238,7 +268,7 @@ impl Draft {
         let mut troubles: Vec<Trouble> = (0..count)
             .filter_map(|_| {
                 let kind = self.pick(&kinds);
-                let what = self.what(kind, plan, locks)?;
+                let what = self.what(kind, plan)?;
                 Some(Trouble {
                     at_ms: self.below(plan.heals_at_ms),
                     lasts_ms: self.between(1, 2 * plan.times.lease_ms),
@@ -251,7 +281,7 @@ impl Draft {
     }
 
     /// `None` where this kind cannot happen.
-    fn what(&mut self, kind: u64, plan: &Plan, locks: usize) -> Option<What> {
+    fn what(&mut self, kind: u64, plan: &Plan) -> Option<What> {
         let troubled: Vec<usize> =
             (0..plan.voters.len()).filter(|voter| plan.voters[*voter].troubled).collect();
         if troubled.is_empty() {
@@ -266,8 +296,11 @@ impl Draft {
             2 => What::VoterForgets(voter),
             3 => What::VoterFlushed(voter),
             4 => {
-                let part = self.pick(&[Part::Record, Part::Queue, Part::Alive]);
-                What::KeyEvicted { voter, lock: self.index(locks), part }
+                let locks: Vec<Lock> = plan.locks().into_iter().collect();
+                let lock = self.pick(&locks);
+                let parts = [Part::Record, Part::Queue, Part::Alive, Part::Readers, Part::Writers];
+                let count = if matches!(lock, Lock::Rw(_)) { 5 } else { 3 };
+                What::KeyEvicted { voter, lock, part: self.pick(&parts[..count]) }
             }
             5 => What::ClockNudged(voter),
             6 => What::ClockJumps { voter, ms: self.chance.random_range(-lease_ms..=2 * lease_ms) },

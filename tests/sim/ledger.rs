@@ -7,6 +7,8 @@ use std::{
 
 use quorate::embedded::Record;
 
+use crate::locks::Lock;
+
 /// What the promise does not cover, and who has to do with what.
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -19,7 +21,7 @@ pub(crate) struct Ledger {
     /// The clients, by their ids.
     pub(crate) clients: BTreeMap<String, usize>,
     /// What each client does about each lock.
-    pub(crate) about: BTreeMap<(usize, usize), About>,
+    pub(crate) about: BTreeMap<(usize, Lock), About>,
     /// The holds that were held while another was.
     pub(crate) overlapped: BTreeSet<String>,
     /// By when each hold that somebody ended by force must be over.

@@ -10,11 +10,12 @@
 //! library's own scripts, under a paused clock, on one thread. `plan` says what may happen; `laws`
 //! says what must hold; `docs/simulation.md` says what that proves.
 
+mod asking;
 mod clients;
 mod draft;
-mod either;
 mod laws;
 mod ledger;
+mod locks;
 mod plan;
 mod schedule;
 mod shrink;

@@ -3,7 +3,9 @@
 //! A plan is plain data, so that it can be printed, and made smaller until little more is left than
 //! what breaks a law.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
+
+use crate::{asking::Kind, locks::Lock};
 
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
 #[derive(Clone, Debug)]
@@ -63,15 +65,15 @@ pub(crate) struct Times {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) pause_ms: u64,
-    pub(crate) lock: usize,
-    /// Whether it is asked for in order.
-    pub(crate) fair: bool,
+    /// The number of the lock among those of its kind.
+    pub(crate) number: usize,
+    pub(crate) kind: Kind,
     /// Which of the client's owners asks; `None`: nobody in particular.
     pub(crate) owner: Option<usize>,
     pub(crate) lease: Lease,
     pub(crate) how: How,
     pub(crate) cancel: Cancel,
-    pub(crate) reenters: bool,
+    pub(crate) further: Further,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) end: End,
 }
@@ -98,6 +100,18 @@ pub(crate) enum Cancel {
     AfterMs(u64),
 }
 
+/// What the holder enters besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Further {
+    Nothing,
+    /// The same again.
+    Again,
+    /// A write: it reads as well.
+    Reads,
+    /// Likewise, and goes on for so long when the write has ended.
+    ReadsOn(u64),
+}
+
 /// What is done with the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meanwhile {
@@ -118,6 +132,16 @@ pub(crate) enum End {
     Drop,
     /// The future of the release is dropped after so many polls.
     CancelledRelease(u64),
+    /// A write becomes a read, for so long.
+    Downgrade(u64),
+    /// The future of that is dropped after so many polls.
+    CancelledDowngrade(u64),
+}
+
+impl Step {
+    pub(crate) fn lock(&self) -> Lock {
+        self.kind.lock(self.number)
+    }
 }
 
 /// What befalls each request by chance, in millionths.
@@ -137,9 +161,12 @@ pub(crate) struct Network {
 /// One of a lock's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// Who holds, or writes.
     Record,
+    Readers,
     Queue,
     Alive,
+    Writers,
 }
 
 /// Something that goes wrong at a time of its own.
@@ -156,10 +183,10 @@ pub(crate) enum What {
     VoterDies(usize),
     VoterForgets(usize),
     VoterFlushed(usize),
-    /// Of the record, the queue and the deadlines of its places one goes.
+    /// Of the records, the queue and the deadlines of its places one goes.
     KeyEvicted {
         voter: usize,
-        lock: usize,
+        lock: Lock,
         part: Part,
     },
     /// Within the allowance.
@@ -220,10 +247,10 @@ impl Plan {
         self.voters.len() / 2 + 1
     }
 
-    /// How many locks there are.
-    pub(crate) fn locks(&self) -> usize {
+    /// The locks that anybody asks for.
+    pub(crate) fn locks(&self) -> BTreeSet<Lock> {
         let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
-        steps.map(|step| step.lock + 1).max().unwrap_or(1)
+        steps.map(Step::lock).collect()
     }
 
     /// The longest lease that anybody asks for.

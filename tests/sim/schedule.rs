@@ -92,6 +92,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
         laws::turns::measure(&calm).await;
+        laws::sharing::measure(&calm).await;
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;
         laws::traces::close(&calm).await;

@@ -1,8 +1,9 @@
 //! Makes a plan that breaks a law smaller, as long as it still breaks it.
 
 use crate::{
+    asking::Kind,
     laws::Law,
-    plan::{Cancel, How, Lease, Meanwhile, Mood, Network, Plan, Step},
+    plan::{Cancel, Further, How, Lease, Meanwhile, Mood, Network, Plan, Step},
     schedule,
     trace::Verbosity,
 };
@@ -70,12 +71,12 @@ fn size(plan: &Plan) -> usize {
 
 fn size_of_step(step: &Step) -> usize {
     10 + usize::from(step.pause_ms > 0)
-        + usize::from(step.fair)
+        + usize::from(step.kind != Kind::Plain)
         + usize::from(step.owner.is_some())
         + usize::from(step.lease != Lease::Default)
         + usize::from(step.how != How::Wait)
         + usize::from(step.cancel != Cancel::Never)
-        + usize::from(step.reenters)
+        + usize::from(step.further != Further::Nothing)
         + usize::from(step.meanwhile != Meanwhile::Sleep(0))
 }
 
@@ -134,12 +135,16 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
 fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<Cut> {
     let plainer: [fn(&mut Step); 8] = [
         |step| step.pause_ms = 0,
-        |step| step.fair = false,
+        |step| {
+            if step.kind == Kind::Fair {
+                step.kind = Kind::Plain;
+            }
+        },
         |step| step.owner = None,
         |step| step.lease = Lease::Default,
         |step| step.how = How::Wait,
         |step| step.cancel = Cancel::Never,
-        |step| step.reenters = false,
+        |step| step.further = Further::Nothing,
         |step| step.meanwhile = Meanwhile::Sleep(0),
     ];
     plainer

@@ -9,15 +9,16 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Error, MutexGuard, Owner, Quorate};
+use quorate::{Access, Error, Owner, Quorate};
 use tokio::time::sleep;
 
 use crate::{
+    asking::{Asking, Guard},
     clients::Healed,
-    either::Either,
     laws::{Law, answers, minority, order, told},
-    plan::{Cancel, End, How, Lease, Meanwhile, Step},
-    world::{World, lock_name, locked},
+    locks::Lock,
+    plan::{Cancel, End, Further, How, Lease, Meanwhile, Mood, Step},
+    world::{World, locked},
 };
 
 /// One task of one client.
@@ -64,27 +65,27 @@ impl Task {
         }
     }
 
-    async fn enter(&self, step: Step) -> Result<Option<MutexGuard>, Error> {
-        let _busy = self.world.busy(self.client, step.lock);
+    async fn enter(&self, step: Step) -> Result<Option<Guard>, Error> {
+        let _busy = self.world.busy(self.client, step.lock());
         let started_ms = self.world.now_ms();
         self.say(|| {
             format!(
-                "asks for {}{} ({:?}, {:?}, owner {:?}, {:?})",
-                lock_name(step.lock),
-                if step.fair { " in order" } else { "" },
+                "asks for {} ({:?}, {:?}, {:?}, owner {:?}, {:?})",
+                step.lock().name(),
+                step.kind,
                 step.how,
                 step.lease,
                 step.owner,
                 step.cancel
             )
         });
-        let mutex = self.mutex(step);
-        let before = order::who_stands(&self.world, step.lock);
+        let lock = self.lock(step);
+        let before = order::who_stands(&self.world, step.lock(), step.kind);
         let asked = async {
             match step.how {
-                How::Try => mutex.try_lock().await,
-                How::Within(ms) => mutex.lock_within(Duration::from_millis(ms)).await,
-                How::Wait => mutex.lock().await.map(Some),
+                How::Try => lock.try_lock().await,
+                How::Within(ms) => lock.lock_within(Duration::from_millis(ms)).await,
+                How::Wait => lock.lock().await.map(Some),
             }
         };
         let outcome = give_up(asked, step.cancel).await;
@@ -96,7 +97,7 @@ impl Task {
             }
             Ok(Ok(None)) => {
                 self.say(|| "is told that another has it".into());
-                told::anothers(&self.world, self.client, step.lock, started_ms);
+                told::anothers(&self.world, self.client, step.lock(), started_ms);
                 Ok(None)
             }
             Ok(Ok(Some(guard))) => {
@@ -111,7 +112,9 @@ impl Task {
                 // a re-entry while others ask for what a voter that is gone leaves.
                 let deadline_ms = self.world.plan.times.voter_deadline_ms;
                 let short = matches!(step.how, How::Within(ms) if ms < deadline_ms);
-                if !(error.is_unconfirmed() || short && error.is_no_quorum()) {
+                if error.is_deadlock() {
+                    told::deadlock(&self.world, self.client, step);
+                } else if !(error.is_unconfirmed() || short && error.is_no_quorum()) {
                     minority::failed(&self.world, self.client, "asking", &error, None);
                 }
                 Err(error)
@@ -119,46 +122,76 @@ impl Task {
         }
     }
 
-    fn mutex(&self, step: Step) -> Either {
-        let mut mutex = Either::of(&self.quorum, &lock_name(step.lock), step.fair);
+    fn lock(&self, step: Step) -> Asking {
+        let mut lock = Asking::of(&self.quorum, &step.lock().name(), step.kind);
         if let Some(owner) = step.owner {
-            mutex = mutex.owner(self.owners[owner]);
+            lock = lock.owner(self.owners[owner]);
         }
         match step.lease {
-            Lease::Default => mutex,
-            Lease::Renewed(ms) => mutex.lease(Duration::from_millis(ms)),
-            Lease::Fixed(ms) => mutex.lease_fixed(Duration::from_millis(ms)),
+            Lease::Default => lock,
+            Lease::Renewed(ms) => lock.lease(Duration::from_millis(ms)),
+            Lease::Fixed(ms) => lock.lease_fixed(Duration::from_millis(ms)),
         }
     }
 
-    async fn hold(&self, step: Step, guard: MutexGuard) {
+    async fn hold(&self, step: Step, guard: Guard) {
         let guard = Arc::new(guard);
         self.world.watch(self.client, step, &guard);
-        let mut inner = None;
-        if step.reenters {
-            match guard.reenter().await {
-                Ok(again) => {
-                    let again = Arc::new(again);
-                    self.world.watch(self.client, step, &again);
-                    self.say(|| format!("has {} again, count {}", again.hold(), again.count()));
-                    told::entered_again(&self.world, step, &again);
-                    inner = Some(again);
+        let inner = self.further(step, &guard).await;
+        self.meanwhile(step, &guard).await;
+        match (inner, step.further) {
+            (Some(inner), Further::ReadsOn(ms)) => {
+                self.end(step, guard).await;
+                self.pause(ms).await;
+                self.end(step, inner).await;
+            }
+            (inner, _) => {
+                if let Some(inner) = inner {
+                    self.end(step, inner).await;
                 }
-                // With a voter gone, others that ask may have a vote that it needs for a while.
-                Err(error) if error.is_unconfirmed() => {
-                    self.say(|| format!("does not enter again: {error}"));
-                }
-                Err(error) => self.failed(step, "entering again", &guard, &error),
+                self.end(step, guard).await;
             }
         }
-        self.meanwhile(step, &guard).await;
-        if let Some(inner) = inner {
-            self.end(step, inner).await;
-        }
-        self.end(step, guard).await;
     }
 
-    async fn meanwhile(&self, step: Step, guard: &Arc<MutexGuard>) {
+    /// Enters again, or reads under the own write.
+    async fn further(&self, step: Step, guard: &Arc<Guard>) -> Option<Arc<Guard>> {
+        let entered = match step.further {
+            Further::Nothing => return None,
+            Further::Again => guard.reenter().await,
+            Further::Reads | Further::ReadsOn(_) => {
+                let _busy = self.world.busy(self.client, step.lock());
+                match give_up(guard.read(), step.cancel).await {
+                    Ok(entered) => entered,
+                    Err(GivenUp) => return None,
+                }
+            }
+        };
+        match entered {
+            Ok(inner) => {
+                let inner = Arc::new(inner);
+                self.world.watch(self.client, step, &inner);
+                self.say(|| format!("has {} as well, count {}", inner.hold(), inner.count()));
+                told::entered_again(&self.world, step, &inner);
+                Some(inner)
+            }
+            Err(error) => {
+                self.not_entered(step, guard, &error);
+                None
+            }
+        }
+    }
+
+    fn not_entered(&self, step: Step, guard: &Guard, error: &Error) {
+        // With a voter gone, others that ask may have a vote that it needs for a while.
+        if error.is_unconfirmed() && self.world.plan.mood != Mood::Calm {
+            self.say(|| format!("does not enter again: {error}"));
+        } else {
+            self.failed(step, "entering again", guard, error);
+        }
+    }
+
+    async fn meanwhile(&self, step: Step, guard: &Arc<Guard>) {
         match step.meanwhile {
             Meanwhile::Sleep(ms) => self.pause(ms).await,
             Meanwhile::Work(ms) => {
@@ -181,7 +214,7 @@ impl Task {
             }
             Meanwhile::Lost(ms) => self.wait_for_loss(step, ms, guard).await,
             Meanwhile::Inspect => {
-                let seen = self.quorum.mutex(lock_name(step.lock)).inspect().await;
+                let seen = told::look(&self.quorum, step.lock()).await;
                 match seen {
                     Ok(seen) => {
                         self.say(|| format!("sees {seen}"));
@@ -191,7 +224,11 @@ impl Task {
                 }
             }
             Meanwhile::Force => {
-                let ended = self.quorum.mutex(lock_name(step.lock)).force_release().await;
+                let name = step.lock().name();
+                let ended = match step.lock() {
+                    Lock::Mutex(_) => self.quorum.mutex(name).force_release().await,
+                    Lock::Rw(_) => self.quorum.rw_lock(name).force_release(guard.access()).await,
+                };
                 self.say(|| format!("ends it by force: {ended:?}"));
                 if matches!(ended, Ok(true)) {
                     told::forced(&self.world, step, guard);
@@ -201,7 +238,7 @@ impl Task {
         }
     }
 
-    async fn wait_for_loss(&self, step: Step, ms: u64, guard: &Arc<MutexGuard>) {
+    async fn wait_for_loss(&self, step: Step, ms: u64, guard: &Arc<Guard>) {
         let waiting = answers::waits_for_loss(&self.world, self.client, guard);
         let told = tokio::select! {
             biased;
@@ -218,8 +255,19 @@ impl Task {
         self.failed(step, "holding", guard, &error);
     }
 
-    async fn end(&self, step: Step, guard: Arc<MutexGuard>) {
-        let _busy = self.world.busy(self.client, step.lock);
+    async fn end(&self, step: Step, guard: Arc<Guard>) {
+        if let Some(read) = self.leave(step, guard).await {
+            let ms = if let End::Downgrade(ms) = step.end { ms } else { 0 };
+            self.pause(ms).await;
+            let _busy = self.world.busy(self.client, step.lock());
+            drop(read);
+        }
+        self.world.changed.notify_one();
+    }
+
+    /// Ends a guard; what it was made of a write is left.
+    async fn leave(&self, step: Step, guard: Arc<Guard>) -> Option<Arc<Guard>> {
+        let _busy = self.world.busy(self.client, step.lock());
         let Some(guard) = Arc::into_inner(guard) else { unreachable!("nobody else keeps it") };
         let started_ms = self.world.now_ms();
         let hold = guard.hold().as_str().to_owned();
@@ -228,7 +276,13 @@ impl Task {
                 self.say(|| format!("drops {hold}"));
                 drop(guard);
             }
-            End::Release => {
+            End::Downgrade(_) if guard.access() == Access::Write => {
+                self.say(|| format!("downgrades {hold}"));
+                let downgraded = guard.downgrade().await;
+                answers::downgraded(&self.world, self.client, started_ms);
+                return self.has_downgraded(step, &hold, downgraded);
+            }
+            End::Release | End::Downgrade(_) => {
                 self.say(|| format!("releases {hold}"));
                 let released = guard.release().await;
                 answers::released(&self.world, self.client, started_ms);
@@ -242,11 +296,39 @@ impl Task {
                 let cancel = Cancel::AfterPolls(polls);
                 let _: Result<_, GivenUp> = give_up(guard.release(), cancel).await;
             }
+            End::CancelledDowngrade(polls) => {
+                self.say(|| format!("downgrades {hold} and gives up after {polls} polls"));
+                let cancel = Cancel::AfterPolls(polls);
+                drop(give_up(guard.downgrade(), cancel).await);
+            }
         }
-        self.world.changed.notify_one();
+        None
     }
 
-    fn failed(&self, step: Step, what: &str, guard: &MutexGuard, error: &Error) {
+    fn has_downgraded(
+        &self,
+        step: Step,
+        hold: &str,
+        downgraded: Result<Option<Guard>, Error>,
+    ) -> Option<Arc<Guard>> {
+        match downgraded {
+            Ok(read) => {
+                let read = Arc::new(read?);
+                self.say(|| format!("has {} for {:?}", read.hold(), read.remaining()));
+                self.world.watch(self.client, step, &read);
+                Some(read)
+            }
+            Err(error) => {
+                self.say(|| format!("downgrade of {hold} fails: {error}"));
+                if !error.is_unconfirmed() || self.world.plan.mood == Mood::Calm {
+                    self.lost(step, "downgrade", hold, &error);
+                }
+                None
+            }
+        }
+    }
+
+    fn failed(&self, step: Step, what: &str, guard: &Guard, error: &Error) {
         self.say(|| format!("{what} under {} fails: {error}", guard.hold()));
         self.lost(step, what, guard.hold().as_str(), error);
     }

@@ -6,9 +6,10 @@ use quorate::embedded::{InFlight, Record};
 
 use crate::{
     clients::Clients,
+    locks::Lock,
     plan::{Part, Trouble, What},
     voters::Ways,
-    world::{World, alive_key, lock_key, locked, queue_key},
+    world::{World, locked},
 };
 
 /// Lets one trouble happen, and ends it before the faults end.
@@ -120,11 +121,13 @@ fn forget_all(world: &World, voter: usize) {
     world.unsteady(voter);
 }
 
-fn evict(world: &World, voter: usize, lock: usize, part: Part) {
+fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
     let key = match part {
-        Part::Record => lock_key(lock),
-        Part::Queue => queue_key(lock),
-        Part::Alive => alive_key(lock),
+        Part::Record => lock.records().swap_remove(0),
+        Part::Readers => lock.readers(),
+        Part::Queue => lock.queue(),
+        Part::Alive => lock.alive(),
+        Part::Writers => lock.writers(),
     };
     let mut records = records(world, voter);
     records.retain(|record| record.key == key);

@@ -131,6 +131,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
         laws::leaks::no_expiry(world, voter, record);
     }
     laws::order::ran(world, voter, run, &before.1, &after);
+    laws::readers::ran(world, voter, run, &before.1, &after);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
         laws::once::ran(world, run, &before.1, &after);
@@ -145,15 +146,17 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
     let Some(hold) = run.args().next() else { return };
     match run.script() {
-        "mutex/acquire" | "fair/acquire" | "mutex/renew" => {
+        "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.forget(hold, voter);
             }
-            if let Some(lease_ms) = run.args().nth(2).and_then(|lease| lease.parse().ok()) {
+            // To read or to write stands before the count and the lease.
+            let at = if run.script().starts_with("rw/") { 3 } else { 2 };
+            if let Some(lease_ms) = run.args().nth(at).and_then(|lease| lease.parse().ok()) {
                 ledger.asked(hold, lease_ms);
             }
         }
-        "mutex/force_release" => ledger.force(hold),
+        "mutex/force_release" | "rw/force_release" => ledger.force(hold),
         _ => {}
     }
 }

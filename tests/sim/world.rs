@@ -2,6 +2,7 @@
 //! guard that somebody has.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard as Locked, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use quorate::{
-    MutexGuard,
+    Access,
     embedded::{EmbeddedVoter, Machine, Record},
 };
 use tokio::{
@@ -19,8 +20,10 @@ use tokio::{
 };
 
 use crate::{
+    asking::Guard,
     laws::{Law, order::Queues},
     ledger::Ledger,
+    locks::Lock,
     plan::{Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
@@ -28,6 +31,8 @@ use crate::{
 /// One schedule under way.
 pub(crate) struct World {
     pub(crate) plan: Plan,
+    /// The locks that anybody asks for.
+    pub(crate) locks: BTreeSet<Lock>,
     pub(crate) voters: Vec<EmbeddedVoter>,
     pub(crate) machines: Vec<Machine>,
     started: Instant,
@@ -46,20 +51,20 @@ pub(crate) struct World {
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) hold: String,
-    pub(crate) lock: usize,
+    pub(crate) lock: Lock,
     pub(crate) client: usize,
     /// The lease, where it is renewed and nobody else can have made it another.
     renewed_ms: Option<u64>,
     /// When it ends, where it is not renewed.
     fixed_until_ms: Option<u64>,
-    guard: Weak<MutexGuard>,
+    guard: Weak<Guard>,
 }
 
 /// A client has something to do with a lock, until this is dropped.
 pub(crate) struct Busy<'a> {
     world: &'a World,
     client: usize,
-    lock: usize,
+    lock: Lock,
 }
 
 impl Drop for Busy<'_> {
@@ -92,7 +97,8 @@ pub(crate) struct Look {
 
 pub(crate) struct Held {
     pub(crate) hold: String,
-    pub(crate) lock: usize,
+    pub(crate) lock: Lock,
+    pub(crate) access: Access,
     pub(crate) remaining: Duration,
     pub(crate) renewed_ms: Option<u64>,
     pub(crate) fixed_until_ms: Option<u64>,
@@ -102,32 +108,13 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of a lock.
-pub(crate) fn lock_name(lock: usize) -> String {
-    format!("lock-{lock}")
-}
-
-/// The key of a lock's record.
-pub(crate) fn lock_key(lock: usize) -> String {
-    format!("quorate:{{lock-{lock}}}")
-}
-
-/// The key of the places that wait for a lock, with their tickets.
-pub(crate) fn queue_key(lock: usize) -> String {
-    format!("{}:queue", lock_key(lock))
-}
-
-/// The key of the deadlines of these places.
-pub(crate) fn alive_key(lock: usize) -> String {
-    format!("{}:alive", lock_key(lock))
-}
-
 impl World {
     pub(crate) fn new(plan: Plan, voters: Vec<EmbeddedVoter>, verbosity: Verbosity) -> Arc<Self> {
         let client = |client| Machine::new(format!("c{client}"));
         Arc::new(Self {
             machines: (0..plan.clients.len()).map(client).collect(),
             trace: Mutex::new(Trace::new(verbosity)),
+            locks: plan.locks(),
             plan,
             voters,
             started: now(),
@@ -174,19 +161,19 @@ impl World {
     }
 
     /// A client begins something that may leave votes of the lock.
-    pub(crate) fn busy(&self, client: usize, lock: usize) -> Busy<'_> {
+    pub(crate) fn busy(&self, client: usize, lock: Lock) -> Busy<'_> {
         locked(&self.ledger).about.entry((client, lock)).or_default().asking += 1;
         Busy { world: self, client, lock }
     }
 
     /// Somebody asks for the lock, or gives it back.
-    pub(crate) fn is_wanted(&self, lock: usize) -> bool {
+    pub(crate) fn is_wanted(&self, lock: Lock) -> bool {
         let ledger = locked(&self.ledger);
         ledger.about.iter().any(|((_, one), about)| *one == lock && about.asking > 0)
     }
 
     /// Since then no other client, and no other task of this one, had or wanted the lock.
-    pub(crate) fn was_alone(&self, client: usize, lock: usize, since_ms: u64) -> bool {
+    pub(crate) fn was_alone(&self, client: usize, lock: Lock, since_ms: u64) -> bool {
         // What others gave up before may have been on its way still.
         let settled_ms = since_ms.saturating_sub(4 * self.plan.network.usual_ms + 5);
         let ledger = locked(&self.ledger);
@@ -202,7 +189,7 @@ impl World {
     }
 
     /// The client of this hold has no guard of the lock and asks for none, for so long by now.
-    pub(crate) fn has_nothing_to_do_with(&self, hold: &str, lock: usize, since_ms: u64) -> bool {
+    pub(crate) fn has_nothing_to_do_with(&self, hold: &str, lock: Lock, since_ms: u64) -> bool {
         let Some((id, _)) = hold.rsplit_once(':') else { return false };
         let ledger = locked(&self.ledger);
         let Some(client) = ledger.clients.get(id).copied() else { return false };
@@ -228,7 +215,7 @@ impl World {
     }
 
     /// Shows a guard to the laws for as long as it lives.
-    pub(crate) fn watch(&self, client: usize, step: Step, guard: &Arc<MutexGuard>) {
+    pub(crate) fn watch(&self, client: usize, step: Step, guard: &Arc<Guard>) {
         let renewed_ms = match step.lease {
             _ if step.owner.is_some() => None,
             Lease::Default => Some(self.plan.times.lease_ms),
@@ -242,7 +229,7 @@ impl World {
         };
         locked(&self.guards).push(Watched {
             hold: guard.hold().as_str().to_owned(),
-            lock: step.lock,
+            lock: step.lock(),
             client,
             renewed_ms,
             fixed_until_ms,
@@ -268,6 +255,7 @@ impl World {
                 held.push(Held {
                     hold: watched.hold.clone(),
                     lock: watched.lock,
+                    access: guard.access(),
                     remaining: guard.remaining(),
                     renewed_ms: watched.renewed_ms,
                     fixed_until_ms: guards

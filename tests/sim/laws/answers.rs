@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use quorate::MutexGuard;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -17,9 +16,11 @@ use super::{
     calm::{Calm, PATIENCE_MS},
 };
 use crate::{
+    asking::Guard,
+    locks::Lock,
     plan::{How, Mood},
     voters::Ways,
-    world::{Look, World, lock_key, locked},
+    world::{Look, World, locked},
 };
 
 /// Somebody asked for a lock and got an answer.
@@ -40,6 +41,11 @@ pub(crate) fn released(world: &World, client: usize, started_ms: u64) {
     in_time(world, client, "a release", started_ms, world.plan.times.voter_deadline_ms);
 }
 
+/// Somebody made a read of a write and got an answer: an attempt, and a release.
+pub(crate) fn downgraded(world: &World, client: usize, started_ms: u64) {
+    in_time(world, client, "a downgrade", started_ms, 3 * world.plan.times.voter_deadline_ms);
+}
+
 fn in_time(world: &World, client: usize, what: &str, started_ms: u64, within_ms: u64) {
     let took_ms = world.now_ms() - started_ms;
     // A wrong clock is wrong by less than a hundredth; timers have a resolution of a millisecond.
@@ -52,7 +58,7 @@ fn in_time(world: &World, client: usize, what: &str, started_ms: u64, within_ms:
 
 /// Since when each lock that somebody wants has been free.
 #[derive(Default)]
-pub(crate) struct Idle(BTreeMap<usize, u64>);
+pub(crate) struct Idle(BTreeMap<Lock, u64>);
 
 impl Idle {
     /// In calm plans nobody waits for what nobody has, but for the pauses after a split.
@@ -61,13 +67,13 @@ impl Idle {
             return;
         }
         let now_ms = world.now_ms();
-        for lock in 0..world.plan.locks() {
-            let key = lock_key(lock);
-            let is_free = look.records.iter().flatten().all(|record| record.key != key);
+        for lock in world.locks.iter().copied() {
+            let keys = lock.records();
+            let is_free = look.records.iter().flatten().all(|record| !keys.contains(&record.key));
             if !(is_free && world.is_wanted(lock)) {
                 self.0.remove(&lock);
             } else if now_ms > *self.0.entry(lock).or_insert(now_ms) + 1_000 {
-                let what = format!("lock {lock} is free for a second, and somebody waits for it");
+                let what = format!("{lock:?} is free for a second, and somebody waits for it");
                 world.breach(Law::AnswersInTime, None, what);
             }
         }
@@ -100,18 +106,14 @@ impl Drop for Waiting {
 }
 
 /// Looks on from outside whether the loss is told as soon as the hold is not held any more.
-pub(crate) fn waits_for_loss(
-    world: &Arc<World>,
-    client: usize,
-    guard: &Arc<MutexGuard>,
-) -> Waiting {
+pub(crate) fn waits_for_loss(world: &Arc<World>, client: usize, guard: &Arc<Guard>) -> Waiting {
     let over = Arc::new(AtomicBool::new(false));
     let looking = look_on(Arc::clone(world), client, Arc::downgrade(guard), Arc::clone(&over));
     drop(tokio::spawn(looking));
     Waiting(over)
 }
 
-async fn look_on(world: Arc<World>, client: usize, guard: Weak<MutexGuard>, over: Arc<AtomicBool>) {
+async fn look_on(world: Arc<World>, client: usize, guard: Weak<Guard>, over: Arc<AtomicBool>) {
     while let Some(remaining) = guard.upgrade().map(|guard| guard.remaining()) {
         if remaining.is_zero() {
             break;

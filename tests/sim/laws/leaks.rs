@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use quorate::{
-    Quorate,
+    Preference, Quorate,
     embedded::{Machine, Record},
 };
 use tokio::{
@@ -14,8 +14,10 @@ use tokio::{
 
 use super::Law;
 use crate::{
+    asking::{Asking, Kind},
     clients::{Clients, builder},
-    world::{World, lock_name, locked},
+    locks::Lock,
+    world::{World, locked},
 };
 
 /// What the channels by which clients are called begin with.
@@ -91,28 +93,33 @@ async fn acquire_all(world: &Arc<World>) {
     let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
     // Whoever waits may come before, and lets go at once.
     let limit = Duration::from_millis(1_000 + 1_000 * tasks);
-    for lock in 0..world.plan.locks() {
-        let name = lock_name(lock);
-        let outcome = quorum.mutex(&name).lock_within(limit).await;
-        world.note("heal", || format!("asks for {name}: {outcome:?}"));
-        match outcome {
-            Ok(Some(guard)) => {
-                if let Err(error) = guard.release().await {
-                    let what = format!("{name} cannot be released after the faults: {error}");
-                    world.breach(Law::NothingLeaks, None, what);
-                }
-            }
-            Ok(None) => {
-                let what = format!("{name} cannot be acquired a lease after the faults");
-                world.breach(Law::NothingLeaks, None, what);
-            }
-            Err(error) => {
-                let what = format!("{name} cannot be acquired after the faults: {error}");
-                world.breach(Law::NothingLeaks, None, what);
-            }
+    for lock in &world.locks {
+        let kinds: &[Kind] = match lock {
+            Lock::Mutex(_) => &[Kind::Plain],
+            Lock::Rw(_) => &[Kind::Write, Kind::Read(Preference::Writers)],
+        };
+        for kind in kinds {
+            acquire(world, &Asking::of(&quorum, &lock.name(), *kind), limit).await;
         }
     }
     quorum.close().await;
+}
+
+async fn acquire(world: &World, lock: &Asking, limit: Duration) {
+    let outcome = lock.lock_within(limit).await;
+    world.note("heal", || format!("asks for {lock:?}: {outcome:?}"));
+    let failed = match outcome {
+        Ok(Some(guard)) => guard
+            .release()
+            .await
+            .err()
+            .map(|error| format!("{lock:?} cannot be released after the faults: {error}")),
+        Ok(None) => Some(format!("{lock:?} cannot be acquired a lease after the faults")),
+        Err(error) => Some(format!("{lock:?} cannot be acquired after the faults: {error}")),
+    };
+    if let Some(what) = failed {
+        world.breach(Law::NothingLeaks, None, what);
+    }
 }
 
 /// All have given back what they had, and waited for nothing.

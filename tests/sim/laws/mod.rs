@@ -2,14 +2,16 @@
 //!
 //! | file | law |
 //! |---|---|
-//! | `exclusion` | no two holds of a lock are held at one moment |
+//! | `exclusion` | no two holds of a lock are held at one moment, unless both read |
 //! | `trust` | what is held has the votes of a majority, which last longer than the trust |
 //! | `once` | a script that runs twice leaves what it left the first time |
 //! | `leaks` | no key without an expiry; after the faults all can be had, and nothing is left |
+//! | `readers` | each reader's lease is its own, and what a voter has of them ends with the last |
 //! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
 //! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
 //! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
+//! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
@@ -25,7 +27,9 @@ pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
 pub(crate) mod order;
+pub(crate) mod readers;
 pub(crate) mod renewal;
+pub(crate) mod sharing;
 pub(crate) mod told;
 pub(crate) mod traces;
 pub(crate) mod trips;
@@ -45,6 +49,7 @@ pub(crate) enum Law {
     Once,
     NothingLeaks,
     RenewalNeverHarms,
+    ReadersApart,
     FewestTrips,
     MinorityChangesNothing,
     AnswersInTime,
@@ -63,10 +68,11 @@ pub(crate) async fn watch(world: Arc<World>) {
         exclusion::check(&world, &look);
         trust::check(&world, &look);
         traces::check(&world, &look);
+        readers::check(&world, &look);
         let ends = look.held.iter().map(|held| held.remaining.as_millis());
         let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
         // What nobody has does not change by itself.
-        let wanted = (0..world.plan.locks()).any(|lock| world.is_wanted(lock));
+        let wanted = world.locks.iter().any(|lock| world.is_wanted(*lock));
         let nothing = !wanted && look.held.is_empty() && look.records.iter().all(Vec::is_empty);
         let longest_ms = if nothing { 60_000 } else { 50 };
         // Never again at the same moment, unless something happens at it.

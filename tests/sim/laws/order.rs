@@ -1,5 +1,6 @@
 //! Whoever stood in the queue on a majority of the voters comes before everybody who asked later,
-//! whether these asked in order or not.
+//! whether these asked in order or not; with read/write locks before everybody whom it excludes,
+//! but for readers that come first or last in any case.
 //!
 //! A place stands on a voter while the voter has it, alive, with the ticket that its waiter fixed.
 //! Those that stand on a majority are noted when a call begins. If that call gets the lock, each of
@@ -8,16 +9,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate::embedded::{EmbeddedVoter, Ran, Record, Reply};
+use quorate::{
+    Preference,
+    embedded::{EmbeddedVoter, Ran, Record, Reply},
+};
 
 use super::Law;
-use crate::world::{World, alive_key, locked, queue_key};
+use crate::{
+    asking::Kind,
+    locks::Lock,
+    world::{World, locked},
+};
 
 /// What is known of the queues.
 #[derive(Default)]
 pub(crate) struct Queues {
     /// The tickets that the waiters told the voters.
     fixed: BTreeMap<String, String>,
+    /// How it was asked for a read/write lock from each place.
+    turns: BTreeMap<String, Turn>,
     /// When each voter last heard from a place, and for how long that counts.
     asked: BTreeMap<(usize, String), (u64, u64)>,
     /// Where a place stood and stands no more.
@@ -51,9 +61,23 @@ enum Why {
     Forced,
 }
 
+/// Where in the queue of a read/write lock somebody comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// A writer.
+    Write,
+    /// A reader that lets nobody pass.
+    First,
+    /// A reader among the writers.
+    Next,
+    /// A reader behind all writers.
+    Last,
+}
+
 /// The places that stood on a majority when a call began.
 pub(crate) struct Before {
-    lock: usize,
+    lock: Lock,
+    kind: Kind,
     script: u64,
     stood: Vec<Stood>,
 }
@@ -66,7 +90,9 @@ struct Stood {
 
 /// What comes before the last dot, for a hold that was asked for from a place.
 pub(crate) fn place_of(hold: &str) -> Option<&str> {
-    hold.rsplit_once('.').map(|(place, _)| place)
+    let (place, number) = hold.rsplit_once('.')?;
+    // A read under a write from a place is not from one.
+    number.parse::<u64>().is_ok().then_some(place)
 }
 
 /// Which bid of its place a hold is.
@@ -75,34 +101,40 @@ fn number_of(hold: &str) -> u64 {
 }
 
 /// Who stands before a call that begins now.
-pub(crate) fn who_stands(world: &World, lock: usize) -> Before {
+pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
     let mut standing: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
-    for (number, voter) in world.voters.iter().enumerate() {
-        for (place, ticket) in alive_on(voter, lock) {
+    // To look at a voter is also to let it do what is due, and tell what it did.
+    let seen: Vec<_> = world.voters.iter().map(|voter| (voter.records(), time_ms(voter))).collect();
+    let queues = locked(&world.queues);
+    for (number, (records, now_ms)) in seen.iter().enumerate() {
+        // None of a voter that does not run.
+        let Some(now_ms) = now_ms else { continue };
+        for (place, ticket) in queues.alive(records, lock, *now_ms) {
             standing.entry((place, ticket)).or_default().push(number);
         }
     }
-    standing.retain(|_, voters| voters.len() >= world.plan.quorum());
+    standing.retain(|(place, _), voters| {
+        voters.len() >= world.plan.quorum() && comes_behind(kind, queues.turn(place))
+    });
+    drop(queues);
     let stood = standing.into_iter();
     let stood = stood.map(|((place, ticket), voters)| Stood { place, ticket, voters }).collect();
-    Before { lock, script: world.scripts(), stood }
+    Before { lock, kind, script: world.scripts(), stood }
 }
 
-/// The places that a voter has and that count, with their tickets; none of one that does not run.
-fn alive_on(voter: &EmbeddedVoter, lock: usize) -> Vec<(String, String)> {
-    let records = voter.records();
-    let Some(queue) = fields(&records, &queue_key(lock)) else { return Vec::new() };
-    let Some(now_ms) = time_ms(voter) else { return Vec::new() };
-    let alive = fields(&records, &alive_key(lock)).unwrap_or_default();
-    let counts = |place: &str| {
-        let until_ms = alive.iter().find(|(one, _)| one == place);
-        until_ms.is_some_and(|(_, ms)| ms.parse().is_ok_and(|ms: u64| ms > now_ms))
-    };
-    queue.iter().filter(|(place, _)| counts(place)).cloned().collect()
+/// Whether one who asks now comes behind a place that stands.
+fn comes_behind(kind: Kind, place: Turn) -> bool {
+    match kind {
+        Kind::Plain | Kind::Fair => true,
+        Kind::Write => place != Turn::Last,
+        // Readers enter together.
+        Kind::Read(Preference::Writers | Preference::Fair) => place == Turn::Write,
+        Kind::Read(_) => false,
+    }
 }
 
 /// By the voter's own clock.
-fn time_ms(voter: &EmbeddedVoter) -> Option<u64> {
+pub(crate) fn time_ms(voter: &EmbeddedVoter) -> Option<u64> {
     let Ok(Reply::List(parts)) = voter.command(&["TIME"]) else { return None };
     let part = |at: usize| match parts.get(at) {
         Some(Reply::Text(text)) => text.parse::<u64>().ok(),
@@ -119,19 +151,18 @@ fn fields<'a>(records: &'a [Record], key: &str) -> Option<&'a [(String, String)]
 pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
     let records: Vec<_> = world.voters.iter().map(EmbeddedVoter::records).collect();
     let mut queues = locked(&world.queues);
-    if !queues.had.insert(hold.to_owned()) {
-        // Its owner entered again.
+    if !queues.had.insert(hold.to_owned()) || hold.contains('/') {
+        // Its owner entered again, or reads what it writes.
         return;
     }
     queues.had.extend(place_of(hold).map(str::to_owned));
-    let key = queue_key(before.lock);
     for Stood { place, ticket, voters } in &before.stood {
         if queues.had.contains(place) || queues.left.contains_key(place) || is_dead(world, place) {
             continue;
         }
         let stands = |voter: usize| {
-            let queue = fields(&records[voter], &key).unwrap_or_default();
-            queue.iter().any(|(one, its)| one == place && its == ticket)
+            let standing = queues.standing(&records[voter], before.lock);
+            standing.iter().any(|(one, its)| one == place && its == ticket)
         };
         let ends: Vec<(usize, Why)> = voters
             .iter()
@@ -147,7 +178,10 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
         if ends.iter().any(|(_, why)| *why == Why::Left) {
             continue;
         }
-        let what = format!("{hold} passed {place}, which stood with ticket {ticket} on {voters:?}");
+        let what = format!(
+            "{hold} ({:?}) passed {place}, which stood with ticket {ticket} on {voters:?}",
+            before.kind
+        );
         // Nothing else goes wrong at the others.
         let lost = ends
             .iter()
@@ -209,7 +243,7 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             queues.gone.insert((voter, place.clone()), gone);
         }
     }
-    if run.script() == "fair/acquire" {
+    if matches!(run.script(), "fair/acquire" | "rw/acquire") {
         queues.bid(world, voter, run);
     }
 }
@@ -217,15 +251,45 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 /// The place that a script takes out of its queue.
 fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
     let place = run.args().nth(2).filter(|place| !place.is_empty());
-    place.filter(|_| run.script() == "mutex/release")
+    place.filter(|_| run.script().ends_with("/release"))
 }
 
 /// The place goes with a vote that is ended by force, whether its bid was won or not.
 fn is_forced(run: &Ran<'_>, place: &str) -> bool {
-    run.script() == "mutex/force_release" && run.args().next().and_then(place_of) == Some(place)
+    run.script().ends_with("/force_release") && run.args().next().and_then(place_of) == Some(place)
 }
 
 impl Queues {
+    /// Who waits for a mutex waits to have it alone.
+    fn turn(&self, place: &str) -> Turn {
+        self.turns.get(place).copied().unwrap_or(Turn::Write)
+    }
+
+    /// The places that a voter has, with their tickets.
+    fn standing(&self, records: &[Record], lock: Lock) -> Vec<(String, String)> {
+        let queue = fields(records, &lock.queue()).unwrap_or_default();
+        let writers = fields(records, &lock.writers()).unwrap_or_default();
+        // A writer stands before readers by its mark.
+        let is_whole = |place: &str| {
+            matches!(lock, Lock::Mutex(_))
+                || self.turn(place) != Turn::Write
+                || writers.iter().any(|(one, _)| one == place)
+        };
+        queue.iter().filter(|(place, _)| is_whole(place)).cloned().collect()
+    }
+
+    /// Those of them that count.
+    fn alive(&self, records: &[Record], lock: Lock, now_ms: u64) -> Vec<(String, String)> {
+        let mut standing = self.standing(records, lock);
+        let alive = fields(records, &lock.alive()).unwrap_or_default();
+        let counts = |place: &str| {
+            let until_ms = alive.iter().find(|(one, _)| one == place);
+            until_ms.is_some_and(|(_, ms)| ms.parse().is_ok_and(|ms: u64| ms > now_ms))
+        };
+        standing.retain(|(place, _)| counts(place));
+        standing
+    }
+
     /// Why a place is gone from a voter whom nobody told to take it away. `None`: for no reason.
     fn why_silent(&self, world: &World, voter: usize, place: &str) -> Option<Why> {
         let (asked_ms, wait_ms) = *self.asked.get(&(voter, place.to_owned()))?;
@@ -239,14 +303,24 @@ impl Queues {
 
     fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
         let number = run.args().next().map_or(0, number_of);
-        let mut args = run.args();
+        let shares = run.script() == "rw/acquire";
+        let (ticket_at, wait_at) = if shares { (4, 6) } else { (3, 4) };
         let (Some(place), Some(ticket), Some(wait_ms)) = (
-            args.next().and_then(place_of),
-            args.nth(2),
-            args.next().and_then(|wait| wait.parse().ok()),
+            run.args().next().and_then(place_of),
+            run.args().nth(ticket_at),
+            run.args().nth(wait_at).and_then(|wait| wait.parse().ok()),
         ) else {
             return;
         };
+        if shares {
+            let turn = match (run.args().nth(1), run.args().nth(5)) {
+                (Some("read"), Some("first")) => Turn::First,
+                (Some("read"), Some("last")) => Turn::Last,
+                (Some("read"), _) => Turn::Next,
+                _ => Turn::Write,
+            };
+            self.turns.insert(place.to_owned(), turn);
+        }
         if self.left.get(place).is_some_and(|last| number > *last) {
             let what = format!("{place} left the queue and waits on");
             world.breach(Law::FairOrder, None, what);

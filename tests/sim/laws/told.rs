@@ -1,8 +1,8 @@
 //! What callers are told is so.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use quorate::{Inspection, MutexGuard};
+use quorate::{Access, Error, HoldId, Inspection, Quorate, RwInspection};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -10,24 +10,26 @@ use super::{
     calm::{Calm, LEASE_MS},
 };
 use crate::{
+    asking::{Guard, Kind},
+    locks::Lock,
     plan::{Lease, Mood, Step},
     voters::Ways,
-    world::{World, lock_key, locked},
+    world::{World, locked},
 };
 
 const LOCK: &str = "told";
 
 /// Somebody was told that the lock is another's: then another had it, or wanted it.
-pub(crate) fn anothers(world: &World, client: usize, lock: usize, started_ms: u64) {
+pub(crate) fn anothers(world: &World, client: usize, lock: Lock, started_ms: u64) {
     // A voter that is troubled may keep what nobody wants any more.
     if world.plan.mood == Mood::Calm && world.was_alone(client, lock, started_ms) {
-        let what = format!("client {client} is told that lock {lock} is another's, and is alone");
+        let what = format!("client {client} is told that {lock:?} is another's, and is alone");
         world.breach(Law::WhatIsTold, None, what);
     }
 }
 
 /// Somebody was given a lock: it is worth something.
-pub(crate) fn granted(world: &World, step: Step, guard: &MutexGuard) {
+pub(crate) fn granted(world: &World, step: Step, guard: &Guard) {
     // Whoever enters again gets what is left. Nothing comes between the last answer and this.
     let first = step.owner.is_none();
     let lease_ms = match step.lease {
@@ -42,17 +44,20 @@ pub(crate) fn granted(world: &World, step: Step, guard: &MutexGuard) {
 }
 
 /// Somebody entered again: a majority of the voters knows how often.
-pub(crate) fn entered_again(world: &World, step: Step, guard: &MutexGuard) {
+pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
     let forgotten = locked(&world.ledger).excuse(guard.hold().as_str()).is_some();
     // Where connections are cut, an older count may come last.
     if step.owner.is_some() || forgotten || world.plan.mood == Mood::Chaos {
         return;
     }
-    let (key, count) = (lock_key(step.lock), guard.count().to_string());
+    let (keys, count) = (step.lock().records(), guard.count().to_string());
     let told = world.voters.iter().filter(|voter| {
         let records = voter.records();
-        let mut fields = records.iter().filter(|record| record.key == key);
-        fields.any(|record| record.fields == [(guard.hold().as_str().to_owned(), count.clone())])
+        let records = records.iter().filter(|record| keys.contains(&record.key));
+        let mut fields = records.flat_map(|record| &record.fields);
+        // Of a read they know that there is one.
+        let reads = guard.access() == Access::Read;
+        fields.any(|(hold, told)| hold == guard.hold().as_str() && (reads || *told == count))
     });
     let told = told.count();
     if told < world.plan.quorum() {
@@ -61,20 +66,56 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &MutexGuard) {
     }
 }
 
+/// What inspection shows.
+pub(crate) enum Seen {
+    Mutex(Inspection),
+    Rw(RwInspection),
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mutex(seen) => seen.fmt(f),
+            Self::Rw(seen) => seen.fmt(f),
+        }
+    }
+}
+
+pub(crate) async fn look(quorum: &Quorate, lock: Lock) -> Result<Seen, Error> {
+    match lock {
+        Lock::Mutex(_) => quorum.mutex(lock.name()).inspect().await.map(Seen::Mutex),
+        Lock::Rw(_) => quorum.rw_lock(lock.name()).inspect().await.map(Seen::Rw),
+    }
+}
+
 /// Somebody looked who has a lock while holding it.
-pub(crate) fn inspected(world: &World, guard: &MutexGuard, seen: &Inspection) {
+pub(crate) fn inspected(world: &World, guard: &Guard, seen: &Seen) {
     let covered = locked(&world.ledger).excuse(guard.hold().as_str()).is_none();
-    let holder = seen.holder();
-    let own = holder.as_ref().is_some_and(|holder| holder.hold == *guard.hold());
+    let holders: Vec<HoldId> = match seen {
+        Seen::Mutex(seen) => seen.holder().into_iter().map(|holder| holder.hold).collect(),
+        Seen::Rw(seen) if guard.access() == Access::Write => {
+            seen.writer().into_iter().map(|holder| holder.hold).collect()
+        }
+        Seen::Rw(seen) => seen.readers().into_iter().map(|reader| reader.hold).collect(),
+    };
+    let own = holders.contains(guard.hold());
     if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {
-        let what = format!("{} is held, and inspection shows {holder:?}", guard.hold());
+        let what = format!("{} is held, and inspection shows {holders:?}", guard.hold());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody was told to read already what it wants to write.
+pub(crate) fn deadlock(world: &World, client: usize, step: Step) {
+    if step.owner.is_none() || step.kind != Kind::Write {
+        let what = format!("client {client} cannot read what it wants to write: {step:?}");
         world.breach(Law::WhatIsTold, None, what);
     }
 }
 
 /// Somebody ended a hold by force: no renewal that begins from now on keeps it. In calm plans the
 /// next one tells it.
-pub(crate) fn forced(world: &World, step: Step, guard: &MutexGuard) {
+pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
     let lease_ms = match step.lease {
         Lease::Default => world.plan.times.lease_ms,
         Lease::Renewed(ms) | Lease::Fixed(ms) => ms,

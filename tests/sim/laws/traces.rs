@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
+use quorate::{Preference, embedded::Record};
 use rand::RngExt;
 use tokio::time::{sleep, timeout};
 
 use super::{Law, calm::Calm, leaks::CALLS};
 use crate::{
-    either::Either,
+    asking::{Asking, Kind},
     plan::Mood,
     voters::{Ways, chance},
-    world::{Look, World, lock_key, locked, queue_key},
+    world::{Look, World, locked},
 };
 
 const LOCK: &str = "traces";
@@ -25,12 +26,12 @@ pub(crate) fn check(world: &World, look: &Look) {
     }
     // What was given up may still be on its way, and so may what gives it back.
     let settled_ms = 2 * world.plan.network.usual_ms + 5;
-    for lock in 0..world.plan.locks() {
+    for lock in world.locks.iter().copied() {
+        let keys = [lock.records(), vec![lock.queue(), lock.writers()]].concat();
         for (voter, records) in look.records.iter().enumerate() {
             if world.plan.voters[voter].troubled {
                 continue;
             }
-            let keys = [lock_key(lock), queue_key(lock)];
             let holds = records.iter().filter(|record| keys.contains(&record.key));
             for (hold, _) in holds.flat_map(|record| &record.fields) {
                 if world.has_nothing_to_do_with(hold, lock, settled_ms) {
@@ -47,17 +48,19 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     let mut chance = chance(&calm.world.plan, 3_000);
     let mut within = |longest: Duration| longest.mul_f64(chance.random_range(0.0..1.0));
     let slowest = calm.slowest;
-    for fair in [false, true, false, true] {
-        let mutex = Either::of(&calm.holder, LOCK, fair);
-        drop(timeout(within(2 * slowest), mutex.lock()).await);
+    let reading = Kind::Read(Preference::Writers);
+    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write] {
+        let lock = Asking::of(&calm.holder, LOCK, kind);
+        drop(timeout(within(2 * slowest), lock.lock()).await);
         expect_none(calm, "a lock() that was given up").await;
     }
-    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+    let (mutex, writing) = (calm.holder.mutex(LOCK), calm.holder.rw_lock(LOCK));
+    let (Ok(guard), Ok(writing)) = (mutex.lock().await, writing.write().await) else {
         return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
     };
-    for fair in [false, true, false, true] {
-        let mutex = Either::of(&calm.waiter, LOCK, fair);
-        drop(timeout(within(6 * slowest), mutex.lock()).await);
+    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write] {
+        let lock = Asking::of(&calm.waiter, LOCK, kind);
+        drop(timeout(within(6 * slowest), lock.lock()).await);
         sleep(2 * slowest + MS).await;
         for voter in calm.reachable.iter().map(|voter| &calm.world.voters[*voter]) {
             // By the other channels clients are called, for as long as they live.
@@ -66,7 +69,10 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
                 let what = "a waiter that gave up is still listening".into();
                 calm.world.breach(Law::NothingLeaks, None, what);
             }
-            if voter.records().iter().any(|record| record.key.ends_with(":queue")) {
+            let waits = |record: &Record| {
+                record.key.ends_with(":queue") || record.key.ends_with(":writers")
+            };
+            if voter.records().iter().any(waits) {
                 let what = "a waiter that gave up is still in the queue".into();
                 calm.world.breach(Law::NothingLeaks, None, what);
             }
@@ -74,6 +80,8 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     }
     drop(timeout(within(slowest), guard.reenter()).await);
     drop(guard);
+    drop(timeout(within(2 * slowest), writing.read()).await);
+    drop(timeout(within(3 * slowest), writing.downgrade()).await);
     expect_none(calm, "a guard that was dropped").await;
 }
 

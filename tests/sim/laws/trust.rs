@@ -8,7 +8,10 @@ use std::time::Duration;
 use quorate::embedded::Record;
 
 use super::{Law, told};
-use crate::world::{Held, Look, World, lock_key, locked};
+use crate::{
+    locks::{self, Vote},
+    world::{Held, Look, World, locked},
+};
 
 pub(crate) fn check(world: &World, look: &Look) {
     for held in &look.held {
@@ -59,17 +62,16 @@ fn check_course(world: &World, held: &Held) {
 /// forgot last for ever, as it is not the client's fault.
 fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
     let ledger = locked(&world.ledger);
-    let key = lock_key(held.lock);
+    let keys = held.lock.records();
     let vote = |voter: usize, records: &Vec<Record>| {
-        let record = records.iter().find(|record| record.key == key);
-        let record =
-            record.filter(|record| record.fields.iter().any(|(hold, _)| *hold == held.hold));
-        match record {
-            Some(Record { left_ms: Some(ms), .. }) => {
-                Some(Duration::from_millis(u64::try_from(*ms).unwrap_or(0)))
+        let mut votes = locks::votes(records, &keys).into_iter();
+        let vote = votes.find(|vote| vote.hold == held.hold && vote.access == held.access);
+        match vote {
+            Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {
+                Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
             }
-            Some(_) => Some(Duration::MAX),
-            None => ledger.has_forgotten(&held.hold, voter).then_some(Duration::MAX),
+            Some(Vote { left_ms: None, .. }) => Some(Duration::MAX),
+            _ => ledger.has_forgotten(&held.hold, voter).then_some(Duration::MAX),
         }
     };
     let votes = look.records.iter().enumerate();
