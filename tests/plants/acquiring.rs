@@ -52,9 +52,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Every attempt of a client asks for the same hold.",
         edits: &[Edit {
             file: "src/words/ids.rs",
-            find: "let sequence = self.next.fetch_add(1, Ordering::Relaxed);",
-            replace: "let step = u64::from(!PLANTED);
-        let sequence = self.next.fetch_add(step, Ordering::Relaxed);",
+            find: "self.next.fetch_add(1, Ordering::Relaxed)",
+            replace: "self.next.fetch_add(u64::from(!PLANTED), Ordering::Relaxed)",
         }],
         caught_by: &["RenewalNeverHarms", "Exclusion"],
     },

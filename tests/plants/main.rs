@@ -20,6 +20,7 @@ mod acquiring;
 mod further;
 mod holding;
 mod order;
+mod rw;
 mod scripts;
 mod waiting;
 
@@ -84,6 +85,7 @@ fn all() -> Vec<&'static Plant> {
         scripts::PLANTS,
         further::PLANTS,
         order::PLANTS,
+        rw::PLANTS,
     ]
     .into_iter()
     .flatten()

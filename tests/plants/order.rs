@@ -56,7 +56,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Whoever releases or gives up stays in the queue.",
         edits: &[Edit {
             file: "lua/mutex/release.lua",
-            find: "    leave(queue, alive, place)",
+            find: "    leave(place, queue, alive)",
             replace: "",
         }],
         caught_by: &["NothingLeaks"],
@@ -87,11 +87,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant {
         name: "first_is_not_called",
         what: "A release calls nobody who waits in order.",
-        edits: &[Edit {
-            file: "lua/lib/queue.lua",
-            find: "redis.call('PUBLISH', calls .. string.match(head, '^[^:]*'), head)",
-            replace: "",
-        }],
+        edits: &[Edit { file: "lua/lib/queue.lua", find: "    call(calls, head)", replace: "" }],
         caught_by: &["FewestTrips", "FairOrder"],
     },
     Plant {

@@ -70,12 +70,12 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Waiting for a limited time has no limit.",
         edits: &[Edit {
             file: "src/lock/exclusive.rs",
-            find: "        self.enter(Limit::Until(until)).await
+            find: "        self.enter(self.asking.within(limit)).await
 ",
             replace: "        if PLANTED {
             return self.enter(Limit::Never).await;
         }
-        self.enter(Limit::Until(until)).await
+        self.enter(self.asking.within(limit)).await
 ",
         }],
         caught_by: &["AnswersInTime"],

@@ -127,6 +127,10 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     let now_ms = world.now_ms();
     note(world, voter, run);
     remember(world, voter, run);
+    if let Ok((-1, _, message)) = run.answer() {
+        let what = format!("{} failed: {message}", run.script());
+        world.breach(Law::NoPanic, None, what);
+    }
     for record in after.iter().filter(|record| record.left_ms.is_none()) {
         laws::leaks::no_expiry(world, voter, record);
     }

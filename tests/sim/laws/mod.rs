@@ -55,7 +55,7 @@ pub(crate) enum Law {
     AnswersInTime,
     WhatIsTold,
     FairOrder,
-    /// No code of the library panics.
+    /// No code of the library panics, and no script fails.
     NoPanic,
 }
 

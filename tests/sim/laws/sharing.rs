@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate::{Error, Preference, Quorate, embedded::Machine};
+use quorate::{Error, Owner, Preference, Quorate, embedded::Machine};
 use rand::RngExt;
 use tokio::{
     task::JoinHandle,
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     Law,
-    calm::{self, Calm, LEASE_MS},
+    calm::{self, Calm, LEASE_MS, WAITER_DEADLINE_MS},
     traces::expect_none,
 };
 use crate::{
@@ -35,12 +35,13 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
         return;
     }
     // One of them: each costs as much as a good part of a schedule.
-    let measured = match chance(&calm.world.plan, 7_000).random_range(0..6) {
+    let measured = match chance(&calm.world.plan, 7_000).random_range(0..7) {
         0 => together(calm).await,
         1 => by_turns(calm).await,
         2 => behind_one_that_gave_up(calm).await,
         3 => downgraded(calm).await,
         4 => beside_a_dead_reader(calm).await,
+        5 => behind_a_dead_writer(calm).await,
         _ => taken_over(calm).await,
     };
     if measured.is_ok() {
@@ -53,8 +54,15 @@ async fn uncontended(calm: &Calm<'_>) -> Result<(), Told> {
     let writing = free(calm, Kind::Write).await?;
     in_one_trip(calm, "a write", release(writing)).await?;
     sleep(2 * calm.slowest).await;
+    let owner = Owner::new();
+    let owned = |kind| asking(&calm.holder, kind).owner(owner);
     let one = free(calm, READ).await?;
-    let other = free(calm, READ).await?;
+    let other = in_one_trip(calm, "a read beside another", owned(READ).lock()).await?;
+    let waits_for_itself = timeout(MS, owned(Kind::Write).lock()).await;
+    if !matches!(&waits_for_itself, Ok(Err(error)) if error.is_deadlock()) {
+        let what = format!("who reads and wants to write is told {waits_for_itself:?}");
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
     sleep(2 * calm.slowest).await;
     // By now everybody has answered, and nobody is asked twice.
     if runs(calm).into_iter().zip(asked).any(|(now, before)| now > before + 3) {
@@ -122,7 +130,13 @@ async fn by_turns(calm: &Calm<'_>) -> Result<(), Told> {
     while !line.is_empty() {
         let next = line.remove(0);
         drop(guard);
-        guard = handed(calm, next, "the next in turn").await?;
+        // Behind one that passed it would not be.
+        let longest = 10 * calm.slowest + 50 * MS;
+        let Ok(Ok(Ok(entered))) = timeout(longest, next).await else {
+            passes(calm, &format!("the next in turn does not enter within {longest:?}"));
+            return Err(Told);
+        };
+        guard = entered;
         sleep(2 * calm.slowest).await;
         for other in &mut line {
             waits(calm, other, "another");
@@ -182,10 +196,7 @@ async fn downgraded(calm: &Calm<'_>) -> Result<(), Told> {
 /// A dead reader is gone at its own deadline, though another goes on.
 async fn beside_a_dead_reader(calm: &Calm<'_>) -> Result<(), Told> {
     let machine = Machine::new("third");
-    let Ok(third) = calm::connect(calm.world, &machine, 4_003).await else {
-        costs(calm, "nobody can connect");
-        return Err(Told);
-    };
+    let third = connect(calm, &machine).await?;
     let lease = Duration::from_secs(15);
     let dying = third.rw_lock(LOCK).lease(lease);
     let dead = machine.run(async move { dying.read().await }).await;
@@ -202,6 +213,29 @@ async fn beside_a_dead_reader(calm: &Calm<'_>) -> Result<(), Told> {
     drop(living);
     drop(handed(calm, writer, "a writer behind a living and a dead reader").await?);
     drop((dead, third));
+    Ok(())
+}
+
+/// A writer that waits and dies keeps no reader out once its place has ended, though another
+/// waits on until then.
+async fn behind_a_dead_writer(calm: &Calm<'_>) -> Result<(), Told> {
+    let machine = Machine::new("third");
+    let third = connect(calm, &machine).await?;
+    let reading = free(calm, READ).await?;
+    let dying = asking(&third, Kind::Write);
+    let dead = tokio::spawn(machine.run(async move { dying.lock().await }));
+    sleep(settling(calm)).await;
+    machine.kill();
+    let living = wait(calm, &calm.waiter, Kind::Write).await;
+    sleep(Duration::from_millis(WAITER_DEADLINE_MS * 101 / 100) + calm.slowest).await;
+    living.abort();
+    drop(living.await);
+    sleep(calm.slowest).await;
+    let tried = asking(&calm.holder, READ).try_lock().await;
+    if !matches!(tried, Ok(Some(_))) {
+        costs(calm, &format!("a reader behind writers that are gone: {tried:?}"));
+    }
+    drop((tried, reading, dead, third));
     Ok(())
 }
 
@@ -225,6 +259,14 @@ async fn taken_over(calm: &Calm<'_>) -> Result<(), Told> {
         sleep(2 * calm.slowest).await;
     }
     Ok(())
+}
+
+/// A client that dies with its machine.
+async fn connect(calm: &Calm<'_>, machine: &Machine) -> Result<Quorate, Told> {
+    calm::connect(calm.world, machine, 4_003).await.map_err(|error| {
+        costs(calm, &format!("nobody can connect: {error}"));
+        Told
+    })
 }
 
 fn asking(client: &Quorate, kind: Kind) -> Asking {
@@ -263,8 +305,12 @@ type Waiting = JoinHandle<Result<Guard, Error>>;
 async fn wait(calm: &Calm<'_>, client: &Quorate, kind: Kind) -> Waiting {
     let lock = asking(client, kind);
     let waiting = tokio::spawn(async move { lock.lock().await });
-    sleep(6 * calm.slowest + 10 * MS).await;
+    sleep(settling(calm)).await;
     waiting
+}
+
+fn settling(calm: &Calm<'_>) -> Duration {
+    6 * calm.slowest + 10 * MS
 }
 
 fn waits(calm: &Calm<'_>, waiting: &mut Waiting, who: &str) {
