@@ -11,6 +11,7 @@ mod downgrade;
 #[path = "../mutex/fixture.rs"]
 mod fixture;
 mod force;
+mod found;
 mod kind;
 mod leases;
 mod owners;
