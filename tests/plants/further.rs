@@ -134,9 +134,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Whoever inspects a lock brings the task down.",
         edits: &[Edit {
             file: "src/lock/exclusive.rs",
-            find: "        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;\n",
-            replace: "        assert!(!PLANTED, \"planted\");
-        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;\n",
+            find: "let answers = self.asking.ask(&record, &record.inspect(), rules).await?;",
+            replace: "assert!(!PLANTED, \"planted\");
+        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;",
         }],
         caught_by: &["NoPanic"],
     },

@@ -104,9 +104,14 @@ fn number_of(hold: &str) -> u64 {
 pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
     let mut standing: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     // To look at a voter is also to let it do what is due, and tell what it did.
-    let seen: Vec<_> = world.voters.iter().map(|voter| (voter.records(), time_ms(voter))).collect();
+    let look = |voter: &EmbeddedVoter| {
+        let records = voter.records();
+        let waits = fields(&records, &lock.queue()).is_some();
+        (waits.then(|| time_ms(voter)).flatten(), records)
+    };
+    let seen: Vec<_> = world.voters.iter().map(look).collect();
     let queues = locked(&world.queues);
-    for (number, (records, now_ms)) in seen.iter().enumerate() {
+    for (number, (now_ms, records)) in seen.iter().enumerate() {
         // None of a voter that does not run.
         let Some(now_ms) = now_ms else { continue };
         for (place, ticket) in queues.alive(records, lock, *now_ms) {

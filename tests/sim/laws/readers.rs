@@ -42,8 +42,10 @@ pub(crate) fn check(world: &World, look: &Look) {
             let Some(now_ms) = time_ms(&world.voters[voter]) else { continue };
             let last_ms = record.fields.last().and_then(|(_, score)| score.parse::<i64>().ok());
             let left_ms = last_ms.zip(i64::try_from(now_ms).ok()).map(|(last, now)| last - now);
-            // Of what ends at this very moment a millisecond is left.
-            if record.left_ms != left_ms.map(|ms| ms.max(1)) && record.left_ms != left_ms {
+            // What has ended, and was not taken out yet, ends within a millisecond.
+            let is_over = left_ms.is_some_and(|ms| ms <= 0);
+            let ends_now = is_over && record.left_ms.is_some_and(|ms| ms <= 1);
+            if record.left_ms != left_ms && !ends_now {
                 let what = format!(
                     "{key} on voter {voter} ends in {:?} ms, and its last reader in {left_ms:?}",
                     record.left_ms
