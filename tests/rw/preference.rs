@@ -178,7 +178,7 @@ async fn a_writer_among_a_hundred_readers(preference: Preference) -> Option<std:
     }
     sleep(secs(1)).await;
     let watch = Stopwatch::start();
-    let entered = clients[0].rw_lock("a").write_within(secs(60)).await.unwrap();
+    let entered = clients[0].rw_lock("a").write_within(secs(5)).await.unwrap();
     let took = entered.as_ref().map(|_| watch.time());
     over.store(true, Ordering::SeqCst);
     drop(entered);
