@@ -27,13 +27,6 @@ local function next_ticket(queue)
   return tostring(tonumber(last[2] or 0) + 1)
 end
 
-local function enter(queue, alive, place, ticket, wait_ms)
-  redis.call('ZADD', queue, ticket, place)
-  redis.call('ZADD', alive, now_ms() + wait_ms, place)
-  expire(queue, math.max(wait_ms, redis.call('PTTL', queue)))
-  expire(alive, math.max(wait_ms, redis.call('PTTL', alive)))
-end
-
 local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_ms, calls)
   sweep(queue, alive)
   local place, by, was_first = place_of(hold), redis.call('HKEYS', lock)[1], first(queue)

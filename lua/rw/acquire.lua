@@ -35,20 +35,13 @@ local function before(places, queue, place, ticket, holder)
   end
 end
 
-local function enter(queue, alive, writers, mode, place, ticket, wait_ms)
-  if redis.call('EXISTS', queue) == 0 then
-    -- Somebody may have deleted the queue alone.
-    redis.call('DEL', alive, writers)
-  end
-  local ends = now_ms() + wait_ms
-  redis.call('ZADD', queue, ticket, place)
-  redis.call('ZADD', alive, ends, place)
+-- Enters a place, and a writer's also among the writers.
+local function stand(queue, alive, writers, mode, place, ticket, wait_ms)
+  enter(queue, alive, place, ticket, wait_ms)
   if mode == 'write' then
     redis.call('ZADD', writers, ticket, place)
     expire(writers, math.max(wait_ms, redis.call('PTTL', writers)))
   end
-  expire(queue, math.max(wait_ms, redis.call('PTTL', queue)))
-  expire(alive, math.max(wait_ms, redis.call('PTTL', alive)))
 end
 
 local function acquire(writer, readers, queue, alive, writers,
@@ -70,7 +63,11 @@ local function acquire(writer, readers, queue, alive, writers,
     ticket = entered or TURNS[turn] or next_ticket()
     -- What is free for a newcomer is given without an entry, and given again without one.
     if entered or not has and (holder or ahead) then
-      enter(queue, alive, writers, mode, place, ticket, tonumber(wait_ms))
+      if not waiting then
+        -- Somebody may have deleted the queue alone.
+        redis.call('DEL', alive, writers)
+      end
+      stand(queue, alive, writers, mode, place, ticket, tonumber(wait_ms))
       ahead = before(places, queue, place, ticket, holder and place_of(holder))
       if ahead and former and former ~= ticket then
         -- It went back in the queue: whoever it stood in the way of was not called.

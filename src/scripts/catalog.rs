@@ -75,7 +75,7 @@ pub(crate) mod fair {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "fair/acquire", ["expire", "claim", "queue", "each"],
+        "fair/acquire", ["expire", "claim", "queue", "enter", "each"],
         keys ["lock", "queue", "alive"],
         args ["hold", "count", "lease_ms", "ticket", "wait_ms", "calls"], votes true
     );
@@ -86,7 +86,7 @@ pub(crate) mod rw {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "rw/acquire", ["expire", "claim", "queue", "rw", "each"],
+        "rw/acquire", ["expire", "claim", "queue", "enter", "rw", "each"],
         keys ["writer", "readers", "queue", "alive", "writers"],
         args ["hold", "mode", "count", "lease_ms", "ticket", "turn", "wait_ms", "calls"],
         votes true

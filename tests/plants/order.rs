@@ -126,7 +126,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "refresh_extends_nothing",
         what: "A place ends when it was to end at first, though its waiter tells it again.",
         edits: &[Edit {
-            file: "lua/fair/acquire.lua",
+            file: "lua/lib/enter.lua",
             find: "redis.call('ZADD', alive, now_ms()",
             replace: "redis.call('ZADD', alive, 'NX', now_ms()",
         }],
