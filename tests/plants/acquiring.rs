@@ -55,7 +55,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             find: "self.next.fetch_add(1, Ordering::Relaxed)",
             replace: "self.next.fetch_add(u64::from(!PLANTED), Ordering::Relaxed)",
         }],
-        caught_by: &["RenewalNeverHarms", "Exclusion"],
+        caught_by: &["RenewalNeverHarms", "Exclusion", "FairOrder"],
     },
     Plant {
         name: "undoes_known_grants",
@@ -70,7 +70,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             }
 ",
         }],
-        caught_by: &["NothingLeaks"],
+        caught_by: &["NothingLeaks", "FewestTrips"],
     },
     Plant {
         name: "undoes_nothing",

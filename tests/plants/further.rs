@@ -127,7 +127,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         self.verdicts[voter] =
             Some(if PLANTED && refused { Verdict::Granted } else { verdict });",
         }],
-        caught_by: &["Exclusion"],
+        caught_by: &["Exclusion", "WhatIsTold"],
     },
     Plant {
         name: "inspection_panics",

@@ -198,7 +198,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             find: "elseif gone == 'write' then",
             replace: "elseif false then",
         }],
-        caught_by: &["FewestTrips", "AnswersInTime"],
+        caught_by: &["FewestTrips", "FairOrder", "AnswersInTime"],
     },
     Plant {
         name: "writer_calls_one_reader",

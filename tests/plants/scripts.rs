@@ -53,12 +53,21 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant {
         name: "renew_never_grants_again",
         what: "A voter that forgot a vote does not give it again.",
-        edits: &[Edit {
-            file: "lua/mutex/renew.lua",
-            find: "  return claim(",
-            replace: "  if redis.call('EXISTS', lock) == 0 then return 2, 0, '' end
+        edits: &[
+            Edit {
+                file: "lua/mutex/renew.lua",
+                find: "  return claim(",
+                replace: "  if redis.call('EXISTS', lock) == 0 then return 2, 0, '' end
   return claim(",
-        }],
+            },
+            Edit {
+                file: "lua/rw/renew.lua",
+                find: "  return 1, grant(",
+                replace: "  local has = redis.call('ZSCORE', readers, hold)
+  if not has and redis.call('EXISTS', writer) == 0 then return 2, 0, '' end
+  return 1, grant(",
+            },
+        ],
         caught_by: &["MinorityChangesNothing"],
     },
     Plant {

@@ -66,7 +66,7 @@ impl Draft {
         self.kinds = self.kinds();
         let times = self.times();
         let voters = self.voters(mood);
-        let locks = self.pick(&[1, 1, 1, 2]);
+        let locks = self.pick(&[1, 1, 1, Lock::MOST]);
         let heals_at_ms = self.between(3, 6) * times.lease_ms;
         let clients = self.clients(mood, times, locks, heals_at_ms);
         let network = self.network(mood, times);

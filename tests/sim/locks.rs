@@ -1,5 +1,7 @@
 //! The locks that tasks share, their keys on the voters, and who has a vote.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use quorate::{Access, embedded::Record};
 
 /// A lock.
@@ -11,46 +13,86 @@ pub(crate) enum Lock {
     Rw(usize),
 }
 
+/// How a lock and its keys are called. They are looked for after every script.
+struct Keys {
+    name: String,
+    records: Vec<String>,
+    readers: String,
+    queue: String,
+    alive: String,
+    writers: String,
+    claims: Vec<String>,
+}
+
+impl Keys {
+    fn of(lock: Lock) -> Self {
+        let (Lock::Mutex(number) | Lock::Rw(number)) = lock;
+        let name = format!("lock-{number}");
+        let stem = match lock {
+            Lock::Mutex(_) => format!("quorate:{{{name}}}"),
+            Lock::Rw(_) => format!("quorate:{{{name}}}:rw"),
+        };
+        let key = |part| format!("{stem}:{part}");
+        let records = match lock {
+            Lock::Mutex(_) => vec![stem.clone()],
+            Lock::Rw(_) => vec![key("writer"), key("readers")],
+        };
+        Self {
+            claims: [records.clone(), vec![key("queue"), key("writers")]].concat(),
+            records,
+            readers: key("readers"),
+            queue: key("queue"),
+            alive: key("alive"),
+            writers: key("writers"),
+            name,
+        }
+    }
+}
+
 impl Lock {
-    pub(crate) fn name(self) -> String {
-        let (Self::Mutex(number) | Self::Rw(number)) = self;
-        format!("lock-{number}")
+    /// So many of each kind there may be.
+    pub(crate) const MOST: usize = 2;
+
+    fn keys(self) -> &'static Keys {
+        static ALL: LazyLock<BTreeMap<Lock, Keys>> = LazyLock::new(|| {
+            let locks = (0..Lock::MOST).flat_map(|number| [Lock::Mutex(number), Lock::Rw(number)]);
+            locks.map(|lock| (lock, Keys::of(lock))).collect()
+        });
+        &ALL[&self]
     }
 
-    /// What the keys begin with that other kinds of locks have not.
-    fn stem(self) -> String {
-        match self {
-            Self::Mutex(_) => format!("quorate:{{{}}}", self.name()),
-            Self::Rw(_) => format!("quorate:{{{}}}:rw", self.name()),
-        }
+    pub(crate) fn name(self) -> &'static str {
+        &self.keys().name
     }
 
     /// The keys of the records of who holds.
-    pub(crate) fn records(self) -> Vec<String> {
-        match self {
-            Self::Mutex(_) => vec![self.stem()],
-            Self::Rw(_) => vec![format!("{}:writer", self.stem()), self.readers()],
-        }
+    pub(crate) fn records(self) -> &'static [String] {
+        &self.keys().records
     }
 
     /// The key of the holds that read.
-    pub(crate) fn readers(self) -> String {
-        format!("{}:readers", self.stem())
+    pub(crate) fn readers(self) -> &'static str {
+        &self.keys().readers
     }
 
     /// The key of the places that wait, with their tickets.
-    pub(crate) fn queue(self) -> String {
-        format!("{}:queue", self.stem())
+    pub(crate) fn queue(self) -> &'static str {
+        &self.keys().queue
     }
 
     /// The key of the deadlines of these places.
-    pub(crate) fn alive(self) -> String {
-        format!("{}:alive", self.stem())
+    pub(crate) fn alive(self) -> &'static str {
+        &self.keys().alive
     }
 
     /// The key of those of them that wait to write among readers.
-    pub(crate) fn writers(self) -> String {
-        format!("{}:writers", self.stem())
+    pub(crate) fn writers(self) -> &'static str {
+        &self.keys().writers
+    }
+
+    /// The keys of all that names a hold or a place that keeps others out.
+    pub(crate) fn claims(self) -> &'static [String] {
+        &self.keys().claims
     }
 }
 

@@ -123,7 +123,7 @@ fn forget_all(world: &World, voter: usize) {
 
 fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
     let key = match part {
-        Part::Record => lock.records().swap_remove(0),
+        Part::Record => &lock.records()[0],
         Part::Readers => lock.readers(),
         Part::Queue => lock.queue(),
         Part::Alive => lock.alive(),
@@ -132,7 +132,7 @@ fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
     let mut records = records(world, voter);
     records.retain(|record| record.key == key);
     // Nothing is evicted from a server that does not run.
-    if world.voters[voter].command(&["DEL", &key]).is_ok() {
+    if world.voters[voter].command(&["DEL", key]).is_ok() {
         locked(&world.ledger).forget_records(&records, voter);
         world.unsteady(voter);
     }

@@ -99,7 +99,7 @@ async fn acquire_all(world: &Arc<World>) {
             Lock::Rw(_) => &[Kind::Write, Kind::Read(Preference::Writers)],
         };
         for kind in kinds {
-            acquire(world, &Asking::of(&quorum, &lock.name(), *kind), limit).await;
+            acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit).await;
         }
     }
     quorum.close().await;

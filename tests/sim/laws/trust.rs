@@ -64,7 +64,7 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
     let ledger = locked(&world.ledger);
     let keys = held.lock.records();
     let vote = |voter: usize, records: &Vec<Record>| {
-        let mut votes = locks::votes(records, &keys).into_iter();
+        let mut votes = locks::votes(records, keys).into_iter();
         let vote = votes.find(|vote| vote.hold == held.hold && vote.access == held.access);
         match vote {
             Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {
