@@ -145,7 +145,7 @@ pub(crate) const PLANTS: &[Plant] = &[
   end
   if",
         }],
-        caught_by: &["FewestTrips", "NoPanic"],
+        caught_by: &["FewestTrips", "NothingLeaks"],
     },
     Plant {
         name: "reader_passes_writers",
