@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How many schedules a sweep runs where nothing else is said.
-const SEEDS: u64 = if cfg!(debug_assertions) { 300 } else { 10_000 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 100 } else { 10_000 };
 
 /// What a sweep has seen.
 #[derive(Default)]
