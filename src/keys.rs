@@ -32,6 +32,8 @@ pub(crate) struct MutexKeys {
     pub(crate) lock: Arc<str>,
     /// Holds that were ended by force.
     pub(crate) revoked: Arc<str>,
+    /// The token of the latest hold.
+    pub(crate) fence: Arc<str>,
     /// Who waits in order, by ticket.
     pub(crate) queue: Arc<str>,
     /// Until when each of them counts.
@@ -51,6 +53,8 @@ pub(crate) struct RwKeys {
     pub(crate) readers: Arc<str>,
     /// Holds that were ended by force.
     pub(crate) revoked: Arc<str>,
+    /// The token of the latest write.
+    pub(crate) fence: Arc<str>,
     /// Who waits, by ticket.
     pub(crate) queue: Arc<str>,
     /// Until when each of them counts.
@@ -89,6 +93,7 @@ impl KeyScheme {
                 let lock = format!("{prefix}:{{{}}}", encoded(name));
                 MutexKeys {
                     revoked: format!("{lock}:revoked").into(),
+                    fence: format!("{lock}:fence").into(),
                     queue: format!("{lock}:queue").into(),
                     alive: format!("{lock}:alive").into(),
                     channel: format!("{lock}:wake").into(),
@@ -101,6 +106,7 @@ impl KeyScheme {
                 MutexKeys {
                     lock: name.into(),
                     revoked: format!("{tagged}:quorate_revoked").into(),
+                    fence: format!("{tagged}:quorate_fence").into(),
                     queue: format!("{tagged}:quorate_queue").into(),
                     alive: format!("{tagged}:quorate_alive").into(),
                     calls: self.calls().into(),
@@ -121,6 +127,7 @@ impl KeyScheme {
             writer: key("writer"),
             readers: key("readers"),
             revoked: key("revoked"),
+            fence: key("fence"),
             queue: key("queue"),
             alive: key("alive"),
             writers: key("writers"),
@@ -172,6 +179,7 @@ mod tests {
         let keys = keys(&KeyScheme::default(), "invoice:42");
         assert_eq!(&*keys.lock, "quorate:{invoice:42}");
         assert_eq!(&*keys.revoked, "quorate:{invoice:42}:revoked");
+        assert_eq!(&*keys.fence, "quorate:{invoice:42}:fence");
         assert_eq!(&*keys.queue, "quorate:{invoice:42}:queue");
         assert_eq!(&*keys.alive, "quorate:{invoice:42}:alive");
         assert_eq!(&*keys.channel, "quorate:{invoice:42}:wake");
@@ -185,6 +193,7 @@ mod tests {
         assert_eq!(&*keys.writer, "quorate:{invoice:42}:rw:writer");
         assert_eq!(&*keys.readers, "quorate:{invoice:42}:rw:readers");
         assert_eq!(&*keys.revoked, "quorate:{invoice:42}:rw:revoked");
+        assert_eq!(&*keys.fence, "quorate:{invoice:42}:rw:fence");
         assert_eq!(&*keys.queue, "quorate:{invoice:42}:rw:queue");
         assert_eq!(&*keys.alive, "quorate:{invoice:42}:rw:alive");
         assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
@@ -215,11 +224,12 @@ mod tests {
             // Redisson itself splits such names over slots; nothing we derive can mend that.
             prop_assume!(!redisson || !name.contains(['{', '}']));
             let keys = keys(&scheme, &name);
-            for other in [&keys.revoked, &keys.queue, &keys.alive, &keys.channel] {
+            for other in [&keys.revoked, &keys.fence, &keys.queue, &keys.alive, &keys.channel] {
                 prop_assert_eq!(hash_tag(&keys.lock), hash_tag(other));
             }
             let rw = scheme.rw_lock(&LockName::parse(&name).unwrap());
-            for key in [rw.writer, rw.readers, rw.revoked, rw.queue, rw.alive, rw.writers] {
+            let all = [rw.writer, rw.readers, rw.revoked, rw.fence, rw.queue, rw.alive, rw.writers];
+            for key in all {
                 prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
             }
         }

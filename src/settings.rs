@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    engine::{Drift, Rules, Terms},
+    engine::{Drift, Rules, Suspicion, Terms},
     keys::KeyScheme,
-    words::Error,
+    words::{Error, RestartGuard},
 };
 
 /// What a client was built with.
@@ -20,12 +20,15 @@ pub(crate) struct Settings {
     pub(crate) waiter_deadline: Option<Duration>,
     pub(crate) connect_timeout: Duration,
     pub(crate) keys: KeyScheme,
+    pub(crate) restart_guard: RestartGuard,
+    pub(crate) longest_lease: Option<Duration>,
+    pub(crate) fence_memory: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            lease: Duration::from_secs(30),
+            lease: Self::USUAL_LEASE,
             voter_deadline: Duration::from_millis(200),
             drift: Drift::DEFAULT,
             minimum_validity: None,
@@ -34,11 +37,16 @@ impl Default for Settings {
             waiter_deadline: None,
             connect_timeout: Duration::from_secs(5),
             keys: KeyScheme::default(),
+            restart_guard: RestartGuard::default(),
+            longest_lease: None,
+            fence_memory: Duration::from_hours(24),
         }
     }
 }
 
 impl Settings {
+    const USUAL_LEASE: Duration = Duration::from_secs(30);
+
     /// The longest lease: longer ones would hide a lock that nobody will ever release.
     pub(crate) const LONGEST_LEASE: Duration = Duration::from_hours(24);
 
@@ -60,6 +68,12 @@ impl Settings {
                  ({least:?})"
             )));
         }
+        if self.fence_memory < Duration::from_millis(1) {
+            return Err(Error::invalid(format!(
+                "the fence memory of {:?} is less than a millisecond",
+                self.fence_memory
+            )));
+        }
         self.keys.check()?;
         self.rules(self.lease).map(drop)
     }
@@ -69,6 +83,15 @@ impl Settings {
     pub(crate) fn waiting(&self, lease: Duration) -> Duration {
         let usual = Duration::from_secs(5).max(self.voter_deadline.saturating_mul(4));
         self.waiter_deadline.unwrap_or(usual).min(lease)
+    }
+
+    fn longest_lease(&self) -> Duration {
+        self.longest_lease.unwrap_or_else(|| Self::USUAL_LEASE.max(self.lease))
+    }
+
+    pub(crate) fn suspicion(&self) -> Suspicion {
+        let (guard, longest) = (self.restart_guard, self.longest_lease());
+        Suspicion { guard, longest, drift: self.drift }
     }
 
     /// What an attempt with this lease is measured by, if the lease can be used at all.
@@ -82,6 +105,13 @@ impl Settings {
         }
         if lease > Self::LONGEST_LEASE {
             return refuse(format!("is over the limit of {:?}", Self::LONGEST_LEASE));
+        }
+        let longest = self.longest_lease();
+        if lease > longest && self.restart_guard != RestartGuard::Off {
+            return refuse(format!(
+                "is over the longest lease of {longest:?}, for which voters that may have \
+                 forgotten are kept out: all clients need the same longest lease"
+            ));
         }
         let least = self.voter_deadline.saturating_mul(2);
         if lease < least {

@@ -16,7 +16,8 @@ use futures::{
 };
 
 use crate::{
-    node::{Ear, Reply, Voter},
+    engine::Stamp,
+    node::{Ear, Identity, Reply, Standings, Voter},
     signal::Signal,
 };
 
@@ -105,10 +106,11 @@ impl fmt::Debug for Tables {
     }
 }
 
-/// One voter's way into [`Wakeups`].
+/// One voter's way into [`Wakeups`] and [`Standings`].
 pub(crate) struct VoterEar {
     pub(crate) voter: usize,
     pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) standings: Arc<Standings>,
 }
 
 impl Ear for VoterEar {
@@ -119,6 +121,10 @@ impl Ear for VoterEar {
                 heard.change(|heard| heard.calls[self.voter] += 1);
             }
         });
+    }
+
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+        self.standings.met(self.voter, identity, stamp);
     }
 
     fn missed(&self) {

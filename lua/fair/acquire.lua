@@ -1,13 +1,14 @@
 -- fair/acquire: asks for the vote from a place in the queue: enters it, fixes its ticket, refreshes
 -- it, and takes the vote if nobody is before it.
--- KEYS, for each request: lock, queue, alive
--- ARGV, for each request: hold, count, lease_ms, ticket, wait_ms, calls
+-- KEYS, for each request: lock, queue, alive, fence
+-- ARGV, for each request: hold, count, lease_ms, floor, keep_ms, ticket, wait_ms, calls
+--   floor: the least its token may be, '' for none; keep_ms: how long the fence is remembered
 --   ticket '': none is fixed yet; the place keeps what it has, or comes last
 -- returns, for each request: code, ms, text
---   1, lease left in ms, ticket             granted
---   0, lease left in ms, ticket ' ' holder  refused: the first in the queue, and not the holder
---   3, time left in ms, ticket ' ' place    refused: that place is right before this one
---   -1, 0, message                          this request failed, alone
+--   1, this voter's clock, ticket ' ' token  granted; the clock in ms since 1970
+--   0, lease left in ms, ticket ' ' holder   refused: the first in the queue, and not the holder
+--   3, time left in ms, ticket ' ' place     refused: that place is right before this one
+--   -1, 0, message                           this request failed, alone
 -- atomic, because two waiters that look before either is entered would both be the last.
 
 -- Who stands right before a place, not counting the holder.
@@ -27,7 +28,8 @@ local function next_ticket(queue)
   return tostring(tonumber(last[2] or 0) + 1)
 end
 
-local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_ms, calls)
+local function acquire(lock, queue, alive, fence,
+                       hold, count, lease_ms, floor, keep_ms, ticket, wait_ms, calls)
   sweep(queue, alive)
   local place, by, was_first = place_of(hold), redis.call('HKEYS', lock)[1], first(queue)
   if ticket == '' then
@@ -50,11 +52,10 @@ local function acquire(lock, queue, alive, hold, count, lease_ms, ticket, wait_m
     end
     return 3, left_ms(alive, ahead), ticket .. ' ' .. ahead
   end
-  local code, ms, holder = claim(lock, hold, count, lease_ms)
-  if code == 1 then
-    return 1, ms, ticket or next_ticket(queue)
-  end
-  return code, ms, ticket .. ' ' .. holder
+  local code, ms, text = claim(lock, hold, count, lease_ms, function(has)
+    return number(fence, floor, keep_ms, has)
+  end)
+  return code, ms, (ticket or next_ticket(queue)) .. ' ' .. text
 end
 
-return each(3, 6, acquire)
+return each(4, 8, acquire)

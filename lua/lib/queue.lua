@@ -3,16 +3,6 @@
 -- from it is a hold of its own, `<place>.<number>`. It stays while a hold of it has the vote, so
 -- that nobody gets a lower ticket meanwhile, and is passed over then.
 
--- One moment for the whole of a script.
-local asked_ms
-local function now_ms()
-  if not asked_ms then
-    local time = redis.call('TIME')
-    asked_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return asked_ms
-end
-
 local function place_of(hold)
   return string.match(hold, '^(.+)%.%d+$')
 end

@@ -50,7 +50,6 @@ local function share(readers, hold, lease_ms)
       error(done.err, 0)
     end
   end
-  return ends - now
 end
 
 -- A reader whose lease ends then has gone: the key ends with the last of those that are left, and
@@ -64,12 +63,14 @@ local function refit(readers, ends)
   end
 end
 
-local function grant(writer, readers, hold, mode, count, lease_ms)
+-- Gives the vote; says what a write was admitted with.
+local function grant(writer, readers, hold, mode, count, lease_ms, admit)
   if mode == 'write' then
-    local _, ms = claim(writer, hold, count, lease_ms)
-    return ms
+    local _, _, text = claim(writer, hold, count, lease_ms, admit)
+    return text
   end
-  return share(readers, hold, tonumber(lease_ms))
+  share(readers, hold, tonumber(lease_ms))
+  return ''
 end
 
 -- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease. A

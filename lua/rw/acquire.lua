@@ -1,11 +1,13 @@
 -- rw/acquire: asks for the vote, to read or to write, by itself or from a place in the queue.
--- KEYS, for each request: writer, readers, queue, alive, writers
--- ARGV, for each request: hold, mode, count, lease_ms, ticket, turn, wait_ms, calls
+-- KEYS, for each request: writer, readers, queue, alive, writers, fence
+-- ARGV, for each request: hold, mode, count, lease_ms, floor, keep_ms, ticket, turn, wait_ms, calls
 --   mode: 'read' or 'write'; ticket '': none is fixed yet
+--   floor: the least the token of a write may be, '' for none; keep_ms: how long the fence is
+--   remembered
 --   turn: 'first', 'last', or 'next' for one behind those who came before; wait_ms: how long the
 --   place of the hold counts, if it has one
 -- returns, for each request: code, ms, text; from a place with the ticket and a blank before text
---   1, lease left in ms, ''       granted
+--   1, this voter's clock, token  granted; the clock in ms since 1970; token '' of a read
 --   0, lease left in ms, holder   refused: the writer, or the last of the readers
 --   3, time left in ms, place     refused: of those that stand in the way that place is the last
 --   -1, 0, message                this request failed, alone
@@ -44,8 +46,8 @@ local function stand(queue, alive, writers, mode, place, ticket, wait_ms)
   end
 end
 
-local function acquire(writer, readers, queue, alive, writers,
-                       hold, mode, count, lease_ms, ticket, turn, wait_ms, calls)
+local function acquire(writer, readers, queue, alive, writers, fence,
+                       hold, mode, count, lease_ms, floor, keep_ms, ticket, turn, wait_ms, calls)
   local waiting = sweep(queue, alive, writers)
   sweep_readers(readers)
   local holder, ms, by = in_the_way(writer, readers, hold, mode)
@@ -82,7 +84,10 @@ local function acquire(writer, readers, queue, alive, writers,
   if holder then
     return 0, ms, prefix .. holder
   end
-  return 1, grant(writer, readers, hold, mode, count, lease_ms), prefix
+  local token = grant(writer, readers, hold, mode, count, lease_ms, function(has_it)
+    return number(fence, floor, keep_ms, has_it)
+  end)
+  return 1, now_ms(), prefix .. token
 end
 
-return each(5, 8, acquire)
+return each(6, 10, acquire)

@@ -5,7 +5,13 @@ use std::{sync::Arc, time::Duration};
 use super::{Quorate, connect::connect, source::Source};
 #[cfg(feature = "embedded")]
 use crate::node::embedded::{EmbeddedVoter, Machine};
-use crate::{clock::Clock, engine::Drift, keys::KeyScheme, settings::Settings, words::Error};
+use crate::{
+    clock::Clock,
+    engine::Drift,
+    keys::KeyScheme,
+    settings::Settings,
+    words::{Error, RestartGuard},
+};
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).
 #[derive(Clone, Debug, Default)]
@@ -89,6 +95,31 @@ impl Builder {
     /// How long [`connect`](Self::connect) tries to reach a majority. Default: 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
+        self
+    }
+
+    /// Whether voters that may have forgotten votes are kept out of new holds. Default:
+    /// [`Relative`](RestartGuard::Relative).
+    pub fn restart_guard(mut self, guard: RestartGuard) -> Self {
+        self.settings.restart_guard = guard;
+        self
+    }
+
+    /// The longest lease that any client of these voters asks for: for so long a voter that may
+    /// have forgotten votes is kept out, and longer leases are refused. All clients need the same.
+    /// Default: 30 s, or the client's lease where that is longer.
+    pub fn longest_lease(mut self, lease: Duration) -> Self {
+        self.settings.longest_lease = Some(lease);
+        self
+    }
+
+    /// For how long voters remember the token of a lock that nobody acquires. Default: 24 h.
+    ///
+    /// Tokens that were forgotten do not go back, as none is lower than the wall clock of the
+    /// client that gets it, in microseconds: the wall clocks of all clients must differ by less
+    /// than this time.
+    pub fn fence_memory(mut self, memory: Duration) -> Self {
+        self.settings.fence_memory = memory;
         self
     }
 

@@ -7,11 +7,11 @@ use std::{
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::source::{self, Source, origins};
+use super::source::{self, Origin, Source, origins};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
-    node::{Ear, Identity, Outcome},
+    node::{Ear, Identity, Outcome, Seen, Standings},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
     words::{Cause, Error, Kind, Verdict, metric},
@@ -31,11 +31,15 @@ pub(super) async fn connect(
     metric::describe();
     let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();
+    let labels = origins.iter().map(Origin::label).collect();
+    let standings = Standings::new(labels, clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
-        let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups: Arc::clone(&wakeups) });
-        origin.voter(ear, &clock)
+        let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
+        let seen = Seen { voter, standings: Arc::clone(&standings) };
+        let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
+        origin.voter(ear, &clock, seen)
     });
-    let panel = Panel::new(voters.collect());
+    let panel = Panel::new(voters.collect(), Arc::clone(&standings));
     if panel.quorum.voters().is_multiple_of(2) {
         tracing::warn!(
             voters = panel.quorum.voters(),
@@ -119,7 +123,9 @@ fn check_twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Result<(), Er
 fn twins(identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
     (0..identities.len()).find_map(|other| {
         let identity = identities[other].as_ref().ok()?;
-        let one = identities[..other].iter().position(|one| one.as_ref() == Ok(identity))?;
+        let is_same =
+            |one: &Outcome<Identity>| one.as_ref().is_ok_and(|one| one.run_id == identity.run_id);
+        let one = identities[..other].iter().position(is_same)?;
         Some((one, other))
     })
 }

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    node::{Address, Ear, SingleNode, Voter},
+    node::{Address, Ear, Seen, SingleNode, Voter},
     words::Error,
 };
 
@@ -69,15 +69,20 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
 }
 
 impl Origin {
-    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock) -> Voter {
+    pub(super) fn label(&self) -> Arc<str> {
         match self {
-            Self::Single(address) => {
-                Voter::spawn(Arc::clone(address.label()), SingleNode::start(address, ear), clock)
-            }
+            Self::Single(address) => Arc::clone(address.label()),
             #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => {
-                Voter::spawn(voter.label().into(), voter.connect(ear, clock.clone()), clock)
-            }
+            Self::Embedded(voter) => voter.label().into(),
         }
+    }
+
+    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock, seen: Seen) -> Voter {
+        let node = match self {
+            Self::Single(address) => SingleNode::start(address, ear),
+            #[cfg(feature = "embedded")]
+            Self::Embedded(voter) => voter.connect(ear, clock.clone()),
+        };
+        Voter::spawn(self.label(), node, clock, seen)
     }
 }

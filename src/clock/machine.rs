@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Clock, Moment};
+use super::{Clock, EPOCH, Moment};
 
 /// Where clients of embedded voters run: it can be stalled, suspended and killed, and its clock can
 /// be wrong. Clones are the same machine.
@@ -51,6 +51,8 @@ struct Inner {
 struct State {
     condition: Condition,
     clock: Rate,
+    /// By how many microseconds its wall clock was put forward, or back.
+    wall_ahead_micros: i64,
     /// For how long it was suspended so far, by its own clock.
     slept: Duration,
     /// Its tasks, by number, with what wakes each.
@@ -83,6 +85,7 @@ impl Machine {
         let state = State {
             condition: Condition::Running,
             clock: Rate::TRUE,
+            wall_ahead_micros: 0,
             slept: Duration::ZERO,
             tasks: BTreeMap::new(),
             counted: 0,
@@ -165,6 +168,21 @@ impl Machine {
     pub fn set_clock_rate(&self, ppm: i32) {
         let now = self.true_time();
         self.with_state(|state| state.clock.change(ppm, now));
+    }
+
+    /// Sets its wall clock forward by so many microseconds, or back where that is negative. Leases
+    /// are measured by another clock.
+    pub fn jump_wall_clock(&self, micros: i64) {
+        self.with_state(|state| {
+            state.wall_ahead_micros = state.wall_ahead_micros.saturating_add(micros);
+        });
+    }
+
+    pub(super) fn wall(&self) -> Duration {
+        let shown = EPOCH + self.now().since(Moment::BEGINNING);
+        let ahead_micros = self.with_state(|state| state.wall_ahead_micros);
+        let ahead = Duration::from_micros(ahead_micros.unsigned_abs());
+        if ahead_micros < 0 { shown.saturating_sub(ahead) } else { shown + ahead }
     }
 
     /// The clock that leases are measured by.

@@ -88,6 +88,22 @@ impl Clock {
         }
     }
 
+    /// What the wall clock shows, since 1970. It may be wrong and may be set: tokens grow by it,
+    /// and nothing is timed by it.
+    #[cfg_attr(
+        not(feature = "embedded"),
+        expect(clippy::unused_self, reason = "there are others with the feature")
+    )]
+    pub(crate) fn wall(&self) -> Duration {
+        match self {
+            Self::System => system_wall(),
+            #[cfg(feature = "embedded")]
+            Self::Tokio(_) => EPOCH + self.now().since(Moment::BEGINNING),
+            #[cfg(feature = "embedded")]
+            Self::Machine(machine) => machine.wall(),
+        }
+    }
+
     /// The machine that it is the clock of, if of one.
     #[cfg(feature = "embedded")]
     pub(crate) fn machine(&self) -> Option<&Machine> {
@@ -127,6 +143,17 @@ impl Clock {
     pub(crate) async fn sleep(&self, length: Duration) {
         self.sleep_until(self.now() + length).await;
     }
+}
+
+/// What the wall clocks of embedded voters, and of the machines of their clients, show when they
+/// begin.
+#[cfg(feature = "embedded")]
+pub(crate) const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that may")]
+fn system_wall() -> Duration {
+    use std::time::SystemTime;
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(target_os = "linux")]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    Ask, Coordinator, Record,
+    Ask, Coordinator, Panel, Record,
     claim::{Claim, Won},
+    fence::token_in,
 };
 use crate::{
     clock::Moment,
-    engine::{Attempt, Loss, Next, Rules, Votes},
+    engine::{Attempt, Loss, Next, Rules, Tokens, Votes},
     words::{Verdict, metric},
 };
 
@@ -41,19 +42,24 @@ impl Coordinator {
         limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
         let hold = record.hold(&self.ids);
-        let ask = Ask { hold: &hold, count: 1, lease: rules.terms.lease, ticket: None };
+        let (lease, token) = (rules.terms.lease, self.floor(&**record));
+        let ask = Ask { hold: &hold, count: 1, lease, ticket: None, token };
         let call = record.acquire(&ask);
         let started = self.clock.now();
         let mut attempt =
             Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
         let mut claim = Claim::of_all(self, record, hold, rules);
+        let mut tokens = Tokens::new(self.panel.quorum);
         let mut replies = self.panel.ask_all(&call);
         loop {
             match attempt.next(self.clock.now()) {
                 Next::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        attempt.heard(voter, record.vote(outcome), self.clock.now());
+                        let token = token_in(&outcome);
+                        let verdict = self.panel.counted(voter, record.vote(outcome), started);
+                        Panel::note(&mut tokens, voter, token, &verdict);
+                        attempt.heard(voter, verdict, self.clock.now());
                     }
                     () = self.clock.sleep_until(until) => {}
                 },
@@ -63,8 +69,12 @@ impl Coordinator {
                     }
                 }
                 Next::Won(_) => {
+                    let fixed = self.fix_token(&claim, &tokens, (rules, started), limit).await;
+                    let token =
+                        fixed.inspect_err(|defeat| count(record, outcome_of(&defeat.loss)))?;
                     count(record, "won");
-                    return Ok(Won::new(claim, started, rules));
+                    let heard = (attempt.into_votes(), replies);
+                    return Ok(Won::new(claim, (started, rules), token, heard));
                 }
                 Next::Lost(loss) => {
                     let started = attempt.started();

@@ -2,8 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Coordinator, Record};
-use crate::{clock::Moment, engine::Rules, node::Call, words::HoldId};
+use super::{Coordinator, Record, Replies};
+use crate::{
+    clock::Moment,
+    engine::{Rules, Votes},
+    node::Call,
+    words::{HoldId, Token},
+};
 
 /// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
 #[derive(Debug)]
@@ -11,17 +16,36 @@ pub(crate) struct Won {
     claim: Claim,
     pub(crate) started: Moment,
     pub(crate) rules: Rules,
+    pub(crate) token: Option<Token>,
+    /// Who granted so far.
+    votes: Votes,
+    /// The answers that were not waited for.
+    late: Replies,
+}
+
+/// The votes themselves.
+pub(crate) struct Spoils {
+    pub(crate) hold: HoldId,
+    pub(crate) record: Arc<dyn Record>,
+    pub(crate) votes: Votes,
+    pub(crate) late: Replies,
 }
 
 impl Won {
-    pub(super) fn new(claim: Claim, started: Moment, rules: Rules) -> Self {
-        Self { claim, started, rules }
+    pub(super) fn new(
+        claim: Claim,
+        (started, rules): (Moment, Rules),
+        token: Option<Token>,
+        (votes, late): (Votes, Replies),
+    ) -> Self {
+        Self { claim, started, rules, token, votes, late }
     }
 
     /// Hands the votes over: whoever calls this answers for their release.
-    pub(crate) fn take(mut self) -> (HoldId, Arc<dyn Record>) {
+    pub(crate) fn take(mut self) -> Spoils {
         self.claim.owed.clear();
-        (self.claim.hold.clone(), Arc::clone(&self.claim.record))
+        let (hold, record) = (self.claim.hold.clone(), Arc::clone(&self.claim.record));
+        Spoils { hold, record, votes: self.votes, late: self.late }
     }
 }
 
@@ -56,6 +80,14 @@ impl Claim {
         }
     }
 
+    pub(super) fn record(&self) -> &dyn Record {
+        &*self.record
+    }
+
+    pub(super) fn hold(&self) -> &HoldId {
+        &self.hold
+    }
+
     /// Only these may have given a vote.
     pub(super) fn narrow(&mut self, owed: Vec<usize>, wake: bool) {
         (self.owed, self.wake) = (owed, wake);
@@ -70,6 +102,11 @@ impl Claim {
         let (back, owed) = self.owed.iter().partition(|voter| voters.contains(voter));
         self.owed = owed;
         self.tell(back, |record, hold, wake| record.undo(hold, wake));
+    }
+
+    pub(super) fn give_back_all(&mut self) {
+        let owed = std::mem::take(&mut self.owed);
+        self.tell(owed, |record, hold, wake| record.undo(hold, wake));
     }
 
     /// Gives back what there is and leaves the queue, on all voters.
@@ -94,7 +131,6 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let owed = std::mem::take(&mut self.owed);
-        self.tell(owed, |record, hold, wake| record.undo(hold, wake));
+        self.give_back_all();
     }
 }

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod claim;
+mod fence;
 mod gate;
 mod line;
 mod panel;
@@ -12,13 +13,14 @@ mod silence;
 mod waiting;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-pub(crate) use claim::Won;
+use attempt::Defeat;
+pub(crate) use claim::{Spoils, Won};
 pub(crate) use line::Place;
 pub(crate) use panel::{Panel, Replies};
 pub(crate) use record::{Ask, Record};
@@ -26,7 +28,7 @@ pub(crate) use waiting::Limit;
 
 use crate::{
     clock::Clock,
-    engine::Votes,
+    engine::{Floors, Votes},
     settings::Settings,
     wakeup::Wakeups,
     words::{ClientId, HoldIds},
@@ -44,6 +46,7 @@ pub(crate) struct Coordinator {
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
+    floors: Mutex<Floors>,
     pub(crate) gate: Gate,
 }
 
@@ -65,6 +68,7 @@ impl Coordinator {
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
+            floors: Mutex::default(),
             gate: Gate::open(),
         }
     }
@@ -88,6 +92,10 @@ impl Coordinator {
             }
         }
         votes
+    }
+
+    fn floors(&self) -> MutexGuard<'_, Floors> {
+        self.floors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one source of randomness.

@@ -9,8 +9,8 @@ use std::{
 
 use crate::{
     clock::Moment,
-    engine::Quorum,
-    node::{Call, Outcome, Reply, Voter},
+    engine::{KeptOut, Quorum},
+    node::{Call, Outcome, Reply, Standings, Voter},
     scripts::Answer,
     words::{Verdict, VoterReport},
 };
@@ -20,17 +20,33 @@ use crate::{
 pub(crate) struct Panel {
     pub(crate) voters: Arc<[Voter]>,
     pub(crate) quorum: Quorum,
+    pub(crate) standings: Arc<Standings>,
 }
 
 impl Panel {
-    pub(crate) fn new(voters: Vec<Voter>) -> Self {
+    pub(crate) fn new(voters: Vec<Voter>, standings: Arc<Standings>) -> Self {
         let quorum = Quorum::of(voters.len());
-        Self { voters: voters.into(), quorum }
+        Self { voters: voters.into(), quorum, standings }
+    }
+
+    /// What a voter's answer counts for when a new hold has asked since then: where it may have
+    /// forgotten whose its vote was, a grant counts for nothing.
+    pub(crate) fn counted(&self, voter: usize, verdict: Verdict, started: Moment) -> Verdict {
+        if verdict != Verdict::Granted {
+            return verdict;
+        }
+        self.standings.kept_out(voter, started).map_or(verdict, KeptOut::verdict)
     }
 
     /// Sends to all voters now; the answers may be dropped.
     pub(crate) fn ask_all(&self, call: &Call) -> Replies {
         Replies(self.voters.iter().map(|voter| Some(voter.run(call.clone()))).collect())
+    }
+
+    /// Sends to some voters now.
+    pub(crate) fn ask(&self, voters: &[usize], call: &Call) -> Replies {
+        let asked = |voter| voters.contains(&voter).then(|| self.voters[voter].run(call.clone()));
+        Replies((0..self.voters.len()).map(asked).collect())
     }
 
     /// Sends to all voters now, and to those that do not answer again until `until`.

@@ -4,14 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Ask, Coordinator, Limit, Panel, Record,
-    attempt::count,
+    attempt::{Defeat, count},
     claim::{Claim, Won},
+    fence::token_in,
     line::Front,
     silence::Silence,
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Bid, BidNext, Rules, Ticket, Until, Votes},
+    engine::{Backoff, Bid, BidNext, Rules, Ticket, Tokens, Until, Votes},
     wakeup::Callee,
     words::{Error, HoldId},
 };
@@ -79,7 +80,7 @@ impl Coordinator {
     /// Completes when a majority is known to call this client when one of its waiters is the first.
     async fn hear_calls(&self) {
         let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
-        let Panel { voters, quorum } = &self.panel;
+        let Panel { voters, quorum, .. } = &self.panel;
         self.wakeups.hear_calls(voters, &channel, quorum.needed()).await;
     }
 }
@@ -134,7 +135,9 @@ impl Waiter {
         self.bids += 1;
         let hold = self.place.attempt(self.bids);
         let lease = self.rules.terms.lease;
-        let call = self.record.acquire(&Ask { hold: &hold, count: 1, lease, ticket: self.ticket });
+        let token = coordinator.floor(&*self.record);
+        let ask = Ask { hold: &hold, count: 1, lease, ticket: self.ticket, token };
+        let call = self.record.acquire(&ask);
         self.callee.forget();
         let unheard = !coordinator.wakeups.hears_calls();
         let ahead = limit.filter(|limit| *limit > clock.now());
@@ -144,6 +147,7 @@ impl Waiter {
         self.claim = None;
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
+        let mut tokens = Tokens::new(panel.quorum);
         let mut replies = panel.ask_all(&call);
         let mut missed = None;
         loop {
@@ -154,9 +158,20 @@ impl Waiter {
             }
             match bid.next(now, &heard.called) {
                 BidNext::Won => {
+                    let terms = (self.rules, bid.started());
+                    let token = match coordinator.fix_token(claim, &tokens, terms, ahead).await {
+                        Ok(token) => token,
+                        Err(Defeat { votes, started, .. }) => {
+                            claim.give_back_all();
+                            count(&self.record, "no_quorum");
+                            self.ticket = bid.ticket();
+                            return End::NoQuorum { started, votes };
+                        }
+                    };
                     count(&self.record, "won");
                     let claim = self.claim.take().expect("it was made above");
-                    return End::Won(Won::new(claim, bid.started(), self.rules));
+                    let started = (bid.started(), self.rules);
+                    return End::Won(Won::new(claim, started, token, (bid.into_votes(), replies)));
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
@@ -179,10 +194,13 @@ impl Waiter {
                         biased;
                         (voter, mut outcome) = replies.next() => {
                             let ticket = self.record.ticket(&mut outcome);
+                            let token = token_in(&outcome);
                             let verdict = self.record.vote(outcome);
+                            let verdict = panel.counted(voter, verdict, bid.started());
                             if verdict.obstacle().is_some() {
                                 claim.refused(voter);
                             }
+                            Panel::note(&mut tokens, voter, token, &verdict);
                             bid.heard(voter, verdict, ticket, clock.now());
                         }
                         () = self.callee.changed() => {}

@@ -7,7 +7,7 @@ use crate::{
     engine::Ticket,
     node::{Call, Outcome},
     scripts::Answer,
-    words::{HoldId, HoldIds, Verdict},
+    words::{HoldId, HoldIds, Token, Verdict},
 };
 
 /// What a hold asks of a voter.
@@ -19,6 +19,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) lease: Duration,
     /// Of the place in the queue, where it is fixed.
     pub(crate) ticket: Option<Ticket>,
+    /// The least that its token may be; once it has one, that. `None`: it has none.
+    pub(crate) token: Option<Token>,
 }
 
 /// One lock as its kind writes it on the voters.
@@ -34,6 +36,11 @@ pub(crate) trait Record: fmt::Debug + Send + Sync {
 
     /// Whether several may have it at once, so that nobody stands in line for it.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether its holds have tokens.
+    fn is_fenced(&self) -> bool {
         false
     }
 

@@ -18,6 +18,14 @@ pub(crate) struct Rules {
     pub(crate) voter_deadline: Duration,
 }
 
+impl Rules {
+    /// Whether enough is left now of what was asked for at `started`.
+    pub(crate) fn is_in_time(&self, started: Moment, now: Moment) -> bool {
+        let left = self.terms.deadline(started).since(now);
+        !left.is_zero() && left >= self.minimum_validity
+    }
+}
+
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -145,12 +153,10 @@ impl Attempt {
     }
 
     fn win(&self, now: Moment) -> Next {
-        let deadline = self.rules.terms.deadline(self.started);
-        let left = deadline.since(now);
-        if left.is_zero() || left < self.rules.minimum_validity {
-            return Next::Lost(Loss::NoQuorum);
+        if self.rules.is_in_time(self.started, now) {
+            return Next::Won(self.rules.terms.deadline(self.started));
         }
-        Next::Won(deadline)
+        Next::Lost(Loss::NoQuorum)
     }
 
     /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes

@@ -140,7 +140,7 @@ impl Bid {
             self.votes.close(self.due.since(self.started));
         }
         if self.lost.is_none() {
-            if self.votes.is_won() && self.is_in_time(now) {
+            if self.votes.is_won() && self.rules.is_in_time(self.started, now) {
                 return BidNext::Won;
             }
             self.too_late = self.votes.is_won();
@@ -154,11 +154,6 @@ impl Bid {
             return BidNext::GiveBack(owed);
         }
         self.wait(now, called)
-    }
-
-    fn is_in_time(&self, now: Moment) -> bool {
-        let left = self.rules.terms.deadline(self.started).since(now);
-        !left.is_zero() && left >= self.rules.minimum_validity
     }
 
     /// What is known to be granted, and what is unknown for good.

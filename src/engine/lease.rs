@@ -65,6 +65,11 @@ impl Lease {
         self.renew_at = self.renew_at.map(|_| now + pause);
     }
 
+    /// There is a reason not to wait for the next renewal.
+    pub(crate) fn renew_now(&mut self, now: Moment) {
+        self.renew_at = self.renew_at.map(|renew_at| renew_at.min(now));
+    }
+
     /// Another entry was granted with these terms: the longer lease is kept from now on, and a
     /// fixed lease becomes a renewed one if it asks for that. Never shortens anything.
     pub(crate) fn widen(&mut self, terms: Terms, renewed: bool, now: Moment) {

@@ -4,15 +4,23 @@
 mod attempt;
 mod backoff;
 mod bid;
+mod floor;
 mod lease;
+mod standing;
+mod support;
 mod ticket;
+mod token;
 mod validity;
 mod votes;
 
 pub(crate) use attempt::{Attempt, Next, Rules};
 pub(crate) use backoff::Backoff;
 pub(crate) use bid::{Bid, BidNext, Until};
+pub(crate) use floor::Floors;
 pub(crate) use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
+pub(crate) use standing::{KeptOut, Register, Stamp, Suspicion};
+pub(crate) use support::Support;
 pub(crate) use ticket::Ticket;
+pub(crate) use token::Tokens;
 pub(crate) use validity::{Drift, Terms};
 pub(crate) use votes::{Loss, Quorum, Votes};

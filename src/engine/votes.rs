@@ -116,6 +116,12 @@ impl Votes {
         (0..self.verdicts.len()).filter(|voter| self.verdicts[*voter].is_none()).collect()
     }
 
+    /// The voters whose vote the hold has.
+    pub(crate) fn granting(&self) -> Vec<usize> {
+        let granted = |voter: &usize| self.verdicts[*voter] == Some(Verdict::Granted);
+        (0..self.verdicts.len()).filter(granted).collect()
+    }
+
     /// Some voter has not been heard.
     pub(crate) fn is_open(&self) -> bool {
         self.open() > 0

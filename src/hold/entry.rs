@@ -11,7 +11,7 @@ use crate::{
     clock::Moment,
     coordinator::{Coordinator, Won},
     engine::{RoundEnd, Rules, Terms},
-    words::{Error, HoldId, Kind, Owner, Verdict},
+    words::{Error, HoldId, Kind, Owner, Token, Verdict},
 };
 
 /// Leaves the hold on drop.
@@ -30,8 +30,8 @@ impl Entry {
         owner: Option<Owner>,
         renewed: bool,
     ) -> Self {
-        let hold = Hold::start(coordinator, holds, won, owner, renewed);
-        coordinator.clock.spawn(keeper::keep(Arc::clone(&hold)));
+        let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed);
+        coordinator.clock.spawn(keeper::keep(Arc::clone(&hold), late));
         Self { hold, left: false }
     }
 
@@ -43,12 +43,12 @@ impl Entry {
         limit: Option<Moment>,
     ) -> Result<Option<Self>, Error> {
         let terms = wish.map(|(terms, _)| terms);
-        let Some((round, replies)) = hold.enter(terms) else {
+        let Some((round, mut exchange)) = hold.enter(terms) else {
             return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
         };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        match hold.conclude(round.within(limit), replies).await {
+        match hold.conclude(round.within(limit), &mut exchange).await {
             RoundEnd::Renewed if hold.is_held() => {
                 if let Some((terms, renewed)) = wish {
                     hold.widen(terms, renewed);
@@ -108,6 +108,14 @@ impl Entry {
 
     pub(crate) fn id(&self) -> &HoldId {
         self.hold.id()
+    }
+
+    pub(crate) fn token(&self) -> Option<Token> {
+        self.hold.token()
+    }
+
+    pub(crate) fn votes(&self) -> usize {
+        self.hold.votes()
     }
 
     pub(crate) fn count(&self) -> u32 {

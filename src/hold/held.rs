@@ -8,11 +8,12 @@ use std::{
 use super::Holds;
 use crate::{
     clock::Moment,
-    coordinator::{Ask, Coordinator, Record, Replies, Won},
-    engine::{Duty, Lease, Round, RoundEnd, RoundNext, Terms, Votes},
-    node::Call,
+    coordinator::{Ask, Coordinator, Record, Replies, Spoils, Won},
+    engine::{Duty, Lease, Round, RoundEnd, RoundNext, Support, Terms, Votes},
+    node::{Call, Outcome},
+    scripts::Answer,
     signal::Signal,
-    words::{Error, HoldId, Kind, Owner, Verdict, metric},
+    words::{Error, HoldId, Kind, Owner, Token, Verdict, metric},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -21,6 +22,7 @@ pub(crate) struct Hold {
     id: HoldId,
     owner: Option<Owner>,
     record: Arc<dyn Record>,
+    token: Option<Token>,
     voter_deadline: Duration,
     coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
@@ -36,6 +38,8 @@ struct State {
     /// The longest lease that any voter was asked for.
     longest: Duration,
     count: u32,
+    /// Which voters have it.
+    support: Support,
     end: Option<End>,
     /// What the voters said in the last round that failed.
     failed: Vec<Verdict>,
@@ -45,6 +49,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Exchange {
     terms: Terms,
+    started: Moment,
     replies: Replies,
 }
 
@@ -74,21 +79,26 @@ const CLOSED: &str = "its client was closed";
 const VANISHED: &str = "a majority of voters no longer had its vote";
 
 impl Hold {
-    /// Takes over what was won.
+    /// Takes over what was won; the answers that are still to come are heard by the keeper.
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
         won: Won,
         owner: Option<Owner>,
         renewed: bool,
-    ) -> Arc<Self> {
-        let (started, rules) = (won.started, won.rules);
-        let (id, record) = won.take();
+    ) -> (Arc<Self>, Exchange) {
+        let (started, rules, token) = (won.started, won.rules, won.token);
+        let Spoils { hold: id, record, votes, late } = won.take();
+        let mut support = Support::of(coordinator.panel.quorum.voters());
+        for voter in votes.granting() {
+            support.heard(voter, &Verdict::Granted, started, rules.terms);
+        }
         metrics::gauge!(metric::HELD, "kind" => record.kind()).increment(1.0);
         let state = State {
             lease: Lease::new(rules.terms, started, renewed),
             longest: rules.terms.lease,
             count: 1,
+            support,
             end: None,
             failed: Vec::new(),
         };
@@ -96,6 +106,7 @@ impl Hold {
             id,
             owner,
             record,
+            token,
             voter_deadline: rules.voter_deadline,
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
@@ -104,7 +115,7 @@ impl Hold {
             over: Signal::new(false),
         });
         holds.add(&hold);
-        hold
+        (hold, Exchange { terms: rules.terms, started, replies: late })
     }
 
     pub(super) fn id(&self) -> &HoldId {
@@ -133,6 +144,15 @@ impl Hold {
 
     pub(super) fn holds(&self) -> &Arc<Holds> {
         &self.holds
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        self.token
+    }
+
+    /// How many voters are known to have it.
+    pub(super) fn votes(&self) -> usize {
+        self.state().support.votes()
     }
 
     pub(super) fn terms(&self) -> Terms {
@@ -240,6 +260,11 @@ impl Hold {
         self.state().failed.clone()
     }
 
+    /// Makes a renewal due.
+    pub(super) fn renew_now(&self) {
+        self.state().lease.renew_now(self.coordinator.clock.now());
+    }
+
     /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
     pub(super) fn renew(&self) -> Option<(Round, Exchange)> {
         self.start_round(None, 0)
@@ -265,7 +290,7 @@ impl Hold {
         let panel = &self.coordinator.panel;
         let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
         let replies = panel.ask_all(&self.renewal(&state, terms));
-        Some((round, Exchange { terms, replies }))
+        Some((round, Exchange { terms, started: now, replies }))
     }
 
     fn renewal(&self, state: &State, terms: Terms) -> Call {
@@ -274,6 +299,7 @@ impl Hold {
             count: state.count,
             lease: terms.lease,
             ticket: None,
+            token: self.token,
         })
     }
 
@@ -290,6 +316,24 @@ impl Hold {
         }
     }
 
+    /// What an answer counts for.
+    fn heard(&self, exchange: &Exchange, voter: usize, outcome: Outcome<Answer>) -> Verdict {
+        let verdict = self.record.vote(outcome);
+        let kept_out = self.coordinator.panel.standings.kept_out(voter, exchange.started);
+        let mut state = self.state();
+        let counted = state.support.counted(voter, verdict, kept_out);
+        state.support.heard(voter, &counted, exchange.started, exchange.terms);
+        counted
+    }
+
+    /// Hears the answers that nobody waited for; never completes.
+    pub(super) async fn hear_the_rest(&self, exchange: &mut Exchange) {
+        loop {
+            let (voter, outcome) = exchange.replies.next().await;
+            self.heard(exchange, voter, outcome);
+        }
+    }
+
     /// Keeps the terms of an entry that was granted.
     pub(super) fn widen(&self, terms: Terms, renewed: bool) {
         let mut state = self.state();
@@ -300,16 +344,16 @@ impl Hold {
     }
 
     /// Listens to a round until it is decided, and draws the consequences.
-    pub(super) async fn conclude(&self, mut round: Round, mut exchange: Exchange) -> RoundEnd {
+    pub(super) async fn conclude(&self, mut round: Round, exchange: &mut Exchange) -> RoundEnd {
         let Coordinator { clock, .. } = &*self.coordinator;
         let end = loop {
             match round.next(clock.now(), self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
-                RoundNext::AskAgain(voters) => self.ask_again(&mut exchange, &voters),
+                RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
                 RoundNext::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = exchange.replies.next() => {
-                        round.heard(voter, self.record.vote(outcome));
+                        round.heard(voter, self.heard(exchange, voter, outcome));
                     }
                     () = clock.sleep_until(until) => {}
                 },

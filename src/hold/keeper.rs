@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use super::held::Hold;
+use super::held::{Exchange, Hold};
 use crate::{
+    coordinator::Coordinator,
     engine::{Duty, RoundEnd},
     words::metric,
 };
 
 /// Keeps a hold until it ends. Trust does not depend on this task: guards look at the clock
-/// themselves.
-pub(super) async fn keep(hold: Arc<Hold>) {
+/// themselves. `exchange`: the answers to the latest round that are still to come.
+pub(super) async fn keep(hold: Arc<Hold>, mut exchange: Exchange) {
     let over = hold.over();
-    let clock = hold.coordinator().clock.clone();
+    let Coordinator { clock, panel, .. } = &**hold.coordinator();
+    let returned = panel.standings.returned();
+    let mut seen_return = returned.version();
     loop {
         let seen = over.version();
         if over.read(|over| *over) {
@@ -23,21 +26,28 @@ pub(super) async fn keep(hold: Arc<Hold>) {
                 biased;
                 () = over.changed_since(seen) => {}
                 () = clock.sleep_until(until) => {}
+                // A voter has come back: before others forget, it is told what it had.
+                () = returned.changed_since(seen_return), if !hold.is_fixed() => {
+                    seen_return = returned.version();
+                    hold.renew_now();
+                }
+                () = hold.hear_the_rest(&mut exchange) => {}
             },
             Duty::Renew => tokio::select! {
                 biased;
                 () = over.changed_since(seen) => {}
                 () = clock.sleep_until(hold.deadline()) => {}
-                () = renew(&hold) => {}
+                () = renew(&hold, &mut exchange) => {}
             },
             Duty::Lost => hold.until_lost().await,
         }
     }
 }
 
-async fn renew(hold: &Hold) {
-    let Some((round, replies)) = hold.renew() else { return };
-    let outcome = match hold.conclude(round, replies).await {
+async fn renew(hold: &Hold, exchange: &mut Exchange) {
+    let Some((round, asked)) = hold.renew() else { return };
+    *exchange = asked;
+    let outcome = match hold.conclude(round, exchange).await {
         RoundEnd::Renewed => "renewed",
         RoundEnd::Failed => "failed",
         RoundEnd::Superseded => "superseded",

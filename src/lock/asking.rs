@@ -21,6 +21,7 @@ pub(super) struct Asking {
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
+    fenced: bool,
 }
 
 impl Asking {
@@ -32,6 +33,7 @@ impl Asking {
             owner: None,
             lease: coordinator.settings.lease,
             renewed: true,
+            fenced: true,
         }
     }
 
@@ -41,6 +43,15 @@ impl Asking {
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
         Self { lease, renewed, ..self }
+    }
+
+    pub(super) fn fenced(self, fenced: bool) -> Self {
+        Self { fenced, ..self }
+    }
+
+    /// For how long the fence is remembered; `None` where there is none.
+    pub(super) fn fence(&self) -> Option<Duration> {
+        self.fenced.then(|| self.settings().fence_memory)
     }
 
     /// The name and the lease, if they can be used.

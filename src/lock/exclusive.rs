@@ -39,6 +39,10 @@ impl Exclusive {
         Self { asking: self.asking.lease(lease, renewed), ..self }
     }
 
+    pub(super) fn fenced(self, fenced: bool) -> Self {
+        Self { asking: self.asking.fenced(fenced), ..self }
+    }
+
     pub(super) async fn lock(&self) -> Result<MutexGuard, Error> {
         let (record, rules) = self.checked()?;
         self.asking.enter(record, rules).await.map(MutexGuard::new)
@@ -90,7 +94,8 @@ impl Exclusive {
         } else {
             Order::None
         };
-        Ok((MutexRecord::new(name, &settings.keys, rules.voter_deadline, order), rules))
+        let (deadline, fence) = (rules.voter_deadline, self.asking.fence());
+        Ok((MutexRecord::new(name, &settings.keys, deadline, order, fence), rules))
     }
 
     pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,6 +22,13 @@ macro_rules! guard {
                 self.0.id()
             }
 
+            /// How many voters are known to have given it their votes: those that granted when it
+            /// was acquired or, since then, renewed last. A majority at first, and more as the
+            /// others answer; a voter that lost its data gives its vote again at a renewal.
+            pub fn votes(&self) -> usize {
+                self.0.votes()
+            }
+
             /// How often this hold was entered and not left.
             pub fn count(&self) -> u32 {
                 self.0.count()
@@ -137,4 +144,38 @@ macro_rules! guard {
     };
 }
 
+/// Gives the guard of a lock that one holds at a time its token.
+macro_rules! token {
+    ($name:ident, $acquire:literal) => {
+        impl $name {
+            /// The fencing token of this hold: higher than that of every hold of the lock before
+            /// it. Show it to what the lock protects, and let that refuse whoever comes with a
+            /// lower one: then the work of a hold that was lost without noticing does no harm.
+            ///
+            /// Entering again and renewals do not change it. `None` only where the lock was asked
+            /// for as not [fenced](crate::Mutex::fenced).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            #[doc = concat!("let first = quorum.", $acquire, ".await?;")]
+            /// let token = first.token().expect("it is fenced");
+            /// first.release().await?;
+            #[doc = concat!("let second = quorum.", $acquire, ".await?;")]
+            /// assert!(second.token().expect("it is fenced") > token);
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub fn token(&self) -> Option<$crate::words::Token> {
+                self.0.token()
+            }
+        }
+    };
+}
+
 pub(super) use guard;
+pub(super) use token;

@@ -1,6 +1,6 @@
 //! The guard of a mutex.
 
-use super::guard::guard;
+use super::guard::{guard, token};
 
 guard! {
     /// Proof that this client holds a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex),
@@ -12,3 +12,5 @@ guard! {
     /// the work inside [`while_held`](Self::while_held).
     MutexGuard, "mutex(\"invoice:42\").lock()"
 }
+
+token!(MutexGuard, "mutex(\"invoice:42\").lock()");

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{millis, request};
+use super::request::{fencing, millis, request};
 use crate::{
     coordinator::{Ask, Record},
     engine::Ticket,
@@ -30,6 +30,8 @@ pub(super) struct MutexRecord {
     keys: MutexKeys,
     deadline: Duration,
     order: Order,
+    /// For how long the fence is remembered; `None` where its holds have no tokens.
+    fence: Option<Duration>,
 }
 
 impl MutexRecord {
@@ -39,8 +41,9 @@ impl MutexRecord {
         scheme: &KeyScheme,
         deadline: Duration,
         order: Order,
+        fence: Option<Duration>,
     ) -> Self {
-        Self { keys: scheme.mutex(&name), name, deadline, order }
+        Self { keys: scheme.mutex(&name), name, deadline, order, fence }
     }
 
     pub(super) fn inspect(&self) -> Call {
@@ -50,7 +53,7 @@ impl MutexRecord {
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let MutexKeys { lock, revoked, queue, alive, channel, calls } = &self.keys;
+        let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.keys;
         let args = [hold.as_str(), &millis(marker), channel, calls];
         request(&mutex::FORCE_RELEASE, self.deadline, [lock, revoked, queue, alive], args)
     }
@@ -80,25 +83,33 @@ impl Record for MutexRecord {
         &self.keys.lock
     }
 
+    fn is_fenced(&self) -> bool {
+        self.fence.is_some()
+    }
+
     fn channel(&self) -> &Arc<str> {
         &self.keys.channel
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let MutexKeys { lock, queue, alive, calls, .. } = &self.keys;
+        let MutexKeys { lock, queue, alive, fence, calls, .. } = &self.keys;
         let (hold, count, lease) = (ask.hold.as_str(), ask.count.to_string(), millis(ask.lease));
-        let keys = [lock, queue, alive];
+        let (floor, keep) = fencing(ask.token, self.fence);
+        let keys = [lock, queue, alive, fence];
         let Order::From { waiting, .. } = &self.order else {
-            return request(&mutex::ACQUIRE, self.deadline, keys, [hold, &count, &lease]);
+            let args = [hold, &count, &lease, &floor, &keep];
+            return request(&mutex::ACQUIRE, self.deadline, keys, args);
         };
         let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
-        let args = [hold, &count, &lease, &ticket, &millis(*waiting), calls];
+        let args = [hold, &count, &lease, &floor, &keep, &ticket, &millis(*waiting), calls];
         request(&fair::ACQUIRE, self.deadline, keys, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let args = [ask.hold.as_str(), &ask.count.to_string(), &millis(ask.lease)];
-        request(&mutex::RENEW, self.deadline, [&self.keys.lock, &self.keys.revoked], args)
+        let MutexKeys { lock, revoked, fence, .. } = &self.keys;
+        let (token, keep) = fencing(ask.token, self.fence);
+        let args = [ask.hold.as_str(), &ask.count.to_string(), &millis(ask.lease), &token, &keep];
+        request(&mutex::RENEW, self.deadline, [lock, revoked, fence], args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {

@@ -71,6 +71,12 @@ impl RwLock {
         Self { asking: self.asking.lease(lease, false), ..self }
     }
 
+    /// Whether its writes have [tokens](crate::Token), as [`Mutex::fenced`](crate::Mutex::fenced).
+    /// Reads have none.
+    pub fn fenced(self, fenced: bool) -> Self {
+        Self { asking: self.asking.fenced(fenced), ..self }
+    }
+
     /// Whom its readers let pass; by default all [writers](Preference::Writers).
     pub fn preference(self, preference: Preference) -> Self {
         Self { preference, ..self }
@@ -260,9 +266,9 @@ impl RwLock {
     fn checked(&self, access: Access) -> Result<(RwRecord, Rules), Error> {
         let (name, rules) = self.asking.checked()?;
         let settings = self.asking.settings();
-        let waiting = settings.waiting(rules.terms.lease);
+        let kept = (settings.waiting(rules.terms.lease), self.asking.fence());
         let how = (access, self.preference);
-        Ok((RwRecord::new(name, &settings.keys, rules.voter_deadline, waiting, how), rules))
+        Ok((RwRecord::new(name, &settings.keys, rules.voter_deadline, kept, how), rules))
     }
 }
 

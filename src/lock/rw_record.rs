@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    request::{millis, request},
+    request::{fencing, millis, request},
 };
 use crate::{
     coordinator::{Ask, Record},
@@ -36,6 +36,8 @@ pub(super) struct RwRecord {
     preference: Preference,
     /// How long a place in the queue counts without being asked from.
     waiting: Duration,
+    /// For how long the fence is remembered; `None` where writes have no tokens.
+    fence: Option<Duration>,
     from: From,
 }
 
@@ -45,11 +47,11 @@ impl RwRecord {
         name: LockName,
         scheme: &KeyScheme,
         deadline: Duration,
-        waiting: Duration,
+        (waiting, fence): (Duration, Option<Duration>),
         (access, preference): (Access, Preference),
     ) -> Self {
         let keys = scheme.rw_lock(&name);
-        Self { name, keys, deadline, access, preference, waiting, from: From::Anywhere }
+        Self { name, keys, deadline, access, preference, waiting, fence, from: From::Anywhere }
     }
 
     pub(super) fn inspect(&self) -> Call {
@@ -59,7 +61,7 @@ impl RwRecord {
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let RwKeys { writer, readers, revoked, queue, alive, writers, calls } = &self.keys;
+        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.keys;
         let keys = [writer, readers, revoked, queue, alive, writers];
         let args = [hold.as_str(), &millis(marker), calls];
         request(&rw::FORCE_RELEASE, self.deadline, keys, args)
@@ -105,6 +107,10 @@ impl Record for RwRecord {
         }
     }
 
+    fn is_fenced(&self) -> bool {
+        self.access == Access::Write && self.fence.is_some()
+    }
+
     /// Whoever waits does so in the queue, so nothing is ever told here.
     fn channel(&self) -> &Arc<str> {
         &self.keys.calls
@@ -135,19 +141,22 @@ impl Record for RwRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, calls, .. } = &self.keys;
-        let (count, lease) = (ask.count.to_string(), millis(ask.lease));
+        let RwKeys { writer, readers, queue, alive, writers, fence, calls, .. } = &self.keys;
+        let (hold, mode, count) = (ask.hold.as_str(), self.mode(), ask.count.to_string());
+        let (lease, wait) = (millis(ask.lease), millis(self.waiting));
+        let (floor, keep) = fencing(ask.token, self.fence);
         let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
-        let (hold, wait) = (ask.hold.as_str(), millis(self.waiting));
-        let args = [hold, self.mode(), &count, &lease, &ticket, self.turn(), &wait, calls];
-        request(&rw::ACQUIRE, self.deadline, [writer, readers, queue, alive, writers], args)
+        let turn = self.turn();
+        let args = [hold, mode, &count, &lease, &floor, &keep, &ticket, turn, &wait, calls];
+        request(&rw::ACQUIRE, self.deadline, [writer, readers, queue, alive, writers, fence], args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, revoked, .. } = &self.keys;
+        let RwKeys { writer, readers, revoked, fence, .. } = &self.keys;
         let (count, lease) = (ask.count.to_string(), millis(ask.lease));
-        let args = [ask.hold.as_str(), self.mode(), &count, &lease];
-        request(&rw::RENEW, self.deadline, [writer, readers, revoked], args)
+        let (token, keep) = fencing(ask.token, self.fence);
+        let args = [ask.hold.as_str(), self.mode(), &count, &lease, &token, &keep];
+        request(&rw::RENEW, self.deadline, [writer, readers, revoked, fence], args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {

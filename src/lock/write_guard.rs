@@ -1,6 +1,9 @@
 //! The guard of a write.
 
-use super::{ReadGuard, guard::guard};
+use super::{
+    ReadGuard,
+    guard::{guard, token},
+};
 use crate::words::Error;
 
 guard! {
@@ -10,6 +13,8 @@ guard! {
     /// It behaves as a [`MutexGuard`](crate::MutexGuard) does.
     WriteGuard, "rw_lock(\"invoice:42\").write()"
 }
+
+token!(WriteGuard, "rw_lock(\"invoice:42\").write()");
 
 impl WriteGuard {
     /// Reads as well, as a hold of its own with the same lease. It is given at once, whoever waits,

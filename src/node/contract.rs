@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 
 use crate::{
+    engine::Stamp,
     scripts::{Script, Value},
     words::Cause,
 };
@@ -27,6 +28,11 @@ pub(crate) struct Call {
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
     pub(crate) run_id: String,
+    /// For how long it has run, in whole seconds, rounded down.
+    pub(crate) uptime: Duration,
+    /// It writes every change to disk before it answers, so a restart forgets nothing
+    /// (`appendonly yes` and `appendfsync always`).
+    pub(crate) durable: bool,
 }
 
 /// Hears what a voter's channels say, and when they may have gone unheard.
@@ -35,6 +41,9 @@ pub(crate) trait Ear: Send + Sync {
     fn called(&self, channel: &str, message: &str);
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
     fn missed(&self);
+    /// A new connection stands, and this is who answers on it. No script runs on a connection
+    /// before this was called for it; called for each, the first included.
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>);
 }
 
 /// A voter as seen by its task. The futures own all they need; each request leaves, in order, when

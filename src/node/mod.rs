@@ -5,8 +5,10 @@ mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod single;
+mod standings;
 mod voter;
 
 pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
 pub(crate) use single::{Address, SingleNode};
-pub(crate) use voter::{Reply, Voter};
+pub(crate) use standings::Standings;
+pub(crate) use voter::{Reply, Seen, Voter};

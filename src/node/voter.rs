@@ -18,11 +18,12 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Call, Identity, Node, Outcome,
+    Call, Identity, Node, Outcome, Standings,
     debts::{Debt, Debts},
 };
 use crate::{
     clock::{Clock, Moment},
+    engine::Stamp,
     scripts::Answer,
     words::{Cause, metric},
 };
@@ -36,6 +37,13 @@ pub(crate) struct Voter {
     twin: OnceLock<Arc<str>>,
 }
 
+/// Where it is noted what a voter shows of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) voter: usize,
+    pub(crate) standings: Arc<Standings>,
+}
+
 enum Request {
     Run { call: Call, owed_until: Option<Moment>, answer: oneshot::Sender<Outcome<Answer>> },
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
@@ -46,9 +54,9 @@ enum Request {
 
 impl Voter {
     /// Starts the task. It runs on the current runtime.
-    pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: &Clock) -> Self {
+    pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: &Clock, seen: Seen) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
-        let task = Task { label: Arc::clone(&label), node, clock: clock.clone() };
+        let task = Task { label: Arc::clone(&label), node, clock: clock.clone(), seen };
         clock.spawn(task.serve(requests));
         Self { label, queue, twin: OnceLock::new() }
     }
@@ -131,6 +139,7 @@ struct Task {
     label: Arc<str>,
     node: Arc<dyn Node>,
     clock: Clock,
+    seen: Seen,
 }
 
 impl Task {
@@ -207,12 +216,17 @@ impl Task {
 
     fn run(&self, call: Call) -> impl Future<Output = Outcome<Answer>> + Send + 'static {
         let votes = call.script.votes;
-        let (label, clock) = (Arc::clone(&self.label), self.clock.clone());
-        let sent = clock.now();
+        let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
+        let asked = clock.now();
         let outcome = self.node.run(call);
         async move {
             let outcome = outcome.await.and_then(Answer::only);
-            record(&label, votes, &outcome, clock.now().since(sent));
+            let answered = clock.now();
+            record(&label, votes, &outcome, answered.since(asked));
+            // Before anybody counts the answer.
+            if let Some(shown) = outcome.as_ref().ok().filter(|_| votes).and_then(Answer::clock) {
+                seen.standings.stamped(seen.voter, Stamp { shown, asked, answered });
+            }
             outcome
         }
     }

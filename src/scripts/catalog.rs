@@ -47,25 +47,27 @@ pub(crate) mod mutex {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "mutex/acquire", ["expire", "claim", "queue", "each"],
-        keys ["lock", "queue", "alive"], args ["hold", "count", "lease_ms"], votes true
+        "mutex/acquire", ["expire", "time", "fence", "claim", "queue", "each"],
+        keys ["lock", "queue", "alive", "fence"],
+        args ["hold", "count", "lease_ms", "floor", "keep_ms"], votes true
     );
     pub(crate) static RENEW: Script = script!(
-        "mutex/renew", ["expire", "claim", "each"],
-        keys ["lock", "revoked"], args ["hold", "count", "lease_ms"], votes true
+        "mutex/renew", ["expire", "time", "fence", "claim", "each"],
+        keys ["lock", "revoked", "fence"],
+        args ["hold", "count", "lease_ms", "token", "keep_ms"], votes true
     );
     pub(crate) static RELEASE: Script = script!(
-        "mutex/release", ["queue", "each"],
+        "mutex/release", ["time", "queue", "each"],
         keys ["lock", "queue", "alive"],
         args ["hold", "count", "place", "channel", "calls"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
-        "mutex/force_release", ["expire", "queue", "each"],
+        "mutex/force_release", ["expire", "time", "queue", "each"],
         keys ["lock", "revoked", "queue", "alive"],
         args ["hold", "marker_ms", "channel", "calls"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
-        "mutex/inspect", ["queue", "each"],
+        "mutex/inspect", ["time", "queue", "each"],
         keys ["lock", "queue", "alive"], args [], votes false
     );
 }
@@ -75,9 +77,10 @@ pub(crate) mod fair {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "fair/acquire", ["expire", "claim", "queue", "enter", "each"],
-        keys ["lock", "queue", "alive"],
-        args ["hold", "count", "lease_ms", "ticket", "wait_ms", "calls"], votes true
+        "fair/acquire", ["expire", "time", "fence", "claim", "queue", "enter", "each"],
+        keys ["lock", "queue", "alive", "fence"],
+        args ["hold", "count", "lease_ms", "floor", "keep_ms", "ticket", "wait_ms", "calls"],
+        votes true
     );
 }
 
@@ -86,28 +89,31 @@ pub(crate) mod rw {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = script!(
-        "rw/acquire", ["expire", "claim", "queue", "enter", "rw", "each"],
-        keys ["writer", "readers", "queue", "alive", "writers"],
-        args ["hold", "mode", "count", "lease_ms", "ticket", "turn", "wait_ms", "calls"],
+        "rw/acquire", ["expire", "time", "fence", "claim", "queue", "enter", "rw", "each"],
+        keys ["writer", "readers", "queue", "alive", "writers", "fence"],
+        args [
+            "hold", "mode", "count", "lease_ms", "floor", "keep_ms", "ticket", "turn", "wait_ms",
+            "calls"
+        ],
         votes true
     );
     pub(crate) static RENEW: Script = script!(
-        "rw/renew", ["expire", "claim", "queue", "rw", "each"],
-        keys ["writer", "readers", "revoked"],
-        args ["hold", "mode", "count", "lease_ms"], votes true
+        "rw/renew", ["expire", "time", "fence", "claim", "queue", "rw", "each"],
+        keys ["writer", "readers", "revoked", "fence"],
+        args ["hold", "mode", "count", "lease_ms", "token", "keep_ms"], votes true
     );
     pub(crate) static RELEASE: Script = script!(
-        "rw/release", ["expire", "claim", "queue", "rw", "each"],
+        "rw/release", ["expire", "time", "claim", "queue", "rw", "each"],
         keys ["writer", "readers", "queue", "alive", "writers"],
         args ["hold", "count", "place", "calls"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
-        "rw/force_release", ["expire", "claim", "queue", "rw", "each"],
+        "rw/force_release", ["expire", "time", "claim", "queue", "rw", "each"],
         keys ["writer", "readers", "revoked", "queue", "alive", "writers"],
         args ["hold", "marker_ms", "calls"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
-        "rw/inspect", ["queue", "each"],
+        "rw/inspect", ["time", "queue", "each"],
         keys ["writer", "readers", "queue", "alive", "writers"], args [], votes false
     );
 }

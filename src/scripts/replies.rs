@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::words::{Cause, HoldId, Verdict};
+use crate::words::{Cause, HoldId, Token, Verdict};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,16 @@ impl Answer {
     /// What is left of the lease; `None` where the record has no expiry.
     pub(crate) fn ttl(&self) -> Option<Duration> {
         u64::try_from(self.ms).ok().map(Duration::from_millis)
+    }
+
+    /// What the voter's clock showed when it granted, since 1970.
+    pub(crate) fn clock(&self) -> Option<Duration> {
+        u64::try_from(self.ms).ok().filter(|_| self.code == 1).map(Duration::from_millis)
+    }
+
+    /// The token with which the voter granted.
+    pub(crate) fn token(&self) -> Option<Token> {
+        (self.code == 1).then(|| self.text.parse().ok().and_then(Token::new)).flatten()
     }
 
     /// The hold that the text names; `None` where it names nobody.

@@ -22,6 +22,16 @@ pub(crate) const HELD: &str = "quorate_held";
 /// Callers waiting for a lock now. Label: `kind`.
 pub(crate) const WAITING: &str = "quorate_waiting";
 
+/// Whether a voter is in quarantine now. Label: `voter`.
+pub(crate) const QUARANTINED: &str = "quorate_quarantined";
+/// Quarantines begun. Labels: `voter`, `reason` (restarted, young, clock_moved, clock_apart).
+pub(crate) const QUARANTINES: &str = "quorate_quarantines_total";
+/// By how much a voter's clock was ahead of the client's wall clock. Label: `voter`.
+pub(crate) const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
+/// Tokens that a majority had to be told before the lock was given. Label: `kind`, `outcome`
+/// (stored, failed).
+pub(crate) const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
+
 /// Tells the installed recorder every unit and help text.
 pub(crate) fn describe() {
     describe_histogram!(
@@ -41,4 +51,8 @@ pub(crate) fn describe() {
     describe_counter!(LOST, Unit::Count, "holds that ended without being released");
     describe_gauge!(HELD, Unit::Count, "locks held now");
     describe_gauge!(WAITING, Unit::Count, "callers waiting for a lock now");
+    describe_gauge!(QUARANTINED, Unit::Count, "whether a voter is in quarantine now");
+    describe_counter!(QUARANTINES, Unit::Count, "quarantines begun");
+    describe_gauge!(CLOCK_AHEAD, Unit::Seconds, "voter's clock ahead of the client's");
+    describe_counter!(TOKEN_REPAIRS, Unit::Count, "tokens that a majority had to be told");
 }

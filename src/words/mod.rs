@@ -4,6 +4,8 @@ mod error;
 mod ids;
 pub(crate) mod metric;
 mod name;
+mod quarantine;
+mod token;
 mod verdict;
 
 pub(crate) use error::Kind;
@@ -11,4 +13,6 @@ pub use error::{Error, VoterReport};
 pub(crate) use ids::{ClientId, HoldIds};
 pub use ids::{HoldId, Owner};
 pub(crate) use name::LockName;
+pub use quarantine::{Quarantine, RestartGuard};
+pub use token::Token;
 pub use verdict::{Cause, Verdict};

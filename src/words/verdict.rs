@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::HoldId;
+use super::{HoldId, Quarantine};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,13 @@ pub enum Cause {
     Rejected(Arc<str>),
     /// This voter is the same server as another one, so it has no vote of its own.
     Duplicate(Arc<str>),
+    /// It granted, and that does not count: it may have forgotten whose its vote was.
+    Quarantined {
+        /// Why it may have.
+        why: Quarantine,
+        /// For how long its grants do not count for new holds.
+        left: Duration,
+    },
     /// The verdict stood before its answer came.
     Unheard,
 }
@@ -88,6 +95,9 @@ impl fmt::Display for Cause {
             Self::Broken(why) => write!(f, "connection broke after sending: {why}"),
             Self::Rejected(why) => write!(f, "answered with an error: {why}"),
             Self::Duplicate(of) => write!(f, "is the same server as {of}"),
+            Self::Quarantined { why, left } => {
+                write!(f, "in quarantine for {left:?} more: {why}")
+            }
             Self::Unheard => f.write_str("not heard yet"),
         }
     }

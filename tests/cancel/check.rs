@@ -35,11 +35,18 @@ pub(crate) fn nobody_waits(voters: &[EmbeddedVoter]) -> Result<(), String> {
     Ok(())
 }
 
+/// The keys but for those that remember tokens: they outlast their locks.
+fn keys_but_fences(voter: &EmbeddedVoter) -> Vec<String> {
+    let mut keys = voter.keys();
+    keys.retain(|key| !key.ends_with(":fence"));
+    keys
+}
+
 /// No voter has a key, and nobody listens to any lock's channel. Those by which clients are called
 /// stay for as long as they live.
 pub(crate) fn nothing(voters: &[EmbeddedVoter]) -> Result<(), String> {
     for voter in voters {
-        let (keys, mut subscriptions) = (voter.keys(), voter.subscriptions());
+        let (keys, mut subscriptions) = (keys_but_fences(voter), voter.subscriptions());
         subscriptions.retain(|channel| !channel.starts_with("quorate:calls:"));
         if !keys.is_empty() || !subscriptions.is_empty() {
             let label = voter.label();

@@ -9,7 +9,7 @@ use std::{
 
 use quorate::{Builder, Quorate};
 
-use crate::support::{Proxy, RedisServer, Reply};
+use crate::support::{Proxy, RedisServer, Reply, without_fences};
 
 pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -56,7 +56,7 @@ pub(crate) async fn connect(builder: Builder) -> Quorate {
 
 /// No server has a key.
 pub(crate) fn are_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>) -> bool {
-    servers.into_iter().all(|server| server.keys().is_empty())
+    servers.into_iter().all(|server| without_fences(server.keys()).is_empty())
 }
 
 /// The count under which this hold stands on a server; nothing where it has no vote.

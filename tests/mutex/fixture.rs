@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     kind::{Client, of_kind},
-    support::{Proxy, RedisServer, Reply, eventually_async},
+    support::{Proxy, RedisServer, Reply, eventually_async, without_fences},
 };
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -146,11 +146,11 @@ impl Fixture {
         }
     }
 
-    /// Each voter's keys.
+    /// Each voter's keys but for the fences, which outlast their locks.
     pub(crate) fn keys(&self) -> Vec<Vec<String>> {
         let keys = |site: &Site| match site {
-            Site::Embedded { voter, .. } => voter.keys(),
-            Site::Real { server, .. } => server.keys(),
+            Site::Embedded { voter, .. } => without_fences(voter.keys()),
+            Site::Real { server, .. } => without_fences(server.keys()),
         };
         self.sites.iter().map(keys).collect()
     }

@@ -58,6 +58,11 @@ async fn leases_that_cannot_work_are_refused_and_nothing_is_sent() {
         assert_invalid(&on.builder().lease(lease).connect().await.unwrap_err(), message);
     }
     assert_eq!(on.runs("mutex/acquire").unwrap(), [0, 0, 0]);
+    let refused = client.mutex("a").lease(secs(31)).lock().await.unwrap_err();
+    assert_invalid(&refused, "the lease of 31s is over the longest lease of 30s");
+    let builder = on.builder().lease(secs(31)).longest_lease(secs(30));
+    assert_invalid(&builder.connect().await.unwrap_err(), "over the longest lease of 30s");
+    let client = on.connect(on.builder().longest_lease(day)).await;
     for lease in [ms(400), day] {
         client.mutex("a").lease(lease).lock().await.unwrap().release().await.unwrap();
     }

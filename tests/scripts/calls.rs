@@ -35,6 +35,9 @@ const RW_HOLDS: [&str; 9] = [
     "client-a:1/8",
     "client-a:7.1/8",
 ];
+/// Of tokens, or tokens themselves; the last is the end of all counting.
+const FLOORS: [&str; 6] = ["", "", "1", "4", "7", "9007199254740991"];
+const FENCE_MS: &str = "400000";
 const TICKETS: [&str; 4] = ["", "", "1", "3"];
 /// The last is that of readers behind all writers.
 const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
@@ -58,14 +61,17 @@ struct Request {
     hold: &'static str,
     lease_ms: u32,
     ticket: &'static str,
+    floor: &'static str,
     count: u8,
     leaves: bool,
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let parts = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS), select(&TICKETS));
-    (parts, 0..3_u8, any::<bool>()).prop_map(|((lock, hold, lease_ms, ticket), count, leaves)| {
-        Request { lock, hold, lease_ms, ticket, count, leaves }
+    let who = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS));
+    let numbers = (select(&TICKETS), select(&FLOORS), 0..3_u8);
+    (who, numbers, any::<bool>()).prop_map(|(who, (ticket, floor, count), leaves)| {
+        let (lock, hold, lease_ms) = who;
+        Request { lock, hold, lease_ms, ticket, floor, count, leaves }
     })
 }
 
@@ -76,6 +82,7 @@ struct RwRequest {
     hold: usize,
     lease_ms: u32,
     ticket: &'static str,
+    floor: &'static str,
     turn: &'static str,
     writes: bool,
     count: u8,
@@ -86,13 +93,14 @@ struct RwRequest {
 
 fn rw_request() -> impl Strategy<Value = RwRequest> {
     let who = (select(&RW_LOCKS), 0..RW_HOLDS.len(), select(&LEASES_MS), any::<bool>());
-    let turn = (select(&RW_TICKETS), select(&TURNS), 0..12_u8);
+    let turn = (select(&RW_TICKETS), select(&FLOORS), select(&TURNS), 0..12_u8);
     // Given back more often than entered again.
     let count = prop_oneof![2 => Just(0), 1 => 1..3_u8];
-    (who, turn, count, any::<bool>()).prop_map(|(who, (ticket, turn, fate), count, leaves)| {
+    (who, turn, count, any::<bool>()).prop_map(|(who, turn, count, leaves)| {
         let (lock, hold, lease_ms, writes) = who;
+        let (ticket, floor, turn, fate) = turn;
         let is_late = fate == 0;
-        RwRequest { lock, hold, lease_ms, ticket, turn, writes, count, leaves, is_late }
+        RwRequest { lock, hold, lease_ms, ticket, floor, turn, writes, count, leaves, is_late }
     })
 }
 
@@ -135,24 +143,28 @@ fn call(source: &str, requests: impl Iterator<Item = (Step, Step)>) -> Step {
 
 impl Request {
     fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, lease_ms, ticket, count, leaves } = self;
+        let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease_ms.to_string()[..]);
-        let [revoked, queue, alive] = &["revoked", "queue", "alive"].map(|k| format!("{k}:{lock}"));
+        let [revoked, queue, alive, fence] =
+            &["revoked", "queue", "alive", "fence"].map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
         let left = place.filter(|_| leaves).unwrap_or_default();
         let (keys, args): (&[&str], &[&str]) = match script {
-            "mutex/acquire" => (&[lock, queue, alive], &[hold, count, time_ms]),
-            "mutex/renew" => (&[lock, revoked], &[hold, count, time_ms]),
+            "mutex/acquire" => {
+                (&[lock, queue, alive, fence], &[hold, count, time_ms, floor, FENCE_MS])
+            }
+            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, time_ms, floor, FENCE_MS]),
             "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel", "calls:"]),
             "mutex/force_release" => {
                 (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "calls:"])
             }
             "mutex/inspect" => (&[lock, queue, alive], &[]),
-            "fair/acquire" => {
-                (&[lock, queue, alive], &[attempt, "1", time_ms, ticket, time_ms, "calls:"])
-            }
+            "fair/acquire" => (
+                &[lock, queue, alive, fence],
+                &[attempt, "1", time_ms, floor, FENCE_MS, ticket, time_ms, "calls:"],
+            ),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))
@@ -161,9 +173,9 @@ impl Request {
 
 impl RwRequest {
     fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold: number, ticket, turn, leaves, .. } = self;
+        let Self { lock, hold: number, ticket, floor, turn, leaves, .. } = self;
         let hold = RW_HOLDS[number];
-        let [writer, readers, revoked, queue, alive, writers] =
+        let [writer, readers, revoked, queue, alive, writers, fence] =
             &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
         let number = u32::try_from(number).expect("there are few");
         let lease = &(self.lease_ms + number * APART_MS).to_string()[..];
@@ -175,8 +187,13 @@ impl RwRequest {
         let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
         let waiting: &[&str] = &[writer, readers, queue, alive, writers];
         let (keys, args): (&[&str], &[&str]) = match script {
-            "rw/acquire" => (waiting, &[hold, mode, count, lease, ticket, turn, wait, "calls:"]),
-            "rw/renew" => (&[writer, readers, revoked], &[hold, mode, count, lease]),
+            "rw/acquire" => (
+                &[writer, readers, queue, alive, writers, fence],
+                &[hold, mode, count, lease, floor, FENCE_MS, ticket, turn, wait, "calls:"],
+            ),
+            "rw/renew" => {
+                (&[writer, readers, revoked, fence], &[hold, mode, count, lease, floor, FENCE_MS])
+            }
             "rw/release" => (waiting, &[hold, count, left, "calls:"]),
             "rw/force_release" => {
                 (&[writer, readers, revoked, queue, alive, writers], &[hold, lease, "calls:"])
@@ -191,7 +208,7 @@ impl RwRequest {
 /// What a script may find: keys of another type, records without an expiry or without sense.
 pub(crate) fn planted() -> impl Strategy<Value = Step> {
     let key = select(&LOCKS);
-    let derived = (select(&["revoked", "queue", "alive"]), select(&LOCKS));
+    let derived = (select(&["revoked", "queue", "alive", "fence"]), select(&LOCKS));
     let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
     prop_oneof![
         2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),
@@ -205,7 +222,7 @@ pub(crate) fn planted() -> impl Strategy<Value = Step> {
     ]
 }
 
-const RW_KEYS: [&str; 6] = ["writer", "readers", "revoked", "queue", "alive", "writers"];
+const RW_KEYS: [&str; 7] = ["writer", "readers", "revoked", "queue", "alive", "writers", "fence"];
 
 /// The same of a read/write lock; and readers and places whose time has long passed.
 pub(crate) fn rw_planted() -> impl Strategy<Value = Step> {

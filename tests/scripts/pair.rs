@@ -56,6 +56,7 @@ impl Pair {
         for key in keys {
             self.must_answer_alike(&["TYPE", &key])?;
             self.must_answer_alike(&["PTTL", &key])?;
+            self.must_answer_alike(&["GET", &key])?;
             let [embedded, served] = self.ask(&["HGETALL", &key]).map(|reply| reply.map(sorted));
             prop_assert_eq!(embedded, served, "{}", key);
             if key.contains("alive:") {

@@ -50,7 +50,7 @@ pub(super) struct Command {
 }
 
 static COMMANDS: [Command; 18] = [
-    Command { name: "set", arity: 3, run: set },
+    Command { name: "set", arity: -3, run: set },
     Command { name: "get", arity: 2, run: get },
     Command { name: "del", arity: -2, run: del },
     Command { name: "exists", arity: -2, run: exists },
@@ -102,8 +102,21 @@ pub(super) fn count(length: usize) -> Answered {
     Answered::Reply(Reply::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
+/// Of a server's options it knows `PX`.
 fn set(database: &mut Database, words: &[&str]) -> Answer {
+    let ends_at_ms = match words[2..] {
+        [] => None,
+        [option, ms] if option.eq_ignore_ascii_case("px") => {
+            let ms = Some(integer(ms)?).filter(|ms| *ms > 0);
+            let at_ms = ms.and_then(|ms| ms.checked_add(database.keyspace.now_ms()));
+            Some(at_ms.ok_or("ERR invalid expire time in 'set' command")?)
+        }
+        _ => return Err("ERR syntax error".into()),
+    };
     database.keyspace.set(words[0], Stored::Text(words[1].into()));
+    if let Some(at_ms) = ends_at_ms {
+        database.keyspace.expire_at(words[0], at_ms);
+    }
     Ok(Answered::Status("OK"))
 }
 

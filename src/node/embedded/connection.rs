@@ -75,7 +75,9 @@ impl Node for Connection {
         let answer = self.ask(Request::Identify, PATIENCE);
         Box::pin(async move {
             match answer.await? {
-                Value::Text(run_id) => Ok(Identity { run_id }),
+                Value::Text(run_id) => {
+                    Ok(Identity { run_id, uptime: Duration::MAX, durable: false })
+                }
                 value => Err(Cause::Rejected(format!("no run id: {value:?}").into())),
             }
         })

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use super::{server::State, voter::EmbeddedVoter};
-use crate::clock::{Moment, Rate};
-
-/// The time at the beginning of every embedded voter's clock, since 1970.
-const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+use crate::clock::{EPOCH, Moment, Rate};
 
 /// A clock that may be fast or slow, and that can be set.
 #[derive(Debug)]

@@ -131,7 +131,7 @@ async fn identify(link: Arc<Link>, listening: Arc<Link>) -> Outcome<Identity> {
     let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
     let run_id =
         run_id.ok_or_else(|| Cause::Rejected("the answer to INFO has no run_id".into()))?;
-    Ok(Identity { run_id: run_id.trim().to_owned() })
+    Ok(Identity { run_id: run_id.trim().to_owned(), uptime: Duration::MAX, durable: false })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

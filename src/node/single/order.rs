@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn acquire(hold: &str) -> Call {
-        call(&mutex::ACQUIRE, &["a", "queue", "alive"], &[hold, "1", "5000"])
+        call(&mutex::ACQUIRE, &["a", "queue", "alive", "fence"], &[hold, "1", "5000", "", ""])
     }
 
     fn release(hold: &str) -> Call {
@@ -234,8 +234,9 @@ mod tests {
     #[test]
     fn a_call_of_several_requests_is_overtaken_where_one_of_them_is() {
         let order = Order::new();
-        let keys = ["b", "queue", "alive", "a", "queue", "alive"];
-        let both = call(&mutex::ACQUIRE, &keys, &["c:2", "1", "5000", "c:1", "1", "5000"]);
+        let keys = ["b", "queue", "alive", "fence", "a", "queue", "alive", "fence"];
+        let args = ["c:2", "1", "5000", "", "", "c:1", "1", "5000", "", ""];
+        let both = call(&mutex::ACQUIRE, &keys, &args);
         let (number, _) = order.leave(&both);
         order.leave(&release("c:1"));
         assert!(!goes_again(&order, &both, number));

@@ -39,6 +39,7 @@ impl Listener {
 }
 
 impl Ear for Listener {
+    fn met(&self, _: &crate::node::Identity, _: Option<crate::engine::Stamp>) {}
     fn called(&self, channel: &str, _: &str) {
         self.0.lock().unwrap().push(channel.into());
     }
@@ -63,7 +64,7 @@ fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
 }
 
 fn acquire(hold: &str) -> Call {
-    call(&mutex::ACQUIRE, &["lock", "queue", "alive"], &[hold, "1", "30000"])
+    call(&mutex::ACQUIRE, &["lock", "queue", "alive", "fence"], &[hold, "1", "30000", "", ""])
 }
 
 fn release(hold: &str) -> Call {

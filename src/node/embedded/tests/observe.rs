@@ -34,7 +34,10 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
     first.run(acquire("a:1")).await.unwrap();
     second.run(release("b:1")).await.unwrap();
     let expected = [
-        r#"1 mutex/acquire ["lock", "queue", "alive"] ["a:1", "1", "30000"] Ok((1, 30000, ""))"#,
+        concat!(
+            r#"1 mutex/acquire ["lock", "queue", "alive", "fence"] ["a:1", "1", "30000", "", ""] "#,
+            r#"Ok((1, 1700000000000, ""))"#,
+        ),
         concat!(
             r#"2 mutex/release ["lock", "queue", "alive"] ["b:1", "0", "", "freed", "calls:"] "#,
             r#"Ok((0, 30000, "a:1"))"#,
@@ -149,7 +152,7 @@ async fn a_request_that_runs_twice_is_told_twice_and_answered_by_its_first_run()
     let expected = [
         r#"mutex/release Ok((1, 0, "")) false"#,
         r#"mutex/release Ok((0, -2, "")) true"#,
-        r#"mutex/acquire Ok((1, 30000, "")) false"#,
+        r#"mutex/acquire Ok((1, 1700000000000, "")) false"#,
     ];
     assert_eq!(taken(&notes), expected);
     assert_eq!((voter.runs("mutex/release"), hears.heard()), (2, vec!["freed".into()]));

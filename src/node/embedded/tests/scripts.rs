@@ -14,18 +14,23 @@ fn answer(code: i64, ms: i64, text: &str) -> Vec<Value> {
     vec![Value::Int(code), Value::Int(ms), Value::Text(text.into())]
 }
 
+/// A grant shows the voter's clock, which began `after_ms` ago.
+fn granted(after_ms: i64, token: &str) -> Vec<Value> {
+    answer(1, 1_700_000_000_000 + after_ms, token)
+}
+
 fn renew(hold: &str) -> Call {
-    call(&mutex::RENEW, &["lock", "revoked"], &[hold, "2", "30000"])
+    call(&mutex::RENEW, &["lock", "revoked", "fence"], &[hold, "2", "30000", "", ""])
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_vote_is_granted_refused_renewed_and_given_back() {
     let voter = voter();
     let (node, _) = connect(&voter);
-    assert_eq!(run(&node, acquire("a:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, acquire("a:1")).await, granted(0, ""));
     tokio::time::advance(ms(10_000)).await;
     assert_eq!(run(&node, acquire("b:1")).await, answer(0, 20_000, "a:1"));
-    assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, renew("a:1")).await, granted(10_000, ""));
     assert_eq!(run(&node, renew("b:1")).await, answer(0, 30_000, "a:1"));
     let inspect = || call(&mutex::INSPECT, &["lock", "queue", "alive"], &[]);
     assert_eq!(run(&node, inspect()).await, answer(2, 30_000, "0\na:1"));
@@ -43,7 +48,7 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     let (node, _) = connect(&voter);
     run(&node, acquire("a:1")).await;
     voter.wipe();
-    assert_eq!(run(&node, renew("a:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, renew("a:1")).await, granted(0, ""));
     let keys = ["lock", "revoked", "queue", "alive"];
     let force = call(&mutex::FORCE_RELEASE, &keys, &["a:1", "60000", "freed", "calls:"]);
     assert_eq!(run(&node, force).await, answer(1, 30_000, ""));
@@ -58,11 +63,16 @@ async fn one_bad_key_fails_alone() {
     let voter = voter();
     let (node, _) = connect(&voter);
     voter.command(&["SET", "b", "text"]).unwrap();
-    let args = ["a:1", "1", "500", "b:1", "1", "500", "c:1", "1", "500"];
-    let keys = ["a", "queue:a", "alive:a", "b", "queue:b", "alive:b", "c", "queue:c", "alive:c"];
-    let entries = run(&node, call(&mutex::ACQUIRE, &keys, &args)).await;
+    let (mut args, mut keys) = (Vec::new(), Vec::new());
+    for name in ["a", "b", "c"] {
+        args.extend([name, "1", "500", "7", "60000"].map(str::to_owned));
+        keys.extend(["", "queue:", "alive:", "fence:"].map(|part| format!("{part}{name}")));
+    }
+    let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
+    let call = Call { keys: texts(&keys), args: texts(&args), ..acquire("") };
+    let entries = run(&node, call).await;
     let message = "WRONGTYPE Operation against a key holding the wrong kind of value";
-    let expected = [answer(1, 500, ""), answer(-1, 0, message), answer(1, 500, "")];
+    let expected = [granted(0, "7"), answer(-1, 0, message), granted(0, "7")];
     assert_eq!(entries, expected.concat());
 }
 
@@ -85,8 +95,8 @@ async fn a_call_that_fails_as_a_whole_is_a_rejection() {
 async fn voters_of_one_thread_share_nothing_and_one_voter_serves_many_threads() {
     let (voter, other) = (voter(), EmbeddedVoter::new("b"));
     let ((node, _), (other_node, _)) = (connect(&voter), connect(&other));
-    assert_eq!(run(&node, acquire("a:1")).await, answer(1, 30_000, ""));
-    assert_eq!(run(&other_node, acquire("b:1")).await, answer(1, 30_000, ""));
+    assert_eq!(run(&node, acquire("a:1")).await, granted(0, ""));
+    assert_eq!(run(&other_node, acquire("b:1")).await, granted(0, ""));
     let refused = std::thread::spawn(move || node.run(acquire("b:1")).now_or_never());
     let refused = refused.join().unwrap().map(|outcome| Answer::only(outcome.unwrap()).unwrap());
     assert_eq!(refused.and_then(|answer| answer.holder()), Some(HoldId::parse("a:1")));

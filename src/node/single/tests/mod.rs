@@ -81,6 +81,7 @@ impl Heard {
 }
 
 impl Ear for Heard {
+    fn met(&self, _: &crate::node::Identity, _: Option<crate::engine::Stamp>) {}
     fn called(&self, channel: &str, message: &str) {
         self.called.lock().unwrap().push(channel.to_owned());
         self.messages.lock().unwrap().push(message.to_owned());

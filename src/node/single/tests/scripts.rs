@@ -23,8 +23,8 @@ async fn an_acquired_mutex_is_refused_to_others_and_released() {
     let ask = async |script, args: &[&str]| {
         Answer::only(node.run(call(script, "q:{lock}", args)).await.unwrap()).unwrap()
     };
-    assert_eq!(ask(&mutex::ACQUIRE, &["c:1", "1", "5000"]).await.code, 1);
-    let refused = ask(&mutex::ACQUIRE, &["c:2", "1", "5000"]).await;
+    assert_eq!(ask(&mutex::ACQUIRE, &["c:1", "1", "5000", "", ""]).await.code, 1);
+    let refused = ask(&mutex::ACQUIRE, &["c:2", "1", "5000", "", ""]).await;
     assert_eq!((refused.code, refused.holder().unwrap().as_str()), (0, "c:1"));
     assert_eq!(ask(&mutex::RELEASE, &["c:1", "0", "", "", "calls:"]).await.code, 1);
     assert!(server.keys().is_empty());
@@ -84,7 +84,7 @@ async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
 }
 
 fn acquire() -> Call {
-    call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000"])
+    call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000", "", ""])
 }
 
 fn release() -> Call {
@@ -134,7 +134,7 @@ async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed()
                     let deadline = Duration::from_secs(10);
                     node.run(Call { deadline, ..call(script, &key, args) })
                 };
-                let acquired = ask(&mutex::ACQUIRE, &[&hold, "1", "60000"]);
+                let acquired = ask(&mutex::ACQUIRE, &[&hold, "1", "60000", "", ""]);
                 let released = ask(&mutex::RELEASE, &[&hold, "0", ""]);
                 let (acquired, released) = tokio::join!(acquired, released);
                 released.unwrap();

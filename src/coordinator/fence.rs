@@ -1,0 +1,85 @@
+//! The token of a hold that a majority has granted.
+
+use super::{Ask, Coordinator, Defeat, Panel, Record, claim::Claim};
+use crate::{
+    clock::Moment,
+    engine::{Loss, Rules, Tokens, Votes},
+    node::Outcome,
+    scripts::Answer,
+    words::{Token, Verdict, metric},
+};
+
+impl Coordinator {
+    /// The least that the next token of a lock may be; `None` where it gives none.
+    pub(super) fn floor(&self, record: &dyn Record) -> Option<Token> {
+        let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
+        record.is_fenced().then(|| self.floors().floor(record.key(), wall_micros()))
+    }
+
+    /// The token of a hold that was granted these numbers. Where a majority does not store it yet,
+    /// it is told to all, and nobody gets the lock before a majority has it.
+    pub(super) async fn fix_token(
+        &self,
+        claim: &Claim,
+        tokens: &Tokens,
+        (rules, started): (Rules, Moment),
+        limit: Option<Moment>,
+    ) -> Result<Option<Token>, Defeat> {
+        let Some((token, mut stored)) = tokens.fix() else { return Ok(None) };
+        if !stored.is_won() {
+            stored = self.raise(claim, token, stored, (rules, started, limit)).await;
+            let is_stored = stored.is_won() && rules.is_in_time(started, self.clock.now());
+            let outcome = if is_stored { "stored" } else { "failed" };
+            let kind = claim.record().kind();
+            metrics::counter!(metric::TOKEN_REPAIRS, "kind" => kind, "outcome" => outcome)
+                .increment(1);
+            if !is_stored {
+                return Err(Defeat { loss: Loss::NoQuorum, votes: stored, started });
+            }
+        }
+        self.floors().seen(claim.record().key(), token);
+        Ok(Some(token))
+    }
+
+    /// Tells a token to those that are not known to store it, by a renewal of the hold: so it is
+    /// refused where another hold has the vote.
+    async fn raise(
+        &self,
+        claim: &Claim,
+        token: Token,
+        mut stored: Votes,
+        (rules, started, limit): (Rules, Moment, Option<Moment>),
+    ) -> Votes {
+        let Self { panel, clock, .. } = self;
+        let (record, hold, lease) = (claim.record(), claim.hold(), rules.terms.lease);
+        let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token) };
+        let mut replies = panel.ask(&stored.unheard(), &record.renew(&ask));
+        let asked = clock.now();
+        let due = asked + rules.voter_deadline;
+        let due = limit.filter(|limit| *limit > asked).map_or(due, |limit| limit.min(due));
+        while !stored.is_won() && !stored.is_hopeless() {
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => {
+                    stored.record(voter, panel.counted(voter, record.vote(outcome), started));
+                }
+                () = clock.sleep_until(due) => stored.close(due.since(asked)),
+            }
+        }
+        stored
+    }
+}
+
+impl Panel {
+    /// Takes note of the number with which a voter granted, where that counts.
+    pub(super) fn note(tokens: &mut Tokens, voter: usize, token: Option<Token>, said: &Verdict) {
+        if let Some(token) = token.filter(|_| *said == Verdict::Granted) {
+            tokens.heard(voter, token);
+        }
+    }
+}
+
+/// The number in an answer, before it is read as a vote.
+pub(super) fn token_in(outcome: &Outcome<Answer>) -> Option<Token> {
+    outcome.as_ref().ok().and_then(Answer::token)
+}

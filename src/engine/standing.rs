@@ -1,0 +1,232 @@
+//! Which voters may have forgotten votes, by what this client has seen of them.
+
+use std::time::Duration;
+
+use super::{Drift, Quorum};
+use crate::{
+    clock::Moment,
+    words::{Quarantine, RestartGuard},
+};
+
+/// What is held against a voter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspicion {
+    pub(crate) guard: RestartGuard,
+    /// The longest lease that anybody asks for: then whatever was forgotten has ended.
+    pub(crate) longest: Duration,
+    pub(crate) drift: Drift,
+}
+
+/// What a server's clock showed since 1970, and between which moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) shown: Duration,
+    pub(crate) asked: Moment,
+    pub(crate) answered: Moment,
+}
+
+impl Stamp {
+    /// By how many seconds the clock was ahead of the client's wall clock, which showed that when
+    /// the answer came.
+    pub(crate) fn ahead_secs(self, wall: Duration) -> f64 {
+        let half = self.answered.since(self.asked) / 2;
+        (self.shown + half).as_secs_f64() - wall.as_secs_f64()
+    }
+}
+
+/// A voter's quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptOut {
+    pub(crate) why: Quarantine,
+    /// By when, at the latest, it had forgotten.
+    pub(crate) forgot: Moment,
+    /// For how long it goes on.
+    pub(crate) left: Duration,
+}
+
+/// All voters, as this client has seen them.
+#[derive(Debug)]
+pub(crate) struct Register {
+    suspicion: Suspicion,
+    quorum: Quorum,
+    voters: Vec<Standing>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    life: Option<Life>,
+    /// It is the one in which this client met it.
+    is_first: bool,
+    forgot: Option<(Moment, Quarantine)>,
+    clock: Option<Course>,
+    /// When it was first measured, and how far it was ahead of the client's then.
+    first_measured: Option<(Moment, Span)>,
+}
+
+/// One life of a server, between two starts.
+#[derive(Clone, Debug)]
+struct Life {
+    run_id: String,
+    /// It did not start later than this.
+    started: Moment,
+    durable: bool,
+}
+
+/// By how many nanoseconds a voter's clock is ahead of the client's: at least, and at most.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    least: i128,
+    most: i128,
+}
+
+/// Where a clock may be by what was measured so far, if it runs as clocks do.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    at: Moment,
+    span: Span,
+}
+
+impl Register {
+    /// Servers that are started together start within this time.
+    const TOGETHER: Duration = Duration::from_secs(5);
+
+    pub(crate) fn new(quorum: Quorum, suspicion: Suspicion) -> Self {
+        Self { suspicion, quorum, voters: vec![Standing::default(); quorum.voters()] }
+    }
+
+    /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
+    /// by a restart. Whether it came back as another.
+    pub(crate) fn met(
+        &mut self,
+        voter: usize,
+        run_id: &str,
+        (uptime, durable): (Duration, bool),
+        now: Moment,
+    ) -> bool {
+        let standing = &mut self.voters[voter];
+        let started = now - uptime;
+        let Some(life) = &mut standing.life else {
+            standing.life = Some(Life { run_id: run_id.into(), started, durable });
+            standing.is_first = true;
+            return false;
+        };
+        if life.run_id == run_id {
+            life.durable = durable;
+            return false;
+        }
+        if !(life.durable && durable) {
+            standing.forgot = Some((started, Quarantine::Restarted));
+        }
+        *life = Life { run_id: run_id.into(), started, durable };
+        standing.is_first = false;
+        true
+    }
+
+    /// What a voter's clock showed; by how much it has moved, if it has.
+    pub(crate) fn stamped(&mut self, voter: usize, stamp: Stamp) -> Option<Duration> {
+        let Suspicion { drift, longest, .. } = self.suspicion;
+        let standing = &mut self.voters[voter];
+        let span = Span::of(stamp);
+        standing.first_measured.get_or_insert((stamp.answered, span));
+        let course = standing.clock.get_or_insert(Course { at: stamp.answered, span });
+        let moved = course.goes_on(span, stamp.answered, drift, longest)?;
+        standing.forgot = Some((stamp.answered, Quarantine::ClockMoved(moved)));
+        Some(moved)
+    }
+
+    /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
+    /// When they are heard says nothing: a slow answer may be one that was given in quarantine, by
+    /// a voter that has forgotten again since.
+    pub(crate) fn kept_out(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        if self.suspicion.guard == RestartGuard::Off {
+            return None;
+        }
+        let reasons = [self.voters[voter].forgot, self.young(voter), self.apart(voter)];
+        let (forgot, why) = reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)?;
+        let until = forgot + self.suspicion.longest;
+        (sent < until).then(|| KeptOut { why, forgot, left: until.since(sent) })
+    }
+
+    fn young(&self, voter: usize) -> Option<(Moment, Quarantine)> {
+        let standing = &self.voters[voter];
+        let life = standing.life.as_ref().filter(|life| standing.is_first && !life.durable)?;
+        let mut lives = self.voters.iter().filter_map(|standing| standing.life.as_ref());
+        let is_later = lives.any(|other| life.started > other.started + Self::TOGETHER);
+        (is_later || self.suspicion.guard == RestartGuard::Strict)
+            .then_some((life.started, Quarantine::Young))
+    }
+
+    /// Where the clocks of a majority were together and this one's was not.
+    fn apart(&self, voter: usize) -> Option<(Moment, Quarantine)> {
+        let (met, span) = self.voters[voter].first_measured?;
+        let spans = self.voters.iter().filter_map(|standing| Some(standing.first_measured?.1));
+        let mut middles: Vec<i128> = spans.map(Span::middle).collect();
+        middles.sort_unstable();
+        let median = middles[middles.len() / 2];
+        let Suspicion { drift, longest, .. } = self.suspicion;
+        let allowed = nanos(drift.over(longest));
+        let together = middles.iter().filter(|middle| (**middle - median).abs() <= allowed).count();
+        let by = (span.least - median).max(median - span.most);
+        (together >= self.quorum.needed() && by > allowed)
+            .then(|| (met, Quarantine::ClockApart(length(by))))
+    }
+}
+
+impl Span {
+    /// A server shows whole milliseconds.
+    const RESOLUTION: Duration = Duration::from_millis(1);
+
+    fn of(Stamp { shown, asked, answered }: Stamp) -> Self {
+        let since = |moment: Moment| nanos(moment.since(Moment::BEGINNING));
+        Self {
+            least: nanos(shown) - since(answered),
+            most: nanos(shown + Self::RESOLUTION) - since(asked),
+        }
+    }
+
+    fn middle(self) -> i128 {
+        i128::midpoint(self.least, self.most)
+    }
+}
+
+impl Course {
+    /// The most by which a clock that is being set right runs fast or slow, in millionths.
+    const SLEW_PPM: u32 = 500;
+
+    /// Goes on with a new measurement. Within a lease a clock may be as wrong as the drift allows,
+    /// over longer times as one that is being set right; by how much it is beyond that, if it is.
+    fn goes_on(
+        &mut self,
+        span: Span,
+        now: Moment,
+        drift: Drift,
+        longest: Duration,
+    ) -> Option<Duration> {
+        let elapsed = now.since(self.at);
+        let beyond = elapsed.saturating_sub(longest);
+        let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
+        let slack = run(drift.ppm, elapsed.min(longest)) + run(Self::SLEW_PPM, beyond);
+        let (most, least) = (self.span.most + slack, self.span.least - slack);
+        self.at = self.at.max(now);
+        let moved = (span.least - most).max(least - span.most);
+        if moved > nanos(drift.fixed) {
+            self.span = span;
+            return Some(length(moved));
+        }
+        // They may cross by the fixed part of the drift, and never by more.
+        self.span = Span { least: least.max(span.least), most: most.min(span.most) };
+        None
+    }
+}
+
+fn nanos(time: Duration) -> i128 {
+    i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
+}
+
+fn length(nanos: i128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+#[path = "standing_tests.rs"]
+mod tests;

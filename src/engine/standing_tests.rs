@@ -1,0 +1,162 @@
+use super::*;
+
+const SECS: fn(u64) -> Duration = Duration::from_secs;
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn at_ms(ms: u64) -> Moment {
+    Moment::BEGINNING + SECS(1_000) + MS(ms)
+}
+
+fn at(secs: u64) -> Moment {
+    at_ms(secs * 1_000)
+}
+
+fn register(guard: RestartGuard) -> Register {
+    Register::new(Quorum::of(3), Suspicion { guard, longest: SECS(30), drift: Drift::DEFAULT })
+}
+
+/// Three voters that were met now, with these uptimes in seconds.
+fn met(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
+    let mut register = register(guard);
+    for (voter, uptime) in uptimes.into_iter().enumerate() {
+        assert!(!register.met(voter, &format!("life {voter}"), (SECS(uptime), false), at(0)));
+    }
+    register
+}
+
+fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
+    (0..3).filter(|voter| register.kept_out(*voter, now).is_some()).collect()
+}
+
+#[test]
+fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease_from_its_start() {
+    let mut register = met(RestartGuard::Relative, [100; 3]);
+    assert!(register.met(1, "another", (SECS(4), false), at(50)));
+    let out = register.kept_out(1, at(50)).unwrap();
+    assert_eq!((out.why, out.forgot, out.left), (Quarantine::Restarted, at(46), SECS(26)));
+    assert_eq!(kept_out(&register, at_ms(75_999)), [1]);
+    assert!(kept_out(&register, at(76)).is_empty());
+}
+
+#[test]
+fn a_cut_that_has_settled_is_no_restart() {
+    let mut register = met(RestartGuard::Relative, [100; 3]);
+    assert!(!register.met(1, "life 1", (SECS(150), false), at(50)));
+    assert!(kept_out(&register, at(50)).is_empty());
+}
+
+#[test]
+fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
+    let mut register = register(RestartGuard::Strict);
+    for (life, durable, forgot) in [("a", true, 0), ("b", true, 0), ("c", false, 1), ("d", true, 1)]
+    {
+        register.met(0, life, (SECS(0), durable), at(50));
+        assert_eq!(kept_out(&register, at(50)).len(), forgot, "{life}");
+    }
+}
+
+#[test]
+fn who_started_with_the_others_is_no_restart_and_who_started_later_may_be_one() {
+    assert!(kept_out(&met(RestartGuard::Relative, [1, 0, 4]), at(0)).is_empty(), "a first start");
+    let register = met(RestartGuard::Relative, [100, 20, 12]);
+    assert_eq!(kept_out(&register, at(0)), [1, 2]);
+    assert_eq!(register.kept_out(2, at(0)).unwrap().left, SECS(18), "30 s after its start");
+    assert_eq!(kept_out(&register, at(10)), [2]);
+    // Nor does a first start become anything else while it grows old.
+    let first = met(RestartGuard::Relative, [5, 2, 0]);
+    assert!((0..40).all(|secs| kept_out(&first, at(secs)).is_empty()));
+}
+
+#[test]
+fn a_restart_is_known_for_one_also_where_all_restart() {
+    let mut register = met(RestartGuard::Relative, [0; 3]);
+    for voter in 0..3 {
+        register.met(voter, &format!("next {voter}"), (SECS(0), false), at(10));
+    }
+    assert_eq!(kept_out(&register, at(10)), [0, 1, 2]);
+}
+
+#[test]
+fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
+    let mut strict = met(RestartGuard::Strict, [1, 40, 2]);
+    assert_eq!(kept_out(&strict, at(0)), [0, 2]);
+    strict.suspicion.guard = RestartGuard::Off;
+    strict.met(1, "another", (SECS(0), false), at(0));
+    assert!(kept_out(&strict, at(0)).is_empty());
+}
+
+/// A stamp of a clock that is so far ahead, asked for at that time with a round trip of `trip_ms`.
+fn stamp(ahead_ms: i64, asked_ms: u64, trip_ms: u64) -> Stamp {
+    let asked = at_ms(asked_ms);
+    let shown_ms = i64::try_from(asked_ms + trip_ms / 2).unwrap() + ahead_ms + 10_000_000;
+    let shown = MS(u64::try_from(shown_ms).unwrap());
+    Stamp { shown, asked, answered: asked + MS(trip_ms) }
+}
+
+#[test]
+fn a_clock_may_drift_and_not_move() {
+    let mut register = register(RestartGuard::Relative);
+    assert_eq!(register.stamped(0, stamp(0, 0, 2)), None);
+    // A hundredth of ten seconds, and the fixed 2 ms; the trips leave 4 ms of doubt.
+    assert_eq!(register.stamped(0, stamp(104, 10_000, 2)), None);
+    assert!(register.stamped(0, stamp(104 + 120, 20_000, 2)).is_some());
+    let out = register.kept_out(0, at(20)).unwrap();
+    assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
+    assert_eq!(out.left, SECS(30) + MS(2));
+    // It is where it is now, and stays there.
+    assert_eq!(register.stamped(0, stamp(224, 25_000, 2)), None);
+}
+
+#[test]
+fn many_small_steps_are_held_against_the_first() {
+    let mut register = register(RestartGuard::Relative);
+    let moved = (0..40_u64).find(|step| {
+        let ahead_ms = i64::try_from(step * 2).unwrap();
+        register.stamped(0, stamp(ahead_ms, step * 10, 0)).is_some()
+    });
+    // 2 ms in every 10, where 0.1 are allowed, and 2 in all.
+    assert!(matches!(moved, Some(1..=3)), "{moved:?}");
+}
+
+#[test]
+fn a_clock_that_was_put_back_has_moved_as_well() {
+    let mut register = register(RestartGuard::Relative);
+    register.stamped(0, stamp(0, 0, 2));
+    assert!(register.stamped(0, stamp(-60_000, 100, 2)).is_some());
+}
+
+#[test]
+fn a_slow_answer_is_no_clock_that_moved() {
+    let mut register = register(RestartGuard::Relative);
+    register.stamped(0, stamp(0, 0, 2));
+    for (late, trip_ms) in [(0, 900), (400, 900), (-400, 900), (0, 2)] {
+        assert_eq!(register.stamped(0, stamp(late, 1_000, trip_ms)), None, "{late}");
+    }
+}
+
+#[test]
+fn after_a_long_silence_a_clock_may_have_been_set_right_and_not_more() {
+    for (ahead_ms, moved) in [(1_500, false), (3_000, true)] {
+        let mut register = register(RestartGuard::Relative);
+        register.stamped(0, stamp(0, 0, 2));
+        // 500 millionths of an hour are 1.8 s, and the drift of a lease 0.3.
+        assert_eq!(register.stamped(0, stamp(ahead_ms, 3_600_000, 2)).is_some(), moved);
+    }
+}
+
+#[test]
+fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
+    for (ahead, out) in [
+        ([0, 0, 60_000], vec![2]),
+        ([0, -400, 100], vec![1]),
+        ([0, 200, -100], vec![]),
+        ([0, 5_000, 60_000], vec![]),
+    ] {
+        let mut register = register(RestartGuard::Relative);
+        for (voter, ahead_ms) in ahead.into_iter().enumerate() {
+            register.stamped(voter, stamp(ahead_ms, 0, 2));
+        }
+        assert_eq!(kept_out(&register, at(1)), out, "{ahead:?}");
+        assert!(kept_out(&register, at(31)).is_empty(), "it has been steady since");
+    }
+}

@@ -1,0 +1,138 @@
+//! What this client has seen of its voters: who may have forgotten votes.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::runtime::Handle;
+
+use super::Identity;
+use crate::{
+    clock::{Clock, Moment},
+    engine::{KeptOut, Quorum, Register, Stamp, Suspicion},
+    signal::Signal,
+    words::metric,
+};
+
+/// The standing of every voter.
+pub(crate) struct Standings {
+    labels: Vec<Arc<str>>,
+    clock: Clock,
+    runtime: Handle,
+    state: Mutex<State>,
+    /// Changes when a voter has come back as another: what it forgot is to be told again.
+    returned: Signal<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    register: Register,
+    /// Until when those quarantines go on that metrics and the log know of.
+    told: Vec<Option<Moment>>,
+}
+
+impl Standings {
+    /// To be called on the client's runtime.
+    pub(crate) fn new(labels: Vec<Arc<str>>, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
+        let register = Register::new(Quorum::of(labels.len()), suspicion);
+        for label in &labels {
+            metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).set(0.0);
+        }
+        let state = State { register, told: vec![None; labels.len()] };
+        Arc::new(Self {
+            labels,
+            clock,
+            runtime: Handle::current(),
+            state: Mutex::new(state),
+            returned: Signal::new(()),
+        })
+    }
+
+    /// A server says who it is, on a new connection.
+    pub(crate) fn met(self: &Arc<Self>, voter: usize, identity: &Identity, stamp: Option<Stamp>) {
+        let Identity { run_id, uptime, durable } = identity;
+        let mut state = self.state();
+        let now = self.clock.now();
+        let returned = state.register.met(voter, run_id, (*uptime, *durable), now);
+        if let Some(stamp) = stamp {
+            self.show_clock(voter, stamp);
+            state.register.stamped(voter, stamp);
+        }
+        self.tell(state);
+        if returned {
+            tracing::info!(voter = %self.labels[voter], durable, "a voter came back as another");
+            self.returned.change(|()| ());
+        }
+    }
+
+    /// A server showed its clock.
+    pub(crate) fn stamped(self: &Arc<Self>, voter: usize, stamp: Stamp) {
+        self.show_clock(voter, stamp);
+        let mut state = self.state();
+        if state.register.stamped(voter, stamp).is_some() {
+            self.tell(state);
+        }
+    }
+
+    /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.
+    pub(crate) fn kept_out(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        self.state().register.kept_out(voter, sent)
+    }
+
+    pub(crate) fn returned(&self) -> &Signal<()> {
+        &self.returned
+    }
+
+    fn show_clock(&self, voter: usize, stamp: Stamp) {
+        let since = self.clock.now().since(stamp.answered);
+        let wall = self.clock.wall().saturating_sub(since);
+        let label = Arc::clone(&self.labels[voter]);
+        metrics::gauge!(metric::CLOCK_AHEAD, "voter" => label).set(stamp.ahead_secs(wall));
+    }
+
+    /// Tells the log and the metrics which quarantines have begun, and sees to it that their ends
+    /// are told.
+    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let now = self.clock.now();
+        let State { register, told } = &mut *state;
+        for (voter, told) in told.iter_mut().enumerate() {
+            let kept_out = register.kept_out(voter, now);
+            let until = kept_out.map(|kept_out| now + kept_out.left);
+            if until == *told {
+                continue;
+            }
+            *told = until;
+            let voter = &self.labels[voter];
+            let gauge = metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(voter));
+            gauge.set(f64::from(u8::from(kept_out.is_some())));
+            if let Some(KeptOut { why, left, .. }) = kept_out {
+                tracing::warn!(%voter, %why, ?left, "voter in quarantine");
+                metrics::counter!(
+                    metric::QUARANTINES, "voter" => Arc::clone(voter), "reason" => why.reason()
+                )
+                .increment(1);
+                let _inside = self.runtime.enter();
+                let at = now + left;
+                self.clock.spawn(Self::look_again(Arc::downgrade(self), self.clock.clone(), at));
+            }
+        }
+    }
+
+    async fn look_again(standings: Weak<Self>, clock: Clock, at: Moment) {
+        clock.sleep_until(at).await;
+        if let Some(standings) = standings.upgrade() {
+            standings.tell(standings.state());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Standings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standings").field("state", &self.state).finish_non_exhaustive()
+    }
+}

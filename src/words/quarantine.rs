@@ -1,0 +1,66 @@
+//! Why a voter's grants do not count for new holds.
+
+use std::{fmt, time::Duration};
+
+/// Why a voter is in quarantine: it may have forgotten votes that it gave.
+///
+/// It is asked like the others, and its grants do not count for new holds until the longest lease
+/// has passed; for the renewal of a hold whose vote it had before, they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Quarantine {
+    /// It came back as another process, and does not write every change to disk.
+    Restarted,
+    /// It started later than another voter, not long before this client met it, and does not write
+    /// every change to disk.
+    Young,
+    /// Its clock moved by this much more than clocks may: forward, so that votes have expired
+    /// before their time, or backward, so that they may yet.
+    ClockMoved(Duration),
+    /// When this client met it, its clock was this far from those of a majority.
+    ClockApart(Duration),
+}
+
+impl Quarantine {
+    /// What metrics call it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Restarted => "restarted",
+            Self::Young => "young",
+            Self::ClockMoved(_) => "clock_moved",
+            Self::ClockApart(_) => "clock_apart",
+        }
+    }
+}
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restarted => f.write_str("restarted, perhaps without its data"),
+            Self::Young => f.write_str("started after the others, perhaps without its data"),
+            Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
+            Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of a majority"),
+        }
+    }
+}
+
+/// Whether voters that may have forgotten votes are kept out of new holds for the longest lease.
+///
+/// A voter that writes every change to disk before it answers (`appendonly yes` and `appendfsync
+/// always`) forgets nothing by a restart, and is not kept out for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestartGuard {
+    /// Those that this client has seen restart, whose clocks have moved, and which, when it met
+    /// them, had started later than another or had a clock apart from the majority's.
+    ///
+    /// Where all voters start at about the same time nobody is kept out. So this is unsafe for one
+    /// longest lease after all of them have lost their data together, if holders have survived it.
+    #[default]
+    Relative,
+    /// Also all that have started not longer ago than the longest lease: after all voters have
+    /// started, nothing can be acquired before that has passed.
+    Strict,
+    /// Nobody is: a voter that restarts without its data may help to give a lock twice.
+    Off,
+}
