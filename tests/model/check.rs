@@ -1,5 +1,5 @@
-//! Looking at every state that a model can come to. `tests/fair_model` and `tests/rw_model` do it
-//! too, by this file.
+//! Looking at every state that a model can come to. `tests/fair_model`, `tests/rw_model` and
+//! `tests/token_model` do it too, by this file.
 
 use std::{
     fmt::Debug,
