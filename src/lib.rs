@@ -34,6 +34,7 @@
 //! - *Validity*: the part of the lease that may be relied on: it counts from before the first
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
+//! - *Token*: a number that grows from one exclusive hold of a lock to the next ([`Token`]).
 //! - *Ticket*: the number of a place in the queue of a fair or a read/write lock, the same on every
 //!   voter.
 //!
@@ -188,7 +189,7 @@ pub use lock::{
 };
 #[cfg(feature = "embedded")]
 pub use node::embedded;
-pub use words::{Cause, Error, HoldId, Owner, Verdict, VoterReport};
+pub use words::{Cause, Error, HoldId, Owner, Token, Verdict, VoterReport};
 
 /// Every Lua script this crate runs, as name and source, for audits.
 ///

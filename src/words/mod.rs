@@ -4,6 +4,7 @@ mod error;
 mod ids;
 pub(crate) mod metric;
 mod name;
+mod token;
 mod verdict;
 
 pub(crate) use error::Kind;
@@ -11,4 +12,5 @@ pub use error::{Error, VoterReport};
 pub(crate) use ids::{ClientId, HoldIds};
 pub use ids::{HoldId, Owner};
 pub(crate) use name::LockName;
+pub use token::Token;
 pub use verdict::{Cause, Verdict};
