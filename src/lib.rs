@@ -59,6 +59,7 @@
 //! | to know whether giving back worked | [`MutexGuard::release`] |
 //! | to see who holds it, voter by voter | [`Mutex::inspect`], [`RwLock::inspect`] |
 //! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
+//! | to refuse a late writer at what the lock protects | [`FenceGate`] |
 //! | to end everything before the program does | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`] |
 //! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
@@ -171,6 +172,7 @@ mod client;
 mod clock;
 mod coordinator;
 mod engine;
+mod fence;
 mod hold;
 mod keys;
 mod lock;
@@ -182,6 +184,7 @@ mod wakeup;
 mod words;
 
 pub use client::{Builder, Quorate};
+pub use fence::{FenceGate, Stale};
 pub use keys::KeyScheme;
 pub use lock::{
     Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,
