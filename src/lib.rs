@@ -214,6 +214,8 @@ mod book {
     mod protocol {}
     #[doc = include_str!("../docs/failures.md")]
     mod failures {}
+    #[doc = include_str!("../docs/fencing.md")]
+    mod fencing {}
     #[doc = include_str!("../docs/testing.md")]
     mod testing {}
     #[doc = include_str!("../docs/simulation.md")]

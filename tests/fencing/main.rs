@@ -1,8 +1,15 @@
-//! Fencing: the gate of the protected side.
+//! Fencing: the gate, and the texts of `docs/fencing/` that do the same elsewhere.
 
 mod gate;
+mod page;
+mod postgres;
+mod postgresql;
+mod redis;
+mod session;
+mod sqlite;
 #[path = "../support/mod.rs"]
 mod support;
+mod texts;
 
 use proptest::test_runner::{Config, RngSeed};
 use quorate::Token;
