@@ -2,7 +2,9 @@
 
 use std::{
     collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
+    fmt::{Debug, Display},
+    hash::Hash,
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     sync::{Mutex, mpsc},
     thread,
     time::Duration,
@@ -19,6 +21,18 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 
 fn offers() -> impl Strategy<Value = Vec<(&'static str, Token)>> {
     vec((select(&NAMES), (1..12_u64).prop_map(token)), 0..40)
+}
+
+#[test]
+fn what_a_server_shares_and_shows_is_promised() {
+    fn pinned<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + Debug + 'static>() {}
+    fn key<T: Copy + Ord + Hash + Display>() {}
+    fn error<T: Copy + Eq + std::error::Error>() {}
+    pinned::<FenceGate>();
+    pinned::<Stale>();
+    pinned::<Token>();
+    key::<Token>();
+    error::<Stale>();
 }
 
 #[test]
