@@ -34,6 +34,7 @@
 //! - *Validity*: the part of the lease that may be relied on: it counts from before the first
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
+//! - *Token*: a number that grows from one exclusive hold of a lock to the next ([`Token`]).
 //! - *Ticket*: the number of a place in the queue of a fair or a read/write lock, the same on every
 //!   voter.
 //!
@@ -58,6 +59,7 @@
 //! | to know whether giving back worked | [`MutexGuard::release`] |
 //! | to see who holds it, voter by voter | [`Mutex::inspect`], [`RwLock::inspect`] |
 //! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
+//! | to refuse a late writer at what the lock protects | [`FenceGate`] |
 //! | to end everything before the program does | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`] |
 //! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
@@ -170,6 +172,7 @@ mod client;
 mod clock;
 mod coordinator;
 mod engine;
+mod fence;
 mod hold;
 mod keys;
 mod lock;
@@ -181,6 +184,7 @@ mod wakeup;
 mod words;
 
 pub use client::{Builder, Quorate};
+pub use fence::{FenceGate, Stale};
 pub use keys::KeyScheme;
 pub use lock::{
     Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,
@@ -212,6 +216,8 @@ mod book {
     mod protocol {}
     #[doc = include_str!("../docs/failures.md")]
     mod failures {}
+    #[doc = include_str!("../docs/fencing.md")]
+    mod fencing {}
     #[doc = include_str!("../docs/testing.md")]
     mod testing {}
     #[doc = include_str!("../docs/simulation.md")]

@@ -1,15 +1,38 @@
-//! Fencing tokens.
+//! The number that tells a later hold from an earlier one.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
-/// A number that grows strictly from one exclusive hold of a lock to the next.
+use super::Error;
+
+/// A fencing token: a number that grows strictly from one exclusive hold of a lock to the next.
+///
+/// It grows whichever voters granted, whichever restarted, and whatever a minority of them forgot.
+/// A holder sends it along with its work, and the protected side refuses one that is lower than the
+/// highest it has seen: see [`FenceGate`](crate::FenceGate). Tokens of different locks say nothing
+/// about each other, though each is about the time of its hold in microseconds since 1970.
+///
+/// It lies between 1 and 2^53 - 1, so it fits an `i64`, a `BIGINT` of SQL, and a double without
+/// loss. As text it is plain digits.
+///
+/// ```
+/// # fn main() -> Result<(), quorate::Error> {
+/// use quorate::Token;
+///
+/// let token: Token = "1763766000123456".parse()?;
+/// assert_eq!(token, Token::try_from(1_763_766_000_123_456)?);
+/// assert_eq!(i64::from(token).to_string(), token.to_string());
+/// assert!("12e3".parse::<Token>().unwrap_err().is_invalid());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u64);
 
 impl Token {
-    /// Beyond this, the numbers of a script are not told apart any more.
+    /// The highest token. Every number up to it is exact as a double, which Lua counts in.
     pub(crate) const MOST: u64 = (1 << 53) - 1;
 
+    /// Nothing for 0, and for what is above [`Token::MOST`].
     pub(crate) fn new(number: u64) -> Option<Self> {
         (1..=Self::MOST).contains(&number).then_some(Self(number))
     }
@@ -21,8 +44,81 @@ impl From<Token> for u64 {
     }
 }
 
+impl From<Token> for i64 {
+    fn from(token: Token) -> Self {
+        token.0.cast_signed()
+    }
+}
+
+impl TryFrom<u64> for Token {
+    type Error = Error;
+
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for 0, and for what is above 2^53 - 1.
+    fn try_from(number: u64) -> Result<Self, Error> {
+        Self::new(number).ok_or_else(|| {
+            Error::invalid(format!("{number} is no token: those are 1 to {}", Self::MOST))
+        })
+    }
+}
+
+impl FromStr for Token {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for anything but plain digits between 1 and 2^53 - 1.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        // `u64` would read a sign too.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits);
+        number.and_then(Self::new).ok_or_else(|| {
+            Error::invalid(format!("{text:?} is no token: those are 1 to {}", Self::MOST))
+        })
+    }
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_is_exact_as_a_double_and_an_i64() {
+        for number in [1, 1_763_766_000_123_456, Token::MOST] {
+            let token = Token::new(number).unwrap();
+            #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+            #[expect(clippy::cast_sign_loss)]
+            let through_a_double = number as f64 as u64;
+            assert_eq!(through_a_double, u64::from(token));
+            assert_eq!(u64::try_from(i64::from(token)), Ok(number));
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_no_token() {
+        for number in [0, Token::MOST + 1, u64::MAX] {
+            assert!(Token::try_from(number).unwrap_err().is_invalid());
+            assert!(number.to_string().parse::<Token>().unwrap_err().is_invalid());
+        }
+        let error = Token::try_from(0).unwrap_err();
+        assert_eq!(error.to_string(), "0 is no token: those are 1 to 9007199254740991");
+    }
+
+    #[test]
+    fn only_plain_digits_are_read() {
+        let most = Token::MOST.to_string();
+        assert_eq!(most.parse::<Token>().unwrap().to_string(), most);
+        for text in ["", "+7", "-7", " 7", "7 ", "7.0", "7e3", "0x7", "٧", "99999999999999999999"]
+        {
+            let error = text.parse::<Token>().unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains(&format!("{text:?}")));
+        }
     }
 }

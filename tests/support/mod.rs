@@ -10,18 +10,22 @@
 )]
 
 mod cargo;
+mod install;
 mod ports;
 mod proxy;
 mod redis;
 mod resp;
 mod wait;
+mod watchdog;
 mod worker;
 
 pub use cargo::compile;
+pub use install::install_line;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
 pub use resp::Reply;
 pub use wait::{eventually, eventually_async};
+pub use watchdog::Watchdog;
 pub use worker::{Worker, compile_example};
 
 /// These keys but for those that remember tokens: they outlast their locks.

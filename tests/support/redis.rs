@@ -1,7 +1,7 @@
 //! Real `redis-server` processes that never outlive the test that started them.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
+use super::install::install_line;
 use super::ports::free_port;
 use super::resp::{Reply, ask};
+use super::watchdog::Watchdog;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -218,45 +220,9 @@ fn spawn(port: u16, flags: &[String], dir: &Path, log_path: &Path) -> Child {
     match started {
         Ok(child) => child,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            panic!("redis-server not found; install it: {}", install_line())
+            let line = install_line(["redis-server", "redis", "redis", "redis", "redis"]);
+            panic!("redis-server not found; install it: {line}")
         }
         Err(cause) => panic!("redis-server could not be started: {cause}"),
-    }
-}
-
-fn install_line() -> &'static str {
-    let lines = [
-        ("/usr/bin/apt-get", "sudo apt-get install redis-server"),
-        ("/usr/bin/dnf", "sudo dnf install redis"),
-        ("/sbin/apk", "sudo apk add redis"),
-        ("/usr/bin/pacman", "sudo pacman -S redis"),
-    ];
-    let fitting = lines.iter().find(|(program, _)| Path::new(program).exists());
-    fitting.map_or("brew install redis", |(_, line)| line)
-}
-
-/// Kills the server when this process ends without having done so, however it ended: its standard
-/// input is a pipe that only we hold, and closes with us.
-#[derive(Debug)]
-struct Watchdog(Child);
-
-impl Watchdog {
-    fn over(server: &Child, dir: &Path) -> Self {
-        let script = r#"trap '' HUP INT TERM; read -r _ || { kill -9 "$0"; rm -rf "$1"; }"#;
-        let shell = Command::new("sh")
-            .args(["-c", script, &server.id().to_string()])
-            .arg(dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(shell.expect("sh can be started"))
-    }
-
-    fn call_off(&mut self) {
-        if let Some(mut line) = self.0.stdin.take() {
-            let _ = line.write_all(b"\n");
-        }
-        let _ = self.0.wait();
     }
 }

@@ -6,7 +6,7 @@ use crate::tokens::{Token, is_word, reads, tokens};
 /// From low to high.
 const FLOORS: [&[&str]; 12] = [
     &["words"],
-    &["clock", "signal"],
+    &["clock", "signal", "fence"],
     &["engine"],
     &["settings", "keys"],
     &["scripts"],
