@@ -16,7 +16,7 @@ use futures::{
 };
 
 use crate::{
-    node::{Ear, Reply, Voter},
+    node::{Ear, Identity, Reply, Stamp, Voter},
     signal::Signal,
 };
 
@@ -112,6 +112,10 @@ pub(crate) struct VoterEar {
 }
 
 impl Ear for VoterEar {
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+        tracing::debug!(voter = self.voter, ?identity, ?stamp, "a connection stands");
+    }
+
     fn called(&self, channel: &str, message: &str) {
         self.wakeups.with_tables(|tables| {
             let listeners = tables.channels.get(channel).map(|channel| &channel.heard);

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 
 use crate::{
+    clock::Moment,
     scripts::{Script, Value},
     words::Cause,
 };
@@ -22,15 +23,33 @@ pub(crate) struct Call {
     pub(crate) deadline: Duration,
 }
 
-/// Which server a voter is.
+/// Which server a voter is, and whether it may have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
     pub(crate) run_id: String,
+    /// For how long it has run, in whole seconds, rounded down.
+    pub(crate) uptime: Duration,
+    /// It writes every change to disk before it answers, so a restart forgets nothing
+    /// (`appendonly yes` and `appendfsync always`).
+    pub(crate) durable: bool,
 }
 
-/// Hears what a voter's channels say, and when they may have gone unheard.
+/// What a server's clock showed, and between which moments of the client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Since 1970.
+    pub(crate) shown: Duration,
+    pub(crate) asked: Moment,
+    pub(crate) answered: Moment,
+}
+
+/// Hears who a voter is, what its channels say, and when they may have gone unheard.
 pub(crate) trait Ear: Send + Sync {
+    /// A new connection stands, and this is who answers on it. No script runs on a connection
+    /// before this was called for it; called for each, the first included. Without a stamp the
+    /// server does not tell its time.
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>);
     /// A message came on `channel`.
     fn called(&self, channel: &str, message: &str);
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
@@ -50,7 +69,7 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
     /// Stops listening.
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
 
-    /// Asks the server who it is.
+    /// Who the server is, as it said on the connection that stands.
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
 
     /// Ends the connections.

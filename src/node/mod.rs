@@ -7,6 +7,6 @@ pub mod embedded;
 mod single;
 mod voter;
 
-pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
+pub(crate) use contract::{Call, Ear, Identity, Node, Outcome, Stamp};
 pub(crate) use single::{Address, SingleNode};
 pub(crate) use voter::{Reply, Voter};
