@@ -16,8 +16,7 @@ use futures::{
 };
 
 use crate::{
-    engine::Stamp,
-    node::{Ear, Identity, Reply, Standings, Voter},
+    node::{Ear, Identity, Reply, Stamp, Standings, Voter},
     signal::Signal,
 };
 

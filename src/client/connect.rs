@@ -123,9 +123,10 @@ fn check_twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Result<(), Er
 fn twins(identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
     (0..identities.len()).find_map(|other| {
         let identity = identities[other].as_ref().ok()?;
-        let is_same =
+        // The rest of an identity changes from one question to the next.
+        let same =
             |one: &Outcome<Identity>| one.as_ref().is_ok_and(|one| one.run_id == identity.run_id);
-        let one = identities[..other].iter().position(is_same)?;
+        let one = identities[..other].iter().position(same)?;
         Some((one, other))
     })
 }

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 
+pub(crate) use crate::engine::Stamp;
 use crate::{
-    engine::Stamp,
     scripts::{Script, Value},
     words::Cause,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Call {
     pub(crate) deadline: Duration,
 }
 
-/// Which server a voter is.
+/// Which server a voter is, and whether it may have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
@@ -35,15 +35,16 @@ pub(crate) struct Identity {
     pub(crate) durable: bool,
 }
 
-/// Hears what a voter's channels say, and when they may have gone unheard.
+/// Hears who a voter is, what its channels say, and when they may have gone unheard.
 pub(crate) trait Ear: Send + Sync {
+    /// A new connection stands, and this is who answers on it. No script runs on a connection
+    /// before this was called for it; called for each, the first included. Without a stamp the
+    /// server does not tell its time.
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>);
     /// A message came on `channel`.
     fn called(&self, channel: &str, message: &str);
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
     fn missed(&self);
-    /// A new connection stands, and this is who answers on it. No script runs on a connection
-    /// before this was called for it; called for each, the first included.
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>);
 }
 
 /// A voter as seen by its task. The futures own all they need; each request leaves, in order, when
@@ -59,7 +60,7 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
     /// Stops listening.
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
 
-    /// Asks the server who it is.
+    /// Who the server is, as it said on the connection that stands.
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
 
     /// Ends the connections.

@@ -8,7 +8,7 @@ mod single;
 mod standings;
 mod voter;
 
-pub(crate) use contract::{Call, Ear, Identity, Node, Outcome};
+pub(crate) use contract::{Call, Ear, Identity, Node, Outcome, Stamp};
 pub(crate) use single::{Address, SingleNode};
 pub(crate) use standings::Standings;
 pub(crate) use voter::{Reply, Seen, Voter};

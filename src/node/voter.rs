@@ -18,12 +18,11 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Call, Identity, Node, Outcome, Standings,
+    Call, Identity, Node, Outcome, Stamp, Standings,
     debts::{Debt, Debts},
 };
 use crate::{
     clock::{Clock, Moment},
-    engine::Stamp,
     scripts::Answer,
     words::{Cause, metric},
 };

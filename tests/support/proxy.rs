@@ -33,6 +33,8 @@ struct Shared {
     target: u16,
     mode: watch::Sender<Mode>,
     plan: Mutex<Option<CutPlan>>,
+    /// Replies are held from the next request on that has this in it.
+    held_from: Mutex<Option<Vec<u8>>>,
     cuts: AtomicUsize,
     sessions: Mutex<JoinSet<()>>,
 }
@@ -60,6 +62,7 @@ impl Proxy {
             target: target_port,
             mode: watch::Sender::new(Mode::Pass),
             plan: Mutex::default(),
+            held_from: Mutex::default(),
             cuts: AtomicUsize::new(0),
             sessions: Mutex::default(),
         });
@@ -81,11 +84,12 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Passes everything again, held replies first, and forgets a planned cut.
+    /// Passes everything again, held replies first, and forgets what was planned.
     ///
     /// A connection that a black hole took bytes from closes now: no stream has holes.
     pub fn pass(&self) {
         *lock(&self.shared.plan) = None;
+        *lock(&self.shared.held_from) = None;
         self.set(Mode::Pass);
     }
 
@@ -97,6 +101,17 @@ impl Proxy {
     /// Requests pass, replies wait here until [`pass`](Self::pass).
     pub fn hold_replies(&self) {
         self.set(Mode::HoldReplies);
+    }
+
+    /// Passes everything up to the next request with `text` in it; from then on as
+    /// [`hold_replies`](Self::hold_replies).
+    pub fn hold_replies_from(&self, text: &str) {
+        *lock(&self.shared.held_from) = Some(text.into());
+    }
+
+    /// Whether replies are held.
+    pub fn holds_replies(&self) -> bool {
+        self.shared.mode() == Mode::HoldReplies
     }
 
     /// Accepts and reads, and forwards nothing either way, not even that an end closed.
@@ -170,11 +185,14 @@ impl Drop for Proxy {
 impl CutPlan {
     /// Counts a request; true where it is the one.
     fn is_met_by(&mut self, chunk: &[u8]) -> bool {
-        let named = self.naming.is_empty()
-            || chunk.windows(self.naming.len()).any(|window| window == self.naming);
+        let named = names(chunk, &self.naming);
         self.left -= usize::from(named);
         self.left == 0
     }
+}
+
+fn names(chunk: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || chunk.windows(text.len()).any(|window| window == text)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -264,6 +282,7 @@ async fn write_requests(
         if shared.plan_is_met_by(&chunk) {
             return Some(chunk);
         }
+        shared.hold_replies_from(&chunk);
         to.write_all(&chunk).await.ok()?;
     }
     shared.leave_black_hole().await;
@@ -318,6 +337,14 @@ impl Shared {
     /// Returns at once where there is no black hole.
     async fn leave_black_hole(&self) {
         self.wait_until(|mode| mode != Mode::BlackHole).await;
+    }
+
+    fn hold_replies_from(&self, request: &[u8]) {
+        let mut held_from = lock(&self.held_from);
+        if held_from.as_ref().is_some_and(|text| names(request, text)) {
+            *held_from = None;
+            self.mode.send_replace(Mode::HoldReplies);
+        }
     }
 
     fn plan_is_met_by(&self, request: &[u8]) -> bool {

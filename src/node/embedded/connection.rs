@@ -5,7 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::{channels::ConnectionId, link::Request, server::Server};
+use super::{
+    channels::ConnectionId,
+    link::{Caller, Request},
+    server::Server,
+};
 use crate::{
     clock::Clock,
     node::{Call, Ear, Identity, Node, Outcome},
@@ -26,8 +30,8 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects a client of this clock. Timers run on the current runtime.
     pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
-        let client = clock.machine().map(|machine| machine.label().into());
-        let id = server.act(|state| state.connect(client, ear, Handle::current()));
+        let caller = Caller { ear, clock: clock.clone(), runtime: Handle::current() };
+        let id = server.act(|state| state.connect(caller));
         Self { server, clock, id }
     }
 
@@ -74,12 +78,9 @@ impl Node for Connection {
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
         let answer = self.ask(Request::Identify, PATIENCE);
         Box::pin(async move {
-            match answer.await? {
-                Value::Text(run_id) => {
-                    Ok(Identity { run_id, uptime: Duration::MAX, durable: false })
-                }
-                value => Err(Cause::Rejected(format!("no run id: {value:?}").into())),
-            }
+            let value = answer.await?;
+            identity(&value)
+                .ok_or_else(|| Cause::Rejected(format!("no identity: {value:?}").into()))
         })
     }
 
@@ -87,6 +88,16 @@ impl Node for Connection {
         let (server, id) = (Arc::clone(&self.server), self.id);
         Box::pin(async move { server.act(|state| state.close(id)) })
     }
+}
+
+/// As [`Identify`](Request::Identify) is answered.
+fn identity(value: &Value) -> Option<Identity> {
+    let Value::List(parts) = value else { return None };
+    let [Value::Text(run_id), Value::Int(uptime), Value::Int(durable)] = &**parts else {
+        return None;
+    };
+    let uptime = Duration::from_secs(u64::try_from(*uptime).ok()?);
+    Some(Identity { run_id: run_id.clone(), uptime, durable: *durable == 1 })
 }
 
 impl Drop for Connection {

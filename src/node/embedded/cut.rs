@@ -2,8 +2,7 @@
 
 use super::{
     channels::ConnectionId,
-    commands::Database,
-    link::{Heard, Link},
+    link::Link,
     server::{Condition, State, reconnect},
     voter::EmbeddedVoter,
 };
@@ -69,19 +68,25 @@ impl State {
         if self.condition == Condition::Killed {
             return;
         }
+        let mut cut = Vec::new();
         for (id, link) in self.links.iter_mut().filter(|(_, link)| is_meant(link)) {
             match in_flight {
                 InFlight::Lost => {}
                 InFlight::Arrives => link.leave_ghosts(),
             }
-            self.after.heard.extend(cut_off(&mut self.database, *id, link));
+            cut.push(*id);
+        }
+        for id in cut {
+            self.cut_off(id);
         }
     }
-}
 
-/// Breaks a connection, which then stands again. Its ear is to be told.
-pub(super) fn cut_off(database: &mut Database, id: ConnectionId, link: &mut Link) -> Option<Heard> {
-    link.break_off("cut");
-    database.channels.unsubscribe_all(id);
-    reconnect(database, id, link)
+    /// Breaks a connection, which then stands again. Its ear is to be told.
+    pub(super) fn cut_off(&mut self, id: ConnectionId) {
+        let news = self.news();
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.break_off("cut");
+        self.database.channels.unsubscribe_all(id);
+        self.after.heard.extend(reconnect(&mut self.database, id, link, &news));
+    }
 }

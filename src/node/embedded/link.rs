@@ -9,12 +9,13 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
-    channels::Message,
+    channels::{ConnectionId, Message},
     fault::{Fate, Trouble},
+    life::News,
 };
 use crate::{
-    clock::Moment,
-    node::{Call, Ear, Outcome},
+    clock::{Clock, Moment},
+    node::{Call, Ear, Identity, Outcome, Stamp},
     scripts::Value,
     words::Cause,
 };
@@ -104,13 +105,24 @@ impl<T> Default for Line<T> {
     }
 }
 
+/// Who connects.
+pub(super) struct Caller {
+    pub(super) ear: Arc<dyn Ear>,
+    pub(super) clock: Clock,
+    /// Where the timers of what is under way run.
+    pub(super) runtime: Handle,
+}
+
 /// One connection, as its voter sees it.
 pub(super) struct Link {
+    id: ConnectionId,
     /// Which client it is of.
     pub(super) client: Arc<str>,
     ear: Arc<dyn Ear>,
-    /// Where the timers of what is under way run.
+    clock: Clock,
     pub(super) runtime: Handle,
+    /// How often the ear is still to be told who answers: until then no script passes.
+    pub(super) unmet: usize,
     /// The channels to listen to again after a reconnection.
     pub(super) wanted: BTreeSet<Arc<str>>,
     pub(super) there: Line<Letter>,
@@ -124,11 +136,16 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(client: Arc<str>, ear: Arc<dyn Ear>, runtime: Handle) -> Self {
+    /// One of a client that is called by its machine, or else by the number of the connection.
+    pub(super) fn new(id: ConnectionId, Caller { ear, clock, runtime }: Caller) -> Self {
+        let machine = clock.machine().map(|machine| machine.label().into());
         Self {
-            client,
+            id,
+            client: machine.unwrap_or_else(|| id.to_string().into()),
             ear,
+            clock,
             runtime,
+            unmet: 0,
             wanted: BTreeSet::new(),
             there: Line::default(),
             back: Line::default(),
@@ -149,7 +166,7 @@ impl Link {
         while let Some(parcel) = self.back.take_arrived(now) {
             match parcel {
                 Parcel::Answer(answer, outcome) => tell(answer, outcome),
-                Parcel::Message(message) => heard.push(self.hears(Some(message))),
+                Parcel::Message(message) => heard.push(self.hears(What::Called(message))),
             }
         }
     }
@@ -201,9 +218,21 @@ impl Link {
         }
     }
 
-    /// Something to tell the ear: a message on a channel, or that some may have been missed.
-    pub(super) fn hears(&self, message: Option<Message>) -> Heard {
-        Heard { ear: Arc::clone(&self.ear), message }
+    /// The connection stands again, or for the first time.
+    pub(super) fn meets(&mut self, News { identity, shown }: &News) -> Heard {
+        self.unmet += 1;
+        let now = self.clock.now();
+        let stamp = Stamp { shown: *shown, asked: now, answered: now };
+        self.hears(What::Met(self.id, identity.clone(), stamp))
+    }
+
+    /// Messages may have been lost.
+    pub(super) fn misses(&self) -> Heard {
+        self.hears(What::Missed)
+    }
+
+    fn hears(&self, what: What) -> Heard {
+        Heard { ear: Arc::clone(&self.ear), what }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -223,15 +252,27 @@ impl fmt::Debug for Link {
 /// What an ear is told once the voter's lock is free again.
 pub(super) struct Heard {
     ear: Arc<dyn Ear>,
-    message: Option<Message>,
+    what: What,
+}
+
+enum What {
+    Met(ConnectionId, Identity, Stamp),
+    Called(Message),
+    Missed,
 }
 
 impl Heard {
-    pub(super) fn tell(self) {
-        match self.message {
-            Some(Message { channel, text }) => self.ear.called(&channel, &text),
-            None => self.ear.missed(),
+    /// Says on which connection it was told who answers, if it was that.
+    pub(super) fn tell(self) -> Option<ConnectionId> {
+        match self.what {
+            What::Met(connection, identity, stamp) => {
+                self.ear.met(&identity, Some(stamp));
+                return Some(connection);
+            }
+            What::Called(Message { channel, text }) => self.ear.called(&channel, &text),
+            What::Missed => self.ear.missed(),
         }
+        None
     }
 }
 

@@ -25,6 +25,7 @@ mod cut;
 mod fault;
 mod fault_guard;
 mod keyspace;
+mod life;
 mod link;
 mod lua;
 mod observe;

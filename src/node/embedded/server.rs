@@ -3,10 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::runtime::Handle;
@@ -15,16 +13,14 @@ use super::{
     channels::ConnectionId,
     commands::Database,
     fault::Rules,
-    link::{Heard, Link, Parcel},
+    life::{Life, News},
+    link::{Caller, Heard, Link, Parcel},
     lua,
     observe::Observer,
     reply::Reply,
     wall::Wall,
 };
-use crate::{
-    clock::{Clock, Moment},
-    node::Ear,
-};
+use crate::clock::{Clock, Moment};
 
 /// One embedded voter.
 pub(super) struct Server {
@@ -48,7 +44,7 @@ pub(super) enum Condition {
 pub(super) struct State {
     pub(super) database: Database,
     pub(super) condition: Condition,
-    pub(super) run_id: String,
+    pub(super) life: Life,
     pub(super) rules: Rules,
     pub(super) links: BTreeMap<ConnectionId, Link>,
     /// Counts connections and requests, to tell them apart and to keep their order.
@@ -73,17 +69,19 @@ pub(super) struct After {
 
 impl Server {
     pub(super) fn new(label: Arc<str>, clock: Clock) -> Self {
+        let now = clock.now();
         let state = State {
             database: Database::default(),
             condition: Condition::Running,
-            run_id: fresh_run_id(),
+            // It has kept all of nothing.
+            life: Life::begin(true, now),
             rules: Rules::default(),
             links: BTreeMap::new(),
             counted: 0,
             runs: BTreeMap::new(),
             observer: None,
             wall: Wall::new(),
-            now: clock.now(),
+            now,
             after: After::default(),
         };
         Self { label, clock, state: Mutex::new(state) }
@@ -104,7 +102,13 @@ impl Server {
         for (runtime, at) in after.timers {
             runtime.spawn(Arc::clone(self).wake(at));
         }
-        after.heard.into_iter().for_each(Heard::tell);
+        for heard in after.heard {
+            if let Some(met) = heard.tell()
+                && let Some(link) = self.lock().links.get_mut(&met)
+            {
+                link.unmet -= 1;
+            }
+        }
         result
     }
 
@@ -144,12 +148,17 @@ impl State {
         }
     }
 
-    pub(super) fn restart(&mut self) {
+    /// A `durable` restart keeps the data.
+    pub(super) fn restart(&mut self, durable: bool) {
         self.kill();
         self.condition = Condition::Running;
-        self.run_id = fresh_run_id();
-        for (id, link) in &self.links {
-            self.after.heard.extend(reconnect(&mut self.database, *id, link));
+        self.life = Life::begin(durable, self.now);
+        if !durable {
+            self.wipe();
+        }
+        let news = self.news();
+        for (id, link) in &mut self.links {
+            self.after.heard.extend(reconnect(&mut self.database, *id, link, &news));
         }
     }
 
@@ -165,17 +174,22 @@ impl State {
         }
     }
 
-    /// Connects a client; one without a name is called by the number of its connection.
-    pub(super) fn connect(
-        &mut self,
-        client: Option<Arc<str>>,
-        ear: Arc<dyn Ear>,
-        runtime: Handle,
-    ) -> ConnectionId {
+    /// Connects a client, where the voter is not dead.
+    pub(super) fn connect(&mut self, caller: Caller) -> ConnectionId {
         let id = self.count();
-        let client = client.unwrap_or_else(|| id.to_string().into());
-        self.links.insert(id, Link::new(client, ear, runtime));
+        let mut link = Link::new(id, caller);
+        if self.condition != Condition::Killed {
+            self.after.heard.push(link.meets(&self.news()));
+        }
+        self.links.insert(id, link);
         id
+    }
+
+    /// What is told on a connection that stands from now on.
+    pub(super) fn news(&self) -> News {
+        // No clock shows a time before 1970.
+        let shown = u64::try_from(self.wall.micros(self.now)).unwrap_or(0);
+        News { identity: self.life.identity(self.now), shown: Duration::from_micros(shown) }
     }
 
     pub(super) fn close(&mut self, id: ConnectionId) {
@@ -208,16 +222,16 @@ impl After {
 
 /// Listens again to all that the connection wants to hear. Its ear is to be told, if the client is
 /// still there.
-pub(super) fn reconnect(database: &mut Database, id: ConnectionId, link: &Link) -> Option<Heard> {
+pub(super) fn reconnect(
+    database: &mut Database,
+    id: ConnectionId,
+    link: &mut Link,
+    news: &News,
+) -> Vec<Heard> {
     for channel in &link.wanted {
         database.channels.subscribe(id, Arc::clone(channel));
     }
-    (!link.closed).then(|| link.hears(None))
-}
-
-fn fresh_run_id() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{:040x}", NEXT.fetch_add(1, Ordering::Relaxed))
+    if link.closed { Vec::new() } else { vec![link.meets(news), link.misses()] }
 }
 
 impl fmt::Debug for Server {

@@ -6,13 +6,16 @@ use tokio::sync::oneshot;
 
 use super::{
     channels::ConnectionId,
-    cut::cut_off,
     fault::{Fate, Trouble},
     link::{Ghost, Letter, Parcel, Request, Way, tell},
     sent::Sent,
     server::{Condition, State},
 };
-use crate::{node::Outcome, scripts::Value, words::Cause};
+use crate::{
+    node::{Identity, Outcome},
+    scripts::Value,
+    words::Cause,
+};
 
 impl State {
     /// Sends a request on its way.
@@ -34,6 +37,10 @@ impl State {
         }
         if self.condition == Condition::Killed {
             tell(answer, Err(Cause::Unreachable("killed".into())));
+            return receiver;
+        }
+        if link.unmet > 0 && matches!(request, Request::Run(_)) {
+            tell(answer, Err(Cause::Unreachable("not met yet".into())));
             return receiver;
         }
         let fate = self.rules.fate(&Sent::request(link, &request));
@@ -106,7 +113,7 @@ impl State {
             Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
             Trouble::CutBeforeRun | Trouble::CutAfterRun => {
                 link.forsake(answer);
-                self.after.heard.extend(cut_off(&mut self.database, id, link));
+                self.cut_off(id);
             }
         }
     }
@@ -132,7 +139,7 @@ impl State {
                 }
                 return outcome;
             }
-            Request::Identify => return Ok(Value::Text(self.run_id.clone())),
+            Request::Identify => return Ok(self.identity()),
             Request::Subscribe(channel) => {
                 if self.links.get(&id).is_some_and(|link| !link.closed) {
                     self.database.channels.subscribe(id, Arc::clone(channel));
@@ -143,5 +150,11 @@ impl State {
             }
         }
         Ok(Value::Nil)
+    }
+
+    fn identity(&self) -> Value {
+        let Identity { run_id, uptime, durable } = self.life.identity(self.now);
+        let uptime = i64::try_from(uptime.as_secs()).unwrap_or(i64::MAX);
+        Value::List(vec![Value::Text(run_id), Value::Int(uptime), Value::Int(durable.into())])
     }
 }

@@ -97,17 +97,15 @@ impl EmbeddedVoter {
     }
 
     /// Starts the voter again with its data, after a kill or instead of one. Clients are connected
-    /// again at once.
+    /// again at once, and hear that it writes down all that it is told.
     pub fn restart(&self) {
-        self.0.act(State::restart);
+        self.0.act(|state| state.restart(true));
     }
 
-    /// Starts the voter again without its data, likewise.
+    /// Starts the voter again without its data, likewise. It does not claim to write anything down
+    /// until the next [`restart`](Self::restart).
     pub fn restart_empty(&self) {
-        self.0.act(|state| {
-            state.wipe();
-            state.restart();
-        });
+        self.0.act(|state| state.restart(false));
     }
 
     /// Deletes all data in place.

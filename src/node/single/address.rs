@@ -42,8 +42,6 @@ impl Address {
         let (username, password) = credentials(&url).map_err(wrong)?;
         let (label, server, database) = place(&url).map_err(wrong)?;
         let config = Config {
-            // Of the first connection: the client shall go on trying.
-            fail_fast: false,
             version: RespVersion::RESP3,
             server,
             username,

@@ -15,7 +15,8 @@ use fred::{
     types::{
         ConnectHandle, Resp3Frame as Frame,
         config::{
-            ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, Server, TcpConfig,
+            Config, ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, Server,
+            TcpConfig,
         },
     },
 };
@@ -36,9 +37,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The longest that connecting, and each request of fred's own, may take.
 const CONNECTING: Duration = Duration::from_secs(1);
 /// The trouble with a connection that nothing has happened to.
-const UNTRIED: &str = "not connected yet";
+pub(super) const UNTRIED: &str = "not connected yet";
+/// The trouble with one that nothing went wrong with until we closed it.
+const CLOSED: &str = "connection closed";
 
-/// One connection to one server.
+/// One connection to one server, or one after another.
 #[derive(Debug)]
 pub(super) struct Link {
     client: Client,
@@ -58,8 +61,34 @@ struct Trouble {
 }
 
 impl Link {
-    /// A link that [`keep`](Self::keep) will connect. `backlog` messages wait for a slow reader.
-    pub(super) fn new(address: &Address, backlog: usize) -> Self {
+    /// A link that [`keep`](Self::keep) will connect, and fred again where a connection breaks.
+    /// `backlog` messages wait for a slow reader.
+    pub(super) fn lasting(address: &Address, backlog: usize) -> Self {
+        // Without a limit: a server that is down for a day is used again when it is back.
+        let mut policy = ReconnectPolicy::new_exponential(0, 10, 500, 2);
+        policy.set_jitter(5);
+        // The client shall go on trying, also where it never connected.
+        let config = Config { fail_fast: false, ..address.config().clone() };
+        Self::new(config, backlog, Some(policy), UNTRIED)
+    }
+
+    /// A link of one connection at most, that [`connect`](Self::connect) makes.
+    ///
+    /// Nothing that was meant for this connection can leave on another. With a client that connects
+    /// again it could: what is asked for between the end of its task and the next start of it waits
+    /// in its queue, and goes first.
+    pub(super) fn once(address: &Address, backlog: usize) -> Self {
+        // Without a policy only a client that fails fast connects at all.
+        let config = Config { fail_fast: true, ..address.config().clone() };
+        Self::new(config, backlog, None, CLOSED)
+    }
+
+    fn new(
+        config: Config,
+        backlog: usize,
+        policy: Option<ReconnectPolicy>,
+        untroubled: &str,
+    ) -> Self {
         let performance = PerformanceConfig {
             default_command_timeout: CONNECTING,
             broadcast_channel_capacity: backlog,
@@ -73,12 +102,8 @@ impl Link {
             tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
             ..ConnectionConfig::default()
         };
-        // Without a limit: a server that is down for a day is used again when it is back.
-        let mut policy = ReconnectPolicy::new_exponential(0, 10, 500, 2);
-        policy.set_jitter(5);
-        let config = address.config().clone();
-        let client = Client::new(config, Some(performance), Some(connection), Some(policy));
-        let trouble = Trouble { errors: client.error_rx(), latest: UNTRIED.into() };
+        let client = Client::new(config, Some(performance), Some(connection), policy);
+        let trouble = Trouble { errors: client.error_rx(), latest: untroubled.into() };
         Self {
             client,
             answered: AtomicBool::new(false),
@@ -142,30 +167,44 @@ impl Link {
         }
     }
 
-    /// Completes when the first attempt to connect has come to something, and says whether that is
-    /// a connection which fred may be about to count as one.
-    pub(super) async fn tried(&self) -> bool {
+    /// Completes when the first attempt to connect has come to something.
+    pub(super) async fn tried(&self) {
         let (mut connections, mut errors) = (self.client.reconnect_rx(), self.client.error_rx());
         if self.client.is_connected() || *self.trouble() != *UNTRIED {
-            return false;
+            return;
         }
         tokio::select! {
-            _ = connections.recv() => true,
-            _ = errors.recv() => false,
+            _ = connections.recv() => {}
+            _ = errors.recv() => {}
         }
     }
 
-    fn blame(&self, why: &str) {
+    pub(super) fn blame(&self, why: &str) {
         self.trouble();
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).latest = why.into();
+    }
+
+    /// Starts to connect. The link is over when the router ends, or is dropped.
+    pub(super) fn connect(&self) -> Router {
+        Router(self.client.connect())
     }
 
     /// Connects, for as long as this future is polled. Calls `connected` at each new connection.
     pub(super) async fn keep(self: Arc<Self>, connected: impl Fn() + Send) {
         loop {
             let mut connections = self.client.reconnect_rx();
-            let mut router = Router(self.client.connect());
-            self.watch(&mut router, &mut connections, &connected).await;
+            let mut router = self.connect();
+            let news = async {
+                loop {
+                    // An error means that some of the news were lost, so there were some.
+                    let _ = connections.recv().await;
+                    connected();
+                }
+            };
+            tokio::select! {
+                () = self.watch(&mut router) => {}
+                () = news => {}
+            }
             // What waits for a reply now learns that its connection broke. fred does not take
             // the commands that it had queued off its count of them, which only matters to
             // commands that ask for no flush of their own: see `listen.rs`.
@@ -178,34 +217,33 @@ impl Link {
     ///
     /// Not by `force_reconnection`, which waits for a router that may itself be stuck in a write,
     /// and then for up to five seconds until a stalled socket is closed.
-    async fn watch(
-        &self,
-        router: &mut Router,
-        connections: &mut broadcast::Receiver<Server>,
-        connected: &(impl Fn() + Send),
-    ) {
+    pub(super) async fn watch(&self, router: &mut Router) {
+        tokio::select! {
+            () = router.ended() => {}
+            () = self.rejected.notified() => self.blame("replies out of step"),
+            () = self.silence() => self.blame("no answer, connection given up"),
+        }
+    }
+
+    /// Completes when the server does not answer any more.
+    async fn silence(&self) {
         loop {
             tokio::select! {
-                _ = &mut router.0 => return,
-                () = self.rejected.notified() => return self.blame("replies out of step"),
-                // An error means that some of the news were lost, so there were some.
-                _ = connections.recv() => connected(),
                 () = self.doubted.notified() => {
                     // That deadline was the first; this is the second. A caller's deadlines may be
                     // shorter than a round trip, so they alone never end a connection.
                     if !self.lives().await {
-                        break;
+                        return;
                     }
                 }
                 () = time::sleep(HEARTBEAT) => {
                     let heard = self.answered.swap(false, Ordering::Relaxed);
                     if !heard && !self.lives().await && !self.lives().await {
-                        break;
+                        return;
                     }
                 }
             }
         }
-        self.blame("no answer, connection given up");
     }
 
     /// Whether the server answers anything at all; true where there is no connection to doubt.
@@ -225,7 +263,15 @@ impl Link {
 }
 
 /// fred's task that owns the socket. Aborted when dropped: it holds itself alive otherwise.
-struct Router(ConnectHandle);
+pub(super) struct Router(ConnectHandle);
+
+impl Router {
+    /// Completes when the task has ended by itself; not to be asked again then.
+    pub(super) async fn ended(&mut self) {
+        // What it ended with was told as an error of the client before.
+        let _ = (&mut self.0).await;
+    }
+}
 
 impl Drop for Router {
     fn drop(&mut self) {

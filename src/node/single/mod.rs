@@ -1,14 +1,18 @@
 //! One Redis server, by the `fred` client. No type of fred's is seen outside this folder.
 //!
 //! Two connections: one for scripts, one that listens. Each has a task that keeps it up, watches
-//! whether the server still answers, and replaces a connection on which it does not.
+//! whether the server still answers, and replaces a connection on which it does not. That of the
+//! scripts asks the server on each new connection who it is, before any script leaves on it.
 
 mod address;
+mod gate;
+mod identity;
 mod link;
 mod listen;
 mod order;
 mod replies;
 mod run;
+mod standing;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -21,10 +25,6 @@ use std::{
     time::Duration,
 };
 
-use fred::{
-    interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, Value as Argument, config::Options},
-};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -32,7 +32,7 @@ use tokio::{
 };
 
 pub(crate) use self::address::Address;
-use self::{link::Link, listen::Wish, order::Order, run::Runner};
+use self::{gate::Gate, link::Link, listen::Wish, order::Order, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
 use crate::{scripts::Value, words::Cause};
 
@@ -57,15 +57,13 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
-        let running = Arc::new(Link::new(address, FEW));
-        let listening = Arc::new(Link::new(address, BACKLOG));
-        let runner = Arc::new(Runner { link: Arc::clone(&running), order: Order::new() });
+        let listening = Arc::new(Link::lasting(address, BACKLOG));
+        let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
         let (wishes, asked) = mpsc::unbounded_channel();
         let connected = Arc::new(Notify::new());
 
         let mut tasks = JoinSet::new();
-        let order = Arc::clone(&runner);
-        tasks.spawn(running.keep(move || order.order.forget()));
+        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
         tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(&ear)));
         let link = Arc::clone(&listening);
         tasks.spawn(listen::listen(link, ear, asked, Arc::clone(&connected)));
@@ -101,7 +99,7 @@ impl Node for SingleNode {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        identify(Arc::clone(&self.runner.link), Arc::clone(&self.listening)).boxed()
+        identify(Arc::clone(&self.runner), Arc::clone(&self.listening)).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -116,22 +114,12 @@ impl fmt::Debug for SingleNode {
     }
 }
 
-async fn identify(link: Arc<Link>, listening: Arc<Link>) -> Outcome<Identity> {
+async fn identify(runner: Arc<Runner>, listening: Arc<Link>) -> Outcome<Identity> {
     // Who asks right after the start wants to know about the server, not that this is the start.
-    let tried = async { tokio::join!(link.tried(), listening.tried()) };
-    let fresh = tokio::time::timeout(IDENTIFICATION, tried).await.is_ok_and(|(fresh, _)| fresh);
-    let options = Options { fail_fast: !fresh, ..Link::options(IDENTIFICATION) };
-    let client = link.client().with_options(&options);
-    let command = CustomCommand::new_static("INFO", ClusterHash::Custom(0), false);
-    let reply = client.custom_raw(command, vec![Argument::from_static_str("server")]).await;
-    let info = link.noted(reply, IDENTIFICATION).and_then(replies::value)?;
-    let Value::Text(info) = info else {
-        return Err(Cause::Rejected("the answer to INFO is no text".into()));
-    };
-    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
-    let run_id =
-        run_id.ok_or_else(|| Cause::Rejected("the answer to INFO has no run_id".into()))?;
-    Ok(Identity { run_id: run_id.trim().to_owned(), uptime: Duration::MAX, durable: false })
+    let tried = async { tokio::join!(runner.gate.tried(), listening.tried()) };
+    // What is known by then is the answer, whether that was enough time or not.
+    let _ = tokio::time::timeout(IDENTIFICATION, tried).await;
+    runner.identity().await
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -10,21 +10,23 @@ use fred::{
 };
 
 use super::{
+    IDENTIFICATION,
+    gate::{Gate, Passage},
     link::Link,
     order::{Naming, Order},
     replies,
 };
 use crate::{
     clock::Clock,
-    node::{Call, Outcome},
+    node::{Call, Identity, Outcome},
     scripts::Value,
     words::Cause,
 };
 
-/// The connection for scripts.
+/// Sends scripts where the gate lets them pass.
 #[derive(Debug)]
 pub(super) struct Runner {
-    pub(super) link: Arc<Link>,
+    pub(super) gate: Gate,
     pub(super) order: Order,
 }
 
@@ -33,11 +35,12 @@ impl Runner {
     /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
     /// at once unless blocked connections shall be interrupted). The router writes in that order.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
+        let mut passage = self.gate.pass()?;
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
-        let frame = self.send(&call, naming, call.deadline).await;
-        let frame = self.link.noted(frame, call.deadline)?;
+        let frame = send(&passage.link, &call, naming, call.deadline);
+        let frame = self.answered(&mut passage, frame, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
                 self.order.loaded(call.script);
@@ -45,12 +48,44 @@ impl Runner {
             return replies::value(frame);
         }
         let spent = Clock::System.now().since(left);
-        self.again(&call, number, call.deadline.saturating_sub(spent), frame).await
+        self.again(passage, &call, number, call.deadline.saturating_sub(spent), frame).await
+    }
+
+    /// Who answers on the connection that stands: what was said there, if it still stands.
+    pub(super) async fn identity(&self) -> Outcome<Identity> {
+        let mut passage = self.gate.pass()?;
+        let client = passage.link.client().with_options(&Link::options(IDENTIFICATION));
+        let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
+        let pong = async { client.custom_raw(ping, Vec::<Argument>::new()).await };
+        self.answered(&mut passage, pong, IDENTIFICATION).await?;
+        self.gate.identity()
+    }
+
+    /// Polls the request at once. What is under way when its connection is over may have run: fred
+    /// says so itself, but not of what came to it as its task was about to end.
+    async fn answered(
+        &self,
+        passage: &mut Passage,
+        request: impl Future<Output = Result<Frame, Error>>,
+        deadline: Duration,
+    ) -> Outcome<Frame> {
+        let link = Arc::clone(&passage.link);
+        let outcome = tokio::select! {
+            biased;
+            frame = request => link.noted(frame, deadline),
+            () = passage.closed() => Err(Cause::Broken(link.trouble())),
+        };
+        if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
+            // There is no other connection of this link. Whoever hears of this asks the next one.
+            self.gate.over(&link, why);
+        }
+        outcome
     }
 
     /// After NOSCRIPT, `refusal`: nothing ran.
     async fn again(
         &self,
+        mut passage: Passage,
         call: &Call,
         number: u64,
         rest: Duration,
@@ -60,47 +95,46 @@ impl Runner {
         if rest.is_zero() {
             return replies::value(refusal);
         }
-        let mut request = pin!(self.send(call, Naming::Source, rest));
-        let mut sent = false;
-        let frame = poll_fn(|context| {
-            if sent {
-                return request.as_mut().poll(context).map(Some);
-            }
-            sent = true;
-            let first = || request.as_mut().poll(context).map(Some);
-            self.order.again(call, number, first).unwrap_or(Poll::Ready(None))
+        let mut request = pin!(send(&passage.link, call, Naming::Source, rest));
+        let first = poll_fn(|context| {
+            let send = || request.as_mut().poll(context);
+            Poll::Ready(self.order.again(call, number, send))
         });
-        match frame.await {
-            Some(frame) => {
-                let frame = self.link.noted(frame, call.deadline)?;
-                self.order.loaded(call.script);
-                replies::value(frame)
-            }
-            None => Err(Cause::Rejected(
+        let Some(first) = first.await else {
+            return Err(Cause::Rejected(
                 "NOSCRIPT, and not sent again because later requests have overtaken it".into(),
-            )),
-        }
-    }
-
-    /// A custom command, because fred ignores all options of its own EVALSHA.
-    fn send(
-        &self,
-        call: &Call,
-        naming: Naming,
-        within: Duration,
-    ) -> impl Future<Output = Result<Frame, Error>> + use<> {
-        let (name, script) = match naming {
-            Naming::Hash(sha) => ("EVALSHA", sha),
-            Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
+            ));
         };
-        let mut arguments = Vec::with_capacity(2 + call.keys.len() + call.args.len());
-        arguments.push(Argument::Bytes(script));
-        arguments.push(Argument::Integer(i64::try_from(call.keys.len()).unwrap_or(i64::MAX)));
-        arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
-        let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-        let client = self.link.client().with_options(&Link::options(within));
-        async move { client.custom_raw(command, arguments).await }
+        let rest = async {
+            match first {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => request.await,
+            }
+        };
+        let frame = self.answered(&mut passage, rest, call.deadline).await?;
+        self.order.loaded(call.script);
+        replies::value(frame)
     }
+}
+
+/// A custom command, because fred ignores all options of its own EVALSHA.
+fn send(
+    link: &Link,
+    call: &Call,
+    naming: Naming,
+    within: Duration,
+) -> impl Future<Output = Result<Frame, Error>> + use<> {
+    let (name, script) = match naming {
+        Naming::Hash(sha) => ("EVALSHA", sha),
+        Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
+    };
+    let mut arguments = Vec::with_capacity(2 + call.keys.len() + call.args.len());
+    arguments.push(Argument::Bytes(script));
+    arguments.push(Argument::Integer(i64::try_from(call.keys.len()).unwrap_or(i64::MAX)));
+    arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
+    let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
+    let client = link.client().with_options(&Link::options(within));
+    async move { client.custom_raw(command, arguments).await }
 }
 
 /// Shares the text: fred clones every argument, and bytes made by copying then allocate again.

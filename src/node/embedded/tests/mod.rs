@@ -5,6 +5,7 @@ mod chaos;
 mod commands;
 mod cut;
 mod faults;
+mod met;
 mod observe;
 mod order;
 mod sandbox;
@@ -21,7 +22,7 @@ use std::{
 use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
-    node::{Call, Ear, Node, Outcome},
+    node::{Call, Ear, Identity, Node, Outcome, Stamp},
     scripts::{Answer, Script, Value, mutex},
     words::Cause,
 };
@@ -30,22 +31,32 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 /// Writes down what it hears; a `!` stands for what may have been missed.
 #[derive(Debug, Default)]
-struct Listener(Mutex<Vec<String>>);
+struct Listener {
+    heard: Mutex<Vec<String>>,
+    met: Mutex<Vec<(Identity, Stamp)>>,
+}
 
 impl Listener {
     fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+
+    fn met(&self) -> Vec<(Identity, Stamp)> {
+        std::mem::take(&mut self.met.lock().unwrap())
     }
 }
 
 impl Ear for Listener {
-    fn met(&self, _: &crate::node::Identity, _: Option<crate::engine::Stamp>) {}
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+        self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+    }
+
     fn called(&self, channel: &str, _: &str) {
-        self.0.lock().unwrap().push(channel.into());
+        self.heard.lock().unwrap().push(channel.into());
     }
 
     fn missed(&self) {
-        self.0.lock().unwrap().push("!".into());
+        self.heard.lock().unwrap().push("!".into());
     }
 }
 

@@ -4,6 +4,7 @@ mod address;
 mod channels;
 mod faults;
 mod login;
+mod met;
 mod order;
 mod scripts;
 #[path = "../../../../tests/support/mod.rs"]
@@ -12,7 +13,7 @@ mod support;
 use std::{
     iter,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,7 +22,7 @@ use std::{
 use self::support::{RedisServer, eventually_async};
 use super::{Address, SingleNode};
 use crate::{
-    node::{Call, Ear, Node, Outcome},
+    node::{Call, Ear, Identity, Node, Outcome, Stamp},
     scripts::{Script, Value},
     words::Cause,
 };
@@ -64,6 +65,9 @@ struct Heard {
     called: Mutex<Vec<String>>,
     messages: Mutex<Vec<String>>,
     missed: AtomicUsize,
+    met: Mutex<Vec<(Identity, Option<Stamp>)>>,
+    /// Called while it is told whom it meets.
+    meeting: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Heard {
@@ -81,7 +85,13 @@ impl Heard {
 }
 
 impl Ear for Heard {
-    fn met(&self, _: &crate::node::Identity, _: Option<crate::engine::Stamp>) {}
+    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+        self.met.lock().unwrap().push((identity.clone(), stamp));
+        if let Some(meeting) = self.meeting.get() {
+            meeting();
+        }
+    }
+
     fn called(&self, channel: &str, message: &str) {
         self.called.lock().unwrap().push(channel.to_owned());
         self.messages.lock().unwrap().push(message.to_owned());

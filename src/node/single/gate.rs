@@ -1,0 +1,121 @@
+//! The way for scripts: open while a connection stands on which the server has said who it is.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::link::{Link, UNTRIED};
+use crate::{
+    node::{Identity, Outcome},
+    words::Cause,
+};
+
+#[derive(Debug)]
+pub(super) struct Gate(watch::Sender<State>);
+
+#[derive(Debug)]
+enum State {
+    /// No attempt to connect has come to anything yet.
+    Untried,
+    /// With what last went wrong.
+    Closed(Arc<str>),
+    /// For this link, until the next change.
+    Open(Arc<Link>, Identity),
+}
+
+impl Gate {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(State::Untried))
+    }
+
+    /// An attempt to connect has failed.
+    pub(super) fn failed(&self, why: Arc<str>) {
+        self.0.send_replace(State::Closed(why));
+    }
+
+    /// Lets scripts pass to this link, until what this returns is dropped or the link is
+    /// [over](Self::over).
+    pub(super) fn open(&self, link: &Arc<Link>, identity: Identity) -> Opened<'_> {
+        self.0.send_replace(State::Open(Arc::clone(link), identity));
+        Opened { gate: self, link: Arc::clone(link) }
+    }
+
+    /// Closes the gate if it is open for this link.
+    pub(super) fn over(&self, link: &Arc<Link>, why: &Arc<str>) {
+        self.0.send_if_modified(|state| {
+            let open = matches!(state, State::Open(open, _) if Arc::ptr_eq(open, link));
+            if open {
+                *state = State::Closed(Arc::clone(why));
+            }
+            open
+        });
+    }
+
+    /// The link that a script may be sent by now.
+    pub(super) fn pass(&self) -> Outcome<Passage> {
+        let mut changes = self.0.subscribe();
+        let link = {
+            let state = changes.borrow_and_update();
+            Arc::clone(state.standing()?.0)
+        };
+        Ok(Passage { link, changes })
+    }
+
+    /// Completes when the first attempt to connect has come to something.
+    pub(super) async fn tried(&self) {
+        let tried = |state: &State| !matches!(state, State::Untried);
+        // The sender is here, so this cannot fail.
+        let _ = self.0.subscribe().wait_for(tried).await;
+    }
+
+    /// Who answers on the connection that stands.
+    pub(super) fn identity(&self) -> Outcome<Identity> {
+        self.0.borrow().standing().map(|(_, identity)| identity.clone())
+    }
+}
+
+impl State {
+    fn standing(&self) -> Outcome<(&Arc<Link>, &Identity)> {
+        match self {
+            Self::Open(link, identity) => Ok((link, identity)),
+            Self::Closed(why) => Err(Cause::Unreachable(Arc::clone(why))),
+            Self::Untried => Err(Cause::Unreachable(UNTRIED.into())),
+        }
+    }
+}
+
+/// Keeps the gate open.
+#[must_use]
+pub(super) struct Opened<'a> {
+    gate: &'a Gate,
+    link: Arc<Link>,
+}
+
+impl Opened<'_> {
+    /// Completes when whoever used the link has found it [over](Gate::over).
+    pub(super) async fn closed(&self) {
+        if let Ok(mut passage) = self.gate.pass() {
+            passage.closed().await;
+        }
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        self.gate.over(&self.link, &self.link.trouble());
+    }
+}
+
+/// A way through the gate.
+pub(super) struct Passage {
+    pub(super) link: Arc<Link>,
+    changes: watch::Receiver<State>,
+}
+
+impl Passage {
+    /// Completes when the gate has closed behind it.
+    pub(super) async fn closed(&mut self) {
+        // Whatever the change is, the link is over; where there is no gate any more, too.
+        let _ = self.changes.changed().await;
+    }
+}

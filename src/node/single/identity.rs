@@ -1,0 +1,79 @@
+//! Who a server is, in its own words.
+
+use std::time::Duration;
+
+use fred::{
+    interfaces::ClientLike,
+    types::{ClusterHash, CustomCommand, Resp3Frame as Frame, config::Options},
+};
+
+use super::{IDENTIFICATION, link::Link, replies};
+use crate::{
+    clock::Clock,
+    node::{Identity, Outcome, Stamp},
+    scripts::Value,
+    words::Cause,
+};
+
+/// What a server said on a new connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) identity: Identity,
+    /// `None` where it does not tell its time.
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// Asks on a link that is about to stand.
+pub(super) async fn identify(link: &Link) -> Outcome<Met> {
+    let info = replies::value(ask(link, "INFO", &[]).await?)?;
+    let asked = Clock::System.now();
+    let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
+    let sync = ask(link, "CONFIG", &["GET", "appendfsync"]);
+    let ((time, answered), sync) = tokio::join!(time, sync);
+    let shown = shown(time?);
+    let stamp = shown.map(|shown| Stamp { shown, asked, answered });
+    Ok(Met { identity: identity(&info, is_always(sync?))?, stamp })
+}
+
+/// An error reply is a frame too.
+async fn ask(link: &Link, name: &'static str, words: &[&'static str]) -> Outcome<Frame> {
+    // The news of a connection comes a little before fred counts it as one.
+    let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
+    let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
+    let client = link.client().with_options(&options);
+    let reply = client.custom_raw(command, words.to_vec()).await;
+    link.noted(reply, IDENTIFICATION)
+}
+
+fn identity(info: &Value, syncs_always: bool) -> Outcome<Identity> {
+    let Value::Text(info) = info else {
+        return Err(Cause::Rejected("the answer to INFO is no text".into()));
+    };
+    let field = |name: &str| {
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned);
+        let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
+        info.lines().find_map(value).ok_or_else(missing)
+    };
+    let uptime = field("uptime_in_seconds")?.trim().parse();
+    let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
+    Ok(Identity {
+        run_id: field("run_id")?.trim().to_owned(),
+        uptime: Duration::from_secs(uptime),
+        durable: syncs_always && field("aof_enabled").is_ok_and(|enabled| enabled.trim() == "1"),
+    })
+}
+
+/// A server that refuses to tell how it syncs may well not.
+fn is_always(reply: Frame) -> bool {
+    let Frame::Map { data, .. } = reply else { return false };
+    let always = |value| replies::value(value) == Ok(Value::Text("always".into()));
+    data.into_values().any(always)
+}
+
+/// Since 1970.
+fn shown(reply: Frame) -> Option<Duration> {
+    let Ok(Value::List(parts)) = replies::value(reply) else { return None };
+    let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
+    let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
+    Duration::from_secs(seconds).checked_add(Duration::from_micros(micros))
+}
