@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Ask, Coordinator, Panel, Record,
+    Ask, Coordinator, Record,
     claim::{Claim, Won},
-    fence::token_in,
 };
 use crate::{
     clock::Moment,
@@ -56,9 +55,8 @@ impl Coordinator {
                 Next::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        let token = token_in(&outcome);
-                        let verdict = self.panel.counted(voter, record.vote(outcome), started);
-                        Panel::note(&mut tokens, voter, token, &verdict);
+                        let heard = (voter, outcome);
+                        let verdict = self.panel.hear(&**record, &mut tokens, heard, started);
                         attempt.heard(voter, verdict, self.clock.now());
                     }
                     () = self.clock.sleep_until(until) => {}

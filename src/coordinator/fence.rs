@@ -71,15 +71,20 @@ impl Coordinator {
 }
 
 impl Panel {
-    /// Takes note of the number with which a voter granted, where that counts.
-    pub(super) fn note(tokens: &mut Tokens, voter: usize, token: Option<Token>, said: &Verdict) {
-        if let Some(token) = token.filter(|_| *said == Verdict::Granted) {
+    /// What a voter's answer counts for when a new hold has asked since then; takes note of the
+    /// number that came with it.
+    pub(super) fn hear(
+        &self,
+        record: &dyn Record,
+        tokens: &mut Tokens,
+        (voter, outcome): (usize, Outcome<Answer>),
+        started: Moment,
+    ) -> Verdict {
+        let token = outcome.as_ref().ok().and_then(Answer::token);
+        let verdict = self.counted(voter, record.vote(outcome), started);
+        if let Some(token) = token.filter(|_| verdict == Verdict::Granted) {
             tokens.heard(voter, token);
         }
+        verdict
     }
-}
-
-/// The number in an answer, before it is read as a vote.
-pub(super) fn token_in(outcome: &Outcome<Answer>) -> Option<Token> {
-    outcome.as_ref().ok().and_then(Answer::token)
 }

@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Ask, Coordinator, Limit, Panel, Record,
+    Ask, Coordinator, Limit, Panel, Record, Replies,
     attempt::{Defeat, count},
     claim::{Claim, Won},
-    fence::token_in,
     line::Front,
     silence::Silence,
 };
@@ -127,6 +126,32 @@ impl Waiter {
         }
     }
 
+    /// A majority granted a bid: with its token stored, the lock is won.
+    async fn win(
+        &mut self,
+        bid: Bid,
+        tokens: &Tokens,
+        replies: Replies,
+        limit: Option<Moment>,
+    ) -> End {
+        let claim = self.claim.as_mut().expect("a bid makes one");
+        let terms = (self.rules, bid.started());
+        match self.coordinator.fix_token(claim, tokens, terms, limit).await {
+            Ok(token) => {
+                count(&self.record, "won");
+                let claim = self.claim.take().expect("it is there");
+                let started = (bid.started(), self.rules);
+                End::Won(Won::new(claim, started, token, (bid.into_votes(), replies)))
+            }
+            Err(Defeat { votes, started, .. }) => {
+                claim.give_back_all();
+                count(&self.record, "no_quorum");
+                self.ticket = bid.ticket();
+                End::NoQuorum { started, votes }
+            }
+        }
+    }
+
     /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a
     /// first bid is also the last: it has its full time, and nothing is waited for after it.
     async fn bid(&mut self, limit: Option<Moment>) -> End {
@@ -157,22 +182,7 @@ impl Waiter {
                 missed.get_or_insert_with(|| now + self.deaf.pause(coordinator.chance()));
             }
             match bid.next(now, &heard.called) {
-                BidNext::Won => {
-                    let terms = (self.rules, bid.started());
-                    let token = match coordinator.fix_token(claim, &tokens, terms, ahead).await {
-                        Ok(token) => token,
-                        Err(Defeat { votes, started, .. }) => {
-                            claim.give_back_all();
-                            count(&self.record, "no_quorum");
-                            self.ticket = bid.ticket();
-                            return End::NoQuorum { started, votes };
-                        }
-                    };
-                    count(&self.record, "won");
-                    let claim = self.claim.take().expect("it was made above");
-                    let started = (bid.started(), self.rules);
-                    return End::Won(Won::new(claim, started, token, (bid.into_votes(), replies)));
-                }
+                BidNext::Won => return self.win(bid, &tokens, replies, ahead).await,
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
                     self.deaf.reset();
@@ -194,13 +204,11 @@ impl Waiter {
                         biased;
                         (voter, mut outcome) = replies.next() => {
                             let ticket = self.record.ticket(&mut outcome);
-                            let token = token_in(&outcome);
-                            let verdict = self.record.vote(outcome);
-                            let verdict = panel.counted(voter, verdict, bid.started());
+                            let (heard, started) = ((voter, outcome), bid.started());
+                            let verdict = panel.hear(&*self.record, &mut tokens, heard, started);
                             if verdict.obstacle().is_some() {
                                 claim.refused(voter);
                             }
-                            Panel::note(&mut tokens, voter, token, &verdict);
                             bid.heard(voter, verdict, ticket, clock.now());
                         }
                         () = self.callee.changed() => {}

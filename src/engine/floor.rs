@@ -7,8 +7,8 @@ use crate::words::Token;
 /// The wall clock of a client, as it never goes back, and the tokens that are ahead of it.
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
-/// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that ran
-/// ahead of the clocks would go back when it is lost.
+/// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that
+/// ran ahead of the clocks would go back when it is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Floors {
     wall_micros: u64,

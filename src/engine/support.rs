@@ -16,8 +16,8 @@ pub(crate) struct Support {
 struct Backing {
     /// It granted when it was last heard.
     granted: bool,
-    /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if that
-    /// one counted.
+    /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if
+    /// that one counted.
     keeps: Option<Moment>,
 }
 

@@ -53,7 +53,7 @@ async fn seek(
                 Asked::Own(own) => own,
                 Asked::Won(None) => return Ok(None),
                 Asked::Won(Some(won)) => {
-                    let entry = Entry::first(coordinator, holds, won, wish.owner, wish.renewed);
+                    let entry = Entry::first(coordinator, holds, *won, wish.owner, wish.renewed);
                     return Ok(Some(entry));
                 }
             }
@@ -92,7 +92,13 @@ impl Own {
 /// What asking came to.
 enum Asked {
     Own(Own),
-    Won(Option<Won>),
+    Won(Option<Box<Won>>),
+}
+
+impl Asked {
+    fn won(won: Option<Won>) -> Self {
+        Self::Won(won.map(Box::new))
+    }
 }
 
 /// From a place in the lock's queue, if it has one and there is time to wait; else when the line of
@@ -108,7 +114,7 @@ async fn ask(
         && let Some(waiter) = coordinator.place(&wish.record, wish.rules)
     {
         // Waiting has time for that, and whoever does not wait has the smaller future.
-        return Box::pin(waiter.wait(limit)).await.map(Asked::Won);
+        return Box::pin(waiter.wait(limit)).await.map(Asked::won);
     }
     let Some(turn) = coordinator.come_first(place, limit).await? else {
         return Ok(Asked::Won(None));
@@ -117,7 +123,7 @@ async fn ask(
     if let Some(own) = held_by_owner(holds, wish) {
         return Ok(Asked::Own(own));
     }
-    coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await.map(Asked::Won)
+    coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await.map(Asked::won)
 }
 
 /// What the wish's owner has that lets it in; of what it has lost only where nothing else does.

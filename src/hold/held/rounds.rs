@@ -1,0 +1,144 @@
+//! Rounds of renewal, and what the answers to them count for.
+
+use super::{Hold, REVOKED, SUPERSEDED, State};
+use crate::{
+    clock::Moment,
+    coordinator::{Ask, Coordinator, Replies},
+    engine::{Duty, Round, RoundEnd, RoundNext, Terms},
+    node::{Call, Outcome},
+    scripts::Answer,
+    words::Verdict,
+};
+
+/// What a round asked for, and the answers to it.
+#[derive(Debug)]
+pub(in crate::hold) struct Exchange {
+    pub(super) terms: Terms,
+    pub(super) started: Moment,
+    pub(super) replies: Replies,
+}
+
+impl Hold {
+    /// Makes a renewal due.
+    pub(in crate::hold) fn renew_now(&self) {
+        self.state().lease.renew_now(self.coordinator.clock.now());
+    }
+
+    /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
+    pub(in crate::hold) fn renew(&self) -> Option<(Round, Exchange)> {
+        self.start_round(None, 0)
+    }
+
+    /// Enters once more, if the hold is held, and asks for a lease as long as the wish's. The count
+    /// stands until [`leave`](Self::leave).
+    pub(in crate::hold) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Exchange)> {
+        self.start_round(wish, 1)
+    }
+
+    /// Sends within the lock, so that every voter gets the counts in the order they came about.
+    fn start_round(&self, wish: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
+        let mut state = self.state();
+        let now = self.coordinator.clock.now();
+        if state.lease.duty(now) == Duty::Lost {
+            return None;
+        }
+        state.count += entries;
+        let terms = state.lease.terms();
+        let terms = wish.map_or(terms, |wish| terms.longer(wish));
+        state.longest = state.longest.max(terms.lease);
+        let panel = &self.coordinator.panel;
+        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
+        let replies = panel.ask_all(&self.renewal(&state, terms));
+        Some((round, Exchange { terms, started: now, replies }))
+    }
+
+    fn renewal(&self, state: &State, terms: Terms) -> Call {
+        self.record.renew(&Ask {
+            hold: &self.id,
+            count: state.count,
+            lease: terms.lease,
+            ticket: None,
+            token: self.token,
+        })
+    }
+
+    /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
+    fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
+        let state = self.state();
+        if state.lease.duty(self.coordinator.clock.now()) == Duty::Lost {
+            return;
+        }
+        let call = self.renewal(&state, exchange.terms);
+        for voter in voters {
+            let reply = self.coordinator.panel.voters[*voter].run(call.clone());
+            exchange.replies.expect(*voter, reply);
+        }
+    }
+
+    /// What an answer counts for.
+    fn heard(&self, exchange: &Exchange, voter: usize, outcome: Outcome<Answer>) -> Verdict {
+        let verdict = self.record.vote(outcome);
+        let kept_out = self.coordinator.panel.standings.kept_out(voter, exchange.started);
+        let mut state = self.state();
+        let counted = state.support.counted(voter, verdict, kept_out);
+        state.support.heard(voter, &counted, exchange.started, exchange.terms);
+        counted
+    }
+
+    /// Hears the answers that nobody waited for; never completes.
+    pub(in crate::hold) async fn hear_the_rest(&self, exchange: &mut Exchange) {
+        loop {
+            let (voter, outcome) = exchange.replies.next().await;
+            self.heard(exchange, voter, outcome);
+        }
+    }
+
+    /// Keeps the terms of an entry that was granted.
+    pub(in crate::hold) fn widen(&self, terms: Terms, renewed: bool) {
+        let mut state = self.state();
+        if state.end.is_none() {
+            state.lease.widen(terms, renewed, self.coordinator.clock.now());
+            self.over.change(|over| *over = false);
+        }
+    }
+
+    /// Listens to a round until it is decided, and draws the consequences.
+    pub(in crate::hold) async fn conclude(
+        &self,
+        mut round: Round,
+        exchange: &mut Exchange,
+    ) -> RoundEnd {
+        let Coordinator { clock, .. } = &*self.coordinator;
+        let end = loop {
+            match round.next(clock.now(), self.coordinator.chance()) {
+                RoundNext::End(end) => break end,
+                RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
+                RoundNext::Wait(until) => tokio::select! {
+                    biased;
+                    (voter, outcome) = exchange.replies.next() => {
+                        round.heard(voter, self.heard(exchange, voter, outcome));
+                    }
+                    () = clock.sleep_until(until) => {}
+                },
+            }
+        };
+        match end {
+            RoundEnd::Renewed => {
+                self.state().lease.renewed(round.terms(), round.started(), clock.now());
+            }
+            RoundEnd::Failed => {
+                let chance = self.coordinator.chance();
+                let mut state = self.state();
+                state.lease.failed(clock.now(), chance);
+                state.failed = round.into_verdicts();
+            }
+            RoundEnd::Superseded => {
+                let mut state = self.state();
+                state.failed = round.into_verdicts();
+                let forced = state.failed.contains(&Verdict::Revoked);
+                self.lose(&mut state, if forced { REVOKED } else { SUPERSEDED });
+            }
+        }
+        end
+    }
+}
