@@ -193,7 +193,7 @@ pub use lock::{
 #[cfg(feature = "embedded")]
 pub use node::embedded;
 pub use words::{
-    Cause, Error, HoldId, Owner, Quarantine, RestartGuard, Token, Verdict, VoterReport,
+    Cause, Error, HoldId, Owner, Quarantine, Quarantined, RestartGuard, Token, Verdict, VoterReport,
 };
 
 /// Every Lua script this crate runs, as name and source, for audits.

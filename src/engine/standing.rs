@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Drift, Quorum};
 use crate::{
     clock::Moment,
-    words::{Quarantine, RestartGuard},
+    words::{Quarantine, Quarantined, RestartGuard},
 };
 
 /// What is held against a voter.
@@ -37,11 +37,9 @@ impl Stamp {
 /// A voter's quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptOut {
-    pub(crate) why: Quarantine,
+    pub(crate) quarantined: Quarantined,
     /// By when, at the latest, it had forgotten.
     pub(crate) forgot: Moment,
-    /// For how long it goes on.
-    pub(crate) left: Duration,
 }
 
 /// All voters, as this client has seen them.
@@ -144,7 +142,8 @@ impl Register {
         let reasons = [self.voters[voter].forgot, self.young(voter), self.apart(voter)];
         let (forgot, why) = reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)?;
         let until = forgot + self.suspicion.longest;
-        (sent < until).then(|| KeptOut { why, forgot, left: until.since(sent) })
+        let quarantined = Quarantined { why, left: until.since(sent) };
+        (sent < until).then_some(KeptOut { quarantined, forgot })
     }
 
     fn young(&self, voter: usize) -> Option<(Moment, Quarantine)> {

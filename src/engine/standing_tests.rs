@@ -28,12 +28,16 @@ fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
     (0..3).filter(|voter| register.kept_out(*voter, now).is_some()).collect()
 }
 
+fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {
+    Quarantined { why, left: SECS(left_secs) }
+}
+
 #[test]
 fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease_from_its_start() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
     assert!(register.met(1, "another", (SECS(4), false), at(50)));
     let out = register.kept_out(1, at(50)).unwrap();
-    assert_eq!((out.why, out.forgot, out.left), (Quarantine::Restarted, at(46), SECS(26)));
+    assert_eq!((out.forgot, out.quarantined), (at(46), quarantined(Quarantine::Restarted, 26)));
     assert_eq!(kept_out(&register, at_ms(75_999)), [1]);
     assert!(kept_out(&register, at(76)).is_empty());
 }
@@ -60,7 +64,8 @@ fn who_started_with_the_others_is_no_restart_and_who_started_later_may_be_one() 
     assert!(kept_out(&met(RestartGuard::Relative, [1, 0, 4]), at(0)).is_empty(), "a first start");
     let register = met(RestartGuard::Relative, [100, 20, 12]);
     assert_eq!(kept_out(&register, at(0)), [1, 2]);
-    assert_eq!(register.kept_out(2, at(0)).unwrap().left, SECS(18), "30 s after its start");
+    let young = quarantined(Quarantine::Young, 18);
+    assert_eq!(register.kept_out(2, at(0)).unwrap().quarantined, young, "30 s after its start");
     assert_eq!(kept_out(&register, at(10)), [2]);
     // Nor does a first start become anything else while it grows old.
     let first = met(RestartGuard::Relative, [5, 2, 0]);
@@ -100,7 +105,7 @@ fn a_clock_may_drift_and_not_move() {
     // A hundredth of ten seconds, and the fixed 2 ms; the trips leave 4 ms of doubt.
     assert_eq!(register.stamped(0, stamp(104, 10_000, 2)), None);
     assert!(register.stamped(0, stamp(104 + 120, 20_000, 2)).is_some());
-    let out = register.kept_out(0, at(20)).unwrap();
+    let out = register.kept_out(0, at(20)).unwrap().quarantined;
     assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
     assert_eq!(out.left, SECS(30) + MS(2));
     // It is where it is now, and stays there.

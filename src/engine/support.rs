@@ -65,7 +65,7 @@ impl Support {
 impl KeptOut {
     /// What a grant counts for that does not count.
     pub(crate) fn verdict(self) -> Verdict {
-        Verdict::Unknown(Cause::Quarantined { why: self.why, left: self.left })
+        Verdict::Unknown(Cause::Quarantined(self.quarantined))
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::{
         engine::Drift,
-        words::{HoldId, Quarantine},
+        words::{HoldId, Quarantine, Quarantined},
     };
 
     const SECS: fn(u64) -> Duration = Duration::from_secs;
@@ -91,7 +91,8 @@ mod tests {
     }
 
     fn forgot(secs: u64) -> Option<KeptOut> {
-        Some(KeptOut { why: Quarantine::Restarted, forgot: at(secs), left: SECS(20) })
+        let quarantined = Quarantined { why: Quarantine::Restarted, left: SECS(20) };
+        Some(KeptOut { quarantined, forgot: at(secs) })
     }
 
     fn counts(support: &Support, kept_out: Option<KeptOut>) -> bool {

@@ -9,7 +9,7 @@ use crate::{
     node::{Call, Outcome},
     scripts::Answer,
     settings::Settings,
-    words::{Error, LockName, Owner},
+    words::{Error, LockName, Owner, Quarantined},
 };
 
 /// Which lock, for whom, and for how long.
@@ -22,6 +22,14 @@ pub(super) struct Asking {
     lease: Duration,
     renewed: bool,
     fenced: bool,
+}
+
+/// What one voter answered.
+pub(super) struct Said {
+    /// The voter, as errors call it.
+    pub(super) voter: String,
+    pub(super) answer: Outcome<Answer>,
+    pub(super) quarantine: Option<Quarantined>,
 }
 
 impl Asking {
@@ -97,16 +105,24 @@ impl Asking {
         Wish { record: Arc::new(record), rules, renewed: self.renewed, owner: self.owner }
     }
 
-    /// What every voter answers that does so in time; with what errors call it.
+    /// What every voter answers that does so in time.
     pub(super) async fn ask(
         &self,
         record: &dyn Record,
         call: &Call,
         rules: Rules,
-    ) -> Result<Vec<(String, Outcome<Answer>)>, Error> {
+    ) -> Result<Vec<Said>, Error> {
+        let Coordinator { panel, clock, .. } = &*self.coordinator;
         let answers = self.coordinator.ask_everybody(record, call, rules).await?;
-        let labels = self.coordinator.panel.voters.iter().map(|voter| voter.label().to_string());
-        Ok(labels.zip(answers).collect())
+        let said = |(voter, answer)| {
+            let kept_out = panel.standings.kept_out(voter, clock.now());
+            Said {
+                voter: panel.voters[voter].label().to_string(),
+                answer,
+                quarantine: kept_out.map(|kept_out| kept_out.quarantined),
+            }
+        };
+        Ok(answers.into_iter().enumerate().map(said).collect())
     }
 
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Holder, Inspection, MutexGuard, VoterView, Waiting,
-    asking::Asking,
+    asking::{Asking, Said},
     mutex_record::{MutexRecord, Order},
 };
 use crate::{
@@ -65,12 +65,10 @@ impl Exclusive {
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.checked()?;
         let answers = self.asking.ask(&record, &record.inspect(), rules).await?;
-        let views = answers.into_iter().map(|(voter, answer)| match answer {
-            Ok(mut answer) => {
-                let queue = Waiting::read(&mut answer);
-                VoterView { voter, holder: Ok(Holder::read(&answer)), queue }
-            }
-            Err(cause) => VoterView { voter, holder: Err(cause), queue: Vec::new() },
+        let views = answers.into_iter().map(|Said { voter, mut answer, quarantine }| {
+            let queue = answer.as_mut().map(Waiting::read).unwrap_or_default();
+            let holder = answer.map(|answer| Holder::read(&answer));
+            VoterView { voter, holder, queue, quarantine }
         });
         Ok(Inspection { voters: views.collect() })
     }

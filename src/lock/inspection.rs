@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     scripts::Answer,
-    words::{Cause, HoldId},
+    words::{Cause, HoldId, Quarantined},
 };
 
 /// What each voter says about one lock, at about the same time.
@@ -26,6 +26,8 @@ pub struct VoterView {
     /// Who waits in its queue for a [`FairMutex`](crate::FairMutex), the first first; nobody where
     /// it did not say.
     pub queue: Vec<Waiting>,
+    /// Whether its vote does not count for new holds now.
+    pub quarantine: Option<Quarantined>,
 }
 
 /// A place in the queue of a [`FairMutex`](crate::FairMutex) or an [`RwLock`](crate::RwLock).
@@ -163,6 +165,9 @@ impl fmt::Display for Inspection {
             for waiting in &view.queue {
                 write!(f, ", {waiting}")?;
             }
+            if let Some(quarantined) = &view.quarantine {
+                write!(f, ", {quarantined}")?;
+            }
         }
         Ok(())
     }
@@ -197,7 +202,7 @@ mod tests {
                 ttl: Some(Duration::from_millis(ms)),
             })
         });
-        VoterView { voter: format!("v{voter}"), holder, queue: Vec::new() }
+        VoterView { voter: format!("v{voter}"), holder, queue: Vec::new(), quarantine: None }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     scripts::Answer,
-    words::{Cause, HoldId},
+    words::{Cause, HoldId, Quarantined},
 };
 
 /// What each voter says about one read/write lock, at about the same time.
@@ -27,6 +27,8 @@ pub struct RwView {
     pub voter: String,
     /// Who has its vote and who waits for it; or why it did not say.
     pub state: Result<RwState, Cause>,
+    /// Whether its vote does not count for new holds now.
+    pub quarantine: Option<Quarantined>,
 }
 
 /// Who has one voter's vote, and who waits for it.
@@ -137,11 +139,14 @@ impl RwInspection {
 
 impl fmt::Display for RwInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, RwView { voter, state }) in self.voters.iter().enumerate() {
+        for (place, RwView { voter, state, quarantine }) in self.voters.iter().enumerate() {
             write!(f, "{}{voter}: ", if place > 0 { "; " } else { "" })?;
             match state {
                 Ok(state) => state.fmt(f)?,
                 Err(cause) => cause.fmt(f)?,
+            }
+            if let Some(quarantined) = quarantine {
+                write!(f, ", {quarantined}")?;
             }
         }
         Ok(())
@@ -179,7 +184,7 @@ mod tests {
     }
 
     fn of(states: Vec<RwState>) -> RwInspection {
-        let view = |state| RwView { voter: "v".into(), state: Ok(state) };
+        let view = |state| RwView { voter: "v".into(), state: Ok(state), quarantine: None };
         RwInspection { voters: states.into_iter().map(view).collect() }
     }
 

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard, asking::Asking,
+    Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
+    asking::{Asking, Said},
     rw_record::RwRecord,
 };
 use crate::{
@@ -226,8 +227,11 @@ impl RwLock {
     pub async fn inspect(&self) -> Result<RwInspection, Error> {
         let (record, rules) = self.checked(Access::Read)?;
         let answers = self.asking.ask(&record, &record.inspect(), rules).await?;
-        let view =
-            |(voter, answer): (_, Result<_, _>)| RwView { voter, state: answer.map(RwState::read) };
+        let view = |Said { voter, answer, quarantine }| RwView {
+            voter,
+            state: Result::map(answer, RwState::read),
+            quarantine,
+        };
         Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
     }
 

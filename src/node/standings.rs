@@ -12,7 +12,7 @@ use crate::{
     clock::{Clock, Moment},
     engine::{KeptOut, Quorum, Register, Stamp, Suspicion},
     signal::Signal,
-    words::metric,
+    words::{Quarantined, metric},
 };
 
 /// The standing of every voter.
@@ -60,6 +60,7 @@ impl Standings {
             state.register.stamped(voter, stamp);
         }
         self.tell(state);
+        tracing::debug!(voter = %self.labels[voter], ?identity, ?stamp, "a connection stands");
         if returned {
             tracing::info!(voter = %self.labels[voter], durable, "a voter came back as another");
             self.returned.change(|()| ());
@@ -98,7 +99,7 @@ impl Standings {
         let State { register, told } = &mut *state;
         for (voter, told) in told.iter_mut().enumerate() {
             let kept_out = register.kept_out(voter, now);
-            let until = kept_out.map(|kept_out| now + kept_out.left);
+            let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
             if until == *told {
                 continue;
             }
@@ -106,7 +107,7 @@ impl Standings {
             let voter = &self.labels[voter];
             let gauge = metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(voter));
             gauge.set(f64::from(u8::from(kept_out.is_some())));
-            if let Some(KeptOut { why, left, .. }) = kept_out {
+            if let Some(KeptOut { quarantined: Quarantined { why, left }, .. }) = kept_out {
                 tracing::warn!(%voter, %why, ?left, "voter in quarantine");
                 metrics::counter!(
                     metric::QUARANTINES, "voter" => Arc::clone(voter), "reason" => why.reason()

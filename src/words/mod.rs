@@ -13,6 +13,6 @@ pub use error::{Error, VoterReport};
 pub(crate) use ids::{ClientId, HoldIds};
 pub use ids::{HoldId, Owner};
 pub(crate) use name::LockName;
-pub use quarantine::{Quarantine, RestartGuard};
+pub use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub use token::Token;
 pub use verdict::{Cause, Verdict};

@@ -44,6 +44,22 @@ impl fmt::Display for Quarantine {
     }
 }
 
+/// A voter's quarantine, and for how long it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quarantined {
+    /// Why its grants do not count for new holds.
+    pub why: Quarantine,
+    /// For how long they will not.
+    pub left: Duration,
+}
+
+impl fmt::Display for Quarantined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "in quarantine for {:?} more: {}", self.left, self.why)
+    }
+}
+
 /// Whether voters that may have forgotten votes are kept out of new holds for the longest lease.
 ///
 /// A voter that writes every change to disk before it answers (`appendonly yes` and `appendfsync

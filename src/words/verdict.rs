@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Quarantine};
+use super::{HoldId, Quarantined};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,12 +77,7 @@ pub enum Cause {
     /// This voter is the same server as another one, so it has no vote of its own.
     Duplicate(Arc<str>),
     /// It granted, and that does not count: it may have forgotten whose its vote was.
-    Quarantined {
-        /// Why it may have.
-        why: Quarantine,
-        /// For how long its grants do not count for new holds.
-        left: Duration,
-    },
+    Quarantined(Quarantined),
     /// The verdict stood before its answer came.
     Unheard,
 }
@@ -95,9 +90,7 @@ impl fmt::Display for Cause {
             Self::Broken(why) => write!(f, "connection broke after sending: {why}"),
             Self::Rejected(why) => write!(f, "answered with an error: {why}"),
             Self::Duplicate(of) => write!(f, "is the same server as {of}"),
-            Self::Quarantined { why, left } => {
-                write!(f, "in quarantine for {left:?} more: {why}")
-            }
+            Self::Quarantined(quarantined) => quarantined.fmt(f),
             Self::Unheard => f.write_str("not heard yet"),
         }
     }
