@@ -24,6 +24,8 @@ use tokio::runtime::{self, Runtime};
 
 /// The most that a percentile may be of what it is compared with.
 const LIMIT: f64 = 1.2;
+/// The same of locking with a token, against locking without.
+const TOKEN_LIMIT: f64 = 1.05;
 /// Cycles before the other side has its turn.
 const BLOCK: usize = 50;
 /// Rounds with a stopped server before it goes on: long enough that requests run into their
@@ -42,17 +44,26 @@ fn main() {
             println!("{name}, {nodes} nodes");
             compare(
                 &mut bars,
-                &format!("lock_release_{nodes}{}", suffix(name)),
+                (&format!("lock_release_{nodes}{}", suffix(name)), LIMIT),
                 [("the same scripts, raw", floor), ("quorate", ours)],
             );
         }
+    }
+    for (name, make) in RUNTIMES {
+        let (without, with) = make().block_on(with_and_without_tokens(&servers[..3], rounds));
+        println!("{name}, 3 nodes, only locking");
+        compare(
+            &mut bars,
+            (&format!("token_cost{}", suffix(name)), TOKEN_LIMIT),
+            [("without a token", without), ("with a token", with)],
+        );
     }
     for (name, make) in RUNTIMES {
         let (healthy, stopped) = make().block_on(with_one_stopped(&servers, rounds));
         println!("{name}, 5 nodes");
         compare(
             &mut bars,
-            &format!("one_stopped_of_5{}", suffix(name)),
+            (&format!("one_stopped_of_5{}", suffix(name)), LIMIT),
             [("quorate, all healthy", healthy), ("quorate, one stopped", stopped)],
         );
     }
@@ -80,7 +91,7 @@ fn suffix(runtime: &str) -> String {
 }
 
 /// Prints both sides, and notes how their percentiles compare.
-fn compare(bars: &mut Bars, name: &str, sides: [(&str, Vec<Duration>); 2]) {
+fn compare(bars: &mut Bars, (name, limit): (&str, f64), sides: [(&str, Vec<Duration>); 2]) {
     let measured = sides.map(|(side, mut times)| {
         times.sort_unstable();
         let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
@@ -88,7 +99,7 @@ fn compare(bars: &mut Bars, name: &str, sides: [(&str, Vec<Duration>); 2]) {
         [at(50), at(99)]
     });
     for (at, percentile) in ["p50", "p99"].into_iter().enumerate() {
-        bars.add(&format!("{name}_{percentile}"), measured[1][at] / measured[0][at], LIMIT);
+        bars.add(&format!("{name}_{percentile}"), measured[1][at] / measured[0][at], limit);
     }
 }
 
@@ -106,6 +117,21 @@ async fn against_the_floor(
         times
     });
     measured.await.expect("the measuring task ends")
+}
+
+/// Of one client, for two locks.
+async fn with_and_without_tokens(
+    servers: &[RedisServer],
+    rounds: usize,
+) -> (Vec<Duration>, Vec<Duration>) {
+    let ours = Ours::connect(servers).await;
+    let quorum = ours.quorum.clone();
+    let other = Ours { quorum: quorum.clone(), name: "bench:bare".to_owned() };
+    let (without, with) = (Locking { ours: other, fenced: false }, Locking { ours, fenced: true });
+    let measured = tokio::spawn(async move { in_turns(&without, &with, rounds).await });
+    let times = measured.await.expect("the measuring task ends");
+    quorum.close().await;
+    times
 }
 
 /// Times of a client whose servers are all healthy, and of one that has one of five stopped: two
@@ -166,15 +192,13 @@ async fn in_turns(
 
 /// Who locks and releases.
 trait Side: Sync {
-    fn cycle(&self) -> impl Future<Output = ()> + Send;
+    /// What it took.
+    fn cycle(&self) -> impl Future<Output = Duration> + Send;
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
 async fn block(side: &impl Side, cycles: usize, times: &mut Vec<Duration>) {
     for _ in 0..cycles {
-        let started = Instant::now();
-        side.cycle().await;
-        times.push(started.elapsed());
+        times.push(side.cycle().await);
     }
 }
 
@@ -191,9 +215,31 @@ impl Ours {
 }
 
 impl Side for Ours {
-    async fn cycle(&self) {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
+    async fn cycle(&self) -> Duration {
+        let started = Instant::now();
         let guard = self.quorum.mutex(&self.name).lock().await.expect("the lock is free");
         guard.release().await.expect("a majority confirms");
+        started.elapsed()
+    }
+}
+
+/// What locking takes, without the release, with a token or without.
+struct Locking {
+    ours: Ours,
+    fenced: bool,
+}
+
+impl Side for Locking {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
+    async fn cycle(&self) -> Duration {
+        let mutex = self.ours.quorum.mutex(&self.ours.name).fenced(self.fenced);
+        let started = Instant::now();
+        let guard = mutex.lock().await.expect("the lock is free");
+        let took = started.elapsed();
+        assert_eq!(guard.token().is_some(), self.fenced);
+        guard.release().await.expect("a majority confirms");
+        took
     }
 }
 
@@ -217,15 +263,17 @@ impl Raw {
 }
 
 impl Side for Raw {
-    async fn cycle(&self) {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
+    async fn cycle(&self) -> Duration {
+        let started = Instant::now();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
         let keys = floor::keys(Self::NAME);
-        let args = [hold.clone(), "1".into(), floor::LEASE.into()];
-        self.nodes.majority(&self.acquire, &keys, &args).await;
+        self.nodes.majority(&self.acquire, &keys, &floor::asking(hold.clone())).await;
         let channel = floor::channel(Self::NAME);
         let args = [hold, "0".into(), "".into(), channel, "quorate:calls:".into()];
-        self.nodes.majority(&self.release, &keys, &args).await;
+        self.nodes.majority(&self.release, &keys[..3], &args).await;
+        started.elapsed()
     }
 }

@@ -112,9 +112,14 @@ impl Nodes {
     }
 }
 
-/// The keys of a lock that one holds at a time.
-pub(crate) fn keys(name: &str) -> [Value; 3] {
-    ["", ":queue", ":alive"].map(|ending| format!("quorate:{{{name}}}{ending}").into())
+/// The keys of a lock that one holds at a time: all to acquire it, the first three to release it.
+pub(crate) fn keys(name: &str) -> [Value; 4] {
+    ["", ":queue", ":alive", ":fence"].map(|ending| format!("quorate:{{{name}}}{ending}").into())
+}
+
+/// For how long, and for whom: a token as high as it must be, remembered for a day.
+pub(crate) fn asking(hold: Value) -> [Value; 5] {
+    [hold, "1".into(), LEASE.into(), "1".into(), "86400000".into()]
 }
 
 pub(crate) fn channel(name: &str) -> Value {

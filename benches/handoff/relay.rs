@@ -116,12 +116,12 @@ impl Relay {
             taking.nodes.majority(acquire, &keys, &asking).await;
             started.elapsed()
         };
-        tokio::join!(giving.nodes.majority(release, &keys, &leaving), taken).1
+        tokio::join!(giving.nodes.majority(release, &keys[..3], &leaving), taken).1
     }
 
     async fn leave(&mut self, place: &Place) {
         let nodes = &self.parties[place.party].nodes;
-        nodes.all(&self.release, &floor::keys(NAME), &place.leaving()).await;
+        nodes.all(&self.release, &floor::keys(NAME)[..3], &place.leaving()).await;
     }
 }
 
@@ -153,9 +153,9 @@ impl Party {
 }
 
 impl Place {
-    fn asking(&self) -> [Value; 6] {
-        let (hold, ticket) = (self.hold.clone(), self.ticket.clone());
-        [hold, "1".into(), floor::LEASE.into(), ticket, "5000".into(), CALLS.into()]
+    fn asking(&self) -> Vec<Value> {
+        let from = [self.ticket.clone(), "5000".into(), CALLS.into()];
+        [floor::asking(self.hold.clone()).as_slice(), &from].concat()
     }
 
     fn leaving(&self) -> [Value; 5] {

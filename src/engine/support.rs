@@ -90,19 +90,21 @@ mod tests {
         Moment::BEGINNING + SECS(secs)
     }
 
-    fn forgot(secs: u64) -> Option<KeptOut> {
+    const REMEMBERS: Option<KeptOut> = None;
+
+    fn forgot(secs: u64) -> KeptOut {
         let quarantined = Quarantined { why: Quarantine::Restarted, left: SECS(20) };
-        Some(KeptOut { quarantined, forgot: at(secs) })
+        KeptOut { quarantined, forgot: at(secs) }
     }
 
-    fn counts(support: &Support, kept_out: Option<KeptOut>) -> bool {
-        support.counted(0, Verdict::Granted, kept_out) == Verdict::Granted
+    fn counts(support: &Support, kept_out: impl Into<Option<KeptOut>>) -> bool {
+        support.counted(0, Verdict::Granted, kept_out.into()) == Verdict::Granted
     }
 
     #[test]
     fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_stood() {
         let mut support = Support::of(1);
-        assert!(counts(&support, None), "it has forgotten nothing");
+        assert!(counts(&support, REMEMBERS), "it has forgotten nothing");
         assert!(!counts(&support, forgot(30)), "it never had the hold");
         support.heard(0, &Verdict::Granted, at(1), terms());
         assert!(counts(&support, forgot(20)) && counts(&support, forgot(29)));
@@ -112,11 +114,11 @@ mod tests {
     #[test]
     fn a_grant_that_did_not_count_proves_nothing() {
         let mut support = Support::of(1);
-        let verdict = support.counted(0, Verdict::Granted, forgot(40));
+        let verdict = support.counted(0, Verdict::Granted, Some(forgot(40)));
         support.heard(0, &verdict, at(41), terms());
         assert_eq!(support.votes(), 0);
         assert!(!counts(&support, forgot(45)), "it forgot once more");
-        assert!(counts(&support, None), "the quarantine has ended");
+        assert!(counts(&support, REMEMBERS), "the quarantine has ended");
     }
 
     #[test]
@@ -133,9 +135,9 @@ mod tests {
     fn whom_a_voter_in_quarantine_has_meanwhile_does_not_supersede() {
         let by = HoldId::parse("c:2");
         let refused = Verdict::Refused { by, ttl: None };
-        let counted = Support::of(1).counted(0, refused.clone(), forgot(40));
+        let counted = Support::of(1).counted(0, refused.clone(), Some(forgot(40)));
         let text = "in quarantine for 20s more: restarted, perhaps without its data";
         assert_eq!(counted.to_string(), text);
-        assert_eq!(Support::of(1).counted(0, refused.clone(), None), refused);
+        assert_eq!(Support::of(1).counted(0, refused.clone(), REMEMBERS), refused);
     }
 }
