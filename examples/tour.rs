@@ -14,7 +14,7 @@ use std::{
 };
 
 use quorate::{
-    Holder, Mutex, MutexGuard, Owner, Quorate,
+    FenceGate, Holder, Mutex, MutexGuard, Owner, Quorate,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::time::sleep;
@@ -53,7 +53,7 @@ impl Tour {
         println!("A lease lasts {LEASE:?} and is renewed from a third of it on.");
         let voters = embedded::voters(5);
         let client = || {
-            let settings = Quorate::builder().embedded(&voters).lease(LEASE);
+            let settings = Quorate::builder().embedded(&voters).lease(LEASE).longest_lease(LEASE);
             settings.voter_deadline(Duration::from_millis(100)).connect()
         };
         let (ada, ben, cleo) = (client().await?, client().await?, client().await?);
@@ -186,14 +186,16 @@ impl Tour {
         let guard = mutex.lock().await?;
         // A majority is enough to hold, so the last voters may answer a little later.
         eventually("all five voted", async || votes(&mutex, &guard).await == 5).await?;
-        self.voters[4].wipe();
-        self.tell("Ada holds, and voter 5 is emptied");
-        check(votes(&mutex, &guard).await == 4, "its vote is gone")?;
+        self.voters[4].restart_empty();
+        self.tell("Ada holds, and voter 5 comes back as a new process, without its data");
         self.show(Some(("Ada", &guard))).await?;
         eventually("the vote is back", async || votes(&mutex, &guard).await == 5).await?;
         check(guard.is_held(), "it was held all along")?;
-        self.tell("the next renewal gave it the vote again");
+        self.tell("her client saw it come, and gave it the vote again at once");
         self.show(Some(("Ada", &guard))).await?;
+        let seen = self.ben.mutex(LOCK).inspect().await?;
+        let quarantined = seen.voters[4].quarantine.ok_or("it is kept out")?;
+        self.tell(&format!("Ben would not count its vote: {quarantined}"));
         guard.release().await?;
         Ok(())
     }
@@ -225,6 +227,11 @@ impl Tour {
         let next = self.ben.mutex(LOCK).lock().await?;
         self.tell("the voters go on, and Ben enters");
         self.show(Some(("Ben", &next))).await?;
+        let (late, token) = (guard.token().ok_or("a token")?, next.token().ok_or("a token")?);
+        let gate = FenceGate::new();
+        gate.check(LOCK, token)?;
+        let stale = gate.check(LOCK, late).err().ok_or("late work is refused")?;
+        self.tell(&format!("he has written; what Ada still sends is refused: {stale}"));
         let late = guard.release().await.err().ok_or("a late release is told")?;
         check(late.is_lost() && next.is_held(), "and takes nothing of the next holder's")?;
         next.release().await?;
@@ -233,15 +240,16 @@ impl Tour {
 
     async fn cleaning_up(&self) -> Scene {
         title("Nothing is left behind");
-        let clean =
-            |voter: &EmbeddedVoter| voter.keys().is_empty() && voter.subscriptions().is_empty();
-        let forgotten = |voter: &EmbeddedVoter| voter.keys().is_empty();
+        // But for the latest token of each lock, for a day.
+        let forgotten =
+            |voter: &EmbeddedVoter| voter.keys().iter().all(|key| key.ends_with(":fence"));
+        let clean = |voter: &EmbeddedVoter| forgotten(voter) && voter.subscriptions().is_empty();
         eventually("no lock is left", async || self.voters.iter().all(forgotten)).await?;
         for client in [&self.ada, &self.ben, &self.cleo] {
             client.close().await;
         }
         eventually("all voters are clean", async || self.voters.iter().all(clean)).await?;
-        self.tell("no key and no subscription on any voter");
+        self.tell("no subscription and no key on any voter but the last token of each lock");
         println!("\nAll scenes turned out as told.");
         Ok(())
     }

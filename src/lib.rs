@@ -35,6 +35,10 @@
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
 //! - *Token*: a number that grows from one exclusive hold of a lock to the next ([`Token`]).
+//! - *Token*: the number of an exclusive hold, higher than those of all holds of the lock before it
+//!   ([`Token`]).
+//! - *Quarantine*: the time for which a voter that may have forgotten votes does not count for new
+//!   holds ([`Quarantine`]).
 //! - *Ticket*: the number of a place in the queue of a fair or a read/write lock, the same on every
 //!   voter.
 //!
@@ -53,6 +57,8 @@
 //! | work that stops when the lock is lost | [`MutexGuard::while_held`] |
 //! | to be told of the loss | [`MutexGuard::lost`] |
 //! | to know whether it is still mine | [`MutexGuard::is_held`] |
+//! | a number that grows from holder to holder | [`MutexGuard::token`] |
+//! | to know how many voters have it | [`MutexGuard::votes`] |
 //! | to know for how long it is | [`MutexGuard::remaining`] |
 //! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
@@ -109,12 +115,15 @@
 //! # What is not guaranteed
 //!
 //! - That the work of a lost hold has stopped everywhere. `while_held` lets it take no further
-//!   step, but what it sent or spawned before cannot be called back, and there are no fencing
-//!   tokens yet.
-//! - Exclusion where a voter forgets its votes inside a lease: restarted without its data, emptied,
-//!   replaced by a replica that had not got them, or with a clock that jumped ahead. Such voters
-//!   are not kept out yet. Use independent primaries that write every change to disk (`appendonly
-//!   yes`, `appendfsync always`), and no eviction.
+//!   step, but what it sent or spawned before cannot be called back: let what it works on check the
+//!   [token](MutexGuard::token).
+//! - Exclusion where a majority of voters forgets votes within a lease, or one does so unnoticed:
+//!   emptied while it runs, by an eviction, by a disk that lost what it had confirmed. Restarts
+//!   without data and clocks that jump are noticed ([`Quarantine`]), but for one of all voters
+//!   together that a new client takes for their first start ([`RestartGuard`]).
+//! - Tokens that grow where voters lose data and the wall clocks of two clients are further apart
+//!   than the [longest lease](Builder::longest_lease), or than the
+//!   [fence memory](Builder::fence_memory) where nobody takes the lock for that long.
 //! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
 //!   after [`Mutex::force_release`] until the holder has learnt of it.
 //! - Any order between waiters of different processes, but with [`FairMutex`] and [`RwLock`]; or
@@ -157,7 +166,8 @@
 //! # Log
 //!
 //! By `tracing`. *Error*: two voters turned out to be one server. *Warn*: a lock was lost (`lock`,
-//! `hold`, `why`); the number of voters is even. *Debug*: each round of renewal.
+//! `hold`, `why`); a voter is in quarantine (`voter`, `why`, `left`); the number of voters is even.
+//! *Info*: a voter came back as another. *Debug*: each round of renewal, each connection.
 //!
 //! # Features
 //!

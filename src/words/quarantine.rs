@@ -56,7 +56,8 @@ pub struct Quarantined {
 
 impl fmt::Display for Quarantined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "in quarantine for {:?} more: {}", self.left, self.why)
+        let left = Duration::from_millis(u64::try_from(self.left.as_millis()).unwrap_or(u64::MAX));
+        write!(f, "in quarantine for {left:?} more: {}", self.why)
     }
 }
 
