@@ -90,10 +90,6 @@ impl Clock {
 
     /// What the wall clock shows, since 1970. It may be wrong and may be set: tokens grow by it,
     /// and nothing is timed by it.
-    #[cfg_attr(
-        not(feature = "embedded"),
-        expect(clippy::unused_self, reason = "there are others with the feature")
-    )]
     pub(crate) fn wall(&self) -> Duration {
         match self {
             Self::System => system_wall(),

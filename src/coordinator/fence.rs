@@ -27,7 +27,9 @@ impl Coordinator {
     ) -> Result<Option<Token>, Defeat> {
         let Some((token, mut stored)) = tokens.fix() else { return Ok(None) };
         if !stored.is_won() {
-            stored = self.raise(claim, token, stored, (rules, started, limit)).await;
+            // Rare, and whoever has no need of it has the smaller future.
+            let raised = self.raise(claim, token, stored, (rules, started, limit));
+            stored = Box::pin(raised).await;
             let is_stored = stored.is_won() && rules.is_in_time(started, self.clock.now());
             let outcome = if is_stored { "stored" } else { "failed" };
             let kind = claim.record().kind();
