@@ -113,7 +113,8 @@ impl Register {
             return false;
         }
         if !(life.durable && durable) {
-            standing.forgot = Some((started, Quarantine::Restarted));
+            // By the uptime it was earlier; that goes by a clock which may be set after a start.
+            standing.forgot = Some((now, Quarantine::Restarted));
         }
         *life = Life { run_id: run_id.into(), started, durable };
         standing.is_first = false;

@@ -33,13 +33,13 @@ fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {
 }
 
 #[test]
-fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease_from_its_start() {
+fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
     assert!(register.met(1, "another", (SECS(4), false), at(50)));
     let out = register.kept_out(1, at(50)).unwrap();
-    assert_eq!((out.forgot, out.quarantined), (at(46), quarantined(Quarantine::Restarted, 26)));
-    assert_eq!(kept_out(&register, at_ms(75_999)), [1]);
-    assert!(kept_out(&register, at(76)).is_empty());
+    assert_eq!((out.forgot, out.quarantined), (at(50), quarantined(Quarantine::Restarted, 30)));
+    assert_eq!(kept_out(&register, at_ms(79_999)), [1]);
+    assert!(kept_out(&register, at(80)).is_empty());
 }
 
 #[test]

@@ -102,20 +102,28 @@ pub(super) fn count(length: usize) -> Answered {
     Answered::Reply(Reply::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-/// Of a server's options it knows `PX`.
+/// Of a server's options it knows `PX` and, behind that, `GET`.
 fn set(database: &mut Database, words: &[&str]) -> Answer {
-    let ends_at_ms = match words[2..] {
-        [] => None,
-        [option, ms] if option.eq_ignore_ascii_case("px") => {
-            let ms = Some(integer(ms)?).filter(|ms| *ms > 0);
-            let at_ms = ms.and_then(|ms| ms.checked_add(database.keyspace.now_ms()));
-            Some(at_ms.ok_or("ERR invalid expire time in 'set' command")?)
-        }
+    let is = |word: &str, option| word.eq_ignore_ascii_case(option);
+    let (ms, tells) = match words[2..] {
+        [] => (None, false),
+        [px, ms] if is(px, "px") => (Some(ms), false),
+        [px, ms, get] if is(px, "px") && is(get, "get") => (Some(ms), true),
         _ => return Err("ERR syntax error".into()),
     };
+    let ends_at_ms = ms.map(|ms| {
+        let ms = Some(integer(ms)?).filter(|ms| *ms > 0);
+        let at_ms = ms.and_then(|ms| ms.checked_add(database.keyspace.now_ms()));
+        at_ms.ok_or_else(|| "ERR invalid expire time in 'set' command".to_owned())
+    });
+    let ends_at_ms = ends_at_ms.transpose()?;
+    let former = if tells { Some(get(database, words)?) } else { None };
     database.keyspace.set(words[0], Stored::Text(words[1].into()));
     if let Some(at_ms) = ends_at_ms {
         database.keyspace.expire_at(words[0], at_ms);
+    }
+    if let Some(former) = former {
+        return Ok(former);
     }
     Ok(Answered::Status("OK"))
 }

@@ -45,7 +45,8 @@ impl EmbeddedVoter {
     /// It knows the commands that the crate's scripts use and a few more for tests to look and to
     /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL
     /// HEXISTS HKEYS HGETALL ZADD ZREM ZSCORE ZRANK ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE PUBLISH`.
-    /// Options are few: `NX XX GT LT CH` of `ZADD`, and `WITHSCORES` of the ranges.
+    /// Options are few: `PX` of `SET`, and then `GET`; `NX XX GT LT CH` of `ZADD`; `WITHSCORES` of
+    /// the ranges.
     ///
     /// # Errors
     ///
