@@ -67,7 +67,7 @@ impl Coordinator {
                     }
                 }
                 Next::Won(_) => {
-                    let fixed = self.fix_token(&claim, &tokens, (rules, started), limit).await;
+                    let fixed = self.fix_token(&mut claim, &tokens, (rules, started), limit).await;
                     let token =
                         fixed.inspect_err(|defeat| count(record, outcome_of(&defeat.loss)))?;
                     count(record, "won");

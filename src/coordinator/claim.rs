@@ -93,6 +93,11 @@ impl Claim {
         (self.owed, self.wake) = (owed, wake);
     }
 
+    /// Any of them may have given a vote, or is about to.
+    pub(super) fn owe_all(&mut self) {
+        self.owed = (0..self.coordinator.panel.quorum.voters()).collect();
+    }
+
     /// This one has not.
     pub(super) fn refused(&mut self, voter: usize) {
         self.owed.retain(|owed| *owed != voter);

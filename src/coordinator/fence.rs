@@ -20,13 +20,15 @@ impl Coordinator {
     /// it is told to all, and nobody gets the lock before a majority has it.
     pub(super) async fn fix_token(
         &self,
-        claim: &Claim,
+        claim: &mut Claim,
         tokens: &Tokens,
         (rules, started): (Rules, Moment),
         limit: Option<Moment>,
     ) -> Result<Option<Token>, Defeat> {
         let Some((token, mut stored)) = tokens.fix() else { return Ok(None) };
         if !stored.is_won() {
+            // Whoever refused may grant now.
+            claim.owe_all();
             // Rare, and whoever has no need of it has the smaller future.
             let raised = self.raise(claim, token, stored, (rules, started, limit));
             stored = Box::pin(raised).await;
