@@ -25,6 +25,19 @@ fn it_renews_from_a_third_of_the_lease_on() {
 }
 
 #[test]
+fn it_may_be_made_to_renew_at_once_unless_it_is_fixed() {
+    let (mut renewed, mut fixed) = (lease(true), lease(false));
+    renewed.renew_now(at(500));
+    fixed.renew_now(at(500));
+    assert_eq!(
+        (renewed.duty(at(500)), fixed.duty(at(500))),
+        (Duty::Renew, Duty::Sleep(at(29_698)))
+    );
+    assert!(renewed.renewed(TERMS(30_000), at(500), at(501)));
+    assert_eq!(renewed.duty(at(501)), Duty::Sleep(at(10_500)));
+}
+
+#[test]
 fn trust_ends_at_the_deadline_and_not_a_nanosecond_later() {
     let lease = lease(true);
     let deadline = at(29_698);

@@ -31,7 +31,30 @@ pub(crate) fn command() -> impl Strategy<Value = Step> {
         "ZRANGEBYSCORE",
     ];
     let argument = select(vec!["lock:1", "lock:2", "f", "0", "-1", "200000", "1.5", "07", ""]);
-    (select(names.to_vec()), vec(argument, 1..=4))
+    prop_oneof![8 => some_command(names.to_vec(), argument), 1 => set()]
+}
+
+/// The options of SET that are known.
+fn set() -> impl Strategy<Value = Step> {
+    const OPTIONS: [&[&str]; 7] = [
+        &["PX", "200000"],
+        &["px", "200000", "get"],
+        &["PX", "200000", "GET"],
+        &["PX", "0"],
+        &["PX", "-1", "GET"],
+        &["PX", "x"],
+        &["PX"],
+    ];
+    let key = select(&["lock:1", "lock:2"]);
+    (key, select(&["1", "text"]), select(&OPTIONS))
+        .prop_map(|(key, value, options)| [words(&["SET", key, value]), words(options)].concat())
+}
+
+fn some_command(
+    names: Vec<&'static str>,
+    argument: impl Strategy<Value = &'static str>,
+) -> impl Strategy<Value = Step> {
+    (select(names), vec(argument, 1..=4))
         // These have options on a server.
         .prop_filter("options", |(name, args)| {
             args.len() <= 2 || !["SET", "PEXPIRE", "PEXPIREAT"].contains(name)
