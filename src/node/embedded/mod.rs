@@ -13,7 +13,7 @@
 //! voters[0].kill();
 //! let guard = quorum.mutex("invoice:42").lock().await?; // two of three are a quorum
 //! assert!(voters[0].command(&["KEYS", "*"]).is_err());
-//! assert_eq!(voters[1].keys().len(), 1);
+//! assert_eq!(voters[1].keys(), ["quorate:{invoice:42}", "quorate:{invoice:42}:fence"]);
 //! # Ok(())
 //! # }
 //! ```

@@ -111,7 +111,8 @@ impl EmbeddedVoter {
     /// });
     /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
     /// quorum.mutex("invoice:42").lock().await?.release().await?;
-    /// let expected = [("mutex/acquire", true, 1), ("mutex/release", true, 0)];
+    /// // The token stays.
+    /// let expected = [("mutex/acquire", true, 2), ("mutex/release", true, 1)];
     /// assert_eq!(*seen.lock().unwrap(), expected);
     /// # Ok(())
     /// # }
