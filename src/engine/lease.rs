@@ -165,7 +165,11 @@ impl Round {
         self.started
     }
 
-    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict) {
+    /// `suspected`: whoever has the voter's vote may not count it.
+    pub(crate) fn heard(&mut self, voter: usize, verdict: Verdict, suspected: bool) {
+        if suspected {
+            self.votes.suspect(voter);
+        }
         self.votes.record(voter, verdict);
     }
 

@@ -96,10 +96,10 @@ fn by(name: &str) -> Verdict {
 #[test]
 fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
     let mut round = round(3);
-    round.heard(0, Verdict::Revoked);
+    round.heard(0, Verdict::Revoked, false);
     assert_eq!(round.next(at(1), 0), RoundNext::Wait(at(200)));
-    round.heard(1, Verdict::Granted);
-    round.heard(2, Verdict::Granted);
+    round.heard(1, Verdict::Granted, false);
+    round.heard(2, Verdict::Granted, false);
     assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Renewed));
 }
 
@@ -114,7 +114,7 @@ fn a_round_without_answers_fails_when_they_are_due() {
 fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
     let mut round = round(3);
     for voter in 0..2 {
-        round.heard(voter, Verdict::Unknown(Cause::Unheard));
+        round.heard(voter, Verdict::Unknown(Cause::Unheard), false);
     }
     assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Failed));
 }
@@ -122,25 +122,25 @@ fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
 #[test]
 fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
     let mut round = round(3);
-    round.heard(0, Verdict::Granted);
-    round.heard(1, by("rival"));
+    round.heard(0, Verdict::Granted, false);
+    round.heard(1, by("rival"), false);
     let again = RoundNext::AskAgain(vec![1]);
     assert_eq!(round.next(at(20), 0), RoundNext::Wait(at(30)), "half as long as the answer took");
     assert_eq!(round.next(at(30), 0), again);
     assert_eq!(round.next(at(30), 0), RoundNext::Wait(at(200)), "until it answers");
-    round.heard(1, by("rival"));
+    round.heard(1, by("rival"), false);
     assert_eq!(round.next(at(50), 0), RoundNext::Wait(at(75)));
     assert_eq!(round.next(at(75), 0), again);
-    round.heard(1, Verdict::Granted);
+    round.heard(1, Verdict::Granted, false);
     assert_eq!(round.next(at(95), 0), RoundNext::End(RoundEnd::Renewed));
 }
 
 #[test]
 fn a_rival_with_a_majority_ends_the_round() {
     let mut round = round(3);
-    round.heard(0, by("rival"));
+    round.heard(0, by("rival"), false);
     assert!(matches!(round.next(at(1), 0), RoundNext::Wait(_)));
-    round.heard(1, by("rival"));
+    round.heard(1, by("rival"), false);
     assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Superseded));
 }
 
@@ -185,4 +185,15 @@ proptest! {
             prop_assert_eq!(lost, lease.duty(now) == Duty::Lost);
         }
     }
+}
+
+/// Such votes do not count for the rival either, and it will give them back.
+#[test]
+fn a_rival_does_not_end_the_round_by_voters_in_quarantine_and_they_are_asked_again() {
+    let mut round = round(3);
+    round.heard(0, Verdict::Granted, false);
+    round.heard(1, by("b"), true);
+    round.heard(2, by("b"), false);
+    assert!(matches!(round.next(at(2), 0), RoundNext::Wait(_)));
+    assert_eq!(round.next(at(100), 0), RoundNext::AskAgain(vec![1, 2]));
 }

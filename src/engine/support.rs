@@ -45,9 +45,7 @@ impl Support {
         let Some(kept_out) = kept_out else { return verdict };
         let had = self.voters[voter].keeps.is_some_and(|keeps| kept_out.forgot < keeps);
         match verdict {
-            Verdict::Granted if had => verdict,
-            // Nor does it count for the hold that has its vote now.
-            Verdict::Granted | Verdict::Refused { .. } => kept_out.verdict(),
+            Verdict::Granted if !had => kept_out.verdict(),
             verdict => verdict,
         }
     }
@@ -132,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn whom_a_voter_in_quarantine_has_meanwhile_does_not_supersede() {
-        let by = HoldId::parse("c:2");
-        let refused = Verdict::Refused { by, ttl: None };
-        let counted = Support::of(1).counted(0, refused.clone(), Some(forgot(40)));
+    fn a_refusal_stays_one_and_a_grant_that_does_not_count_says_why() {
+        let support = Support::of(1);
+        let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
+        assert_eq!(support.counted(0, refused.clone(), Some(forgot(40))), refused);
+        let granted = support.counted(0, Verdict::Granted, Some(forgot(40)));
         let text = "in quarantine for 20s more: restarted, perhaps without its data";
-        assert_eq!(counted.to_string(), text);
-        assert_eq!(Support::of(1).counted(0, refused.clone(), REMEMBERS), refused);
+        assert_eq!(granted.to_string(), text);
     }
 }

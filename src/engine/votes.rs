@@ -51,15 +51,23 @@ pub(crate) struct Votes {
     verdicts: Vec<Option<Verdict>>,
     /// The voters that may have granted in a round before this one.
     doubtful: Vec<usize>,
+    /// The voters whose votes may count for nobody.
+    suspected: Vec<usize>,
 }
 
 impl Votes {
     pub(crate) fn new(quorum: Quorum) -> Self {
-        Self { quorum, verdicts: vec![None; quorum.voters()], doubtful: Vec::new() }
+        let verdicts = vec![None; quorum.voters()];
+        Self { quorum, verdicts, doubtful: Vec::new(), suspected: Vec::new() }
     }
 
     pub(crate) fn record(&mut self, voter: usize, verdict: Verdict) {
         self.verdicts[voter] = Some(verdict);
+    }
+
+    /// Whoever has this voter's vote may not count it.
+    pub(crate) fn suspect(&mut self, voter: usize) {
+        self.suspected.push(voter);
     }
 
     /// Opens the voters that did not grant, to be asked again; returns them.
@@ -171,7 +179,7 @@ impl Votes {
         if self.lacks_quorum() {
             return Some(Loss::NoQuorum);
         }
-        let most = self.holders().into_values().max().unwrap_or(0);
+        let most = self.holders(|_| true).into_values().max().unwrap_or(0);
         if most >= self.quorum.needed() {
             return Some(Loss::Held);
         }
@@ -182,14 +190,15 @@ impl Votes {
     /// Refusals name the holder, so all contenders come to the same answer.
     pub(crate) fn leads(&self, me: &HoldId) -> bool {
         let mine = (self.granted(), Reverse(me));
-        mine.0 > 0 && self.holders().into_iter().all(|(id, votes)| mine > (votes, Reverse(id)))
+        mine.0 > 0
+            && self.holders(|_| true).into_iter().all(|(id, votes)| mine > (votes, Reverse(id)))
     }
 
-    /// A renewal that cannot be saved: another hold has a majority, or the hold was ended by force
-    /// and cannot get one.
+    /// A renewal that cannot be saved: another hold has a majority that counts, or the hold was
+    /// ended by force and cannot get one.
     pub(crate) fn is_superseded(&self) -> bool {
         let revoked = self.count(|verdict| matches!(verdict, Some(Verdict::Revoked)));
-        let holders = self.holders();
+        let holders = self.holders(|voter| !self.suspected.contains(&voter));
         let refused: usize = holders.values().sum();
         holders.into_values().any(|votes| votes >= self.quorum.needed())
             || (revoked > 0 && revoked + refused > self.quorum.spare())
@@ -251,10 +260,12 @@ impl Votes {
         self.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(unheard)).collect()
     }
 
-    fn holders(&self) -> BTreeMap<&HoldId, usize> {
+    /// How many of these voters each hold has.
+    fn holders(&self, counts: impl Fn(usize) -> bool) -> BTreeMap<&HoldId, usize> {
         let mut holders = BTreeMap::new();
-        for verdict in self.verdicts.iter().flatten() {
-            if let Some((by, _)) = verdict.obstacle() {
+        for (voter, verdict) in self.verdicts.iter().enumerate() {
+            let obstacle = verdict.as_ref().and_then(Verdict::obstacle);
+            if let Some((by, _)) = obstacle.filter(|_| counts(voter)) {
                 *holders.entry(by).or_default() += 1;
             }
         }

@@ -11,7 +11,8 @@ fn silent() -> Verdict {
 }
 
 fn votes(verdicts: Vec<Option<Verdict>>) -> Votes {
-    Votes { quorum: Quorum::of(verdicts.len()), verdicts, doubtful: Vec::new() }
+    let quorum = Quorum::of(verdicts.len());
+    Votes { verdicts, ..Votes::new(quorum) }
 }
 
 fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Votes {

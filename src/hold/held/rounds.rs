@@ -75,14 +75,19 @@ impl Hold {
         }
     }
 
-    /// What an answer counts for.
-    fn heard(&self, exchange: &Exchange, voter: usize, outcome: Outcome<Answer>) -> Verdict {
+    /// What an answer counts for, and whether it comes from a voter in quarantine.
+    fn heard(
+        &self,
+        exchange: &Exchange,
+        voter: usize,
+        outcome: Outcome<Answer>,
+    ) -> (Verdict, bool) {
         let verdict = self.record.vote(outcome);
         let kept_out = self.coordinator.panel.standings.kept_out(voter, exchange.started);
         let mut state = self.state();
         let counted = state.support.counted(voter, verdict, kept_out);
         state.support.heard(voter, &counted, exchange.started, exchange.terms);
-        counted
+        (counted, kept_out.is_some())
     }
 
     /// Hears the answers that nobody waited for; never completes.
@@ -116,7 +121,8 @@ impl Hold {
                 RoundNext::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = exchange.replies.next() => {
-                        round.heard(voter, self.heard(exchange, voter, outcome));
+                        let (verdict, suspected) = self.heard(exchange, voter, outcome);
+                        round.heard(voter, verdict, suspected);
                     }
                     () = clock.sleep_until(until) => {}
                 },
