@@ -55,18 +55,22 @@ struct Standing {
     life: Option<Life>,
     /// It is the one in which this client met it.
     is_first: bool,
-    forgot: Option<(Moment, Quarantine)>,
+    forgot: Option<(Nanos, Quarantine)>,
     clock: Option<Course>,
     /// When it was first measured, and how far it was ahead of the client's then.
     first_measured: Option<(Moment, Span)>,
 }
+
+/// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
+/// starts of most servers are where that clock is as young as its machine or its process.
+type Nanos = i128;
 
 /// One life of a server, between two starts.
 #[derive(Clone, Debug)]
 struct Life {
     run_id: String,
     /// It did not start later than this.
-    started: Moment,
+    started: Nanos,
     durable: bool,
 }
 
@@ -102,7 +106,7 @@ impl Register {
         now: Moment,
     ) -> bool {
         let standing = &mut self.voters[voter];
-        let started = now - uptime;
+        let started = since_beginning(now) - nanos(uptime);
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), started, durable });
             standing.is_first = true;
@@ -129,7 +133,8 @@ impl Register {
         standing.first_measured.get_or_insert((stamp.answered, span));
         let course = standing.clock.get_or_insert(Course { at: stamp.answered, span });
         let moved = course.goes_on(span, stamp.answered, drift, longest)?;
-        standing.forgot = Some((stamp.answered, Quarantine::ClockMoved(moved)));
+        let seen = since_beginning(stamp.answered);
+        standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
         Some(moved)
     }
 
@@ -142,22 +147,23 @@ impl Register {
         }
         let reasons = [self.voters[voter].forgot, self.young(voter), self.apart(voter)];
         let (forgot, why) = reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)?;
-        let until = forgot + self.suspicion.longest;
-        let quarantined = Quarantined { why, left: until.since(sent) };
-        (sent < until).then_some(KeptOut { quarantined, forgot })
+        let left = forgot + nanos(self.suspicion.longest) - since_beginning(sent);
+        let quarantined = Quarantined { why, left: length(left) };
+        let forgot = Moment::BEGINNING + length(forgot);
+        (left > 0).then_some(KeptOut { quarantined, forgot })
     }
 
-    fn young(&self, voter: usize) -> Option<(Moment, Quarantine)> {
+    fn young(&self, voter: usize) -> Option<(Nanos, Quarantine)> {
         let standing = &self.voters[voter];
         let life = standing.life.as_ref().filter(|life| standing.is_first && !life.durable)?;
         let mut lives = self.voters.iter().filter_map(|standing| standing.life.as_ref());
-        let is_later = lives.any(|other| life.started > other.started + Self::TOGETHER);
+        let is_later = lives.any(|other| life.started > other.started + nanos(Self::TOGETHER));
         (is_later || self.suspicion.guard == RestartGuard::Strict)
             .then_some((life.started, Quarantine::Young))
     }
 
     /// Where the clocks of a majority were together and this one's was not.
-    fn apart(&self, voter: usize) -> Option<(Moment, Quarantine)> {
+    fn apart(&self, voter: usize) -> Option<(Nanos, Quarantine)> {
         let (met, span) = self.voters[voter].first_measured?;
         let spans = self.voters.iter().filter_map(|standing| Some(standing.first_measured?.1));
         let mut middles: Vec<i128> = spans.map(Span::middle).collect();
@@ -168,7 +174,7 @@ impl Register {
         let together = middles.iter().filter(|middle| (**middle - median).abs() <= allowed).count();
         let by = (span.least - median).max(median - span.most);
         (together >= self.quorum.needed() && by > allowed)
-            .then(|| (met, Quarantine::ClockApart(length(by))))
+            .then(|| (since_beginning(met), Quarantine::ClockApart(length(by))))
     }
 }
 
@@ -177,10 +183,9 @@ impl Span {
     const RESOLUTION: Duration = Duration::from_millis(1);
 
     fn of(Stamp { shown, asked, answered }: Stamp) -> Self {
-        let since = |moment: Moment| nanos(moment.since(Moment::BEGINNING));
         Self {
-            least: nanos(shown) - since(answered),
-            most: nanos(shown + Self::RESOLUTION) - since(asked),
+            least: nanos(shown) - since_beginning(answered),
+            most: nanos(shown + Self::RESOLUTION) - since_beginning(asked),
         }
     }
 
@@ -223,8 +228,13 @@ fn nanos(time: Duration) -> i128 {
     i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
 }
 
+fn since_beginning(moment: Moment) -> Nanos {
+    nanos(moment.since(Moment::BEGINNING))
+}
+
+/// Nothing where it is negative.
 fn length(nanos: i128) -> Duration {
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -72,6 +72,22 @@ fn who_started_with_the_others_is_no_restart_and_who_started_later_may_be_one() 
     assert!((0..40).all(|secs| kept_out(&first, at(secs)).is_empty()));
 }
 
+// The client's machine has just booted: the servers started long before its clock began.
+#[test]
+fn starts_before_the_clients_clock_began_are_told_apart_too() {
+    for guard in [RestartGuard::Relative, RestartGuard::Strict] {
+        let mut register = register(guard);
+        let boot = Moment::BEGINNING + SECS(1);
+        for (voter, uptime) in [500, 20, 600].into_iter().enumerate() {
+            register.met(voter, &format!("life {voter}"), (SECS(uptime), false), boot);
+        }
+        assert_eq!(kept_out(&register, boot), [1], "{guard:?}");
+        let young = quarantined(Quarantine::Young, 10);
+        assert_eq!(register.kept_out(1, boot).unwrap().quarantined, young);
+        assert!(kept_out(&register, boot + SECS(10)).is_empty());
+    }
+}
+
 #[test]
 fn a_restart_is_known_for_one_also_where_all_restart() {
     let mut register = met(RestartGuard::Relative, [0; 3]);

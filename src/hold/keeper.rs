@@ -11,11 +11,16 @@ use crate::{
 
 /// Keeps a hold until it ends. Trust does not depend on this task: guards look at the clock
 /// themselves. `exchange`: the answers to the latest round that are still to come.
-pub(super) async fn keep(hold: Arc<Hold>, mut exchange: Exchange) {
+pub(super) fn keep(hold: Arc<Hold>, exchange: Exchange) -> impl Future<Output = ()> {
+    // Now: a voter may come back before the task first runs.
+    let seen_return = hold.coordinator().panel.standings.returned().version();
+    watch(hold, exchange, seen_return)
+}
+
+async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
     let over = hold.over();
     let Coordinator { clock, panel, .. } = &**hold.coordinator();
     let returned = panel.standings.returned();
-    let mut seen_return = returned.version();
     loop {
         let seen = over.version();
         if over.read(|over| *over) {

@@ -22,11 +22,13 @@ claims!(minority:
 
 // CONFORMANCE 10
 // The voters are away until the loss is told, which is when the 2 s are over, and come back
-// with nothing. The new hold is still there after more than its lease, so it was renewed.
+// with nothing, so that nobody enters before the longest lease is over. The new hold is still there
+// after more than its lease, so it was renewed.
 async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed(
     mut on: Fixture,
 ) {
-    let mutex = on.client_with_lease(secs(2)).await.mutex("a");
+    let builder = on.builder().lease(secs(2)).longest_lease(secs(2)).voter_deadline(ms(200));
+    let mutex = on.connect(builder).await.mutex("a");
     let watch = Stopwatch::start();
     let guard = mutex.lock().await.unwrap();
     on.kill_all();

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
-use quorate::Owner;
+use quorate::{
+    Owner,
+    embedded::{self, Fault},
+};
 use tokio::time::sleep;
 
 use crate::fixture::{Fixture, ms, secs};
@@ -102,12 +105,40 @@ async fn everything_happens() {
     sleep(secs(1)).await;
 }
 
+/// Every reason for a quarantine but a restart, and a token that the others are told, or cannot be.
+async fn voters_are_suspected_and_told_a_token() {
+    let voters = embedded::voters(4);
+    voters.iter().for_each(|voter| voter.set_uptime(secs(3600)));
+    let on = Fixture::of(&voters);
+    let mutex = on.client().await.mutex("c");
+
+    let fence = ["SET", "quorate:{c}:fence", "1800000000000000"];
+    voters[0].command(&fence).unwrap();
+    mutex.lock().await.unwrap().release().await.unwrap();
+    voters[0].command(&["SET", fence[1], "1900000000000000"]).unwrap();
+    for voter in &voters {
+        voter.fault_each(|sent| match sent.script() {
+            Some("mutex/renew") => vec![Fault::DropRequests],
+            _ => Vec::new(),
+        });
+    }
+    assert!(mutex.try_lock().await.unwrap_err().is_no_quorum());
+
+    voters[1].jump_clock(60_000_000);
+    sleep(secs(1)).await;
+    assert!(mutex.try_lock().await.is_err());
+    // Only one who met it before knows that it has moved, and only who did not that it is young.
+    voters[2].restart_empty();
+    on.client().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let recording = metrics::set_default_local_recorder(&recorder);
     everything_happens().await;
+    voters_are_suspected_and_told_a_token().await;
     drop(recording);
 
     let (mut seen, gauges) = recorded(&snapshotter);

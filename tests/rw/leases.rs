@@ -19,9 +19,10 @@ claims!(everywhere:
     a_fixed_write_ends_and_the_readers_enter_without_any_message,
 );
 
-/// Clients whose voter deadline goes with leases of a few seconds.
+/// Clients whose voter deadline goes with leases of a few seconds, and who also take long ones.
 async fn three_clients(on: &Fixture) -> [Quorate; 3] {
-    let client = async || on.client_with_lease(secs(3)).await;
+    let builder = || on.builder().lease(secs(3)).longest_lease(secs(600)).voter_deadline(ms(300));
+    let client = async || on.connect(builder()).await;
     [client().await, client().await, client().await]
 }
 
@@ -85,7 +86,7 @@ async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixtur
 
 // Each voter's own list of deadlines, read before and after: not one of them has moved.
 async fn releasing_one_read_leaves_the_deadlines_of_the_others_exact(on: Fixture) {
-    let client = on.client().await;
+    let client = on.connect(on.builder().longest_lease(secs(500))).await;
     let fixed = |seconds| client.rw_lock("a").lease_fixed(secs(seconds));
     let long = fixed(500).read().await.unwrap();
     let middle = fixed(200).read().await.unwrap();
