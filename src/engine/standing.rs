@@ -118,7 +118,7 @@ impl Register {
         }
         if !(life.durable && durable) {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
-            standing.forgot = Some((now, Quarantine::Restarted));
+            standing.forgot = Some((since_beginning(now), Quarantine::Restarted));
         }
         *life = Life { run_id: run_id.into(), started, durable };
         standing.is_first = false;
