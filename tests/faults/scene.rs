@@ -1,5 +1,7 @@
 //! Servers, clients of them, and the time that things take.
 
+#![allow(dead_code, reason = "compiled into several test binaries, and each uses only a part")]
+
 use std::{
     env,
     sync::OnceLock,
