@@ -133,8 +133,8 @@ const CLOCKS_PPM: [i32; 4] = [0, 1_000_000, -500_000, 300_000];
 
 // CONFORMANCE 20
 // No script is told a client's time. What differs is when clients refresh their places: twice as
-// often as they should, or half as often, which is still in time. To such a client the clocks of all
-// voters are wrong: with a restart guard it would never enter.
+// often as they should, or half as often, which is still in time. To such a client the clocks of
+// all voters are wrong: with a restart guard it would never enter.
 #[tokio::test(start_paused = true)]
 async fn a_client_with_a_wrong_clock_neither_jumps_the_queue_nor_empties_it() {
     let voters = embedded::voters(5);

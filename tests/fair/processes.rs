@@ -55,9 +55,9 @@ async fn ten_processes_enter_in_the_order_of_coming() {
 
 // CONFORMANCE 16
 // One voter after the other is killed and comes back empty, while they wait. A place stands on the
-// other four, and is told to the empty one again; so is the hold, at once. The lock is given up when
-// the processes count the grants of all voters again: the longest lease after the last restart, and
-// a second more, as servers tell how long they have run in whole ones.
+// other four, and is told to the empty one again; so is the hold, at once. The lock is given up
+// when the processes count the grants of all voters again: the longest lease after the last of them
+// has seen the last restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_keep_their_order_while_voters_restart_empty_one_by_one() {
     let mut on = Fixture::real(5);

@@ -72,8 +72,8 @@ async fn a_writer_that_waits_comes_behind_a_downgrade(on: Fixture) {
 }
 
 // Two voters are away while the write is acquired, and come back when another waits to write; then
-// two of those that gave it their votes go. The two that never heard of the write are needed: nobody
-// who guards against restarts would count those yet.
+// two of those that gave it their votes go. The two that never heard of the write are needed:
+// nobody who guards against restarts would count those yet.
 async fn a_read_under_a_write_passes_the_queue_where_the_write_was_not_heard(mut on: Fixture) {
     let client = async || on.connect(on.builder().restart_guard(RestartGuard::Off)).await;
     let (ours, theirs) = (client().await, client().await);
