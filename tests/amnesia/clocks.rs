@@ -104,8 +104,8 @@ async fn a_clock_that_jumps_back_is_as_suspicious_as_one_that_jumps_forward() {
     assert!(ben.mutex("a").try_lock().await.unwrap().is_some());
 }
 
-// Whoever holds by it goes on: its vote is told again at the next renewal, as nobody else asks in the
-// same moment.
+// Whoever holds by it goes on: its vote is told again at the next renewal, as nobody else asks in
+// the same moment.
 #[tokio::test(start_paused = true)]
 async fn a_hold_outlives_the_jumps_of_its_voters() {
     let voters = old_voters(3);

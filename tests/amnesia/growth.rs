@@ -143,8 +143,8 @@ async fn what_all_voters_forgot_takes_tokens_back_to_the_wall_clocks() {
     assert!(Way::Mutex.token(&ahead).await > token, "it knows its own");
 }
 
-/// Clients an hour apart take a lock in turn, by majorities of chance, while voters forget one after
-/// the other. As long as one is in quarantine all others are needed but one.
+/// Clients an hour apart take a lock in turn, by majorities of chance, while voters forget one
+/// after the other. As long as one is in quarantine all others are needed but one.
 async fn majorities_of_chance(way: Way, grants: u64, seed: u64) {
     let mut chance = StdRng::seed_from_u64(seed);
     let voters = old_voters(5);

@@ -35,8 +35,8 @@ async fn gets_in_late(ben: &Quorate, held: &MutexGuard, watch: Stopwatch, why: Q
     assert!(held.is_held());
     let guard = mutex.lock().await.unwrap();
     let waited = watch.time();
-    // With the vote that Ada gives back he does without the one that forgot; a pause is at most half
-    // a second and half of that more.
+    // With the vote that Ada gives back he does without the one that forgot; a pause is at most
+    // half a second and half of that more.
     assert!(waited >= TRUSTED && waited <= TRUSTED + ms(750), "{waited:?}");
     assert!(!held.is_held());
     guard.release().await.unwrap();
