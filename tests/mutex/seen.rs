@@ -109,7 +109,9 @@ async fn everything_happens() {
 /// Every reason for a quarantine but a restart, and a token that the others are told, or cannot be.
 async fn voters_are_suspected_and_told_a_token() {
     let voters = embedded::voters(4);
-    voters.iter().for_each(|voter| voter.set_uptime(secs(3600)));
+    for voter in &voters {
+        voter.set_uptime(secs(3600));
+    }
     let on = Fixture::of(&voters);
     let mutex = on.client().await.mutex("c");
 
