@@ -169,7 +169,7 @@ async fn a_clients_wall_clock_that_steps_by_an_hour_ends_trust_on_time_and_takes
         let mut last = guard.token();
         sleep(secs(5)).await;
         machine.jump_wall_clock(micros);
-        watch.sleep_until(TRUSTED - ms(1)).await;
+        watch.sleep_until(TRUSTED.saturating_sub(ms(1))).await;
         assert!(guard.is_held() && guard.remaining() == ms(1));
         assert!(!matches!(ben.mutex("a").try_lock().await, Ok(Some(_))));
         assert!(guard.lost().await.is_lost());

@@ -124,7 +124,8 @@ async fn what_a_minority_forgot_takes_no_token_back() {
             }
         };
         assert!(!is_lower(way, delete).await, "{way:?}: deleted");
-        let restart = |voters: &[EmbeddedVoter]| voters.iter().for_each(|v| v.restart_empty());
+        let restart =
+            |voters: &[EmbeddedVoter]| voters.iter().for_each(EmbeddedVoter::restart_empty);
         assert!(!is_lower(way, restart).await, "{way:?}: restarted");
     }
 }
@@ -200,10 +201,10 @@ async fn a_fence_expires_with_its_memory_and_tokens_grow_nevertheless() {
         let ours = settings.connect().await.unwrap();
         let fences = || voters.iter().map(|voter| voter.keys().len()).sum::<usize>();
         let token = Way::Mutex.token(&ours).await;
-        sleep(memory - secs(1)).await;
+        sleep(memory.saturating_sub(secs(1))).await;
         assert_eq!(fences(), 3, "{memory:?}");
         let second = Way::Mutex.token(&ours).await;
-        sleep(memory - secs(1)).await;
+        sleep(memory.saturating_sub(secs(1))).await;
         assert_eq!(fences(), 3, "each hold makes it last as long again");
         sleep(secs(2)).await;
         assert_eq!(fences(), 0, "{memory:?}");

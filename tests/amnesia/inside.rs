@@ -17,7 +17,9 @@ pub(crate) const TRUSTED: Duration = Duration::from_millis(29_698);
 /// Voters that no client takes for young.
 pub(crate) fn old_voters(count: usize) -> Vec<EmbeddedVoter> {
     let voters = embedded::voters(count);
-    voters.iter().for_each(|voter| voter.set_uptime(secs(3600)));
+    for voter in &voters {
+        voter.set_uptime(secs(3600));
+    }
     voters
 }
 
@@ -58,7 +60,9 @@ pub(crate) fn drop_script(voters: &[EmbeddedVoter], script: &'static str) {
 }
 
 pub(crate) fn heal(voters: &[EmbeddedVoter]) {
-    voters.iter().for_each(|voter| voter.fault_each(|_| Vec::new()));
+    for voter in voters {
+        voter.fault_each(|_| Vec::new());
+    }
 }
 
 /// Why a voter's grant did not count, and for how long it would not have; and that the error's text

@@ -19,9 +19,10 @@ async fn nobody_enters(on: &Fixture, held: &MutexGuard, contender: &Quorate) {
     let fresh = on.builder().connect().await.expect("a majority answers");
     for client in [contender, &fresh] {
         for fair in [false, true] {
-            let tried = match fair {
-                true => client.fair_mutex("a").try_lock().await,
-                false => client.mutex("a").try_lock().await,
+            let tried = if fair {
+                client.fair_mutex("a").try_lock().await
+            } else {
+                client.mutex("a").try_lock().await
             };
             assert!(!matches!(tried, Ok(Some(_))), "a second holder: {tried:?}");
         }

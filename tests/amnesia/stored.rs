@@ -127,10 +127,8 @@ async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
         drop_script(&voters, "mutex/renew");
         let watch = Stopwatch::start();
         let waiting = tokio::spawn(async move {
-            let guard = match fair {
-                true => ours.fair_mutex("a").lock().await,
-                false => ours.mutex("a").lock().await,
-            };
+            let guard =
+                if fair { ours.fair_mutex("a").lock().await } else { ours.mutex("a").lock().await };
             guard.unwrap()
         });
         sleep(secs(3)).await;
