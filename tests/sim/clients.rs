@@ -15,11 +15,14 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{
     laws::minority,
-    plan::Times,
+    plan::{Plan, Times},
     tasks::Task,
     voters::chance,
     world::{World, locked},
 };
+
+/// Twice as much as any client's wall clock is wrong by.
+pub(crate) const FENCE_MEMORY_MS: u64 = 2 * 3_600_000;
 
 /// All clients.
 pub(crate) struct Clients {
@@ -74,7 +77,8 @@ impl Clients {
         let label = world.machines[client].label().to_owned();
         let seed = chance(&world.plan, client).random();
         let quorum = loop {
-            let builder = builder(world.plan.times).embedded(&world.voters).seed(seed);
+            locked(&world.ledger).amnesia.connects(client, world.now_ms());
+            let builder = builder(&world.plan).embedded(&world.voters).seed(seed);
             match builder.machine(&world.machines[client]).connect().await {
                 Ok(quorum) => break quorum,
                 Err(error) => {
@@ -119,9 +123,15 @@ impl Clients {
     }
 }
 
-/// The settings of all clients.
-pub(crate) fn builder(times: Times) -> quorate::Builder {
+/// The settings of the clients of a schedule.
+pub(crate) fn builder(plan: &Plan) -> quorate::Builder {
+    settings(plan.times, plan.longest_lease_ms())
+}
+
+pub(crate) fn settings(times: Times, longest_lease_ms: u64) -> quorate::Builder {
     let builder = Quorate::builder()
+        .longest_lease(Duration::from_millis(longest_lease_ms))
+        .fence_memory(Duration::from_millis(FENCE_MEMORY_MS))
         .lease(Duration::from_millis(times.lease_ms))
         .voter_deadline(Duration::from_millis(times.voter_deadline_ms))
         .poll(Duration::from_millis(times.poll_ms))

@@ -109,23 +109,31 @@ impl Draft {
     fn voters(&mut self, mood: Mood) -> Vec<VoterPlan> {
         let count = self.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 7]);
         let wrong_clocks = self.one_in(3);
+        let together = !wrong_clocks && self.one_in(2);
         let troubled = match mood {
             Mood::Calm => 0,
             Mood::Minority => count - (count / 2 + 1),
             Mood::Chaos => count,
         };
         let voter = |number| VoterPlan {
-            clock_ppm: if wrong_clocks { self.ppm() } else { 0 },
-            clock_ahead_ms: self.pick(&[0, 0, 1, 86_400_000, -3_600_000]),
+            clock_ppm: if wrong_clocks { self.ppm(mood) } else { 0 },
+            clock_ahead_ms: match mood {
+                Mood::Chaos => self.pick(&[0, 0, 1, 86_400_000, -3_600_000]),
+                // A voter apart from a majority does not count at first: then it cannot be spared.
+                _ if together => self.pick(&[0, 0, 1]),
+                _ => 3_600_000 * i64::try_from(number).unwrap_or(i64::MAX),
+            },
             troubled: number < troubled,
         };
         (0..count).map(voter).collect()
     }
 
     /// A clock's error, of which a client's and a voter's together stay within the allowance of a
-    /// hundredth, with room for a nudge.
-    fn ppm(&mut self) -> i32 {
-        self.chance.random_range(-3_000..=3_000)
+    /// hundredth, with room for a nudge. Where nothing may fail they also stay within what a clock
+    /// that is being set right does over longer times: beyond that it is taken for one that moved.
+    fn ppm(&mut self, mood: Mood) -> i32 {
+        let most = if mood == Mood::Chaos { 3_000 } else { 250 };
+        self.chance.random_range(-most..=most)
     }
 
     fn clients(
@@ -142,7 +150,7 @@ impl Draft {
             let late = self.one_in(6);
             ClientPlan {
                 starts_at_ms: if late { self.below(heals_at_ms) } else { 0 },
-                clock_ppm: if wrong_clocks { self.ppm() } else { 0 },
+                clock_ppm: if wrong_clocks { self.ppm(mood) } else { 0 },
                 tasks: (0..tasks).map(|_| self.task(mood, times, locks, heals_at_ms)).collect(),
                 closes: self.one_in(2),
             }

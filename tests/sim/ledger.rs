@@ -5,15 +5,13 @@ use std::{
     time::Duration,
 };
 
-use quorate::embedded::Record;
-
-use crate::locks::Lock;
+use crate::{amnesia::Amnesia, locks::Lock, plan::Plan};
 
 /// What the promise does not cover, and who has to do with what.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// The votes that a voter forgot, or let expire by a clock beyond the allowance.
-    pub(crate) forgotten: BTreeSet<(String, usize)>,
+    /// What voters forgot, or let expire by a clock beyond the allowance.
+    pub(crate) amnesia: Amnesia,
     /// The holds that somebody ended by force.
     pub(crate) forced: BTreeSet<String>,
     /// The holds that were seen not to be held while somebody had their guard.
@@ -54,32 +52,19 @@ pub(crate) struct About {
 }
 
 impl Ledger {
-    /// The voter will not remember this vote for as long as it should.
-    pub(crate) fn forget(&mut self, hold: &str, voter: usize) {
-        self.forgotten.insert((hold.to_owned(), voter));
-    }
-
-    /// The voter loses what it has of one lock, or of all.
-    pub(crate) fn forget_records(&mut self, records: &[Record], voter: usize) {
-        for (hold, _) in records.iter().flat_map(|record| &record.fields) {
-            self.forget(hold, voter);
-        }
-    }
-
     pub(crate) fn force(&mut self, hold: &str) {
         self.forced.insert(hold.to_owned());
     }
 
-    pub(crate) fn has_forgotten(&self, hold: &str, voter: usize) -> bool {
-        self.forgotten.contains(&(hold.to_owned(), voter))
-    }
-
     /// Whether some hold of this client was seen not to be held.
     pub(crate) fn has_lost(&self, client: usize) -> bool {
-        let of_client = |hold: &&String| {
-            hold.rsplit_once(':').is_some_and(|(id, _)| self.clients.get(id) == Some(&client))
-        };
-        self.over.iter().any(|hold| of_client(&hold))
+        self.over.iter().any(|hold| self.client(hold) == Some(client))
+    }
+
+    /// Whose hold it is.
+    pub(crate) fn client(&self, hold: &str) -> Option<usize> {
+        let (id, _) = hold.rsplit_once(':')?;
+        self.clients.get(id).copied()
     }
 
     /// Whether the hold was seen not to be held.
@@ -123,8 +108,20 @@ impl Ledger {
         if let Some(forced) = self.excuse_of_force(hold) {
             return Some(forced);
         }
-        let from = (hold.to_owned(), 0);
-        let until = (hold.to_owned(), usize::MAX);
-        self.forgotten.range(from..=until).next().map(|_| "a voter forgot its vote")
+        self.amnesia.excuse(hold)
+    }
+
+    /// Why two holds may be held at one moment that exclude each other.
+    pub(crate) fn excuse_of_two(
+        &self,
+        plan: &Plan,
+        one: &str,
+        other: &str,
+    ) -> Option<&'static str> {
+        let beside = |hold: &str, rival: &str| {
+            let rival = self.client(rival);
+            self.excuse_of_force(hold).or_else(|| self.amnesia.excuse_beside(plan, hold, rival))
+        };
+        beside(one, other).or_else(|| beside(other, one))
     }
 }

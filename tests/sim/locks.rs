@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use quorate::{Access, embedded::Record};
 
+/// What the keys of the numbers end with that tokens are counted by.
+pub(crate) const FENCE: &str = ":fence";
+
 /// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lock {

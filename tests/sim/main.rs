@@ -10,6 +10,7 @@
 //! library's own scripts, under a paused clock, on one thread. `plan` says what may happen; `laws`
 //! says what must hold; `docs/simulation.md` says what that proves.
 
+mod amnesia;
 mod asking;
 mod clients;
 mod draft;

@@ -263,6 +263,11 @@ impl Plan {
         asked.max().unwrap_or(0).max(self.times.lease_ms)
     }
 
+    /// Whether all voters' clocks show the same time at first.
+    pub(crate) fn clocks_are_together(&self) -> bool {
+        self.voters.iter().all(|voter| (0..=1).contains(&voter.clock_ahead_ms))
+    }
+
     /// Whether all clocks run at the true rate throughout.
     pub(crate) fn clocks_are_true(&self) -> bool {
         let moved = |trouble: &Trouble| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quorate::embedded::{InFlight, Record};
 
 use crate::{
+    amnesia::Cause,
     clients::Clients,
     locks::Lock,
     plan::{Part, Trouble, What},
@@ -34,16 +35,19 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
     let label = |client: usize| world.machines[client].label().to_owned();
     match what {
         What::VoterStops(voter) => world.voters[voter].stop(),
-        What::VoterDies(voter) | What::VoterForgets(voter) => world.voters[voter].kill(),
+        What::VoterDies(voter) | What::VoterForgets(voter) => {
+            locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
+            world.voters[voter].kill();
+        }
         What::VoterFlushed(voter) => {
-            forget_all(world, voter);
+            forget_all(world, voter, Cause::Unseen);
             world.voters[voter].wipe();
         }
         What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),
         What::ClockJumps { voter, ms } => {
             if ms > 0 {
-                forget_all(world, voter);
+                forget_all(world, voter, Cause::ClockForward { ms });
             }
             world.unsteady(voter);
             world.voters[voter].jump_clock(ms * 1_000);
@@ -51,7 +55,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             ledger.put_back_ms += ms.min(0).abs();
         }
         What::ClockRuns { voter, ppm } => {
-            forget_all(world, voter);
+            forget_all(world, voter, Cause::Unseen);
             locked(&world.ledger).wild.insert(voter);
             world.voters[voter].set_clock_rate(ppm);
         }
@@ -85,13 +89,16 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
 fn end(world: &World, ways: &Ways, what: What) {
     match what {
         What::VoterStops(voter) => world.voters[voter].resume(),
-        What::VoterDies(voter) => world.voters[voter].restart(),
+        What::VoterDies(voter) => {
+            locked(&world.ledger).amnesia.comes_back(voter, world.now_ms());
+            world.voters[voter].restart();
+        }
         What::VoterForgets(voter) => {
-            forget_all(world, voter);
+            forget_all(world, voter, Cause::Restart);
             world.voters[voter].restart_empty();
         }
         What::ClockRuns { voter, ppm } => {
-            forget_all(world, voter);
+            forget_all(world, voter, Cause::Unseen);
             let ran_ms = i64::try_from(world.plan.heals_at_ms).unwrap_or(i64::MAX);
             let mut ledger = locked(&world.ledger);
             ledger.wild.remove(&voter);
@@ -115,10 +122,16 @@ fn end(world: &World, ways: &Ways, what: What) {
 }
 
 /// What this voter has of any hold counts as forgotten from now on.
-fn forget_all(world: &World, voter: usize) {
+fn forget_all(world: &World, voter: usize, cause: Cause) {
     let records = records(world, voter);
-    locked(&world.ledger).forget_records(&records, voter);
+    let mut ledger = locked(&world.ledger);
+    ledger.amnesia.loses_all(voter, cause, holds(&records), world.now_ms());
+    drop(ledger);
     world.unsteady(voter);
+}
+
+fn holds(records: &[Record]) -> impl Iterator<Item = &str> {
+    records.iter().flat_map(|record| record.fields.iter().map(|(hold, _)| hold.as_str()))
 }
 
 fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
@@ -133,7 +146,11 @@ fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
     records.retain(|record| record.key == key);
     // Nothing is evicted from a server that does not run.
     if world.voters[voter].command(&["DEL", key]).is_ok() {
-        locked(&world.ledger).forget_records(&records, voter);
+        let mut ledger = locked(&world.ledger);
+        for hold in holds(&records) {
+            ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
+        }
+        drop(ledger);
         world.unsteady(voter);
     }
 }

@@ -13,6 +13,7 @@ use quorate::embedded::{EmbeddedVoter, Fault, Ran, Record, Sent};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
+    amnesia::Cause,
     laws::{self, Law},
     plan::Plan,
     world::{World, locked},
@@ -39,6 +40,8 @@ pub(crate) type Way = Option<(Duration, Duration)>;
 pub(crate) fn make(plan: &Plan, ways: &Arc<Ways>) -> Vec<EmbeddedVoter> {
     let voter = |number: usize| {
         let voter = EmbeddedVoter::new(format!("v{number}"));
+        // Whatever starts again is younger than those that do not.
+        voter.set_uptime(Duration::from_hours(24));
         voter.jump_clock(plan.voters[number].clock_ahead_ms * 1_000);
         voter.set_clock_rate(plan.voters[number].clock_ppm);
         let mut chance = chance(plan, 1_000 + number);
@@ -152,7 +155,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     match run.script() {
         "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
             if ledger.wild.contains(&voter) {
-                ledger.forget(hold, voter);
+                ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }
             // To read or to write stands before the count and the lease.
             let at = if run.script().starts_with("rw/") { 3 } else { 2 };

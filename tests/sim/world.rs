@@ -23,7 +23,7 @@ use crate::{
     asking::Guard,
     laws::{Law, order::Queues},
     ledger::Ledger,
-    locks::Lock,
+    locks::{FENCE, Lock},
     plan::{Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
@@ -275,7 +275,7 @@ impl World {
 
     pub(crate) fn look(&self) -> Look {
         // The voters first: looking at them does what is due there.
-        let records = self.voters.iter().map(EmbeddedVoter::records).collect();
+        let records = self.voters.iter().map(claims).collect();
         Look { held: self.held(), records }
     }
 
@@ -306,6 +306,13 @@ impl World {
     pub(crate) fn finish(&self) -> (Vec<Breach>, String) {
         (std::mem::take(&mut locked(&self.breaches)), locked(&self.trace).take())
     }
+}
+
+/// What a voter has but for its fences, which outlast whoever holds.
+pub(crate) fn claims(voter: &EmbeddedVoter) -> Vec<Record> {
+    let mut records = voter.records();
+    records.retain(|record| !record.key.ends_with(FENCE));
+    records
 }
 
 #[expect(clippy::disallowed_methods, reason = "the true time, which no machine shows")]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use quorate::{Error, Quorate, embedded::Machine};
 use rand::RngExt;
+use tokio::time::sleep;
 
 use super::Law;
 use crate::{
-    clients::builder,
+    clients::settings,
     plan::Times,
     voters::{Way, Ways, chance},
     world::{World, locked},
@@ -47,6 +48,8 @@ impl<'a> Calm<'a> {
                     return None;
                 }
             };
+        // Voters that came back empty, or whose clocks are apart, do not count until then.
+        sleep(Duration::from_millis(LEASE_MS)).await;
         let fixed = fix(world, ways);
         let is_reachable = |voter: &usize| fixed[*voter].is_some();
         let mut trips: Vec<Duration> =
@@ -84,7 +87,7 @@ pub(crate) async fn connect(
         waiter_deadline_ms: Some(WAITER_DEADLINE_MS),
     };
     let seed = chance(&world.plan, part).random();
-    let builder = builder(times).embedded(&world.voters).machine(machine);
+    let builder = settings(times, LEASE_MS).embedded(&world.voters).machine(machine);
     builder.seed(seed).connect().await
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn check(world: &World, look: &Look) {
     for (place, one) in look.held.iter().enumerate() {
         for other in look.held[..place].iter().filter(|other| excludes(one, other)) {
             let mut ledger = locked(&world.ledger);
-            let excuse = ledger.excuse(&one.hold).or_else(|| ledger.excuse(&other.hold));
+            let excuse = ledger.excuse_of_two(&world.plan, &one.hold, &other.hold);
             ledger.overlap(&one.hold);
             ledger.overlap(&other.hold);
             drop(ledger);

@@ -1,11 +1,12 @@
 //! No key is ever without an expiry; and once the faults have ended everything can be had again
-//! within a lease, and nothing is left of anybody.
+//! within a lease and the time for which those who may have forgotten are kept out, and nothing is
+//! left of anybody.
 
 use std::{sync::Arc, time::Duration};
 
 use quorate::{
     Preference, Quorate,
-    embedded::{Machine, Record},
+    embedded::{EmbeddedVoter, Machine, Record},
 };
 use tokio::{
     task::JoinHandle,
@@ -15,9 +16,9 @@ use tokio::{
 use super::Law;
 use crate::{
     asking::{Asking, Kind},
-    clients::{Clients, builder},
+    clients::{Clients, FENCE_MEMORY_MS, builder},
     locks::Lock,
-    world::{World, locked},
+    world::{World, claims, locked},
 };
 
 /// What the channels by which clients are called begin with.
@@ -45,7 +46,7 @@ pub(crate) async fn heal(
     acquire_all(world).await;
     // Who waited through the faults has its turn now; pauses between attempts are half a second.
     let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
-    let due_ms = world.now_ms() + 2_000 * (tasks + 1);
+    let due_ms = world.now_ms() + 2_000 * (tasks + 1) + quarantines_ms(world);
     for (client, task) in alive {
         let left = Duration::from_millis(due_ms.saturating_sub(world.now_ms()).max(1));
         if timeout(left, task).await.is_err() {
@@ -64,14 +65,22 @@ pub(crate) async fn heal(
     }
     // The marks of what was ended by force last for four leases.
     let marks_ms = 4 * lease_ms + put_back_ms;
-    world.sleep_until_ms(healed_ms + lease_ms + marks_ms).await;
+    world.sleep_until_ms(world.now_ms() + marks_ms).await;
     for voter in &world.voters {
         for channel in voter.subscriptions() {
             let what = format!("{channel} is listened to on {} by nobody", voter.label());
             world.breach(Law::NothingLeaks, None, what);
         }
     }
-    for (voter, records) in world.look().records.iter().enumerate() {
+    nothing_at_all(world, &world.look().records);
+    // Which numbers there were is remembered for longer, and not for ever.
+    world.sleep_until_ms(world.now_ms() + FENCE_MEMORY_MS * 101 / 100 + put_back_ms).await;
+    let records: Vec<_> = world.voters.iter().map(EmbeddedVoter::records).collect();
+    nothing_at_all(world, &records);
+}
+
+fn nothing_at_all(world: &World, records: &[Vec<Record>]) {
+    for (voter, records) in records.iter().enumerate() {
         for record in records {
             let what = format!("{} is left on voter {voter}", record.key);
             world.breach(Law::NothingLeaks, None, what);
@@ -79,10 +88,18 @@ pub(crate) async fn heal(
     }
 }
 
+/// Whoever finds that the clocks of a majority have moved can have nothing for as long as the
+/// longest lease, and finds it when it has its turn.
+fn quarantines_ms(world: &World) -> u64 {
+    let plan = &world.plan;
+    let clients = plan.clients.len() as u64;
+    if plan.clocks_are_true() { 0 } else { clients * plan.longest_lease_ms() * 101 / 100 }
+}
+
 /// A client of its own can have every lock, one after the other.
 async fn acquire_all(world: &Arc<World>) {
     let machine = Machine::new("heal");
-    let builder = builder(world.plan.times).embedded(&world.voters).seed(!world.plan.seed);
+    let builder = builder(&world.plan).embedded(&world.voters).seed(!world.plan.seed);
     let quorum: Quorate = match builder.machine(&machine).connect().await {
         Ok(quorum) => quorum,
         Err(error) => {
@@ -92,7 +109,9 @@ async fn acquire_all(world: &Arc<World>) {
     };
     let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
     // Whoever waits may come before, and lets go at once.
-    let limit = Duration::from_millis(1_000 + 1_000 * tasks);
+    let limit = Duration::from_millis(1_000 + 1_000 * tasks + quarantines_ms(world));
+    // Voters whose clocks are apart do not count before that has passed.
+    sleep(Duration::from_millis(world.plan.longest_lease_ms())).await;
     for lock in &world.locks {
         let kinds: &[Kind] = match lock {
             Lock::Mutex(_) => &[Kind::Plain],
@@ -131,7 +150,7 @@ fn nothing_is_left(world: &World) {
             let what = format!("{channel} is still listened to on {}", voter.label());
             world.breach(Law::NothingLeaks, None, what);
         }
-        let held = voter.records().into_iter().filter(|record| !record.key.ends_with(":revoked"));
+        let held = claims(voter).into_iter().filter(|record| !record.key.ends_with(":revoked"));
         for record in held {
             let what = format!("{record:?} is left on {} by its release", voter.label());
             world.breach(Law::NothingLeaks, None, what);

@@ -309,7 +309,7 @@ impl Queues {
     fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
         let number = run.args().next().map_or(0, number_of);
         let shares = run.script() == "rw/acquire";
-        let (ticket_at, wait_at) = if shares { (4, 6) } else { (3, 4) };
+        let (ticket_at, wait_at) = if shares { (6, 8) } else { (5, 6) };
         let (Some(place), Some(ticket), Some(wait_ms)) = (
             run.args().next().and_then(place_of),
             run.args().nth(ticket_at),
@@ -318,7 +318,7 @@ impl Queues {
             return;
         };
         if shares {
-            let turn = match (run.args().nth(1), run.args().nth(5)) {
+            let turn = match (run.args().nth(1), run.args().nth(7)) {
                 (Some("read"), Some("first")) => Turn::First,
                 (Some("read"), Some("last")) => Turn::Last,
                 (Some("read"), _) => Turn::Next,

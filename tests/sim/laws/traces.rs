@@ -12,7 +12,7 @@ use crate::{
     asking::{Asking, Kind},
     plan::Mood,
     voters::{Ways, chance},
-    world::{Look, World, locked},
+    world::{Look, World, claims, locked},
 };
 
 const LOCK: &str = "traces";
@@ -134,7 +134,7 @@ pub(crate) async fn close(calm: &Calm<'_>) {
 pub(crate) async fn expect_none(calm: &Calm<'_>, what: &str) {
     sleep(2 * calm.slowest + Duration::from_millis(1)).await;
     for voter in &calm.reachable {
-        for record in calm.world.voters[*voter].records() {
+        for record in claims(&calm.world.voters[*voter]) {
             let what = format!("{what} left {record:?} on voter {voter}");
             calm.world.breach(Law::NothingLeaks, None, what);
         }

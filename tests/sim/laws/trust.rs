@@ -71,7 +71,7 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
                 Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
             }
             Some(Vote { left_ms: None, .. }) => Some(Duration::MAX),
-            _ => ledger.has_forgotten(&held.hold, voter).then_some(Duration::MAX),
+            _ => ledger.amnesia.has_lost(&held.hold, voter).then_some(Duration::MAX),
         }
     };
     let votes = look.records.iter().enumerate();
