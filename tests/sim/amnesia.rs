@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Plan, Trouble, What};
+use crate::{
+    locks::Lock,
+    plan::{Plan, Trouble, What},
+};
 
 /// How a voter came to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +35,8 @@ struct Lapse {
 pub(crate) struct Amnesia {
     /// What took each hold's vote on a voter.
     votes: BTreeMap<(String, usize), Vec<Lapse>>,
-    /// What took a voter's fences.
-    fences: Vec<(usize, Lapse)>,
+    /// What took a voter's fences, of one lock or of all.
+    fences: Vec<(usize, Option<Lock>, Lapse)>,
     /// Since when the voters are gone that are.
     down_ms: BTreeMap<usize, u64>,
     /// The voters that came back with what data they had: since when they were gone, and when.
@@ -59,17 +62,18 @@ impl Amnesia {
         self.kept.push((voter, from_ms, now_ms));
     }
 
-    /// A voter forgets everything: these holds too had its vote.
+    /// A voter forgets its votes, which these holds had; where its data `is_gone`, also its fences.
     pub(crate) fn loses_all<'a>(
         &mut self,
         voter: usize,
-        cause: Cause,
+        (cause, is_gone): (Cause, bool),
         holds: impl Iterator<Item = &'a str>,
         now_ms: u64,
     ) {
-        if cause == Cause::Restart || cause == Cause::Unseen {
+        // A clock is never as wrong as fences are old.
+        if is_gone {
             let lapse = self.lapse(voter, cause, now_ms);
-            self.fences.push((voter, lapse));
+            self.fences.push((voter, None, lapse));
         }
         for hold in holds {
             self.loses(voter, cause, hold, now_ms);
@@ -77,6 +81,12 @@ impl Amnesia {
         if cause == Cause::Restart {
             self.down_ms.remove(&voter);
         }
+    }
+
+    /// A voter loses one lock's fence, unseen.
+    pub(crate) fn loses_fence(&mut self, voter: usize, lock: Lock, now_ms: u64) {
+        let lapse = self.lapse(voter, Cause::Unseen, now_ms);
+        self.fences.push((voter, Some(lock), lapse));
     }
 
     /// A voter will not remember this vote for as long as it should.
@@ -115,6 +125,28 @@ impl Amnesia {
     ) -> Option<&'static str> {
         let unseen = |(voter, lapse): (usize, &Lapse)| !self.can_know(plan, client, voter, *lapse);
         self.lapses(hold).any(unseen).then_some(FORGOT)
+    }
+
+    /// Why a hold of that client may have a lower token than one before it.
+    pub(crate) fn excuse_of_token(
+        &self,
+        plan: &Plan,
+        lock: Lock,
+        client: Option<usize>,
+    ) -> Option<&'static str> {
+        let of_lock =
+            |(_, one, _): &&(usize, Option<Lock>, Lapse)| one.is_none_or(|one| one == lock);
+        let mut lapses = self.fences.iter().filter(of_lock);
+        let unseen =
+            |(voter, _, lapse): &(usize, _, Lapse)| !self.can_know(plan, client, *voter, *lapse);
+        lapses.any(unseen).then_some("a voter forgot its token")
+    }
+
+    /// Whether a voter has lost this lock's fence since then.
+    pub(crate) fn lost_fence(&self, voter: usize, lock: Lock, since_ms: u64) -> bool {
+        self.fences.iter().any(|(one, of, lapse)| {
+            *one == voter && of.is_none_or(|of| of == lock) && lapse.at_ms >= since_ms
+        })
     }
 
     fn can_know(&self, plan: &Plan, client: Option<usize>, voter: usize, lapse: Lapse) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{
     Access, Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Preference, Quorate, ReadGuard,
-    RwLock, WriteGuard,
+    RwLock, Token, WriteGuard,
 };
 
 use crate::locks::Lock;
@@ -56,6 +56,16 @@ impl Asking {
             Self::Fair(mutex) => Self::Fair(mutex.owner(&owner)),
             Self::Read(lock) => Self::Read(lock.owner(&owner)),
             Self::Write(lock) => Self::Write(lock.owner(&owner)),
+        }
+    }
+
+    /// Whether its exclusive holds have tokens.
+    pub(crate) fn fenced(self, fenced: bool) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.fenced(fenced)),
+            Self::Fair(mutex) => Self::Fair(mutex.fenced(fenced)),
+            Self::Read(lock) => Self::Read(lock.fenced(fenced)),
+            Self::Write(lock) => Self::Write(lock.fenced(fenced)),
         }
     }
 
@@ -135,6 +145,15 @@ impl Guard {
 
     pub(crate) fn count(&self) -> u32 {
         each!(self, guard => guard.count())
+    }
+
+    /// A read has none.
+    pub(crate) fn token(&self) -> Option<Token> {
+        match self {
+            Self::Mutex(guard) => guard.token(),
+            Self::Write(guard) => guard.token(),
+            Self::Read(_) => None,
+        }
     }
 
     pub(crate) fn is_held(&self) -> bool {

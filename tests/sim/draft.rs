@@ -145,17 +145,26 @@ impl Draft {
     ) -> Vec<ClientPlan> {
         let count = self.pick(&[1, 2, 2, 3, 3, 4]);
         let wrong_clocks = self.one_in(4);
+        let wrong_walls = self.one_in(2);
         let client = |_| {
             let tasks = self.pick(&[1, 1, 2, 2, 3]);
             let late = self.one_in(6);
             ClientPlan {
                 starts_at_ms: if late { self.below(heals_at_ms) } else { 0 },
                 clock_ppm: if wrong_clocks { self.ppm(mood) } else { 0 },
+                wall_ahead_ms: if wrong_walls { self.wall_ms(times) } else { 0 },
                 tasks: (0..tasks).map(|_| self.task(mood, times, locks, heals_at_ms)).collect(),
                 closes: self.one_in(2),
             }
         };
         (0..count).map(client).collect()
+    }
+
+    /// How far a wall clock is ahead or behind: two of them by half a lease, so that they agree
+    /// within the time for which those who forgot a token are kept out.
+    fn wall_ms(&mut self, times: Times) -> i64 {
+        let most_ms = i64::try_from(times.lease_ms / 4).unwrap_or(0);
+        self.chance.random_range(-most_ms..=most_ms)
     }
 
     /// Steps until the faults end.
@@ -200,6 +209,7 @@ impl Draft {
             kind,
             owner,
             lease,
+            fenced: !self.one_in(8),
             how,
             cancel,
             further: self.further(kind, lease_ms),
@@ -268,7 +278,7 @@ impl Draft {
         if plan.mood == Mood::Calm {
             return Vec::new();
         }
-        let kinds: Vec<u64> = (0..15).filter(|_| self.one_in(3)).collect();
+        let kinds: Vec<u64> = (0..16).filter(|_| self.one_in(3)).collect();
         if kinds.is_empty() {
             return Vec::new();
         }
@@ -284,6 +294,14 @@ impl Draft {
                 })
             })
             .collect();
+        // Where no voter forgets what it counted to, the counts alone keep tokens growing.
+        if !troubles.iter().any(|trouble| trouble.what.takes_fences()) {
+            for trouble in &mut troubles {
+                if let What::WallClockSet { ahead_ms, .. } = &mut trouble.what {
+                    *ahead_ms = self.chance.random_range(-3_600_000..=3_600_000);
+                }
+            }
+        }
         troubles.sort_by_key(|trouble| trouble.at_ms);
         troubles
     }
@@ -306,8 +324,9 @@ impl Draft {
             4 => {
                 let locks: Vec<Lock> = plan.locks().into_iter().collect();
                 let lock = self.pick(&locks);
-                let parts = [Part::Record, Part::Queue, Part::Alive, Part::Readers, Part::Writers];
-                let count = if matches!(lock, Lock::Rw(_)) { 5 } else { 3 };
+                let all = [Part::Record, Part::Queue, Part::Alive, Part::Fence];
+                let parts = [&all[..], &[Part::Readers, Part::Writers]].concat();
+                let count = if matches!(lock, Lock::Rw(_)) { 6 } else { 4 };
                 What::KeyEvicted { voter, lock, part: self.pick(&parts[..count]) }
             }
             5 => What::ClockNudged(voter),
@@ -319,8 +338,11 @@ impl Draft {
             11 => What::ClientStalls(client),
             12 => What::ClientSuspended(client),
             13 => What::ClientDies(client),
-            _ => What::ClientCloses(client),
+            14 => What::ClientCloses(client),
+            _ => What::WallClockSet { client, ahead_ms: self.wall_ms(plan.times) },
         };
-        (plan.mood == Mood::Chaos || what.voter().is_some()).then_some(what)
+        // No lock goes by a wall clock.
+        let is_harmless = matches!(what, What::WallClockSet { .. });
+        (plan.mood == Mood::Chaos || what.voter().is_some() || is_harmless).then_some(what)
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Ledger {
     pub(crate) tampered_ms: BTreeMap<usize, u64>,
     /// By how much clocks were put back: votes last so much longer.
     pub(crate) put_back_ms: i64,
+    /// By how much each client's wall clock that was set is ahead.
+    pub(crate) walls_ms: BTreeMap<usize, i64>,
     /// When a machine last stopped or went on.
     pub(crate) disturbed_ms: BTreeMap<usize, u64>,
 }

@@ -24,6 +24,7 @@ struct Keys {
     queue: String,
     alive: String,
     writers: String,
+    fence: String,
     claims: Vec<String>,
 }
 
@@ -47,6 +48,7 @@ impl Keys {
             queue: key("queue"),
             alive: key("alive"),
             writers: key("writers"),
+            fence: format!("{stem}{FENCE}"),
             name,
         }
     }
@@ -91,6 +93,11 @@ impl Lock {
     /// The key of those of them that wait to write among readers.
     pub(crate) fn writers(self) -> &'static str {
         &self.keys().writers
+    }
+
+    /// The key of the number of the latest exclusive hold.
+    pub(crate) fn fence(self) -> &'static str {
+        &self.keys().fence
     }
 
     /// The keys of all that names a hold or a place that keeps others out.

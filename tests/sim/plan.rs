@@ -44,6 +44,8 @@ pub(crate) struct VoterPlan {
 pub(crate) struct ClientPlan {
     pub(crate) starts_at_ms: u64,
     pub(crate) clock_ppm: i32,
+    /// What its wall clock shows too much, by which nothing but tokens goes.
+    pub(crate) wall_ahead_ms: i64,
     pub(crate) tasks: Vec<Vec<Step>>,
     /// Whether it is closed in the end; otherwise it is dropped.
     pub(crate) closes: bool,
@@ -71,6 +73,8 @@ pub(crate) struct Step {
     /// Which of the client's owners asks; `None`: nobody in particular.
     pub(crate) owner: Option<usize>,
     pub(crate) lease: Lease,
+    /// Whether it has a token.
+    pub(crate) fenced: bool,
     pub(crate) how: How,
     pub(crate) cancel: Cancel,
     pub(crate) further: Further,
@@ -167,6 +171,7 @@ pub(crate) enum Part {
     Queue,
     Alive,
     Writers,
+    Fence,
 }
 
 /// Something that goes wrong at a time of its own.
@@ -213,6 +218,11 @@ pub(crate) enum What {
         voter: usize,
         client: usize,
     },
+    /// So far ahead, or behind.
+    WallClockSet {
+        client: usize,
+        ahead_ms: i64,
+    },
     ClientStalls(usize),
     ClientSuspended(usize),
     ClientDies(usize),
@@ -234,11 +244,18 @@ impl What {
             | Self::CutAll { voter, .. }
             | Self::CutOne { voter, .. }
             | Self::Partition { voter, .. } => Some(voter),
-            Self::ClientStalls(_)
+            Self::WallClockSet { .. }
+            | Self::ClientStalls(_)
             | Self::ClientSuspended(_)
             | Self::ClientDies(_)
             | Self::ClientCloses(_) => None,
         }
+    }
+
+    /// Whether a voter loses the numbers from which tokens go on.
+    pub(crate) fn takes_fences(self) -> bool {
+        let evicts = matches!(self, Self::KeyEvicted { part: Part::Fence, .. });
+        evicts || matches!(self, Self::VoterForgets(_) | Self::VoterFlushed(_))
     }
 }
 
@@ -303,10 +320,11 @@ impl fmt::Display for Plan {
             )?;
         }
         for (number, client) in self.clients.iter().enumerate() {
-            let ClientPlan { starts_at_ms, clock_ppm, closes, tasks } = client;
+            let ClientPlan { starts_at_ms, clock_ppm, wall_ahead_ms, closes, tasks } = client;
             writeln!(
                 f,
-                "  c{number}: from {starts_at_ms} ms on, clock {clock_ppm} ppm, closes: {closes}"
+                "  c{number}: from {starts_at_ms} ms on, clock {clock_ppm} ppm, \
+                 wall clock {wall_ahead_ms} ms ahead, closes: {closes}"
             )?;
             for (task, steps) in tasks.iter().enumerate() {
                 for step in steps {

@@ -15,7 +15,7 @@ use crate::{
     trace::Verbosity,
     troubles,
     voters::{self, Ways},
-    world::{Breach, World},
+    world::{Breach, World, locked},
 };
 
 /// What came of a schedule.
@@ -23,6 +23,9 @@ pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
     pub(crate) trace: String,
     pub(crate) scripts_run: u64,
+    /// How many exclusive holds somebody was given, and how many of them after a second trip for
+    /// their token.
+    pub(crate) given: (u64, u64),
 }
 
 impl Outcome {
@@ -80,7 +83,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     world.note("FAULT", || "all faults end".into());
     ways.healed.store(true, Ordering::Relaxed);
     clients.heal();
-    let dead = crate::world::locked(&world.ledger).dead.clone();
+    let dead = locked(&world.ledger).dead.clone();
     let alive = running.into_iter().filter(|(client, _)| !dead.contains(client)).collect();
     laws::leaks::heal(&world, &clients, alive).await;
     // From here on leases are long and holds are another's business.
@@ -103,8 +106,9 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     }
     let scripts_run =
         world.voters.iter().map(quorate::embedded::EmbeddedVoter::commands_seen).sum();
+    let given = locked(&world.tokens).counts();
     let (breaches, trace) = world.finish();
-    Outcome { breaches, trace, scripts_run }
+    Outcome { breaches, trace, scripts_run, given }
 }
 
 /// Tasks that panic do so unseen: this sees them.

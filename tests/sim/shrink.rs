@@ -60,7 +60,8 @@ fn size(plan: &Plan) -> usize {
     ];
     let clocks = plan.clients.iter().filter(|client| client.clock_ppm != 0).count()
         + plan.voters.iter().filter(|voter| voter.clock_ppm != 0).count()
-        + plan.voters.iter().filter(|voter| voter.clock_ahead_ms != 0).count();
+        + plan.voters.iter().filter(|voter| voter.clock_ahead_ms != 0).count()
+        + plan.clients.iter().filter(|client| client.wall_ahead_ms != 0).count();
     let closed = plan.clients.iter().filter(|client| client.closes).count();
     steps.map(size_of_step).sum::<usize>()
         + 20 * plan.troubles.len()
@@ -74,6 +75,7 @@ fn size_of_step(step: &Step) -> usize {
         + usize::from(step.kind != Kind::Plain)
         + usize::from(step.owner.is_some())
         + usize::from(step.lease != Lease::Default)
+        + usize::from(!step.fenced)
         + usize::from(step.how != How::Wait)
         + usize::from(step.cancel != Cancel::Never)
         + usize::from(step.further != Further::Nothing)
@@ -102,6 +104,7 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
             cuts.push(Box::new(move |plan| plan.clients[client].tasks[task].clear()));
         }
         cuts.push(Box::new(move |plan| plan.clients[client].clock_ppm = 0));
+        cuts.push(Box::new(move |plan| plan.clients[client].wall_ahead_ms = 0));
         cuts.push(Box::new(move |plan| plan.clients[client].closes = false));
         // Its number stays another's business.
         cuts.push(Box::new(move |plan| plan.clients[client].tasks.clear()));
@@ -133,7 +136,7 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
 }
 
 fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<Cut> {
-    let plainer: [fn(&mut Step); 8] = [
+    let plainer: [fn(&mut Step); 9] = [
         |step| step.pause_ms = 0,
         |step| {
             if step.kind == Kind::Fair {
@@ -142,6 +145,7 @@ fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<C
         },
         |step| step.owner = None,
         |step| step.lease = Lease::Default,
+        |step| step.fenced = true,
         |step| step.how = How::Wait,
         |step| step.cancel = Cancel::Never,
         |step| step.further = Further::Nothing,

@@ -32,6 +32,8 @@ const SEEDS: u64 = if cfg!(debug_assertions) { 100 } else { 10_000 };
 struct Tally {
     schedules: u64,
     scripts: u64,
+    /// As in [`Outcome`].
+    given: (u64, u64),
     by_mood: BTreeMap<String, u64>,
     /// Schedules in which a law did not hold for a reason that the promise excludes.
     outside: BTreeMap<(Law, &'static str), u64>,
@@ -55,6 +57,7 @@ fn sweep() {
         );
     }
     assert_eq!(tally.schedules, seeds);
+    assert!(seeds < SEEDS || tally.given.1 > 0, "no token took a second trip");
 }
 
 #[test]
@@ -161,6 +164,8 @@ impl Tally {
             println!("{} schedules so far", self.schedules);
         }
         self.scripts += outcome.scripts_run;
+        self.given.0 += outcome.given.0;
+        self.given.1 += outcome.given.1;
         *self.by_mood.entry(format!("{mood:?}")).or_default() += 1;
         let mut excused: Vec<(Law, &'static str)> = outcome
             .breaches
@@ -179,8 +184,9 @@ impl Tally {
 
     fn report(&self) -> String {
         let mut report = format!(
-            "{} schedules, {} scripts run, {:?}",
-            self.schedules, self.scripts, self.by_mood
+            "{} schedules, {} scripts run, {:?}\n  \
+             {} exclusive holds, {} of them with a second trip for the token",
+            self.schedules, self.scripts, self.by_mood, self.given.0, self.given.1
         );
         for ((law, why), count) in &self.outside {
             write!(report, "\n  outside the promise: {law:?} ({why}): {count}")

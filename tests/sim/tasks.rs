@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::{
     asking::{Asking, Guard},
     clients::Healed,
-    laws::{Law, answers, minority, order, told},
+    laws::{Law, answers, minority, order, tokens, told},
     locks::Lock,
     plan::{Cancel, End, Further, How, Lease, Meanwhile, Mood, Step},
     world::{World, locked},
@@ -101,7 +101,11 @@ impl Task {
                 Ok(None)
             }
             Ok(Ok(Some(guard))) => {
-                self.say(|| format!("has {} for {:?}", guard.hold(), guard.remaining()));
+                self.say(|| {
+                    let (hold, left) = (guard.hold(), guard.remaining());
+                    format!("has {hold} for {left:?}, token {:?}", guard.token())
+                });
+                tokens::handed_out(&self.world, step, &guard, started_ms);
                 told::granted(&self.world, step, &guard);
                 order::granted(&self.world, &before, guard.hold().as_str());
                 Ok(Some(guard))
@@ -123,7 +127,7 @@ impl Task {
     }
 
     fn lock(&self, step: Step) -> Asking {
-        let mut lock = Asking::of(&self.quorum, step.lock().name(), step.kind);
+        let mut lock = Asking::of(&self.quorum, step.lock().name(), step.kind).fenced(step.fenced);
         if let Some(owner) = step.owner {
             lock = lock.owner(self.owners[owner]);
         }
@@ -172,6 +176,7 @@ impl Task {
                 let inner = Arc::new(inner);
                 self.world.watch(self.client, step, &inner);
                 self.say(|| format!("has {} as well, count {}", inner.hold(), inner.count()));
+                tokens::handed_out(&self.world, step, &inner, self.world.now_ms());
                 told::entered_again(&self.world, step, &inner);
                 Some(inner)
             }

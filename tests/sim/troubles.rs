@@ -40,14 +40,14 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             world.voters[voter].kill();
         }
         What::VoterFlushed(voter) => {
-            forget_all(world, voter, Cause::Unseen);
+            forget_all(world, voter, (Cause::Unseen, true));
             world.voters[voter].wipe();
         }
         What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),
         What::ClockJumps { voter, ms } => {
             if ms > 0 {
-                forget_all(world, voter, Cause::ClockForward { ms });
+                forget_all(world, voter, (Cause::ClockForward { ms }, false));
             }
             world.unsteady(voter);
             world.voters[voter].jump_clock(ms * 1_000);
@@ -55,7 +55,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             ledger.put_back_ms += ms.min(0).abs();
         }
         What::ClockRuns { voter, ppm } => {
-            forget_all(world, voter, Cause::Unseen);
+            forget_all(world, voter, (Cause::Unseen, false));
             locked(&world.ledger).wild.insert(voter);
             world.voters[voter].set_clock_rate(ppm);
         }
@@ -65,6 +65,11 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
         }
         What::Partition { voter, client } => {
             locked(&ways.cut_off).insert((label(client), voter));
+        }
+        What::WallClockSet { client, ahead_ms } => {
+            let was_ms = locked(&world.ledger).walls_ms.insert(client, ahead_ms);
+            let was_ms = was_ms.unwrap_or(world.plan.clients[client].wall_ahead_ms);
+            world.machines[client].jump_wall_clock((ahead_ms - was_ms) * 1_000);
         }
         What::ClientStalls(client) => {
             world.machines[client].stall();
@@ -94,11 +99,11 @@ fn end(world: &World, ways: &Ways, what: What) {
             world.voters[voter].restart();
         }
         What::VoterForgets(voter) => {
-            forget_all(world, voter, Cause::Restart);
+            forget_all(world, voter, (Cause::Restart, true));
             world.voters[voter].restart_empty();
         }
         What::ClockRuns { voter, ppm } => {
-            forget_all(world, voter, Cause::Unseen);
+            forget_all(world, voter, (Cause::Unseen, false));
             let ran_ms = i64::try_from(world.plan.heals_at_ms).unwrap_or(i64::MAX);
             let mut ledger = locked(&world.ledger);
             ledger.wild.remove(&voter);
@@ -121,8 +126,8 @@ fn end(world: &World, ways: &Ways, what: What) {
     }
 }
 
-/// What this voter has of any hold counts as forgotten from now on.
-fn forget_all(world: &World, voter: usize, cause: Cause) {
+/// What this voter has of any hold counts as forgotten from now on; and whether its data is gone.
+fn forget_all(world: &World, voter: usize, cause: (Cause, bool)) {
     let records = records(world, voter);
     let mut ledger = locked(&world.ledger);
     ledger.amnesia.loses_all(voter, cause, holds(&records), world.now_ms());
@@ -141,6 +146,7 @@ fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
         Part::Queue => lock.queue(),
         Part::Alive => lock.alive(),
         Part::Writers => lock.writers(),
+        Part::Fence => lock.fence(),
     };
     let mut records = records(world, voter);
     records.retain(|record| record.key == key);
@@ -149,6 +155,9 @@ fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
         let mut ledger = locked(&world.ledger);
         for hold in holds(&records) {
             ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
+        }
+        if part == Part::Fence {
+            ledger.amnesia.loses_fence(voter, lock, world.now_ms());
         }
         drop(ledger);
         world.unsteady(voter);

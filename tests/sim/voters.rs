@@ -152,6 +152,10 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
 fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
     let Some(hold) = run.args().next() else { return };
+    if run.script().ends_with("/renew") {
+        let token = run.args().nth(if run.script().starts_with("rw/") { 4 } else { 3 });
+        locked(&world.tokens).tells(hold, token.unwrap_or_default());
+    }
     match run.script() {
         "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
             if ledger.wild.contains(&voter) {

@@ -21,10 +21,10 @@ use tokio::{
 
 use crate::{
     asking::Guard,
-    laws::{Law, order::Queues},
+    laws::{Law, order::Queues, tokens::Tokens},
     ledger::Ledger,
     locks::{FENCE, Lock},
-    plan::{Lease, Plan, Step},
+    plan::{ClientPlan, Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct World {
     trace: Mutex<Trace>,
     guards: Mutex<Vec<Watched>>,
     pub(crate) ledger: Mutex<Ledger>,
+    /// The tokens that were given.
+    pub(crate) tokens: Mutex<Tokens>,
     /// What is known of the queues.
     pub(crate) queues: Mutex<Queues>,
     breaches: Mutex<Vec<Breach>>,
@@ -110,9 +112,13 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
 
 impl World {
     pub(crate) fn new(plan: Plan, voters: Vec<EmbeddedVoter>, verbosity: Verbosity) -> Arc<Self> {
-        let client = |client| Machine::new(format!("c{client}"));
+        let machine = |(number, client): (usize, &ClientPlan)| {
+            let machine = Machine::new(format!("c{number}"));
+            machine.jump_wall_clock(client.wall_ahead_ms * 1_000);
+            machine
+        };
         Arc::new(Self {
-            machines: (0..plan.clients.len()).map(client).collect(),
+            machines: plan.clients.iter().enumerate().map(machine).collect(),
             trace: Mutex::new(Trace::new(verbosity)),
             locks: plan.locks(),
             plan,
@@ -120,6 +126,7 @@ impl World {
             started: now(),
             guards: Mutex::default(),
             ledger: Mutex::default(),
+            tokens: Mutex::default(),
             queues: Mutex::default(),
             breaches: Mutex::default(),
             scripts: AtomicU64::new(0),

@@ -14,6 +14,7 @@
 //! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
+//! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
@@ -30,6 +31,7 @@ pub(crate) mod order;
 pub(crate) mod readers;
 pub(crate) mod renewal;
 pub(crate) mod sharing;
+pub(crate) mod tokens;
 pub(crate) mod told;
 pub(crate) mod traces;
 pub(crate) mod trips;
@@ -55,6 +57,7 @@ pub(crate) enum Law {
     AnswersInTime,
     WhatIsTold,
     FairOrder,
+    TokensGrow,
     /// No code of the library panics, and no script fails.
     NoPanic,
 }

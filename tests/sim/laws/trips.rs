@@ -1,5 +1,6 @@
 //! An acquire that nobody contends takes one round trip to the fastest majority, and so does a
-//! release; neither waits for the rest. A waiter has the lock at once after a release.
+//! release; neither waits for the rest. A second one tells a token that voters differ about. A
+//! waiter has the lock at once after a release.
 
 use std::time::Duration;
 
@@ -17,12 +18,39 @@ const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
+    counted_apart(calm).await;
     // Each ends with the guard of the next.
     let Some(guard) = uncontended(calm).await else { return };
     let Some(guard) = called(calm, guard).await else { return };
     let Some(guard) = called_in_vain(calm, guard).await else { return };
     let Some(guard) = released_meanwhile(calm, guard).await else { return };
     behind_the_dead(calm, guard).await;
+}
+
+/// One voter has counted further than the others: what it says is the token, and is told to a
+/// majority before anybody has the guard.
+async fn counted_apart(calm: &Calm<'_>) {
+    let ahead = &calm.world.voters[calm.reachable[0]];
+    // Ahead of every wall clock, until the next hold has a token that is as far ahead.
+    let (further, key) = ("5000000000000000", "quorate:{apart}:fence");
+    ahead.command(&["SET", key, further]).expect("it can be reached");
+    ahead.command(&["PEXPIRE", key, "600000"]).expect("it can be reached");
+    let mutex = calm.holder.mutex("apart");
+    let started_ms = calm.world.now_ms();
+    let Ok(guard) = mutex.lock().await else {
+        return breach(calm, "a free lock fails whose voters have counted apart".into());
+    };
+    let took = calm.since(started_ms);
+    let heard = guard.token().map(u64::from) == Some(5_000_000_000_000_001);
+    // Where it is the only voter that is needed, or was not heard, there is nothing to tell.
+    let trips = if heard && calm.world.plan.quorum() > 1 { 2 } else { 1 };
+    if took > trips * calm.fastest || took < calm.fastest || trips == 2 && took == calm.fastest {
+        let fastest = calm.fastest;
+        let what = format!("{trips} trips of {fastest:?} took {took:?}, with a token to tell");
+        breach(calm, what);
+    }
+    drop(guard);
+    sleep(2 * calm.slowest + Duration::from_millis(1)).await;
 }
 
 async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
