@@ -121,7 +121,7 @@ impl Draft {
                 Mood::Chaos => self.pick(&[0, 0, 1, 86_400_000, -3_600_000]),
                 // A voter apart from a majority does not count at first: then it cannot be spared.
                 _ if together => self.pick(&[0, 0, 1]),
-                _ => 3_600_000 * i64::try_from(number).unwrap_or(i64::MAX),
+                _ => 3_600_000 * i64::from(number),
             },
             troubled: number < troubled,
         };

@@ -18,7 +18,10 @@ const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
-    counted_apart(calm).await;
+    // One in many is enough, and finds no bug before the law of tokens does.
+    if calm.world.plan.seed % 16 == 15 {
+        counted_apart(calm).await;
+    }
     // Each ends with the guard of the next.
     let Some(guard) = uncontended(calm).await else { return };
     let Some(guard) = called(calm, guard).await else { return };
