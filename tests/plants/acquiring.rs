@@ -31,9 +31,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Trust counts from the last answer, not from before the first request.",
         edits: &[Edit {
             file: "src/coordinator/attempt.rs",
-            find: "return Ok(Won::new(claim, started, rules));",
+            find: "return Ok(Won::new(claim, (started, rules), token, heard));",
             replace: "let started = if PLANTED { self.clock.now() } else { started };
-                    return Ok(Won::new(claim, started, rules));",
+                    return Ok(Won::new(claim, (started, rules), token, heard));",
         }],
         caught_by: &["TrustEndsEarly"],
     },

@@ -20,8 +20,10 @@ mod acquiring;
 mod further;
 mod holding;
 mod order;
+mod quarantine;
 mod rw;
 mod scripts;
+mod tokens;
 mod waiting;
 
 use std::{fmt::Write, path::Path};
@@ -86,6 +88,8 @@ fn all() -> Vec<&'static Plant> {
         further::PLANTS,
         order::PLANTS,
         rw::PLANTS,
+        tokens::PLANTS,
+        quarantine::PLANTS,
     ]
     .into_iter()
     .flatten()

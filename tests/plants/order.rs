@@ -36,8 +36,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Every voter has an order of arrival of its own.",
         edits: &[Edit {
             file: "src/coordinator/queue.rs",
-            find: "lease, ticket: self.ticket }",
-            replace: "lease, ticket: self.ticket.filter(|_| !PLANTED) }",
+            find: "lease, ticket: self.ticket, token }",
+            replace: "lease, ticket: self.ticket.filter(|_| !PLANTED), token }",
         }],
         caught_by: &["AnswersInTime", "NothingLeaks", "FewestTrips"],
     },

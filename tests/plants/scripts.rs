@@ -45,8 +45,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A renewal gives half of the lease.",
         edits: &[Edit {
             file: "lua/mutex/renew.lua",
-            find: "return claim(lock, hold, count, lease_ms)",
-            replace: "return claim(lock, hold, count, math.floor(lease_ms / 2))",
+            find: "return claim(lock, hold, count, lease_ms, function",
+            replace: "return claim(lock, hold, count, math.floor(lease_ms / 2), function",
         }],
         caught_by: &["TrustEndsEarly"],
     },
@@ -62,10 +62,10 @@ pub(crate) const PLANTS: &[Plant] = &[
             },
             Edit {
                 file: "lua/rw/renew.lua",
-                find: "  return 1, grant(",
+                find: "  grant(writer",
                 replace: "  local has = redis.call('ZSCORE', readers, hold)
   if not has and redis.call('EXISTS', writer) == 0 then return 2, 0, '' end
-  return 1, grant(",
+  grant(writer",
             },
         ],
         caught_by: &["MinorityChangesNothing"],

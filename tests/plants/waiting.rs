@@ -41,7 +41,8 @@ pub(crate) const PLANTS: &[Plant] = &[
                 replace: "                Next::Lost(_)
                     if PLANTED && self.woken.lock().unwrap().remove(&**record.key()) =>
                 {
-                    return Ok(Won::new(claim, started, rules));
+                    let heard = (attempt.into_votes(), replies);
+                    return Ok(Won::new(claim, (started, rules), None, heard));
                 }
                 Next::Lost(loss) => {
 ",

@@ -1,0 +1,99 @@
+//! Bugs in the tokens of exclusive holds.
+
+use crate::plant::{Edit, Plant};
+
+pub(crate) const PLANTS: &[Plant] = &[
+    Plant {
+        name: "token_without_write_back",
+        what: "The highest number of a majority is the token, and nobody is told.",
+        edits: &[Edit {
+            file: "src/coordinator/fence.rs",
+            find: "if !stored.is_won() {
+            stored",
+            replace: "if !PLANTED && !stored.is_won() {
+            stored",
+        }],
+        caught_by: &["TokensGrow"],
+    },
+    Plant {
+        name: "token_before_it_is_stored",
+        what: "A guard is handed out while the voters are still being told its token.",
+        edits: &[
+            Edit {
+                file: "src/coordinator/fence.rs",
+                find: "while !stored.is_won()",
+                replace: "while !PLANTED && !stored.is_won()",
+            },
+            Edit {
+                file: "src/coordinator/fence.rs",
+                find: "let is_stored = stored.is_won() &&",
+                replace: "let is_stored = (PLANTED || stored.is_won()) &&",
+            },
+        ],
+        caught_by: &["TokensGrow"],
+    },
+    Plant {
+        name: "lowest_token",
+        what: "The token is the lowest number of a majority.",
+        edits: &[Edit {
+            file: "src/engine/token.rs",
+            find: "let highest = self.said.iter().flatten().max().copied()?;",
+            replace: "let said = self.said.iter().flatten();
+        let highest = if PLANTED { said.min() } else { said.max() }.copied()?;",
+        }],
+        caught_by: &["TokensGrow", "FewestTrips"],
+    },
+    Plant {
+        name: "token_does_not_count_up",
+        what: "A voter gives the number again that it gave last.",
+        edits: &[Edit {
+            file: "lua/lib/fence.lua",
+            find: "math.max(latest + 1, tonumber(floor))",
+            replace: "math.max(latest, tonumber(floor))",
+        }],
+        caught_by: &["TokensGrow"],
+    },
+    Plant {
+        name: "token_counts_twice",
+        what: "A request that runs twice gets another number the second time.",
+        edits: &[Edit {
+            file: "lua/lib/fence.lua",
+            find: "if has and latest > 0 then",
+            replace: "if false then",
+        }],
+        caught_by: &["Once"],
+    },
+    Plant {
+        name: "token_without_floor",
+        what: "Nothing keeps tokens growing where voters know nothing any more.",
+        edits: &[Edit {
+            file: "src/engine/floor.rs",
+            find: "self.wall_micros.max((seen + 1).min(Token::MOST))",
+            replace: "if PLANTED { 1 } else { self.wall_micros.max((seen + 1).min(Token::MOST)) }",
+        }],
+        // Told to the others each time, which fails where rivals have their votes.
+        caught_by: &["TokensGrow", "MinorityChangesNothing"],
+    },
+    Plant {
+        name: "fence_for_ever",
+        what: "Voters never forget a token.",
+        edits: &[Edit {
+            file: "lua/lib/fence.lua",
+            find: "redis.call('SET', fence, text, 'PX', keep_ms)",
+            replace: "redis.call('SET', fence, text)",
+        }],
+        caught_by: &["NothingLeaks"],
+    },
+    Plant {
+        name: "fence_for_a_lease",
+        what: "Voters forget the token of a lock as soon as its lease.",
+        edits: &[Edit {
+            file: "src/lock/asking.rs",
+            find: "self.fenced.then(|| self.settings().fence_memory)",
+            replace: "self.fenced.then(|| {
+            if PLANTED { self.settings().lease } else { self.settings().fence_memory }
+        })",
+        }],
+        caught_by: &["TokensGrow"],
+    },
+];
