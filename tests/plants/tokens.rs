@@ -41,28 +41,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             replace: "let said = self.said.iter().flatten();
         let highest = if PLANTED { said.min() } else { said.max() }.copied()?;",
         }],
-        caught_by: &["TokensGrow"],
-    },
-    Plant {
-        name: "token_raised_under_anothers",
-        what: "A token is raised where another hold has the vote, and that counts.",
-        edits: &[
-            Edit {
-                file: "src/coordinator/fence.rs",
-                find: "stored.record(voter, panel.counted(voter, record.vote(outcome), started));",
-                replace: "let said = record.vote(outcome);
-                    let raised = PLANTED && said.obstacle().is_some();
-                    let said = if raised { Verdict::Granted } else { said };
-                    stored.record(voter, panel.counted(voter, said, started));",
-            },
-            Edit {
-                file: "lua/mutex/renew.lua",
-                find: "return claim(",
-                replace: "raise(fence, token, keep_ms)
-  return claim(",
-            },
-        ],
-        caught_by: &["TokensGrow"],
+        caught_by: &["TokensGrow", "FewestTrips"],
     },
     Plant {
         name: "token_does_not_count_up",
@@ -92,7 +71,8 @@ pub(crate) const PLANTS: &[Plant] = &[
             find: "self.wall_micros.max((seen + 1).min(Token::MOST))",
             replace: "if PLANTED { 1 } else { self.wall_micros.max((seen + 1).min(Token::MOST)) }",
         }],
-        caught_by: &["TokensGrow"],
+        // Told to the others each time, which fails where rivals have their votes.
+        caught_by: &["TokensGrow", "MinorityChangesNothing"],
     },
     Plant {
         name: "fence_for_ever",

@@ -172,8 +172,8 @@ impl Amnesia {
                 // Who met it after that finds it apart from the others, where these are together.
                 let knows = met_before
                     || plan.clocks_are_together() && moved <= plan.voters.len() - plan.quorum();
-                // What one movement gives another may take before anybody has seen it.
-                ms > hidden_ms && troubles(voter).count() == 1 && knows
+                // What one movement gives another may take back before anybody has seen it.
+                ms > hidden_ms && troubles(voter).all(is_forward) && knows
             }
         }
     }
@@ -195,6 +195,10 @@ fn moves(trouble: &Trouble, voter: usize) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_forward(trouble: &Trouble) -> bool {
+    matches!(trouble.what, What::ClockJumps { ms, .. } if ms > 0)
 }
 
 /// How far a clock may be set forward unseen: an answer may have been on its way for so long, and
