@@ -86,7 +86,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         self.deadline = least.max(terms.deadline(started));",
             },
             Edit {
-                file: "src/hold/held.rs",
+                file: "src/hold/held/rounds.rs",
                 find: "wish.map_or(terms, |wish| terms.longer(wish))",
                 replace: "wish.filter(|_| PLANTED).unwrap_or_else(|| {
             wish.map_or(terms, |wish| terms.longer(wish))

@@ -81,7 +81,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "renews_from_the_reply",
         what: "A renewal counts from its last answer.",
         edits: &[Edit {
-            file: "src/hold/held.rs",
+            file: "src/hold/held/rounds.rs",
             find: "self.state().lease.renewed(round.terms(), round.started(), clock.now());",
             replace: "let started = if PLANTED { clock.now() } else { round.started() };
                 self.state().lease.renewed(round.terms(), started, clock.now());",
@@ -107,7 +107,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         name: "failed_round_gives_back",
         what: "A round of renewal that failed gives the votes back.",
         edits: &[Edit {
-            file: "src/hold/held.rs",
+            file: "src/hold/held/rounds.rs",
             find: "                state.lease.failed(clock.now(), chance);
 ",
             replace: "                state.lease.failed(clock.now(), chance);
@@ -134,7 +134,7 @@ pub(crate) const PLANTS: &[Plant] = &[
 ",
             },
             Edit {
-                file: "src/hold/held.rs",
+                file: "src/hold/held/rounds.rs",
                 find: "    /// Sends within the lock, so that",
                 replace: "    pub(super) async fn renew_for_ever(&self) {
         while PLANTED {
@@ -225,7 +225,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "The first of several guards of a hold ends it.",
         edits: &[
             Edit {
-                file: "src/hold/held.rs",
+                file: "src/hold/held/rounds.rs",
                 find: "state.count += entries;",
                 replace: "state.count += if PLANTED { 0 } else { entries };",
             },

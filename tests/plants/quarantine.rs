@@ -32,9 +32,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Nobody notices that a voter's clock was set.",
         edits: &[Edit {
             file: "src/engine/standing.rs",
-            find: "standing.forgot = Some((stamp.answered, Quarantine::ClockMoved(moved)));",
+            find: "standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));",
             replace: "if !PLANTED {
-            standing.forgot = Some((stamp.answered, Quarantine::ClockMoved(moved)));
+            standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
         }",
         }],
         caught_by: &["Exclusion"],

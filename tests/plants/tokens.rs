@@ -9,9 +9,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         edits: &[Edit {
             file: "src/coordinator/fence.rs",
             find: "if !stored.is_won() {
-            stored",
+            // Whoever",
             replace: "if !PLANTED && !stored.is_won() {
-            stored",
+            // Whoever",
         }],
         caught_by: &["TokensGrow"],
     },
@@ -48,8 +48,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A voter gives the number again that it gave last.",
         edits: &[Edit {
             file: "lua/lib/fence.lua",
-            find: "math.max(latest + 1, tonumber(floor))",
-            replace: "math.max(latest, tonumber(floor))",
+            find: "return store(fence, latest + 1, keep_ms)",
+            replace: "return store(fence, latest, keep_ms)",
         }],
         caught_by: &["TokensGrow"],
     },
@@ -58,8 +58,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A request that runs twice gets another number the second time.",
         edits: &[Edit {
             file: "lua/lib/fence.lua",
-            find: "if has and latest > 0 then",
-            replace: "if false then",
+            find: "local latest = has and redis.call('GET', fence)",
+            replace: "local latest = false",
         }],
         caught_by: &["Once"],
     },
@@ -76,11 +76,11 @@ pub(crate) const PLANTS: &[Plant] = &[
     },
     Plant {
         name: "fence_for_ever",
-        what: "Voters never forget a token.",
+        what: "Voters do not forget a token for thirty years.",
         edits: &[Edit {
             file: "lua/lib/fence.lua",
-            find: "redis.call('SET', fence, text, 'PX', keep_ms)",
-            replace: "redis.call('SET', fence, text)",
+            find: "fence, floor, 'PX', keep_ms, 'GET')",
+            replace: "fence, floor, 'PX', '999999999999', 'GET')",
         }],
         caught_by: &["NothingLeaks"],
     },
