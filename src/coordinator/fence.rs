@@ -32,13 +32,16 @@ impl Coordinator {
             // Rare, and whoever has no need of it has the smaller future.
             let raised = self.raise(claim, token, stored, (rules, started, limit));
             stored = Box::pin(raised).await;
-            let is_stored = stored.is_won() && rules.is_in_time(started, self.clock.now());
+            let in_time = rules.is_in_time(started, self.clock.now());
+            let is_stored = stored.is_won() && in_time;
             let outcome = if is_stored { "stored" } else { "failed" };
             let kind = claim.record().kind();
             metrics::counter!(metric::TOKEN_REPAIRS, "kind" => kind, "outcome" => outcome)
                 .increment(1);
             if !is_stored {
-                return Err(Defeat { loss: Loss::NoQuorum, votes: stored, started });
+                let contended = in_time && !stored.lacks_quorum();
+                let loss = if contended { Loss::Split } else { Loss::NoQuorum };
+                return Err(Defeat { loss, votes: stored, started });
             }
         }
         self.floors().seen(claim.record().key(), token);

@@ -118,6 +118,22 @@ async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_l
     on.until_clean().await;
 }
 
+// Of three that grant one is ahead, and one does not answer when it is told; the other two of the
+// five are a rival's for a moment. A majority answers: that is contention, and no outage.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
+    let voters = old_voters(5);
+    let ours = client(&voters).await;
+    set_ahead(&voters[0], FENCE);
+    for voter in &voters[3..] {
+        voter.command(&["HSET", "quorate:{a}", "rival:1", "1"]).unwrap();
+        voter.command(&["PEXPIRE", "quorate:{a}", "20000"]).unwrap();
+    }
+    drop_script(&voters[2..3], "mutex/renew");
+    let tried = ours.mutex("a").try_lock().await;
+    assert!(matches!(tried, Ok(None)), "{tried:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
     for fair in [false, true] {
