@@ -70,11 +70,16 @@ impl Runner {
         deadline: Duration,
     ) -> Outcome<Frame> {
         let link = Arc::clone(&passage.link);
-        let outcome = tokio::select! {
-            biased;
-            frame = request => link.noted(frame, deadline),
-            () = passage.closed() => Err(Cause::Broken(link.trouble())),
-        };
+        let (mut request, mut closed) = (pin!(request), pin!(passage.closed()));
+        // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
+        // the request would not leave with its first poll.
+        let outcome = poll_fn(|context| match request.as_mut().poll(context) {
+            Poll::Ready(frame) => Poll::Ready(link.noted(frame, deadline)),
+            Poll::Pending => {
+                closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
+            }
+        });
+        let outcome = outcome.await;
         if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
             // There is no other connection of this link. Whoever hears of this asks the next one.
             self.gate.over(&link, why);

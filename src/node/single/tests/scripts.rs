@@ -1,6 +1,11 @@
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
-use super::{Call, Cause, Node, RedisServer, Value, call, connect, count};
+use tokio::task::coop;
+
+use super::{
+    Call, Cause, Node, RedisServer, Value, call, connect, count,
+    support::{Reply, eventually_async},
+};
 use crate::scripts::{Answer, mutex};
 
 #[tokio::test]
@@ -118,6 +123,23 @@ async fn an_undo_that_was_not_known_and_overtaken_by_the_next_attempt_takes_noth
     assert!(matches!(released, Err(Cause::Rejected(text)) if text.contains("overtaken")));
     assert_eq!(Answer::only(acquired.unwrap()).unwrap().code, 1);
     assert_eq!(server.keys(), ["q:{lock}"]);
+}
+
+/// What it would answer is not waited for: a request leaves, in order, with its first poll, also
+/// where tokio wants the task to yield.
+#[tokio::test]
+async fn a_request_leaves_with_its_first_poll_though_the_budget_of_its_task_is_spent() {
+    let server = RedisServer::start();
+    let (node, _) = connect(&server.url()).await;
+    poll_fn(|context| {
+        while coop::has_budget_remaining() {
+            let _ = pin!(coop::consume_budget()).poll(context);
+        }
+        Poll::Ready(drop(node.run(count("a")).as_mut().poll(context)))
+    })
+    .await;
+    let ran = async || server.command(&["GET", "a"]) == Ok(Reply::Text("1".into()));
+    eventually_async("it ran", ran).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
