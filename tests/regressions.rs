@@ -285,7 +285,9 @@ async fn an_undo_that_did_not_arrive_is_sent_again_until_it_does() {
     let voters = embedded::voters(3);
     let (holder, other) = (client(&voters).await, client(&voters).await);
     voters[0].kill();
-    let guard = holder.mutex("x").lock().await.expect("two are a majority");
+    // Fixed: one that is renewed would be told to the first as soon as that is back.
+    let mutex = holder.mutex("x").lease_fixed(MS(30_000));
+    let guard = mutex.lock().await.expect("two are a majority");
     voters[0].restart();
     let _slow = all(&voters[1..], delay(5, 5));
     let unheard = voters[0].fault(Fault::DropReplies);

@@ -136,7 +136,7 @@ pub(crate) const PLANTS: &[Plant] = &[
             Edit {
                 file: "src/hold/held/rounds.rs",
                 find: "    /// Sends within the lock, so that",
-                replace: "    pub(super) async fn renew_for_ever(&self) {
+                replace: "    pub(in crate::hold) async fn renew_for_ever(&self) {
         while PLANTED {
             let terms = self.state().lease.terms();
             self.coordinator.clock.sleep(terms.lease / 3).await;

@@ -56,13 +56,13 @@ pub(crate) const PLANTS: &[Plant] = &[
         edits: &[Edit {
             file: "src/hold/enter.rs",
             find: "coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await\
-                   .map(Asked::Won)",
+                   .map(Asked::won)",
             replace: "let front = (place, &turn);
     let won = coordinator.acquire(&wish.record, wish.rules, limit, front).await;
     if PLANTED && won.is_err() {
         std::mem::forget(turn);
     }
-    won.map(Asked::Won)",
+    won.map(Asked::won)",
         }],
         caught_by: &["NothingLeaks", "AnswersInTime"],
     },
