@@ -1,7 +1,7 @@
 //! Bugs in the tokens of exclusive holds.
 //!
-//! Without the floor by the clock tokens fall only where counts are lost, which takes more schedules
-//! than are hunted here: the tests of `engine` and of voters that forget have that.
+//! Without the floor by the clock tokens fall only where counts are lost, which takes more
+//! schedules than are hunted here: the tests of `engine` and of voters that forget have that.
 
 use crate::plant::{Edit, Plant};
 
