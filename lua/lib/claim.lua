@@ -2,9 +2,9 @@
 -- `admit(has)` comes first: it may fail, and then nothing is given.
 local function claim(lock, hold, count, lease_ms, admit)
   local by = redis.call('HKEYS', lock)[1]
-  local ms = tonumber(lease_ms)
+  local ms = lease_ms
   if by == hold then
-    ms = math.max(ms, redis.call('PTTL', lock))
+    ms = math.max(tonumber(ms), redis.call('PTTL', lock))
   elseif by then
     return 0, redis.call('PTTL', lock), by
   end

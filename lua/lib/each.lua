@@ -4,10 +4,7 @@
 local function each(keys_each, args_each, run)
   local replies = {}
   for request = 0, #KEYS / keys_each - 1 do
-    local given = {}
-    for k = 1, keys_each do
-      given[k] = KEYS[request * keys_each + k]
-    end
+    local given = { unpack(KEYS, request * keys_each + 1, (request + 1) * keys_each) }
     for a = 1, args_each do
       given[keys_each + a] = ARGV[request * args_each + a]
     end
@@ -17,9 +14,8 @@ local function each(keys_each, args_each, run)
       text = type(code) == 'table' and code.err or tostring(code)
       code, ms = -1, 0
     end
-    replies[#replies + 1] = code
-    replies[#replies + 1] = ms
-    replies[#replies + 1] = text
+    local at = 3 * request
+    replies[at + 1], replies[at + 2], replies[at + 3] = code, ms, text
   end
   return replies
 end
