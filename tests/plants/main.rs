@@ -31,7 +31,7 @@ use std::{fmt::Write, path::Path};
 use futures::{StreamExt, stream};
 
 use copy::ALIVE;
-use hunt::{Catch, hunt};
+use hunt::{Catch, first, hunt};
 use plant::Plant;
 
 /// The most that a plant is hunted for.
@@ -119,7 +119,9 @@ fn complaint(program: &Path, plant: &Plant, catch: &Catch) -> Option<String> {
     let Plant { name, what, caught_by, .. } = plant;
     Some(format!(
         "`{name}` ({what}) should be caught by one of {caught_by:?} and was by: {catch}\n\
-         see it: {ALIVE}={name} QUORATE_SIM_SEEDS={SCHEDULES} {} --exact sweep::sweep --nocapture",
+         see it: {ALIVE}={name} QUORATE_SIM_FIRST={} QUORATE_SIM_SEEDS={SCHEDULES} {} --exact \
+         sweep::sweep --nocapture",
+        first(plant),
         program.display()
     ))
 }

@@ -24,7 +24,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A vote that is given again lasts no longer than it is asked for now.",
         edits: &[Edit {
             file: "lua/lib/claim.lua",
-            find: "ms = math.max(ms, redis.call('PTTL', lock))",
+            find: "ms = math.max(tonumber(ms), redis.call('PTTL', lock))",
             replace: "ms = ms",
         }],
         caught_by: &["RenewalNeverHarms", "TrustEndsEarly"],
