@@ -2,11 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
+use super::cluster::{Cluster, Part};
 #[cfg(feature = "embedded")]
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    node::{Address, Ear, Seen, SingleNode, Voter},
+    node::{Address, Ear, Node, Seen, SingleNode, Voter},
     words::Error,
 };
 
@@ -15,19 +16,30 @@ use crate::{
 pub(super) enum Source {
     /// Kept unread, and shown nowhere: there may be a password in it.
     Address(Secret),
+    Cluster(Cluster),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
 }
 
 impl Source {
     pub(super) fn address(address: &str) -> Self {
-        Self::Address(Secret(address.to_owned()))
+        Self::Address(Secret::new(address))
     }
 }
 
-/// Text that is never printed.
+/// An address as the user wrote it, which is never printed.
 #[derive(Clone)]
 pub(super) struct Secret(String);
+
+impl Secret {
+    pub(super) fn new(address: &str) -> Self {
+        Self(address.to_owned())
+    }
+
+    pub(super) fn read(&self) -> Result<Address, Error> {
+        Address::parse(&self.0)
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,6 +50,7 @@ impl fmt::Debug for Secret {
 /// What a voter is reached by, after its address was checked.
 pub(super) enum Origin {
     Single(Address),
+    Cluster(Part),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
 }
@@ -46,12 +59,18 @@ pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
     if sources.is_empty() {
         return Err(Error::invalid("there are no voters"));
     }
-    let origin = |source: &Source| match source {
-        Source::Address(address) => Address::parse(&address.0).map(Origin::Single),
-        #[cfg(feature = "embedded")]
-        Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
-    };
-    sources.iter().map(origin).collect()
+    let mut origins = Vec::new();
+    for source in sources {
+        match source {
+            Source::Address(address) => origins.push(Origin::Single(address.read()?)),
+            Source::Cluster(cluster) => {
+                origins.extend(cluster.parts()?.into_iter().map(Origin::Cluster));
+            }
+            #[cfg(feature = "embedded")]
+            Source::Embedded(voter) => origins.push(Origin::Embedded(voter.clone())),
+        }
+    }
+    Ok(origins)
 }
 
 /// Servers live in real time; voters inside the process in the runtime's, or in that of the machine
@@ -72,14 +91,16 @@ impl Origin {
     pub(super) fn label(&self) -> Arc<str> {
         match self {
             Self::Single(address) => Arc::clone(address.label()),
+            Self::Cluster(part) => Arc::clone(part.label()),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.label().into(),
         }
     }
 
     pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock, seen: Seen) -> Voter {
-        let node = match self {
+        let node: Arc<dyn Node> = match self {
             Self::Single(address) => SingleNode::start(address, ear),
+            Self::Cluster(part) => part.start(ear),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };

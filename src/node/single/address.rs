@@ -62,6 +62,24 @@ impl Address {
         &self.label
     }
 
+    /// Whether it can name a server of a cluster: those have one database, and no sockets.
+    pub(crate) fn is_of_a_cluster(&self) -> bool {
+        self.config.database.is_none()
+            && matches!(self.config.server, ServerConfig::Centralized { .. })
+    }
+
+    /// The host, where it is not a socket.
+    pub(in crate::node) fn host(&self) -> &str {
+        match &self.config.server {
+            ServerConfig::Centralized { server } => &server.host,
+            _ => "",
+        }
+    }
+
+    pub(super) fn with_server(&self, label: Arc<str>, server: ServerConfig) -> Self {
+        Self { label, config: Config { server, database: None, ..self.config.clone() } }
+    }
+
     pub(super) fn config(&self) -> &Config {
         &self.config
     }
@@ -178,14 +196,14 @@ fn decode(text: &str) -> Option<String> {
 
 /// The name that a certificate must carry: the host, for an IPv6 address without its brackets.
 #[cfg(feature = "tls")]
-fn named(mut server: Server, host: &str) -> Server {
+pub(super) fn named(mut server: Server, host: &str) -> Server {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     server.tls_server_name = Some(bare.to_owned().into());
     server
 }
 
 #[cfg(not(feature = "tls"))]
-fn named(server: Server, _: &str) -> Server {
+pub(super) fn named(server: Server, _: &str) -> Server {
     server
 }
 

@@ -10,6 +10,7 @@ mod identity;
 mod link;
 mod listen;
 mod order;
+mod question;
 mod replies;
 mod run;
 mod standing;
@@ -32,7 +33,8 @@ use tokio::{
 };
 
 pub(crate) use self::address::Address;
-use self::{gate::Gate, link::Link, listen::Wish, order::Order, run::Runner};
+pub(super) use self::order::Order;
+use self::{gate::Gate, link::Link, listen::Wish, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
 use crate::{scripts::Value, words::Cause};
 
@@ -56,7 +58,7 @@ pub(crate) struct SingleNode {
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<Self> {
         let listening = Arc::new(Link::lasting(address, BACKLOG));
         let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
         let (wishes, asked) = mpsc::unbounded_channel();
@@ -73,6 +75,20 @@ impl SingleNode {
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
     }
 
+    /// Runs a script; where the server is `asking`, one for a slot that is on its way to it.
+    pub(super) fn run_here(
+        &self,
+        call: Call,
+        asking: bool,
+    ) -> impl Future<Output = Outcome<Value>> + Send + 'static {
+        Arc::clone(&self.runner).run(call, asking)
+    }
+
+    /// Completes when the first attempt to connect has come to something.
+    pub(super) async fn tried(&self) {
+        self.runner.gate.tried().await;
+    }
+
     fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
         let (wishes, link) = (self.wishes.clone(), Arc::clone(&self.listening));
         async move {
@@ -87,7 +103,7 @@ impl SingleNode {
 
 impl Node for SingleNode {
     fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
-        Arc::clone(&self.runner).run(call).boxed()
+        self.run_here(call, false).boxed()
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {

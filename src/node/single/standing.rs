@@ -11,7 +11,11 @@ use super::{
     link::Link,
     run::Runner,
 };
-use crate::{engine::Backoff, node::Ear, words::Cause};
+use crate::{
+    engine::Backoff,
+    node::{Ear, ONLY},
+    words::Cause,
+};
 
 /// Between a connection that stood and the next attempt; then twice as long each time.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -51,7 +55,7 @@ impl Runner {
         };
         // Perhaps it is another server, with no scripts yet.
         self.order.forget();
-        ear.met(&identity, stamp);
+        ear.met(ONLY, &identity, stamp);
         let opened = self.gate.open(&link, identity);
         tokio::select! {
             () = link.watch(&mut router) => {}

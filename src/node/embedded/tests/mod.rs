@@ -47,8 +47,13 @@ impl Listener {
 }
 
 impl Ear for Listener {
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+    }
+
+    fn moved(&self, _: usize, _: usize, _: bool) {
+        unreachable!("it is one server")
     }
 
     fn called(&self, channel: &str, _: &str) {

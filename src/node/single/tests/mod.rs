@@ -85,7 +85,12 @@ impl Heard {
 }
 
 impl Ear for Heard {
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+    fn moved(&self, _: usize, _: usize, _: bool) {
+        unreachable!("it is one server")
+    }
+
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp));
         if let Some(meeting) = self.meeting.get() {
             meeting();
