@@ -13,9 +13,6 @@ mod seat;
 mod slot;
 mod topology;
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     collections::HashMap,
     fmt,

@@ -22,7 +22,7 @@ use std::{
 use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
-    node::{Call, Ear, Identity, Node, Outcome, Stamp},
+    node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Answer, Script, Value, mutex},
     words::Cause,
 };

@@ -22,7 +22,7 @@ use std::{
 use self::support::{RedisServer, eventually_async};
 use super::{Address, SingleNode};
 use crate::{
-    node::{Call, Ear, Identity, Node, Outcome, Stamp},
+    node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Script, Value},
     words::Cause,
 };

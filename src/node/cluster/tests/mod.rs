@@ -1,1 +1,0 @@
-//! A cluster of real servers.
