@@ -7,7 +7,9 @@ use super::cluster::{Cluster, Part};
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
+    keys::KeyScheme,
     node::{Address, Ear, Node, Seen, SingleNode, Voter},
+    settings::Settings,
     words::Error,
 };
 
@@ -53,6 +55,18 @@ pub(super) enum Origin {
     Cluster(Part),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
+}
+
+/// What does not go together.
+pub(super) fn check(sources: &[Source], settings: &Settings) -> Result<(), Error> {
+    let spread =
+        |source: &Source| matches!(source, Source::Cluster(cluster) if cluster.votes() > 1);
+    if settings.keys == KeyScheme::Redisson && sources.iter().any(spread) {
+        return Err(Error::invalid(
+            "a lock of several voters of a cluster has keys that Redisson does not know",
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
