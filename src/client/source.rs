@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    node::{Address, Ear, Seen, SingleNode, Voter},
+    node::{Address, Ear, Security, Seen, SingleNode, Voter},
     words::Error,
 };
 
@@ -22,6 +22,15 @@ pub(super) enum Source {
 impl Source {
     pub(super) fn address(address: &str) -> Self {
         Self::Address(Secret(address.to_owned()))
+    }
+
+    #[cfg(feature = "tls")]
+    fn has_tls(&self) -> bool {
+        match self {
+            Self::Address(address) => address.0.starts_with("rediss"),
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => false,
+        }
     }
 }
 
@@ -42,12 +51,16 @@ pub(super) enum Origin {
     Embedded(EmbeddedVoter),
 }
 
-pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
+pub(super) fn origins(sources: &[Source], security: &Security) -> Result<Vec<Origin>, Error> {
     if sources.is_empty() {
         return Err(Error::invalid("there are no voters"));
     }
+    #[cfg(feature = "tls")]
+    if security.tls.is_some() && !sources.iter().any(Source::has_tls) {
+        return Err(Error::invalid("TLS is set up, but no address asks for it by `rediss`"));
+    }
     let origin = |source: &Source| match source {
-        Source::Address(address) => Address::parse(&address.0).map(Origin::Single),
+        Source::Address(address) => Address::parse(&address.0, security).map(Origin::Single),
         #[cfg(feature = "embedded")]
         Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
     };
