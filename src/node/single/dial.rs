@@ -10,7 +10,7 @@ use super::{
     address::server_at,
     sentinel::{Lookout, Primary},
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, node::Identity};
 
 /// Between two questions to the sentinels while a connection stands.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Dialer {
     address: Address,
     lookout: Option<Lookout>,
+    /// How often the server was found to be a replica.
+    demotions: u64,
 }
 
 /// What one connection is made with.
@@ -34,7 +36,7 @@ pub(super) struct Dialed {
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
         let lookout = address.sentinels().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
-        Self { address, lookout }
+        Self { address, lookout, demotions: 0 }
     }
 
     pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {
@@ -52,6 +54,32 @@ impl Dialer {
             (config.username, config.password) = (user, Some(password));
         }
         Ok(Dialed { config, primary })
+    }
+
+    /// The server was found to be a replica.
+    pub(super) fn demoted(&mut self) {
+        self.demotions += 1;
+    }
+
+    /// Who a server is since it last became a primary, for whoever keeps account of what it may
+    /// have forgotten: another with each promotion. As one that sentinels name it is as young as
+    /// its promotion, and what it has on disk need not be what its predecessor had.
+    pub(super) fn since_promotion(
+        &self,
+        identity: &mut Identity,
+        primary: Option<&Primary>,
+    ) -> Identity {
+        if let Some(primary) = primary {
+            identity.uptime = identity.uptime.min(primary.tenure);
+            identity.durable = false;
+        }
+        let promotions = self.demotions + primary.map_or(0, |primary| primary.epoch);
+        let mut told = identity.clone();
+        if promotions > 0 {
+            // Not in the other, by which two voters are known to be one server.
+            told.run_id = format!("{}/{promotions}", identity.run_id);
+        }
+        told
     }
 
     /// Completes, with the reason, when the connection to this primary is to be given up because

@@ -36,8 +36,7 @@ pub(super) async fn identify(link: &Link) -> Outcome<Met> {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
     if field(&info, "role").is_ok_and(|role| role == "slave") {
-        let why = format!("{} is a replica, which cannot vote", link.place());
-        return Err(Cause::Rejected(why.into()));
+        return Err(Cause::Rejected(link.demote()));
     }
     Ok(Met { identity: identity(&info, is_always(sync?))?, stamp })
 }

@@ -47,6 +47,8 @@ pub(super) struct Link {
     doubted: Notify,
     /// Give the connection up at once.
     rejected: Notify,
+    /// The server is a replica.
+    demoted: AtomicBool,
     trouble: Mutex<Trouble>,
 }
 
@@ -101,6 +103,7 @@ impl Link {
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
+            demoted: AtomicBool::new(false),
             trouble: Mutex::new(trouble),
         }
     }
@@ -149,6 +152,17 @@ impl Link {
     /// Has the connection replaced.
     pub(super) fn reject(&self) {
         self.rejected.notify_one();
+    }
+
+    /// The server turned out to be a replica: why that is the end.
+    pub(super) fn demote(&self) -> Arc<str> {
+        self.demoted.store(true, Ordering::Relaxed);
+        format!("{} is a replica, which cannot vote", self.place).into()
+    }
+
+    /// Whether it was found to be a replica.
+    pub(super) fn is_demoted(&self) -> bool {
+        self.demoted.load(Ordering::Relaxed)
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.

@@ -125,8 +125,7 @@ impl Runner {
     fn value(&self, passage: &Passage, frame: Frame) -> Outcome<Value> {
         let value = replies::value(frame);
         if replies::is_of_a_replica(&value) {
-            let why = format!("{} is a replica now, which cannot vote", passage.link.place());
-            self.gate.over(&passage.link, &why.into());
+            self.gate.over(&passage.link, &passage.link.demote());
         }
         value
     }

@@ -10,13 +10,8 @@ use super::{
     identity::{Met, identify},
     link::Link,
     run::Runner,
-    sentinel::Primary,
 };
-use crate::{
-    engine::Backoff,
-    node::{Ear, Identity},
-    words::Cause,
-};
+use crate::{engine::Backoff, node::Ear, words::Cause};
 
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
@@ -50,35 +45,27 @@ impl Runner {
             () = router.ended() => None,
             met = ask(&link) => met,
         };
-        let Some(Met { mut identity, stamp }) = met else {
+        let stood = met.is_some();
+        if let Some(Met { mut identity, stamp }) = met {
+            // Perhaps it is another server, with no scripts yet.
+            self.order.forget();
+            ear.met(&dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
+            let opened = self.gate.open(&link, identity);
+            tokio::select! {
+                () = link.watch(&mut router) => {}
+                () = opened.closed() => {}
+                why = dialer.superseded(primary.as_ref()) => link.blame(&why),
+            }
+            // The gate first, so that nobody sends what the router does not take any more.
+            drop(opened);
+        } else {
             self.gate.failed(link.trouble());
-            return false;
-        };
-        // Perhaps it is another server, with no scripts yet.
-        self.order.forget();
-        ear.met(&since_promotion(&mut identity, primary.as_ref()), stamp);
-        let opened = self.gate.open(&link, identity);
-        tokio::select! {
-            () = link.watch(&mut router) => {}
-            () = opened.closed() => {}
-            why = dialer.superseded(primary.as_ref()) => link.blame(&why),
         }
-        // The gate first, so that nobody sends what the router does not take any more.
-        drop(opened);
-        drop(router);
-        true
+        if link.is_demoted() {
+            dialer.demoted();
+        }
+        stood
     }
-}
-
-/// Who the server is as the primary that sentinels name. What it was before says nothing about the
-/// votes that it may have missed: it is as young as its promotion, another with each of them, and
-/// what it has on disk need not be what its predecessor had.
-fn since_promotion(identity: &mut Identity, primary: Option<&Primary>) -> Identity {
-    let Some(primary) = primary else { return identity.clone() };
-    identity.uptime = identity.uptime.min(primary.tenure);
-    identity.durable = false;
-    // Not in the gate's: there it tells whether two voters are one server.
-    Identity { run_id: format!("{}/{}", identity.run_id, primary.epoch), ..identity.clone() }
 }
 
 /// Who answers on the new connection; the link knows why where nobody does.
