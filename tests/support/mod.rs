@@ -10,6 +10,7 @@
 )]
 
 mod cargo;
+mod cluster;
 mod install;
 mod ports;
 mod proxy;
@@ -20,11 +21,12 @@ mod watchdog;
 mod worker;
 
 pub use cargo::compile;
+pub use cluster::{Cluster, Member};
 pub use install::install_line;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
 pub use resp::Reply;
-pub use wait::{eventually, eventually_async};
+pub use wait::{eventually, eventually_async, succeeds, succeeds_async};
 pub use watchdog::Watchdog;
 pub use worker::{Worker, compile_example};
 

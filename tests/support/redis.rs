@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use super::install::install_line;
 use super::ports::free_port;
-use super::resp::{Reply, ask};
+use super::resp::{Reply, ask, talk};
 use super::watchdog::Watchdog;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,6 +34,7 @@ pub struct RedisServer {
 struct Running {
     server: Child,
     watchdog: Watchdog,
+    stopped: AtomicBool,
 }
 
 impl RedisServer {
@@ -69,6 +71,11 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// The Unix socket that it listens on too, in its private directory.
+    pub fn socket(&self) -> PathBuf {
+        socket(self.dir())
+    }
+
     /// The private directory, where the server's files are.
     pub fn dir(&self) -> &Path {
         self.dir.path()
@@ -76,7 +83,7 @@ impl RedisServer {
 
     /// The process id of the server itself. Panics while it is killed.
     pub fn pid(&self) -> u32 {
-        self.running.as_ref().expect("the server is running").server.id()
+        self.running().server.id()
     }
 
     /// Ends the server with SIGKILL and reaps it; nothing to do where it is dead already.
@@ -100,6 +107,20 @@ impl RedisServer {
         panic!("port {} was not free again for a restart", self.port);
     }
 
+    /// As [`restart`](Self::restart), without any data, also where the flags keep it on disk. What
+    /// a node of a cluster knows about its cluster stays.
+    pub fn restart_empty(&mut self) {
+        self.kill();
+        let _ = fs::remove_file(self.dir().join("dump.rdb"));
+        let _ = fs::remove_dir_all(self.dir().join("appendonlydir"));
+        self.restart();
+    }
+
+    /// Whether it runs and is not [stopped](Self::stop).
+    pub fn is_live(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| !running.stopped.load(Ordering::Relaxed))
+    }
+
     /// Stops the process with SIGSTOP: connections stay open and nothing answers. Returns once it
     /// stands still.
     pub fn stop(&self) {
@@ -109,17 +130,33 @@ impl RedisServer {
             .expect("a child can be waited for")
             .expect("a blocking wait has an answer");
         assert!(status.stopped(), "redis-server ended instead of stopping: {status:?}");
+        self.running().stopped.store(true, Ordering::Relaxed);
     }
 
     /// Lets a stopped process go on (SIGCONT).
     pub fn resume(&self) {
         kill_process(self.raw_pid(), Signal::CONT).expect("a child can be resumed");
+        self.running().stopped.store(false, Ordering::Relaxed);
     }
 
     /// Runs one command on a connection of its own, past any proxy and without TLS. Blocks; an
     /// error reply, and no reply within five seconds, are `Err`.
     pub fn command(&self, words: &[&str]) -> Result<Reply, String> {
-        ask(&socket(self.dir.path()), words, COMMAND_LIMIT)
+        ask(&self.socket(), words, COMMAND_LIMIT)
+    }
+
+    /// Runs commands one after the other on one connection, as [`command`](Self::command) does;
+    /// the outer error is the connection's. `ASKING` goes before another command this way.
+    pub fn commands(&self, list: &[&[&str]]) -> Result<Vec<Result<Reply, String>>, String> {
+        talk(&self.socket(), list, COMMAND_LIMIT)
+    }
+
+    /// The value of one line of `INFO` or `CLUSTER INFO`, by its name.
+    pub fn info(&self, command: &[&str], name: &str) -> Result<String, String> {
+        let Reply::Text(text) = self.command(command)? else { panic!("INFO answers with text") };
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(found, _)| *found == name);
+        found.map(|(_, value)| value.to_owned()).ok_or_else(|| format!("no {name} in {text}"))
     }
 
     /// How often a command was called.
@@ -146,8 +183,12 @@ impl RedisServer {
         names
     }
 
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("the server is running")
+    }
+
     fn raw_pid(&self) -> Pid {
-        Pid::from_child(&self.running.as_ref().expect("the server is running").server)
+        Pid::from_child(&self.running().server)
     }
 }
 
@@ -165,7 +206,7 @@ impl Running {
         let server = spawn(port, flags, dir, &log_path);
         let watchdog = Watchdog::over(&server, dir);
         // From here on every way out kills the server.
-        let mut running = Self { server, watchdog };
+        let mut running = Self { server, watchdog, stopped: AtomicBool::new(false) };
         let started = Instant::now();
         // The socket lies in our own directory, and is opened after the port was bound: an answer
         // comes from this server and no other that holds the same port.

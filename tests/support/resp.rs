@@ -16,12 +16,26 @@ pub enum Reply {
 
 /// Sends one command to the server that listens on `socket`; each step has `limit` to finish.
 pub fn ask(socket: &Path, words: &[&str], limit: Duration) -> Result<Reply, String> {
-    let failed = |cause: std::io::Error| format!("{}: {cause}", words.join(" "));
+    talk(socket, &[words], limit)?.pop().expect("a reply for each command")
+}
+
+/// Sends commands over one connection, each after the reply to the one before it.
+pub fn talk(
+    socket: &Path,
+    commands: &[&[&str]],
+    limit: Duration,
+) -> Result<Vec<Result<Reply, String>>, String> {
+    let all = || commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join("; ");
+    let failed = |cause: std::io::Error| format!("{}: {cause}", all());
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
     stream.set_read_timeout(Some(limit)).map_err(failed)?;
     stream.set_write_timeout(Some(limit)).map_err(failed)?;
-    stream.write_all(&encode(words)).map_err(failed)?;
-    read_reply(&mut BufReader::new(stream)).map_err(failed)?
+    let mut replies = BufReader::new(stream.try_clone().map_err(failed)?);
+    let mut call = |words: &&[&str]| {
+        stream.write_all(&encode(words))?;
+        read_reply(&mut replies)
+    };
+    commands.iter().map(&mut call).collect::<std::io::Result<_>>().map_err(failed)
 }
 
 fn encode(words: &[&str]) -> Vec<u8> {

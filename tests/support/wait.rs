@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
+/// Between questions that several servers answer.
+const LONG_PAUSE: Duration = Duration::from_millis(20);
 
 /// Blocks this thread until `holds` answers true; panics with `what` after 20 seconds.
 ///
@@ -29,4 +31,39 @@ pub async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) 
     };
     let in_time = tokio::time::timeout(LIMIT, polling).await.is_ok();
     assert!(in_time, "not within {LIMIT:?}: {what}");
+}
+
+/// Blocks this thread until `attempt` succeeds; panics with `what` and the last failure after 20
+/// seconds.
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+pub fn succeeds<T>(what: &str, mut attempt: impl FnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            Ok(value) => return value,
+            Err(cause) => {
+                assert!(started.elapsed() < LIMIT, "not within {LIMIT:?}: {what}: {cause}");
+            }
+        }
+        thread::sleep(LONG_PAUSE);
+    }
+}
+
+/// As [`succeeds`], while other tasks run.
+#[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
+pub async fn succeeds_async<T>(
+    what: &str,
+    mut attempt: impl AsyncFnMut() -> Result<T, String>,
+) -> T {
+    let started = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(cause) => {
+                assert!(started.elapsed() < LIMIT, "not within {LIMIT:?}: {what}: {cause}");
+            }
+        }
+        tokio::time::sleep(LONG_PAUSE).await;
+    }
 }

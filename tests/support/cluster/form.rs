@@ -1,0 +1,87 @@
+//! How nodes become a cluster.
+
+use std::thread;
+
+use super::{Cluster, RedisServer, Reply, SLOTS, succeeds, view};
+
+/// A failover within a few seconds, and none where the machine is merely busy.
+const FLAGS: [&str; 14] = [
+    "--cluster-enabled",
+    "yes",
+    "--cluster-announce-ip",
+    "127.0.0.1",
+    "--cluster-node-timeout",
+    "1500",
+    "--cluster-replica-validity-factor",
+    "0",
+    "--cluster-require-full-coverage",
+    "no",
+    "--cluster-migration-barrier",
+    "99",
+    "--repl-diskless-sync-delay",
+    "0",
+];
+
+/// Starts the nodes and tells them who they are; they agree about it a little later.
+pub(super) fn form(primaries: usize, replicas_each: usize, flags: &[&str]) -> Cluster {
+    let flags = [&FLAGS, flags].concat();
+    let count = primaries * (1 + replicas_each);
+    let nodes: Vec<RedisServer> = thread::scope(|scope| {
+        let start = |_| scope.spawn(|| RedisServer::start_with(&flags));
+        let starting: Vec<_> = (0..count).map(start).collect();
+        starting.into_iter().map(|start| start.join().expect("it starts")).collect()
+    });
+    let ids = nodes.iter().map(id).collect();
+    let cluster = Cluster { nodes, ids };
+    for node in 0..count {
+        // Different from the start: otherwise the nodes have to settle which is the greater.
+        cluster.tell(node, &["CLUSTER", "SET-CONFIG-EPOCH", &(node + 1).to_string()]);
+    }
+    for node in 0..primaries {
+        let (first, last) = slots(node, primaries);
+        let (first, last) = (first.to_string(), last.to_string());
+        cluster.tell(node, &["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
+    }
+    for node in &cluster.nodes[1..] {
+        cluster.tell(0, &["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string()]);
+    }
+    succeeds("the nodes know each other", || cluster.know_each_other());
+    for replica in primaries..count {
+        let primary = cluster.id((replica - primaries) % primaries);
+        cluster.tell(replica, &["CLUSTER", "REPLICATE", primary]);
+    }
+    cluster
+}
+
+fn id(node: &RedisServer) -> String {
+    match node.command(&["CLUSTER", "MYID"]) {
+        Ok(Reply::Text(id)) => id,
+        other => panic!("CLUSTER MYID answered {other:?}"),
+    }
+}
+
+/// The first and the last slot of the primary at this place: equal shares, rounded to the nearest,
+/// as `redis-cli --cluster create` gives them.
+fn slots(place: usize, primaries: usize) -> (u32, u32) {
+    let count = u32::try_from(primaries).expect("not so many");
+    let end = |place: u32| (2 * place * SLOTS + count) / (2 * count);
+    let place = u32::try_from(place).expect("not so many");
+    (end(place), end(place + 1) - 1)
+}
+
+impl Cluster {
+    /// Runs a command that must succeed.
+    #[track_caller]
+    pub(super) fn tell(&self, node: usize, words: &[&str]) {
+        self[node].command(words).unwrap_or_else(|cause| panic!("node {node}: {words:?}: {cause}"));
+    }
+
+    fn know_each_other(&self) -> Result<(), String> {
+        self.nodes.iter().try_for_each(|node| {
+            let members = view::members(node)?;
+            let known = members.iter().filter(|member| !member.is("handshake")).count();
+            let all = known == self.nodes.len();
+            all.then_some(()).ok_or_else(|| format!("{} knows {known} nodes", node.port()))
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! What the nodes of a cluster know about it, and whether they agree.
+
+use std::ops::RangeInclusive;
+
+use super::{RedisServer, Reply, SLOTS};
+
+/// A node of the cluster as one node sees it: a line of `CLUSTER NODES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    id: String,
+    port: u16,
+    flags: Vec<String>,
+    primary: Option<String>,
+    epoch: u64,
+    connected: bool,
+    slots: Vec<RangeInclusive<u16>>,
+    moving: Vec<String>,
+}
+
+impl Member {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let id = words.next()?.to_owned();
+        // ip:port@busport, and perhaps more.
+        let (_, address) = words.next()?.rsplit_once(':')?;
+        let port = address.split_once('@')?.0.parse().ok()?;
+        let flags = words.next()?.split(',').map(str::to_owned).collect();
+        let primary = Some(words.next()?).filter(|&id| id != "-").map(str::to_owned);
+        let epoch = words.nth(2)?.parse().ok()?;
+        let connected = words.next()? == "connected";
+        let (moving, slots): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with('['));
+        let slots = slots.into_iter().map(range).collect::<Option<_>>()?;
+        let moving = moving.into_iter().map(str::to_owned).collect();
+        Some(Self { id, port, flags, primary, epoch, connected, slots, moving })
+    }
+
+    /// Its id in the cluster.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The port for clients.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether it is marked so: `master`, `slave`, `fail?`, `fail`, `handshake`, `noaddr`.
+    pub fn is(&self, flag: &str) -> bool {
+        self.flags.iter().any(|own| own == flag)
+    }
+
+    /// Whether it is a primary, with or without slots.
+    pub fn is_primary(&self) -> bool {
+        self.is("master")
+    }
+
+    /// The id of the primary that it is a replica of.
+    pub fn primary(&self) -> Option<&str> {
+        self.primary.as_deref()
+    }
+
+    /// Its configuration epoch: of two that claim a slot the greater one has it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether the slot is its own.
+    pub fn serves(&self, slot: u16) -> bool {
+        self.slots.iter().any(|slots| slots.contains(&slot))
+    }
+
+    /// Its slots, as ranges.
+    pub fn slots(&self) -> &[RangeInclusive<u16>] {
+        &self.slots
+    }
+
+    /// The slots on their way from or to it, as it writes them for itself: `[7->-ID]`, `[7-<-ID]`.
+    pub fn moving(&self) -> &[String] {
+        &self.moving
+    }
+}
+
+/// `7` or `7-9`.
+fn range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+pub(super) fn members(node: &RedisServer) -> Result<Vec<Member>, String> {
+    let Reply::Text(text) = node.command(&["CLUSTER", "NODES"])? else {
+        panic!("CLUSTER NODES answers with text")
+    };
+    let read = |line: &str| Member::read(line).ok_or_else(|| format!("no node: {line}"));
+    text.lines().map(read).collect()
+}
+
+pub(super) fn itself(node: &RedisServer) -> Result<Member, String> {
+    let mut members = members(node)?.into_iter();
+    members.find(|member| member.is("myself")).ok_or_else(|| "it does not know itself".to_owned())
+}
+
+/// Why these nodes do not yet agree that they alone make a whole cluster.
+pub(super) fn judge(nodes: &[&RedisServer]) -> Result<(), String> {
+    let views = nodes.iter().map(|node| seen_by(node, nodes)).collect::<Result<Vec<_>, _>>()?;
+    let Some((first, others)) = views.split_first() else { return Err("no node lives".to_owned()) };
+    if let Some(other) = others.iter().find(|other| roles(other) != roles(first)) {
+        return Err(format!("views differ: {first:?} and {other:?}"));
+    }
+    let ranges = first.iter().flat_map(Member::slots);
+    let served: u32 = ranges.map(|slots| u32::from(slots.end() - slots.start()) + 1).sum();
+    if served != SLOTS {
+        return Err(format!("{served} slots are served: {first:?}"));
+    }
+    nodes.iter().try_for_each(|node| linked(node, first))
+}
+
+/// What a node knows of those that live, in the order of their ports.
+fn seen_by(node: &RedisServer, nodes: &[&RedisServer]) -> Result<Vec<Member>, String> {
+    let failed = |cause: String| format!("node at port {}: {cause}", node.port());
+    let state = node.info(&["CLUSTER", "INFO"], "cluster_state").map_err(failed)?;
+    if state != "ok" {
+        return Err(failed(format!("the cluster's state is {state}")));
+    }
+    let mut members = members(node).map_err(failed)?;
+    members.retain(|member| nodes.iter().any(|node| node.port() == member.port));
+    members.sort_by_key(Member::port);
+    let troubles = ["handshake", "noaddr", "fail?", "fail"];
+    let in_trouble =
+        |member: &&Member| !member.connected || troubles.iter().any(|flag| member.is(flag));
+    if let Some(member) = members.iter().find(in_trouble) {
+        return Err(failed(format!("it sees trouble: {member:?}")));
+    }
+    if members.len() != nodes.len() {
+        return Err(failed(format!("it knows {} of {}: {members:?}", members.len(), nodes.len())));
+    }
+    Ok(members)
+}
+
+/// The part on which views must be equal.
+fn roles(view: &[Member]) -> impl PartialEq {
+    let role = |member: &Member| (member.id.clone(), member.primary.clone(), member.slots.clone());
+    view.iter().map(role).collect::<Vec<_>>()
+}
+
+/// A replica has the data of its primary, and a primary is a primary to its clients too.
+fn linked(node: &RedisServer, view: &[Member]) -> Result<(), String> {
+    let itself = view.iter().find(|member| member.port == node.port()).expect("it is in its view");
+    let info = |name: &str| node.info(&["INFO", "replication"], name);
+    let Some(primary) = itself.primary() else {
+        let role = info("role")?;
+        let right = role == "master";
+        return right.then_some(()).ok_or_else(|| format!("{} has the role {role}", node.port()));
+    };
+    let primary = view.iter().find(|member| member.id == primary);
+    let primary = primary.ok_or_else(|| format!("the primary of {} is dead", node.port()))?;
+    let link = (info("master_port")?, info("master_link_status")?);
+    let right = link == (primary.port.to_string(), "up".to_owned());
+    right.then_some(()).ok_or_else(|| format!("{} is linked to {link:?}", node.port()))
+}
