@@ -21,7 +21,7 @@ async fn a_service_that_the_sentinels_do_not_know_is_told_with_what_each_says() 
     let error = refused(address(&sentinels).replace("/lock-1", "/other")).await.to_string();
     assert!(error.contains("0 of 3 sentinels say where `other` is"), "{error}");
     for sentinel in sentinels.sentinel_addresses() {
-        let told = format!("{sentinel}: ERR No such master with that name");
+        let told = format!("{sentinel}: no such service");
         assert!(error.contains(&told), "{error}");
     }
 }
@@ -56,7 +56,8 @@ async fn a_majority_of_the_sentinels_must_say_where_the_primary_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_and_servers_have_users_of_their_own() {
     let users = ["quorate on >of-the-servers ~* &* +@all"];
-    let watching = ["asker on >of-the-sentinels +sentinel|master +ping +client|id"];
+    let rights = "+sentinel|master +sentinel|get-master-addr-by-name";
+    let watching = [&*format!("asker on >of-the-sentinels resetchannels -@all {rights}")];
     let settings = (Settings::new().users(&users), Settings::new().users(&watching));
     let sentinels = Sentinels::start_as(&settings.0, &settings.1);
     let plain = address(&sentinels);

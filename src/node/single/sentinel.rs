@@ -123,34 +123,45 @@ impl Contact {
     }
 }
 
+/// Where the primary is, which is what clients are to believe, and since when. A sentinel that
+/// fails over names the successor before it takes note of it itself.
 async fn question(link: &Link, service: &str) -> Result<Primary, Arc<str>> {
+    let address = command(link, "GET-MASTER-ADDR-BY-NAME", service);
+    let (address, state) = tokio::join!(address, command(link, "MASTER", service));
+    primary(&address?, &state?).ok_or_else(|| "unexpected reply".into())
+}
+
+async fn command(link: &Link, name: &str, service: &str) -> Result<Vec<Value>, Arc<str>> {
     // The news of a connection comes a little before fred counts it as one.
     let options = Options { fail_fast: false, ..Link::options(PATIENCE) };
     let command = CustomCommand::new_static("SENTINEL", ClusterHash::Custom(0), false);
     let client = link.client().with_options(&options);
-    let words = vec!["MASTER".to_owned(), service.to_owned()];
+    let words = vec![name.to_owned(), service.to_owned()];
     let reply = link.noted(client.custom_raw(command, words).await, PATIENCE);
     match reply.and_then(replies::value) {
-        Ok(Value::List(fields)) => primary(&fields).ok_or_else(|| "unexpected reply".into()),
+        Ok(Value::List(fields)) => Ok(fields),
+        Ok(Value::Nil) => Err("no such service".into()),
         Ok(_) => Err("unexpected reply".into()),
         Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => Err(why),
         Err(cause) => Err(cause.to_string().into()),
     }
 }
 
-/// From names and values in turn.
-fn primary(fields: &[Value]) -> Option<Primary> {
+/// From host and port, and from names and values in turn.
+fn primary(address: &[Value], state: &[Value]) -> Option<Primary> {
+    let [Value::Text(host), Value::Text(port)] = address else { return None };
     let field = |name: &str| {
-        let pair = fields.chunks_exact(2).find(|pair| pair[0] == Value::Text(name.to_owned()))?;
+        let pair = state.chunks_exact(2).find(|pair| pair[0] == Value::Text(name.to_owned()))?;
         if let Value::Text(value) = &pair[1] { Some(value.as_str()) } else { None }
     };
-    let host = field("ip").filter(|host| !host.is_empty())?;
     let bare_ipv6 = host.contains(':') && !host.starts_with('[');
+    let noted = field("ip") == Some(host) && field("port") == Some(port);
+    // Counted anew with each failover that the sentinel hears of, and with its own start.
+    let tenure = field("role-reported-time")?.parse().ok()?;
     Some(Primary {
-        host: if bare_ipv6 { format!("[{host}]") } else { host.to_owned() },
-        port: field("port")?.parse().ok()?,
+        host: if bare_ipv6 { format!("[{host}]") } else { host.clone() },
+        port: port.parse().ok()?,
         epoch: field("config-epoch")?.parse().ok()?,
-        // Counted anew with each failover that the sentinel hears of, and with its own start.
-        tenure: Duration::from_millis(field("role-reported-time")?.parse().ok()?),
+        tenure: if noted { Duration::from_millis(tenure) } else { Duration::ZERO },
     })
 }
