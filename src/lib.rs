@@ -200,6 +200,9 @@ pub use lock::{
     Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,
     RwInspection, RwLock, RwState, RwView, VoterView, Waiting, WriteGuard,
 };
+pub use node::Credentials;
+#[cfg(feature = "tls")]
+pub use node::Tls;
 #[cfg(feature = "embedded")]
 pub use node::embedded;
 pub use words::{

@@ -1,14 +1,17 @@
 //! Every setting of a client.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Cluster, Quorate, connect::connect, source::Source};
+#[cfg(feature = "tls")]
+use crate::node::Tls;
 #[cfg(feature = "embedded")]
 use crate::node::embedded::{EmbeddedVoter, Machine};
 use crate::{
     clock::Clock,
     engine::Drift,
     keys::KeyScheme,
+    node::{Credentials, Provider, Security},
     settings::Settings,
     words::{Error, RestartGuard},
 };
@@ -18,6 +21,7 @@ use crate::{
 #[must_use = "it does nothing until it connects"]
 pub struct Builder {
     sources: Vec<Source>,
+    security: Security,
     settings: Settings,
     seed: Option<u64>,
     clock: Option<Clock>,
@@ -46,6 +50,52 @@ impl Builder {
     #[cfg(feature = "embedded")]
     pub fn embedded<'a>(mut self, voters: impl IntoIterator<Item = &'a EmbeddedVoter>) -> Self {
         self.sources.extend(voters.into_iter().cloned().map(Source::Embedded));
+        self
+    }
+
+    /// Whom `rediss://` addresses of all kinds trust, and which certificate the client shows there.
+    /// Default: the platform's root certificates, and none. Refused where no address is one.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.security.tls = Some(tls);
+        self
+    }
+
+    /// Asks for credentials before each new connection, so that they can change while the client
+    /// runs: for passwords that are rotated, and tokens that end. Default: those of the address,
+    /// which keep their place where an address has some.
+    ///
+    /// The function is given the voter's label, by which errors name it too, and is called once
+    /// for each of the two connections to a voter, and again whenever one has to be replaced. An
+    /// error, and no answer within ten seconds, count as a connection that failed: its text is in
+    /// the voter's cause, so it must not have the secret in it, and it is tried again soon.
+    /// Connections that stand are not touched by a new password; a server that shall end them does
+    /// so itself. Sentinels are logged in to by the parameters of their address.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), quorate::Error> {
+    /// use quorate::{Credentials, Quorate};
+    ///
+    /// let quorum = Quorate::builder()
+    ///     .voters(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     .credentials(|_voter| async {
+    ///         let password = tokio::fs::read_to_string("/run/secrets/redis").await?;
+    ///         Ok::<_, std::io::Error>(Credentials::new("quorate", password.trim()))
+    ///     })
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn credentials<F, Asked, E>(mut self, ask: F) -> Self
+    where
+        F: Fn(&str) -> Asked + Send + Sync + 'static,
+        Asked: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        self.security.credentials = Some(Provider::new(ask));
         self
     }
 
@@ -174,7 +224,8 @@ impl Builder {
     /// # }
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
-        let coordinator = connect(&self.sources, self.settings, self.seed, self.clock).await?;
+        let coordinator =
+            connect(&self.sources, &self.security, self.settings, self.seed, self.clock).await?;
         Ok(Quorate { coordinator, holds: Arc::default() })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Builder, Quorate, source::Secret};
 use crate::{
-    node::{ClusterNode, Ear, Node, Seat, Topology},
+    node::{ClusterNode, Ear, Node, Seat, Security, Topology},
     words::Error,
 };
 
@@ -86,9 +86,15 @@ impl Cluster {
         self.voters
     }
 
+    #[cfg(feature = "tls")]
+    pub(super) fn has_tls(&self) -> bool {
+        self.seeds.iter().any(Secret::has_tls)
+    }
+
     /// Starts to look at the cluster.
-    pub(super) fn parts(&self) -> Result<Vec<Part>, Error> {
-        let seeds = self.seeds.iter().map(Secret::read).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn parts(&self, security: &Security) -> Result<Vec<Part>, Error> {
+        let seeds =
+            self.seeds.iter().map(|seed| seed.read(security)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = seeds.first() else {
             return Err(Error::invalid("a cluster has no address"));
         };

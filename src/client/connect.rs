@@ -11,7 +11,7 @@ use super::source::{self, Origin, Source, origins};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
-    node::{Ear, Identity, Outcome, Seen, Standings},
+    node::{Ear, Identity, Outcome, Security, Seen, Standings},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
     words::{Cause, Error, Kind, Verdict, metric},
@@ -22,13 +22,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn connect(
     sources: &[Source],
+    security: &Security,
     settings: Settings,
     seed: Option<u64>,
     clock: Option<Clock>,
 ) -> Result<Arc<Coordinator>, Error> {
     settings.check()?;
     source::check(sources, &settings)?;
-    let origins = origins(sources)?;
+    let origins = origins(sources, security)?;
     metric::describe();
     let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();

@@ -8,7 +8,7 @@ use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
     keys::KeyScheme,
-    node::{Address, Ear, Node, Seen, SingleNode, Voter},
+    node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
     settings::Settings,
     words::Error,
 };
@@ -27,6 +27,16 @@ impl Source {
     pub(super) fn address(address: &str) -> Self {
         Self::Address(Secret::new(address))
     }
+
+    #[cfg(feature = "tls")]
+    fn has_tls(&self) -> bool {
+        match self {
+            Self::Address(address) => address.has_tls(),
+            Self::Cluster(cluster) => cluster.has_tls(),
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => false,
+        }
+    }
 }
 
 /// An address as the user wrote it, which is never printed.
@@ -38,8 +48,13 @@ impl Secret {
         Self(address.to_owned())
     }
 
-    pub(super) fn read(&self) -> Result<Address, Error> {
-        Address::parse(&self.0)
+    pub(super) fn read(&self, security: &Security) -> Result<Address, Error> {
+        Address::parse(&self.0, security)
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn has_tls(&self) -> bool {
+        self.0.starts_with("rediss")
     }
 }
 
@@ -69,16 +84,20 @@ pub(super) fn check(sources: &[Source], settings: &Settings) -> Result<(), Error
     Ok(())
 }
 
-pub(super) fn origins(sources: &[Source]) -> Result<Vec<Origin>, Error> {
+pub(super) fn origins(sources: &[Source], security: &Security) -> Result<Vec<Origin>, Error> {
     if sources.is_empty() {
         return Err(Error::invalid("there are no voters"));
+    }
+    #[cfg(feature = "tls")]
+    if security.tls.is_some() && !sources.iter().any(Source::has_tls) {
+        return Err(Error::invalid("TLS is set up, but no address asks for it by `rediss`"));
     }
     let mut origins = Vec::new();
     for source in sources {
         match source {
-            Source::Address(address) => origins.push(Origin::Single(address.read()?)),
+            Source::Address(address) => origins.push(Origin::Single(address.read(security)?)),
             Source::Cluster(cluster) => {
-                origins.extend(cluster.parts()?.into_iter().map(Origin::Cluster));
+                origins.extend(cluster.parts(security)?.into_iter().map(Origin::Cluster));
             }
             #[cfg(feature = "embedded")]
             Source::Embedded(voter) => origins.push(Origin::Embedded(voter.clone())),

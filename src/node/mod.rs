@@ -11,6 +11,9 @@ mod voter;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp};
-pub(crate) use single::{Address, SingleNode};
+pub use single::Credentials;
+#[cfg(feature = "tls")]
+pub use single::Tls;
+pub(crate) use single::{Address, Provider, Security, SingleNode};
 pub(crate) use standings::Standings;
 pub(crate) use voter::{Reply, Seen, Voter};

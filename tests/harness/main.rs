@@ -3,7 +3,9 @@
 
 mod cluster;
 mod proxy;
+mod sentinel;
 mod servers;
+mod settings;
 #[path = "../support/mod.rs"]
 mod support;
 

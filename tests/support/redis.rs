@@ -13,7 +13,9 @@ use tempfile::TempDir;
 
 use super::install::install_line;
 use super::ports::free_port;
-use super::resp::{Reply, ask, talk};
+use super::resp::{Reply, talk};
+use super::settings::Settings;
+use super::wait::succeeds;
 use super::watchdog::Watchdog;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,7 +27,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(5);
 pub struct RedisServer {
     running: Option<Running>,
     port: u16,
-    flags: Vec<String>,
+    settings: Settings,
     // Dropped last: the server dies before its directory.
     dir: TempDir,
 }
@@ -48,12 +50,19 @@ impl RedisServer {
     /// `{port}` and `{dir}` in a flag stand for the server's port and its private directory:
     /// `&["--port", "0", "--tls-port", "{port}"]`.
     pub fn start_with(flags: &[&str]) -> Self {
-        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Self::start_as(&Settings::new().flags(flags))
+    }
+
+    /// As [`start`](Self::start) with these settings.
+    pub fn start_as(settings: &Settings) -> Self {
         for _ in 0..50 {
             let dir = tempfile::Builder::new().prefix("quorate-").tempdir().expect("a temp dir");
+            settings.write_files(dir.path());
             let port = free_port();
-            match Running::start(port, &flags, dir.path()) {
-                Ok(running) => return Self { running: Some(running), port, flags, dir },
+            match Running::start(port, settings, dir.path()) {
+                Ok(running) => {
+                    return Self { running: Some(running), port, settings: settings.clone(), dir };
+                }
                 Err(NotStarted::PortTaken) => {}
                 Err(NotStarted::Died(log)) => panic!("redis-server did not start: {log}"),
             }
@@ -61,19 +70,66 @@ impl RedisServer {
         panic!("redis-server found its port taken fifty times")
     }
 
+    /// As [`start_as`](Self::start_as), so many at once.
+    pub fn start_many(settings: &Settings, count: usize) -> Vec<Self> {
+        thread::scope(|scope| {
+            let starting: Vec<_> =
+                (0..count).map(|_| scope.spawn(|| Self::start_as(settings))).collect();
+            starting.into_iter().map(|start| start.join().expect("it starts")).collect()
+        })
+    }
+
+    /// Starts a replica of this server, with the same settings; returns when it has the data.
+    pub fn start_replica(&self) -> Self {
+        let port = self.port.to_string();
+        let flags = ["--replicaof", "127.0.0.1", &port];
+        let replica = Self::start_as(&self.settings.clone().flags(&flags));
+        succeeds("the replica has the data", || replica.is_linked_to(self));
+        replica
+    }
+
+    /// Why it is not yet a replica with all data of this primary, which counts it for `WAIT`.
+    pub fn is_linked_to(&self, primary: &Self) -> Result<(), String> {
+        let info = |name: &str| self.info(&["INFO", "replication"], name);
+        let link = (info("master_port")?, info("master_link_status")?);
+        if link != (primary.port.to_string(), "up".to_owned()) {
+            return Err(format!("{} is linked to {link:?}", self.port));
+        }
+        // WAIT counts a replica only from its first acknowledgement on. The offset is zero until
+        // then, and stays so until the primary has something to tell: a ping each second.
+        let Reply::Text(text) = primary.command(&["INFO", "replication"])? else {
+            panic!("INFO answers with text")
+        };
+        let own = format!("port={},state=online,offset=", self.port);
+        let acknowledged = text.lines().filter(|line| line.contains(&own));
+        let counts = acknowledged.filter(|line| !line.contains("offset=0,")).count() == 1;
+        counts.then_some(()).ok_or_else(|| format!("{} is not acknowledged: {text}", self.port))
+    }
+
     /// The port; the same after [`restart`](Self::restart).
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT`
+    /// `redis://127.0.0.1:PORT`, or `rediss://localhost:PORT` where it speaks TLS.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{}:{}", self.settings.scheme_and_host(""), self.port)
+    }
+
+    /// As [`url`](Self::url), with a name and a password.
+    pub fn url_as(&self, user: &str, password: &str) -> String {
+        let login = format!("{user}:{password}@");
+        format!("{}:{}", self.settings.scheme_and_host(&login), self.port)
     }
 
     /// The Unix socket that it listens on too, in its private directory.
     pub fn socket(&self) -> PathBuf {
         socket(self.dir())
+    }
+
+    /// `redis+unix://PATH`, of that socket.
+    pub fn socket_url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
     }
 
     /// The private directory, where the server's files are.
@@ -95,7 +151,7 @@ impl RedisServer {
     pub fn restart(&mut self) {
         self.kill();
         for _ in 0..200 {
-            match Running::start(self.port, &self.flags, self.dir.path()) {
+            match Running::start(self.port, &self.settings, self.dir.path()) {
                 Ok(running) => {
                     self.running = Some(running);
                     return;
@@ -142,12 +198,21 @@ impl RedisServer {
     /// Runs one command on a connection of its own, past any proxy and without TLS. Blocks; an
     /// error reply, and no reply within five seconds, are `Err`.
     pub fn command(&self, words: &[&str]) -> Result<Reply, String> {
-        ask(&self.socket(), words, COMMAND_LIMIT)
+        self.commands(&[words])?.pop().expect("a reply for each command")
     }
 
     /// Runs commands one after the other on one connection, as [`command`](Self::command) does;
     /// the outer error is the connection's. `ASKING` goes before another command this way.
     pub fn commands(&self, list: &[&[&str]]) -> Result<Vec<Result<Reply, String>>, String> {
+        let login = self.settings.login();
+        let all: Vec<&[&str]> =
+            login.iter().map(|words| &words[..]).chain(list.iter().copied()).collect();
+        let mut replies = self.anonymous(&all)?;
+        Ok(replies.split_off(all.len() - list.len()))
+    }
+
+    /// As [`commands`](Self::commands), without the test's own login.
+    pub fn anonymous(&self, list: &[&[&str]]) -> Result<Vec<Result<Reply, String>>, String> {
         talk(&self.socket(), list, COMMAND_LIMIT)
     }
 
@@ -183,6 +248,11 @@ impl RedisServer {
         names
     }
 
+    /// Who may do everything, where there are users; for servers that log in to this one.
+    pub(super) fn master(&self) -> Option<[&'static str; 2]> {
+        self.settings.master()
+    }
+
     fn running(&self) -> &Running {
         self.running.as_ref().expect("the server is running")
     }
@@ -199,18 +269,18 @@ enum NotStarted {
 
 impl Running {
     #[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
-    fn start(port: u16, flags: &[String], dir: &Path) -> Result<Self, NotStarted> {
+    fn start(port: u16, settings: &Settings, dir: &Path) -> Result<Self, NotStarted> {
         let log_path = dir.join("log");
         let socket = socket(dir);
         let _ = fs::remove_file(&socket);
-        let server = spawn(port, flags, dir, &log_path);
+        let server = spawn(port, settings, dir, &log_path);
         let watchdog = Watchdog::over(&server, dir);
         // From here on every way out kills the server.
         let mut running = Self { server, watchdog, stopped: AtomicBool::new(false) };
         let started = Instant::now();
         // The socket lies in our own directory, and is opened after the port was bound: an answer
         // comes from this server and no other that holds the same port.
-        while !is_awake(&ask(&socket, &["PING"], COMMAND_LIMIT)) {
+        while !is_awake(&socket) {
             let ended = running.server.try_wait().expect("a child can be waited for").is_some();
             if ended || started.elapsed() > PATIENCE {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
@@ -233,10 +303,10 @@ impl Drop for Running {
 }
 
 /// A server that wants a password is awake although it tells us nothing.
-fn is_awake(answer: &Result<Reply, String>) -> bool {
-    match answer {
-        Ok(_) => true,
-        Err(cause) => cause.starts_with("NOAUTH"),
+fn is_awake(socket: &Path) -> bool {
+    match talk(socket, &[&["PING"]], COMMAND_LIMIT).as_deref() {
+        Ok([Err(cause)]) => cause.starts_with("NOAUTH"),
+        answer => answer.is_ok(),
     }
 }
 
@@ -244,16 +314,19 @@ fn socket(dir: &Path) -> PathBuf {
     dir.join("socket")
 }
 
-fn spawn(port: u16, flags: &[String], dir: &Path, log_path: &Path) -> Child {
-    let port = port.to_string();
+fn spawn(port: u16, settings: &Settings, dir: &Path, log_path: &Path) -> Child {
+    let port_text = port.to_string();
     let dir_text = dir.to_str().expect("the temp dir's name is text");
     let log = File::create(log_path).expect("a log file in the temp dir");
     let started = Command::new("redis-server")
-        .args(["--port", &port, "--bind", "127.0.0.1", "--dir", dir_text])
+        .args(settings.config_file(dir))
+        .args(["--port", &port_text, "--bind", "127.0.0.1", "--dir", dir_text])
         .args(["--daemonize", "no", "--save", "", "--appendonly", "no"])
+        .args(["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"])
+        .args(["--rdb-del-sync-files", "yes"])
         .arg("--unixsocket")
         .arg(socket(dir))
-        .args(flags.iter().map(|flag| flag.replace("{port}", &port).replace("{dir}", dir_text)))
+        .args(settings.flags_for(port, dir_text))
         .stdin(Stdio::null())
         .stderr(log.try_clone().expect("a second handle of the log"))
         .stdout(log)

@@ -14,12 +14,8 @@ pub enum Reply {
     List(Vec<Reply>),
 }
 
-/// Sends one command to the server that listens on `socket`; each step has `limit` to finish.
-pub fn ask(socket: &Path, words: &[&str], limit: Duration) -> Result<Reply, String> {
-    talk(socket, &[words], limit)?.pop().expect("a reply for each command")
-}
-
-/// Sends commands over one connection, each after the reply to the one before it.
+/// Sends commands to the server that listens on `socket`, over one connection and each after the
+/// reply to the one before it; each step has `limit` to finish.
 pub fn talk(
     socket: &Path,
     commands: &[&[&str]],

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::link::{Link, UNTRIED};
+use super::link::Link;
 use crate::{
     node::{Identity, Outcome},
     words::Cause,
 };
+
+/// The trouble where nothing has been tried.
+pub(super) const UNTRIED: &str = "not connected yet";
 
 #[derive(Debug)]
 pub(super) struct Gate(watch::Sender<State>);
@@ -66,6 +69,14 @@ impl Gate {
         let tried = |state: &State| !matches!(state, State::Untried);
         // The sender is here, so this cannot fail.
         let _ = self.0.subscribe().wait_for(tried).await;
+    }
+
+    /// Completes when it is open for a link to another place than this.
+    pub(super) async fn elsewhere(&self, place: &str) {
+        let elsewhere =
+            |state: &State| matches!(state, State::Open(link, _) if **link.place() != *place);
+        // The sender is here, so this cannot fail.
+        let _ = self.0.subscribe().wait_for(elsewhere).await;
     }
 
     /// Who answers on the connection that stands.

@@ -32,6 +32,12 @@ pub(super) async fn identify(link: &Link) -> Outcome<Met> {
     let ((time, answered), sync) = tokio::join!(time, sync);
     let shown = shown(time?);
     let stamp = shown.map(|shown| Stamp { shown, asked, answered });
+    let Value::Text(info) = info else {
+        return Err(Cause::Rejected("the answer to INFO is no text".into()));
+    };
+    if field(&info, "role").is_ok_and(|role| role == "slave") {
+        return Err(Cause::Rejected(link.demote()));
+    }
     Ok(Met { identity: identity(&info, is_always(sync?))?, stamp })
 }
 
@@ -45,22 +51,24 @@ pub(super) async fn ask(link: &Link, name: &'static str, words: &[&'static str])
     link.noted(reply, IDENTIFICATION)
 }
 
-fn identity(info: &Value, syncs_always: bool) -> Outcome<Identity> {
-    let Value::Text(info) = info else {
-        return Err(Cause::Rejected("the answer to INFO is no text".into()));
-    };
-    let field = |name: &str| {
-        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned);
-        let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
-        info.lines().find_map(value).ok_or_else(missing)
-    };
-    let uptime = field("uptime_in_seconds")?.trim().parse();
+fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
+    let uptime = field(info, "uptime_in_seconds")?.parse();
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
+    let appends = field(info, "aof_enabled").is_ok_and(|enabled| enabled == "1");
+    // What was a replica before may have missed what its predecessor had on disk.
+    let promoted =
+        field(info, "master_replid2").is_ok_and(|id| id.bytes().any(|byte| byte != b'0'));
     Ok(Identity {
-        run_id: field("run_id")?.trim().to_owned(),
+        run_id: field(info, "run_id")?.to_owned(),
         uptime: Duration::from_secs(uptime),
-        durable: syncs_always && field("aof_enabled").is_ok_and(|enabled| enabled.trim() == "1"),
+        durable: syncs_always && appends && !promoted,
     })
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
+    info.lines().find_map(value).ok_or_else(missing)
 }
 
 /// A server that refuses to tell how it syncs may well not.

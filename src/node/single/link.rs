@@ -1,4 +1,4 @@
-//! One connection: kept up, watched, and able to tell what last went wrong.
+//! One connection: watched, and able to tell what last went wrong.
 
 use std::{
     sync::{
@@ -15,8 +15,7 @@ use fred::{
     types::{
         ConnectHandle, Resp3Frame as Frame,
         config::{
-            Config, ConnectionConfig, Options, PerformanceConfig, ReconnectPolicy, Server,
-            TcpConfig,
+            Config, ConnectionConfig, Options, PerformanceConfig, Server, ServerConfig, TcpConfig,
         },
     },
 };
@@ -25,32 +24,31 @@ use tokio::{
     time,
 };
 
-use super::{Address, replies};
+use super::replies;
 use crate::node::Outcome;
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long that sign may take.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Between giving a connection up and the next.
-const PAUSE: Duration = Duration::from_millis(10);
 /// The longest that connecting, and each request of fred's own, may take.
 const CONNECTING: Duration = Duration::from_secs(1);
-/// The trouble with a connection that nothing has happened to.
-pub(super) const UNTRIED: &str = "not connected yet";
 /// The trouble with one that nothing went wrong with until we closed it.
 const CLOSED: &str = "connection closed";
 
-/// One connection to one server, or one after another.
+/// One connection to one server.
 #[derive(Debug)]
 pub(super) struct Link {
     client: Client,
+    place: Arc<str>,
     /// Anything came from the server since somebody looked.
     answered: AtomicBool,
     /// A deadline has passed: is the server still there?
     doubted: Notify,
     /// Give the connection up at once.
     rejected: Notify,
+    /// The server is a replica.
+    demoted: AtomicBool,
     trouble: Mutex<Trouble>,
 }
 
@@ -61,34 +59,28 @@ struct Trouble {
 }
 
 impl Link {
-    /// A link that [`keep`](Self::keep) will connect, and fred again where a connection breaks.
-    /// `backlog` messages wait for a slow reader.
-    pub(super) fn lasting(address: &Address, backlog: usize) -> Self {
-        // Without a limit: a server that is down for a day is used again when it is back.
-        let mut policy = ReconnectPolicy::new_exponential(0, 10, 500, 2);
-        policy.set_jitter(5);
-        // The client shall go on trying, also where it never connected.
-        let config = Config { fail_fast: false, ..address.config().clone() };
-        Self::new(config, backlog, Some(policy), UNTRIED)
-    }
-
-    /// A link of one connection at most, that [`connect`](Self::connect) makes.
-    ///
-    /// Nothing that was meant for this connection can leave on another. With a client that connects
-    /// again it could: what is asked for between the end of its task and the next start of it waits
-    /// in its queue, and goes first.
-    pub(super) fn once(address: &Address, backlog: usize) -> Self {
-        // Without a policy only a client that fails fast connects at all.
-        let config = Config { fail_fast: true, ..address.config().clone() };
-        Self::new(config, backlog, None, CLOSED)
-    }
-
-    fn new(
+    /// A connection that stands, with the router that keeps it; or why there is none.
+    pub(super) async fn connected(
         config: Config,
         backlog: usize,
-        policy: Option<ReconnectPolicy>,
-        untroubled: &str,
-    ) -> Self {
+    ) -> Result<(Arc<Self>, Router), Arc<str>> {
+        let link = Arc::new(Self::once(config, backlog));
+        let mut connections = link.client.reconnect_rx();
+        let mut router = Router(link.client.connect());
+        tokio::select! {
+            // fred says how long this may take, and what went wrong where the router ends first.
+            () = router.ended() => Err(link.trouble()),
+            _ = connections.recv() => Ok((link, router)),
+        }
+    }
+
+    /// A link of one connection at most, so that nothing that was meant for it can leave on
+    /// another. With a client that connects again it could: what is asked for between the end of
+    /// its task and the next start of it waits in its queue, and goes first. `backlog` messages
+    /// wait for a slow reader.
+    fn once(config: Config, backlog: usize) -> Self {
+        // Without a reconnection policy only a client that fails fast connects at all.
+        let config = Config { fail_fast: true, ..config };
         let performance = PerformanceConfig {
             default_command_timeout: CONNECTING,
             broadcast_channel_capacity: backlog,
@@ -102,19 +94,27 @@ impl Link {
             tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
             ..ConnectionConfig::default()
         };
-        let client = Client::new(config, Some(performance), Some(connection), policy);
-        let trouble = Trouble { errors: client.error_rx(), latest: untroubled.into() };
+        let place = place(&config).into();
+        let client = Client::new(config, Some(performance), Some(connection), None);
+        let trouble = Trouble { errors: client.error_rx(), latest: CLOSED.into() };
         Self {
             client,
+            place,
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
+            demoted: AtomicBool::new(false),
             trouble: Mutex::new(trouble),
         }
     }
 
     pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Which server it goes to: `host:port`, or the path of a unix socket.
+    pub(super) fn place(&self) -> &Arc<str> {
+        &self.place
     }
 
     /// For a request that is sent at most once, and not at all where there is no connection.
@@ -154,6 +154,17 @@ impl Link {
         self.rejected.notify_one();
     }
 
+    /// The server turned out to be a replica: why that is the end.
+    pub(super) fn demote(&self) -> Arc<str> {
+        self.demoted.store(true, Ordering::Relaxed);
+        format!("{} is a replica, which cannot vote", self.place).into()
+    }
+
+    /// Whether it was found to be a replica.
+    pub(super) fn is_demoted(&self) -> bool {
+        self.demoted.load(Ordering::Relaxed)
+    }
+
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
     pub(super) fn trouble(&self) -> Arc<str> {
         use broadcast::error::TryRecvError::Lagged;
@@ -167,50 +178,9 @@ impl Link {
         }
     }
 
-    /// Completes when the first attempt to connect has come to something.
-    pub(super) async fn tried(&self) {
-        let (mut connections, mut errors) = (self.client.reconnect_rx(), self.client.error_rx());
-        if self.client.is_connected() || *self.trouble() != *UNTRIED {
-            return;
-        }
-        tokio::select! {
-            _ = connections.recv() => {}
-            _ = errors.recv() => {}
-        }
-    }
-
     pub(super) fn blame(&self, why: &str) {
         self.trouble();
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).latest = why.into();
-    }
-
-    /// Starts to connect. The link is over when the router ends, or is dropped.
-    pub(super) fn connect(&self) -> Router {
-        Router(self.client.connect())
-    }
-
-    /// Connects, for as long as this future is polled. Calls `connected` at each new connection.
-    pub(super) async fn keep(self: Arc<Self>, connected: impl Fn() + Send) {
-        loop {
-            let mut connections = self.client.reconnect_rx();
-            let mut router = self.connect();
-            let news = async {
-                loop {
-                    // An error means that some of the news were lost, so there were some.
-                    let _ = connections.recv().await;
-                    connected();
-                }
-            };
-            tokio::select! {
-                () = self.watch(&mut router) => {}
-                () = news => {}
-            }
-            // What waits for a reply now learns that its connection broke. fred does not take
-            // the commands that it had queued off its count of them, which only matters to
-            // commands that ask for no flush of their own: see `listen.rs`.
-            drop(router);
-            time::sleep(PAUSE).await;
-        }
     }
 
     /// Returns once the connection is to be replaced.
@@ -262,7 +232,15 @@ impl Link {
     }
 }
 
-/// fred's task that owns the socket. Aborted when dropped: it holds itself alive otherwise.
+fn place(config: &Config) -> String {
+    match &config.server {
+        ServerConfig::Unix { path } => path.display().to_string(),
+        server => server.hosts().first().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// fred's task that owns the socket: the link is over when it ends, or is dropped. Aborted when dropped: it holds itself alive otherwise.
+#[derive(Debug)]
 pub(super) struct Router(ConnectHandle);
 
 impl Router {

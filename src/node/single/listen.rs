@@ -1,23 +1,26 @@
-//! Channels: one task keeps the server's list equal to ours.
+//! Channels: one task keeps a connection up, and the server's list equal to ours.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use fred::{
     interfaces::{ClientLike, EventInterface, PubsubInterface},
-    types::{ClusterHash, CustomCommand, Value as Argument, config::Options},
+    types::{ClusterHash, CustomCommand, Message, Value as Argument, config::Options},
 };
 use futures::future::join_all;
 use tokio::{
     sync::{
-        Notify,
-        broadcast::error::RecvError::{Closed, Lagged},
-        mpsc, oneshot,
+        broadcast::{
+            self,
+            error::RecvError::{Closed, Lagged},
+        },
+        mpsc, oneshot, watch,
     },
     time,
 };
 
-use super::{link::Link, replies};
+use super::{Address, BACKLOG, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
 use crate::{
+    engine::Backoff,
     node::{Ear, Outcome},
     scripts::Value,
     words::Cause,
@@ -37,72 +40,133 @@ pub(super) struct Wish {
     pub(super) answer: oneshot::Sender<Outcome<()>>,
 }
 
-/// Hands messages on, those from now on, until the client is gone.
-pub(super) fn hear(link: Arc<Link>, ear: Arc<dyn Ear>) -> impl Future<Output = ()> {
-    let mut messages = link.client().message_rx();
-    async move {
-        loop {
-            match messages.recv().await {
-                Ok(message) => {
-                    link.heard();
-                    let text = message.value.as_str().unwrap_or_default();
-                    ear.called(&message.channel, &text);
-                }
-                Err(Lagged(_)) => ear.missed(),
-                Err(Closed) => return,
-            }
-        }
-    }
-}
-
-/// Fulfils wishes. After each `connected` it listens to everything again and tells the ear.
-pub(super) async fn listen(
-    link: Arc<Link>,
+/// Keeps a connection up, for as long as this future is polled, and fulfils wishes. On each new
+/// connection it listens to everything again and tells the ear.
+pub(super) async fn keep(
+    address: Address,
     ear: Arc<dyn Ear>,
     mut wishes: mpsc::UnboundedReceiver<Wish>,
-    connected: Arc<Notify>,
+    runner: Arc<Runner>,
+    tried: watch::Sender<Option<Arc<str>>>,
 ) {
-    let mut listener = Listener { link, wanted: HashSet::new(), confirmations: 0 };
-    let mut stale = false;
-    let mut batch = Vec::new();
+    let mut dialer = Dialer::new(address);
+    let mut wanted = HashSet::new();
+    let mut pauses = Backoff::new(super::PAUSE, super::LONGEST);
     loop {
-        tokio::select! {
-            biased;
-            () = connected.notified() => stale = listener.restore(&*ear).await.is_err(),
-            () = time::sleep(PAUSE), if stale && listener.link.client().is_connected() => {
-                stale = listener.restore(&*ear).await.is_err();
-            }
-            count = wishes.recv_many(&mut batch, BATCH) => {
-                if count == 0 {
-                    return;
+        let attempt = async {
+            let dialed = dialer.dial().await?;
+            Link::connected(dialed.config, BACKLOG).await
+        };
+        let refusing = refuse(&mut wishes, &mut wanted, &tried);
+        let connected = tokio::select! {
+            connected = attempt => connected,
+            () = refusing => return,
+        };
+        match connected {
+            Ok((link, mut router)) => {
+                pauses.reset();
+                let messages = link.client().message_rx();
+                tried.send_replace(Some(link.trouble()));
+                let listener =
+                    Listener { link: Arc::clone(&link), wanted: &mut wanted, confirmations: 0 };
+                tokio::select! {
+                    () = link.watch(&mut router) => {}
+                    () = runner.gate.elsewhere(link.place()) => {}
+                    () = hear(&link, messages, &*ear) => {}
+                    () = listener.listen(&*ear, &mut wishes) => return,
                 }
-                listener.fulfil(batch.drain(..)).await;
-                // Many wishes must not keep the pause above from ever ending.
-                stale = stale && listener.restore(&*ear).await.is_err();
+                tried.send_replace(Some(link.trouble()));
             }
+            Err(why) => drop(tried.send_replace(Some(why))),
+        }
+        let pause = pauses.pause(rand::random::<u32>() / 4).min(super::LONGEST);
+        tokio::select! {
+            () = time::sleep(pause) => {}
+            () = refuse(&mut wishes, &mut wanted, &tried) => return,
         }
     }
 }
 
-struct Listener {
+/// Takes note of wishes that cannot be fulfilled now; completes when there will be no more.
+async fn refuse(
+    wishes: &mut mpsc::UnboundedReceiver<Wish>,
+    wanted: &mut HashSet<Arc<str>>,
+    tried: &watch::Sender<Option<Arc<str>>>,
+) {
+    while let Some(wish) = wishes.recv().await {
+        let answer = wish.note(wanted);
+        // Whoever asked may have gone, and then takes the wish back himself.
+        let _ = answer.send(Err(unreachable(&tried.borrow())));
+    }
+}
+
+/// With the latest trouble.
+pub(super) fn unreachable(trouble: &Option<Arc<str>>) -> Cause {
+    Cause::Unreachable(trouble.clone().unwrap_or_else(|| UNTRIED.into()))
+}
+
+/// Hands messages on, those from now on, until the client is gone.
+async fn hear(link: &Link, mut messages: broadcast::Receiver<Message>, ear: &dyn Ear) {
+    loop {
+        match messages.recv().await {
+            Ok(message) => {
+                link.heard();
+                let text = message.value.as_str().unwrap_or_default();
+                ear.called(&message.channel, &text);
+            }
+            Err(Lagged(_)) => ear.missed(),
+            Err(Closed) => return,
+        }
+    }
+}
+
+impl Wish {
+    /// Remembers what is wanted, connection or not.
+    fn note(self, wanted: &mut HashSet<Arc<str>>) -> oneshot::Sender<Outcome<()>> {
+        if self.listen {
+            wanted.insert(self.channel);
+        } else {
+            wanted.remove(&self.channel);
+        }
+        self.answer
+    }
+}
+
+/// What listens on one connection.
+struct Listener<'a> {
     link: Arc<Link>,
-    wanted: HashSet<Arc<str>>,
+    wanted: &'a mut HashSet<Arc<str>>,
     confirmations: u64,
 }
 
-impl Listener {
+impl Listener<'_> {
+    /// Ends when there will be no more wishes.
+    async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<Wish>) {
+        let mut stale = self.restore(ear).await.is_err();
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = time::sleep(PAUSE), if stale => stale = self.restore(ear).await.is_err(),
+                count = wishes.recv_many(&mut batch, BATCH) => {
+                    if count == 0 {
+                        return;
+                    }
+                    self.fulfil(batch.drain(..)).await;
+                    // Many wishes must not keep the pause above from ever ending.
+                    stale = stale && self.restore(ear).await.is_err();
+                }
+            }
+        }
+    }
+
     async fn fulfil(&mut self, wishes: impl Iterator<Item = Wish>) {
         let mut answers = Vec::new();
         let mut requests = Vec::new();
         for wish in wishes {
-            if wish.listen {
-                self.wanted.insert(Arc::clone(&wish.channel));
-            } else {
-                self.wanted.remove(&wish.channel);
-            }
-            answers.push(wish.answer);
             let options = Link::options(CONFIRMATION);
-            requests.push(self.request(&options, &[wish.channel], wish.listen));
+            requests.push(self.request(&options, &[Arc::clone(&wish.channel)], wish.listen));
+            answers.push(wish.note(self.wanted));
         }
         // Polled in this order, so they leave in it.
         let sent = join_all(requests).await.into_iter().collect::<Outcome<()>>();

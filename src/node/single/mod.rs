@@ -5,6 +5,8 @@
 //! scripts asks the server on each new connection who it is, before any script leaves on it.
 
 mod address;
+mod credentials;
+mod dial;
 mod gate;
 mod identity;
 mod link;
@@ -13,6 +15,7 @@ mod order;
 mod question;
 mod replies;
 mod run;
+mod sentinel;
 mod standing;
 #[cfg(feature = "tls")]
 mod tls;
@@ -28,15 +31,18 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
 };
 
-pub(crate) use self::address::Address;
+pub use self::credentials::Credentials;
 pub(super) use self::order::Order;
-use self::{gate::Gate, link::Link, listen::Wish, run::Runner};
+#[cfg(feature = "tls")]
+pub use self::tls::Tls;
+pub(crate) use self::{address::Address, credentials::Provider};
+use self::{gate::Gate, listen::Wish, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
-use crate::{scripts::Value, words::Cause};
+use crate::scripts::Value;
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
 /// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
@@ -45,13 +51,27 @@ const BACKLOG: usize = 1024;
 const FEW: usize = 32;
 /// How long a server may take to say who it is.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
+/// Between a connection that stood and the next attempt; then twice as long each time.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The longest pause between two attempts.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// How servers are logged in to and which of them are trusted, for all addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Security {
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
+    /// For addresses that have no credentials.
+    pub(crate) credentials: Option<Provider>,
+}
 
 /// A single server. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct SingleNode {
     label: Arc<str>,
     runner: Arc<Runner>,
     wishes: mpsc::UnboundedSender<Wish>,
-    listening: Arc<Link>,
+    /// What last went wrong with listening, once it was tried.
+    listening: watch::Receiver<Option<Arc<str>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -59,17 +79,14 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<Self> {
-        let listening = Arc::new(Link::lasting(address, BACKLOG));
         let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
         let (wishes, asked) = mpsc::unbounded_channel();
-        let connected = Arc::new(Notify::new());
+        let (tried, listening) = watch::channel(None);
 
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
-        tasks.spawn(listen::hear(Arc::clone(&listening), Arc::clone(&ear)));
-        let link = Arc::clone(&listening);
-        tasks.spawn(listen::listen(link, ear, asked, Arc::clone(&connected)));
-        tasks.spawn(Arc::clone(&listening).keep(move || connected.notify_one()));
+        let runs = Arc::clone(&runner);
+        tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
 
         let label = Arc::clone(address.label());
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
@@ -90,12 +107,12 @@ impl SingleNode {
     }
 
     fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
-        let (wishes, link) = (self.wishes.clone(), Arc::clone(&self.listening));
+        let (wishes, listening) = (self.wishes.clone(), self.listening.clone());
         async move {
             let (answer, answered) = oneshot::channel();
             // After `close` nobody takes it, and the answer is dropped with it.
             let _ = wishes.send(Wish { channel, listen, answer });
-            answered.await.unwrap_or_else(|_| Err(Cause::Unreachable(link.trouble())))
+            answered.await.unwrap_or_else(|_| Err(listen::unreachable(&listening.borrow())))
         }
         .boxed()
     }
@@ -115,7 +132,7 @@ impl Node for SingleNode {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        identify(Arc::clone(&self.runner), Arc::clone(&self.listening)).boxed()
+        identify(Arc::clone(&self.runner), self.listening.clone()).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -130,9 +147,13 @@ impl fmt::Debug for SingleNode {
     }
 }
 
-async fn identify(runner: Arc<Runner>, listening: Arc<Link>) -> Outcome<Identity> {
+async fn identify(
+    runner: Arc<Runner>,
+    mut listening: watch::Receiver<Option<Arc<str>>>,
+) -> Outcome<Identity> {
     // Who asks right after the start wants to know about the server, not that this is the start.
-    let tried = async { tokio::join!(runner.gate.tried(), listening.tried()) };
+    let heard_of = async { drop(listening.wait_for(Option::is_some).await) };
+    let tried = async { tokio::join!(runner.gate.tried(), heard_of) };
     // What is known by then is the answer, whether that was enough time or not.
     let _ = tokio::time::timeout(IDENTIFICATION, tried).await;
     runner.identity().await

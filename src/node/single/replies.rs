@@ -56,6 +56,19 @@ pub(super) fn is_unknown_script(frame: &Frame) -> bool {
     matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
 }
 
+/// Whether the server may not write any more: it is a replica now. Scripts answer with the error as
+/// a text of theirs.
+pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
+    let says_so = |text: &str| text.contains("READONLY You can't write against");
+    match reply {
+        Err(Cause::Rejected(why)) => says_so(why),
+        Ok(Value::List(fields)) => {
+            fields.iter().any(|field| matches!(field, Value::Text(text) if says_so(text)))
+        }
+        _ => false,
+    }
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -48,7 +48,7 @@ impl Runner {
             if whole {
                 self.order.loaded(call.script);
             }
-            return replies::value(frame);
+            return self.value(&passage, frame);
         }
         let spent = Clock::System.now().since(left);
         let rest = call.deadline.saturating_sub(spent);
@@ -122,7 +122,16 @@ impl Runner {
         };
         let frame = self.answered(&mut passage, rest, call.deadline).await?;
         self.order.loaded(call.script);
-        replies::value(frame)
+        self.value(&passage, frame)
+    }
+
+    /// A server that has become a replica is left, so that the next connection finds its successor.
+    fn value(&self, passage: &Passage, frame: Frame) -> Outcome<Value> {
+        let value = replies::value(frame);
+        if replies::is_of_a_replica(&value) {
+            self.gate.over(&passage.link, &passage.link.demote());
+        }
+        value
     }
 }
 

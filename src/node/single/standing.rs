@@ -1,12 +1,12 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use fred::interfaces::EventInterface;
 use tokio::time;
 
 use super::{
-    Address, FEW, IDENTIFICATION,
+    Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
+    dial::{Dialed, Dialer},
     identity::{Met, identify},
     link::Link,
     run::Runner,
@@ -17,17 +17,13 @@ use crate::{
     words::Cause,
 };
 
-/// Between a connection that stood and the next attempt; then twice as long each time.
-const PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause between two attempts.
-const LONGEST: Duration = Duration::from_millis(500);
-
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
     pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
         let mut pauses = Backoff::new(PAUSE, LONGEST);
+        let mut dialer = Dialer::new(address);
         loop {
-            if self.stand(&address, &*ear).await {
+            if self.stand(&mut dialer, &*ear).await {
                 pauses.reset();
             }
             // A little chance, so that not all clients of a server come back at once.
@@ -36,35 +32,43 @@ impl Runner {
     }
 
     /// One connection, from the attempt to its end. Says whether it was one.
-    async fn stand(&self, address: &Address, ear: &dyn Ear) -> bool {
-        let link = Arc::new(Link::once(address, FEW));
-        let mut connections = link.client().reconnect_rx();
-        let mut router = link.connect();
-        let asked = async {
-            // fred says how long this may take, and what went wrong where the router ends first.
-            let _ = connections.recv().await;
-            ask(&link).await
+    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
+        let attempt = async {
+            let Dialed { config, primary } = dialer.dial().await?;
+            let (link, router) = Link::connected(config, FEW).await?;
+            Ok((link, router, primary))
+        };
+        let (link, mut router, primary) = match attempt.await {
+            Ok(connected) => connected,
+            Err(why) => {
+                self.gate.failed(why);
+                return false;
+            }
         };
         let met = tokio::select! {
             () = router.ended() => None,
-            met = asked => met,
+            met = ask(&link) => met,
         };
-        let Some(Met { identity, stamp }) = met else {
+        let stood = met.is_some();
+        if let Some(Met { mut identity, stamp }) = met {
+            // Perhaps it is another server, with no scripts yet.
+            self.order.forget();
+            ear.met(ONLY, &dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
+            let opened = self.gate.open(&link, identity);
+            tokio::select! {
+                () = link.watch(&mut router) => {}
+                () = opened.closed() => {}
+                why = dialer.superseded(primary.as_ref()) => link.blame(&why),
+            }
+            // The gate first, so that nobody sends what the router does not take any more.
+            drop(opened);
+        } else {
             self.gate.failed(link.trouble());
-            return false;
-        };
-        // Perhaps it is another server, with no scripts yet.
-        self.order.forget();
-        ear.met(ONLY, &identity, stamp);
-        let opened = self.gate.open(&link, identity);
-        tokio::select! {
-            () = link.watch(&mut router) => {}
-            () = opened.closed() => {}
         }
-        // The gate first, so that nobody sends what the router does not take any more.
-        drop(opened);
-        drop(router);
-        true
+        if link.is_demoted() {
+            dialer.demoted();
+        }
+        stood
     }
 }
 

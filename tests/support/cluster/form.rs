@@ -1,11 +1,9 @@
 //! How nodes become a cluster.
 
-use std::thread;
-
-use super::{Cluster, RedisServer, Reply, SLOTS, succeeds, view};
+use super::{Cluster, RedisServer, Reply, SLOTS, Settings, succeeds, view};
 
 /// A failover within a few seconds, and none where the machine is merely busy.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 12] = [
     "--cluster-enabled",
     "yes",
     "--cluster-announce-ip",
@@ -18,21 +16,14 @@ const FLAGS: [&str; 14] = [
     "no",
     "--cluster-migration-barrier",
     "99",
-    "--repl-diskless-sync-delay",
-    "0",
 ];
 
 /// Starts the nodes and tells them who they are; they agree about it a little later.
-pub(super) fn form(primaries: usize, replicas_each: usize, flags: &[&str]) -> Cluster {
-    let flags = [&FLAGS, flags].concat();
-    let count = primaries * (1 + replicas_each);
-    let nodes: Vec<RedisServer> = thread::scope(|scope| {
-        let start = |_| scope.spawn(|| RedisServer::start_with(&flags));
-        let starting: Vec<_> = (0..count).map(start).collect();
-        starting.into_iter().map(|start| start.join().expect("it starts")).collect()
-    });
+pub(super) fn form(primaries: usize, replicas_each: usize, settings: &Settings) -> Cluster {
+    let settings = settings.clone().flags_before(&FLAGS);
+    let nodes = RedisServer::start_many(&settings, primaries * (1 + replicas_each));
     let ids = nodes.iter().map(id).collect();
-    let cluster = Cluster { nodes, ids };
+    let (count, cluster) = (nodes.len(), Cluster { nodes, ids });
     for node in 0..count {
         // Different from the start: otherwise the nodes have to settle which is the greater.
         cluster.tell(node, &["CLUSTER", "SET-CONFIG-EPOCH", &(node + 1).to_string()]);

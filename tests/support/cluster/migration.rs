@@ -41,7 +41,11 @@ impl Cluster {
         let keys = self.keys_in(from, slot, most);
         if !keys.is_empty() {
             let port = self[to].port().to_string();
-            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000"];
+            if let Some([name, password]) = self[to].master() {
+                words.extend(["AUTH2", name, password]);
+            }
+            words.push("KEYS");
             words.extend(keys.iter().map(String::as_str));
             self.tell(from, &words);
         }

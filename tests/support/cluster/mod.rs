@@ -13,6 +13,7 @@ use std::ops::{Index, IndexMut};
 pub use self::view::Member;
 use super::redis::RedisServer;
 use super::resp::Reply;
+use super::settings::Settings;
 use super::wait::{succeeds, succeeds_async};
 
 /// How many slots a cluster has.
@@ -44,7 +45,12 @@ impl Cluster {
     /// As [`start`](Self::start) with further flags for each node, which win over the usual ones:
     /// `&["--appendonly", "yes", "--appendfsync", "always"]`.
     pub fn start_with(primaries: usize, replicas_each: usize, flags: &[&str]) -> Self {
-        let cluster = form::form(primaries, replicas_each, flags);
+        Self::start_as(primaries, replicas_each, &Settings::new().flags(flags))
+    }
+
+    /// As [`start`](Self::start), each node with these settings.
+    pub fn start_as(primaries: usize, replicas_each: usize, settings: &Settings) -> Self {
+        let cluster = form::form(primaries, replicas_each, settings);
         succeeds("the cluster is complete", || cluster.judge());
         cluster
     }
@@ -54,7 +60,7 @@ impl Cluster {
         &self.nodes
     }
 
-    /// `redis://127.0.0.1:PORT` of every node.
+    /// The [`url`](RedisServer::url) of every node.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }

@@ -111,7 +111,7 @@ pub(super) fn judge(nodes: &[&RedisServer]) -> Result<(), String> {
     if served != SLOTS {
         return Err(format!("{served} slots are served: {first:?}"));
     }
-    nodes.iter().try_for_each(|node| linked(node, first))
+    nodes.iter().try_for_each(|node| linked(node, nodes, first))
 }
 
 /// What a node knows of those that live, in the order of their ports.
@@ -147,17 +147,14 @@ fn roles(view: &[Member]) -> impl PartialEq {
 }
 
 /// A replica has the data of its primary, and a primary is a primary to its clients too.
-fn linked(node: &RedisServer, view: &[Member]) -> Result<(), String> {
+fn linked(node: &RedisServer, nodes: &[&RedisServer], view: &[Member]) -> Result<(), String> {
     let itself = view.iter().find(|member| member.port == node.port()).expect("it is in its view");
-    let info = |name: &str| node.info(&["INFO", "replication"], name);
     let Some(primary) = itself.primary() else {
-        let role = info("role")?;
+        let role = node.info(&["INFO", "replication"], "role")?;
         let right = role == "master";
         return right.then_some(()).ok_or_else(|| format!("{} has the role {role}", node.port()));
     };
     let primary = view.iter().find(|member| member.id == primary);
-    let primary = primary.ok_or_else(|| format!("the primary of {} is dead", node.port()))?;
-    let link = (info("master_port")?, info("master_link_status")?);
-    let right = link == (primary.port.to_string(), "up".to_owned());
-    right.then_some(()).ok_or_else(|| format!("{} is linked to {link:?}", node.port()))
+    let primary = primary.and_then(|seen| nodes.iter().find(|node| node.port() == seen.port));
+    node.is_linked_to(primary.ok_or_else(|| format!("the primary of {} is dead", node.port()))?)
 }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use self::support::{RedisServer, eventually_async};
-use super::{Address, SingleNode};
+use super::{Address, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Script, Value},
@@ -110,7 +110,8 @@ impl Ear for Heard {
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
-    (SingleNode::start(&Address::parse(url).unwrap(), ear), heard)
+    let address = Address::parse(url, &Security::default()).unwrap();
+    (SingleNode::start(&address, ear), heard)
 }
 
 /// A node that has connected.

@@ -1,0 +1,149 @@
+//! Failovers while locks are held and asked for.
+
+use quorate::{Builder, MutexGuard, Quarantine, Quorate};
+
+use crate::{
+    address, label,
+    load::Load,
+    scene::{MS, connect, key, now, proxies, servers, since, votes_for},
+    support::{RedisServer, Reply, Sentinels, eventually_async},
+};
+
+/// Under the sentinels, and two servers without.
+fn builder(sentinels: &Sentinels, servers: &[RedisServer]) -> Builder {
+    let urls = servers.iter().map(RedisServer::url);
+    Quorate::builder().voter(address(sentinels)).voters(urls)
+}
+
+async fn until_all_vote(guard: &MutexGuard) {
+    eventually_async("all voters vote for it", async || guard.votes() == 3).await;
+}
+
+/// Why a client keeps the first voter out, if it does.
+async fn kept_out(client: &Quorate) -> Option<Quarantine> {
+    let seen = client.mutex("seen").inspect().await.ok()?;
+    seen.voters[0].quarantine.map(|quarantined| quarantined.why)
+}
+
+async fn until_kept_out(client: &Quorate) {
+    eventually_async("the new primary is kept out", async || {
+        kept_out(client).await == Some(Quarantine::Restarted)
+    })
+    .await;
+}
+
+/// A lock is held, another one is asked for all the time, and there is a failover meanwhile: what
+/// is held stays held, what is asked for is given, and never twice.
+async fn all_goes_on(fail_over: impl AsyncFnOnce(&mut Sentinels) -> usize) {
+    let (mut sentinels, servers) = (Sentinels::start(), servers(2));
+    let settings = || builder(&sentinels, &servers).lease(MS(3000)).longest_lease(MS(3000));
+    let client = connect(settings()).await;
+    let guard = client.mutex("held").lock().await.expect("all are up");
+    until_all_vote(&guard).await;
+    let hold = guard.hold().to_string();
+    let load = Load::start(3, settings).await;
+
+    let new = fail_over(&mut sentinels).await;
+    until_kept_out(&client).await;
+    load.goes_on().await;
+    assert!(guard.is_held());
+    eventually_async("the new primary is told", async || votes_for(&sentinels[new], "held", &hold))
+        .await;
+    eventually_async("its quarantine ends", async || kept_out(&client).await.is_none()).await;
+    load.goes_on().await;
+    assert!(guard.is_held());
+    until_all_vote(&guard).await;
+    load.must_have_been_exclusive().await;
+    guard.release().await.expect("it was never lost");
+    eventually_async("nothing of it is left", async || !votes_for(&sentinels[new], "held", &hold))
+        .await;
+    assert!(client.mutex("held").try_lock().await.expect("all are up").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_by_command_loses_no_lock_and_gives_none_twice() {
+    all_goes_on(async |sentinels| sentinels.failover().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_death_of_a_primary_loses_no_lock_and_gives_none_twice() {
+    all_goes_on(async |sentinels| {
+        let old = sentinels.primary();
+        sentinels[old].kill();
+        sentinels.wait_for_failover(old).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
+    let mut sentinels = Sentinels::start();
+    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    let old = sentinels.primary();
+    sentinels[old].kill();
+    let new = sentinels.wait_for_failover(old).await;
+    sentinels[old].restart();
+    sentinels.settled().await;
+    // Alone it is kept out for the longest lease, so its record is what shows that it was asked.
+    eventually_async("the new one is asked", async || {
+        let _ = client.mutex("a").try_lock().await;
+        sentinels[new].calls("eval") + sentinels[new].calls("evalsha") > 0
+    })
+    .await;
+    assert_eq!(sentinels[old].calls("eval") + sentinels[old].calls("evalsha"), 0);
+}
+
+/// Waits until the servers, and the sentinels' word for the primary, are older than what may have
+/// started together.
+async fn until_old(sentinels: &Sentinels, servers: &[RedisServer]) {
+    let uptime = |server: &RedisServer| {
+        let Ok(Reply::Text(info)) = server.command(&["INFO", "server"]) else { panic!("no text") };
+        let line = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+        line.expect("it says so").trim().parse::<u64>().expect("a number")
+    };
+    eventually_async("they have run for a while", async || {
+        let all = servers.iter().chain(sentinels.servers());
+        all.into_iter().all(|server| uptime(server) >= 9)
+    })
+    .await;
+}
+
+// Ada holds by the first two voters and reaches no third, and does not renew. The primary of the
+// first fails over, and its successor has missed her vote. Ben has seen that, and Cleo comes then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_that_a_failover_lost_lets_nobody_in() {
+    let lease = MS(10_000);
+    let (sentinels, servers) = (Sentinels::start(), servers(2));
+    until_old(&sentinels, &servers).await;
+    let third = proxies(&servers[1..]).await.remove(0);
+    third.refuse().await;
+    let patient = |builder: Builder| builder.lease(lease).longest_lease(lease);
+    let ada = Quorate::builder().voter(address(&sentinels)).voter(servers[0].url());
+    let ada = connect(patient(ada.voter(third.url()))).await;
+    let ben = connect(patient(builder(&sentinels, &servers))).await;
+    let entered = async || ben.mutex("b").try_lock().await.expect("all are up").expect("is free");
+    eventually_async("ben reaches all", async || entered().await.votes() == 3).await;
+
+    let guard = ada.mutex("a").lease_fixed(lease).lock().await.expect("two are up");
+    let new = sentinels.failover().await;
+    sentinels[new].command(&["DEL", &key("a")]).expect("it is a primary");
+    let failed_over = now();
+    until_kept_out(&ben).await;
+    let cleo = connect(patient(builder(&sentinels, &servers))).await;
+    assert_eq!(kept_out(&cleo).await, Some(Quarantine::Young), "as young as its promotion");
+    for client in [&ben, &cleo] {
+        let tried = client.mutex("a").try_lock().await;
+        assert!(guard.is_held(), "the machine was too busy to show anything");
+        assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+    }
+    let entered = ben.mutex("a").lock().await.expect("all are up");
+    assert!(!guard.is_held() && entered.is_held(), "after {:?}", since(failed_over));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_name_the_service_and_its_sentinels() {
+    let sentinels = Sentinels::start();
+    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    let seen = client.mutex("a").inspect().await.expect("it is up");
+    assert_eq!(seen.voters[0].voter, label(&sentinels));
+}
