@@ -40,7 +40,11 @@ pub(super) use self::order::Order;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 pub(crate) use self::{address::Address, credentials::Provider};
-use self::{gate::Gate, listen::Wish, run::Runner};
+use self::{
+    gate::Gate,
+    listen::{Channel, Wish},
+    run::Runner,
+};
 use super::{Call, Ear, Identity, Node, Outcome};
 use crate::scripts::Value;
 
@@ -106,13 +110,20 @@ impl SingleNode {
         self.runner.gate.tried().await;
     }
 
-    fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
+    /// Listens to a channel, or leaves it. `sharded`: it has a hash slot, and this server has that.
+    pub(super) fn wish(
+        &self,
+        channel: &Arc<str>,
+        sharded: bool,
+        listen: bool,
+    ) -> BoxFuture<'static, Outcome<()>> {
+        let channel = Channel { name: Arc::clone(channel), sharded };
         let (wishes, listening) = (self.wishes.clone(), self.listening.clone());
         async move {
             let (answer, answered) = oneshot::channel();
             // After `close` nobody takes it, and the answer is dropped with it.
             let _ = wishes.send(Wish { channel, listen, answer });
-            answered.await.unwrap_or_else(|_| Err(listen::unreachable(&listening.borrow())))
+            answered.await.unwrap_or_else(|_| Err(listen::unreachable(listening.borrow().as_ref())))
         }
         .boxed()
     }
@@ -124,11 +135,11 @@ impl Node for SingleNode {
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(channel, true)
+        self.wish(&channel, false, true)
     }
 
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(channel, false)
+        self.wish(&channel, false, false)
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
