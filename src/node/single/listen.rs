@@ -96,13 +96,13 @@ async fn refuse(
     while let Some(wish) = wishes.recv().await {
         let answer = wish.note(wanted);
         // Whoever asked may have gone, and then takes the wish back himself.
-        let _ = answer.send(Err(unreachable(&tried.borrow())));
+        let _ = answer.send(Err(unreachable(tried.borrow().as_ref())));
     }
 }
 
 /// With the latest trouble.
-pub(super) fn unreachable(trouble: &Option<Arc<str>>) -> Cause {
-    Cause::Unreachable(trouble.clone().unwrap_or_else(|| UNTRIED.into()))
+pub(super) fn unreachable(trouble: Option<&Arc<str>>) -> Cause {
+    Cause::Unreachable(trouble.map_or_else(|| UNTRIED.into(), Arc::clone))
 }
 
 /// Hands messages on, those from now on, until the client is gone.

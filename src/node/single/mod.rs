@@ -96,7 +96,7 @@ impl SingleNode {
             let (answer, answered) = oneshot::channel();
             // After `close` nobody takes it, and the answer is dropped with it.
             let _ = wishes.send(Wish { channel, listen, answer });
-            answered.await.unwrap_or_else(|_| Err(listen::unreachable(&listening.borrow())))
+            answered.await.unwrap_or_else(|_| Err(listen::unreachable(listening.borrow().as_ref())))
         }
         .boxed()
     }
