@@ -193,7 +193,7 @@ mod signal;
 mod wakeup;
 mod words;
 
-pub use client::{Builder, Quorate};
+pub use client::{Builder, Cluster, Quorate, SharedPrimaries};
 pub use fence::{FenceGate, Stale};
 pub use keys::KeyScheme;
 pub use lock::{

@@ -16,6 +16,7 @@ use futures::{
 };
 
 use crate::{
+    engine::Place,
     node::{Ear, Identity, Reply, Stamp, Standings, Voter},
     signal::Signal,
 };
@@ -112,6 +113,12 @@ pub(crate) struct VoterEar {
     pub(crate) standings: Arc<Standings>,
 }
 
+impl VoterEar {
+    fn place(&self, shard: usize) -> Place {
+        Place { voter: self.voter, shard }
+    }
+}
+
 impl Ear for VoterEar {
     fn called(&self, channel: &str, message: &str) {
         self.wakeups.with_tables(|tables| {
@@ -122,8 +129,12 @@ impl Ear for VoterEar {
         });
     }
 
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
-        self.standings.met(self.voter, identity, stamp);
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        self.standings.met(self.place(shard), identity, stamp);
+    }
+
+    fn moved(&self, from: usize, to: usize, lost: bool) {
+        self.standings.moved(self.place(from), self.place(to), lost);
     }
 
     fn missed(&self) {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Quorate, connect::connect, source::Source};
+use super::{Cluster, Quorate, connect::connect, source::Source};
 #[cfg(feature = "tls")]
 use crate::node::Tls;
 #[cfg(feature = "embedded")]
@@ -37,6 +37,12 @@ impl Builder {
     /// Adds servers.
     pub fn voters<A: AsRef<str>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
         addresses.into_iter().fold(self, Self::voter)
+    }
+
+    /// Adds the voters of a Redis Cluster.
+    pub fn cluster(mut self, cluster: Cluster) -> Self {
+        self.sources.push(Source::Cluster(cluster));
+        self
     }
 
     /// Adds voters inside the process. A client with only such voters takes its time from the tokio

@@ -28,6 +28,7 @@ pub(super) async fn connect(
     clock: Option<Clock>,
 ) -> Result<Arc<Coordinator>, Error> {
     settings.check()?;
+    source::check(sources, &settings)?;
     let origins = origins(sources, security)?;
     metric::describe();
     let clock = source::clock(&origins, clock.as_ref())?;

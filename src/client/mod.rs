@@ -1,12 +1,14 @@
 //! The client: connecting, and where locks come from.
 
 mod builder;
+mod cluster;
 mod connect;
 mod source;
 
 use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
+pub use cluster::{Cluster, SharedPrimaries};
 
 use crate::{
     coordinator::{Coordinator, Replies},
@@ -63,6 +65,24 @@ impl Quorate {
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Self, Error> {
         Self::builder().voters(addresses).connect().await
+    }
+
+    /// Voters of a Redis Cluster: one, unless [`Cluster::voters`] says otherwise. The addresses are
+    /// those of any of its servers, as for [`connect`](Self::connect).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), quorate::Error> {
+    /// let quorum = quorate::Quorate::cluster(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"])
+    ///     .voters(3)
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cluster<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Cluster {
+        Cluster::new(addresses)
     }
 
     /// Sets out the settings first.

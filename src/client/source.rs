@@ -2,11 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
+use super::cluster::{Cluster, Part};
 #[cfg(feature = "embedded")]
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    node::{Address, Ear, Security, Seen, SingleNode, Voter},
+    keys::KeyScheme,
+    node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
+    settings::Settings,
     words::Error,
 };
 
@@ -15,28 +18,45 @@ use crate::{
 pub(super) enum Source {
     /// Kept unread, and shown nowhere: there may be a password in it.
     Address(Secret),
+    Cluster(Cluster),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
 }
 
 impl Source {
     pub(super) fn address(address: &str) -> Self {
-        Self::Address(Secret(address.to_owned()))
+        Self::Address(Secret::new(address))
     }
 
     #[cfg(feature = "tls")]
     fn has_tls(&self) -> bool {
         match self {
-            Self::Address(address) => address.0.starts_with("rediss"),
+            Self::Address(address) => address.has_tls(),
+            Self::Cluster(cluster) => cluster.has_tls(),
             #[cfg(feature = "embedded")]
             Self::Embedded(_) => false,
         }
     }
 }
 
-/// Text that is never printed.
+/// An address as the user wrote it, which is never printed.
 #[derive(Clone)]
 pub(super) struct Secret(String);
+
+impl Secret {
+    pub(super) fn new(address: &str) -> Self {
+        Self(address.to_owned())
+    }
+
+    pub(super) fn read(&self, security: &Security) -> Result<Address, Error> {
+        Address::parse(&self.0, security)
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn has_tls(&self) -> bool {
+        self.0.starts_with("rediss")
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,8 +67,21 @@ impl fmt::Debug for Secret {
 /// What a voter is reached by, after its address was checked.
 pub(super) enum Origin {
     Single(Address),
+    Cluster(Part),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
+}
+
+/// What does not go together.
+pub(super) fn check(sources: &[Source], settings: &Settings) -> Result<(), Error> {
+    let spread =
+        |source: &Source| matches!(source, Source::Cluster(cluster) if cluster.votes() > 1);
+    if settings.keys == KeyScheme::Redisson && sources.iter().any(spread) {
+        return Err(Error::invalid(
+            "a lock of several voters of a cluster has keys that Redisson does not know",
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn origins(sources: &[Source], security: &Security) -> Result<Vec<Origin>, Error> {
@@ -59,12 +92,18 @@ pub(super) fn origins(sources: &[Source], security: &Security) -> Result<Vec<Ori
     if security.tls.is_some() && !sources.iter().any(Source::has_tls) {
         return Err(Error::invalid("TLS is set up, but no address asks for it by `rediss`"));
     }
-    let origin = |source: &Source| match source {
-        Source::Address(address) => Address::parse(&address.0, security).map(Origin::Single),
-        #[cfg(feature = "embedded")]
-        Source::Embedded(voter) => Ok(Origin::Embedded(voter.clone())),
-    };
-    sources.iter().map(origin).collect()
+    let mut origins = Vec::new();
+    for source in sources {
+        match source {
+            Source::Address(address) => origins.push(Origin::Single(address.read(security)?)),
+            Source::Cluster(cluster) => {
+                origins.extend(cluster.parts(security)?.into_iter().map(Origin::Cluster));
+            }
+            #[cfg(feature = "embedded")]
+            Source::Embedded(voter) => origins.push(Origin::Embedded(voter.clone())),
+        }
+    }
+    Ok(origins)
 }
 
 /// Servers live in real time; voters inside the process in the runtime's, or in that of the machine
@@ -85,14 +124,16 @@ impl Origin {
     pub(super) fn label(&self) -> Arc<str> {
         match self {
             Self::Single(address) => Arc::clone(address.label()),
+            Self::Cluster(part) => Arc::clone(part.label()),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.label().into(),
         }
     }
 
     pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock, seen: Seen) -> Voter {
-        let node = match self {
+        let node: Arc<dyn Node> = match self {
             Self::Single(address) => SingleNode::start(address, ear),
+            Self::Cluster(part) => part.start(ear),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };

@@ -68,7 +68,7 @@ impl Coordinator {
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {
-                    stored.record(voter, panel.counted(voter, record.vote(outcome), started));
+                    stored.record(voter, panel.counted(record, (voter, outcome), started));
                 }
                 () = clock.sleep_until(due) => stored.close(due.since(asked)),
             }
@@ -88,7 +88,7 @@ impl Panel {
         started: Moment,
     ) -> Verdict {
         let token = outcome.as_ref().ok().and_then(Answer::token);
-        let verdict = self.counted(voter, record.vote(outcome), started);
+        let verdict = self.counted(record, (voter, outcome), started);
         if let Some(token) = token.filter(|_| verdict == Verdict::Granted) {
             tokens.heard(voter, token);
         }

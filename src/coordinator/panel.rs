@@ -7,10 +7,11 @@ use std::{
     task::{Context, Poll},
 };
 
+use super::Record;
 use crate::{
     clock::Moment,
-    engine::{KeptOut, Quorum},
-    node::{Call, Outcome, Reply, Standings, Voter},
+    engine::{KeptOut, Place, Quorum},
+    node::{Call, ONLY, Outcome, Reply, Standings, Voter},
     scripts::Answer,
     words::{Verdict, VoterReport},
 };
@@ -31,11 +32,18 @@ impl Panel {
 
     /// What a voter's answer counts for when a new hold has asked since then: where it may have
     /// forgotten whose its vote was, a grant counts for nothing.
-    pub(crate) fn counted(&self, voter: usize, verdict: Verdict, started: Moment) -> Verdict {
+    pub(super) fn counted(
+        &self,
+        record: &dyn Record,
+        (voter, outcome): (usize, Outcome<Answer>),
+        started: Moment,
+    ) -> Verdict {
+        let place = place(voter, &outcome);
+        let verdict = record.vote(outcome);
         if verdict != Verdict::Granted {
             return verdict;
         }
-        self.standings.kept_out(voter, started).map_or(verdict, KeptOut::verdict)
+        self.standings.kept_out(place, started).map_or(verdict, KeptOut::verdict)
     }
 
     /// Sends to all voters now; the answers may be dropped.
@@ -59,6 +67,11 @@ impl Panel {
         let labels = self.voters.iter().map(|voter| voter.label().to_string());
         labels.zip(verdicts).map(|(voter, verdict)| VoterReport { voter, verdict }).collect()
     }
+}
+
+/// Where an answer came from.
+pub(crate) fn place(voter: usize, outcome: &Outcome<Answer>) -> Place {
+    Place { voter, shard: outcome.as_ref().map_or(ONLY, |answer| answer.shard) }
 }
 
 /// Answers that are still to come, by voter.

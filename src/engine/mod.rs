@@ -18,7 +18,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use bid::{Bid, BidNext, Until};
 pub(crate) use floor::Floors;
 pub(crate) use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
-pub(crate) use standing::{KeptOut, Register, Stamp, Suspicion};
+pub(crate) use standing::{KeptOut, Place, Register, Stamp, Suspicion};
 pub(crate) use support::Support;
 pub(crate) use ticket::Ticket;
 pub(crate) use token::Tokens;

@@ -42,12 +42,20 @@ pub(crate) struct KeptOut {
     pub(crate) forgot: Moment,
 }
 
+/// A part of a voter that forgets as one: there is one, unless the voter is spread over the servers
+/// of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) voter: usize,
+    pub(crate) shard: usize,
+}
+
 /// All voters, as this client has seen them.
 #[derive(Debug)]
 pub(crate) struct Register {
     suspicion: Suspicion,
-    quorum: Quorum,
-    voters: Vec<Standing>,
+    /// Each by its shards.
+    voters: Vec<Vec<Standing>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -93,19 +101,19 @@ impl Register {
     const TOGETHER: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(quorum: Quorum, suspicion: Suspicion) -> Self {
-        Self { suspicion, quorum, voters: vec![Standing::default(); quorum.voters()] }
+        Self { suspicion, voters: vec![vec![Standing::default()]; quorum.voters()] }
     }
 
     /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
     /// by a restart. Whether it came back as another.
     pub(crate) fn met(
         &mut self,
-        voter: usize,
+        place: Place,
         run_id: &str,
         (uptime, durable): (Duration, bool),
         now: Moment,
     ) -> bool {
-        let standing = &mut self.voters[voter];
+        let standing = self.standing_mut(place);
         let started = since_beginning(now) - nanos(uptime);
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), started, durable });
@@ -125,10 +133,22 @@ impl Register {
         true
     }
 
+    /// What one shard of a voter had another has now; where it was `lost` on the way, the other
+    /// knows nothing of it, though it is the server that it was.
+    pub(crate) fn moved(&mut self, from: Place, to: Place, lost: bool, now: Moment) {
+        let inherited = if lost {
+            Some((since_beginning(now), Quarantine::Restarted))
+        } else {
+            self.suspected(from)
+        };
+        let standing = self.standing_mut(to);
+        standing.forgot = standing.forgot.into_iter().chain(inherited).max_by_key(|(at, _)| *at);
+    }
+
     /// What a voter's clock showed; by how much it has moved, if it has.
-    pub(crate) fn stamped(&mut self, voter: usize, stamp: Stamp) -> Option<Duration> {
+    pub(crate) fn stamped(&mut self, place: Place, stamp: Stamp) -> Option<Duration> {
         let Suspicion { drift, longest, .. } = self.suspicion;
-        let standing = &mut self.voters[voter];
+        let standing = self.standing_mut(place);
         let span = Span::of(stamp);
         standing.first_measured.get_or_insert((stamp.answered, span));
         let course = standing.clock.get_or_insert(Course { at: stamp.answered, span });
@@ -141,31 +161,58 @@ impl Register {
     /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
     /// When they are heard says nothing: a slow answer may be one that was given in quarantine, by
     /// a voter that has forgotten again since.
-    pub(crate) fn kept_out(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+    pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
         if self.suspicion.guard == RestartGuard::Off {
             return None;
         }
-        let reasons = [self.voters[voter].forgot, self.young(voter), self.apart(voter)];
-        let (forgot, why) = reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)?;
+        let (forgot, why) = self.suspected(place)?;
         let left = forgot + nanos(self.suspicion.longest) - since_beginning(sent);
         let quarantined = Quarantined { why, left: length(left) };
         let forgot = Moment::BEGINNING + length(forgot);
         (left > 0).then_some(KeptOut { quarantined, forgot })
     }
 
-    fn young(&self, voter: usize) -> Option<(Nanos, Quarantine)> {
-        let standing = &self.voters[voter];
+    /// The same of that shard of a voter which is kept out for longest.
+    pub(crate) fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        let shards = 0..self.voters[voter].len();
+        let kept_out = shards.filter_map(|shard| self.kept_out(Place { voter, shard }, sent));
+        kept_out.max_by_key(|kept_out| kept_out.quarantined.left)
+    }
+
+    fn suspected(&self, place: Place) -> Option<(Nanos, Quarantine)> {
+        let standing = self.standing(place)?;
+        let reasons = [standing.forgot, self.young(standing), self.apart(standing)];
+        reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
+    }
+
+    fn standing(&self, place: Place) -> Option<&Standing> {
+        self.voters[place.voter].get(place.shard)
+    }
+
+    fn standing_mut(&mut self, Place { voter, shard }: Place) -> &mut Standing {
+        let shards = &mut self.voters[voter];
+        if shards.len() <= shard {
+            shards.resize(shard + 1, Standing::default());
+        }
+        &mut shards[shard]
+    }
+
+    fn standings(&self) -> impl Iterator<Item = &Standing> {
+        self.voters.iter().flatten()
+    }
+
+    fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
         let life = standing.life.as_ref().filter(|life| standing.is_first && !life.durable)?;
-        let mut lives = self.voters.iter().filter_map(|standing| standing.life.as_ref());
+        let mut lives = self.standings().filter_map(|standing| standing.life.as_ref());
         let is_later = lives.any(|other| life.started > other.started + nanos(Self::TOGETHER));
         (is_later || self.suspicion.guard == RestartGuard::Strict)
             .then_some((life.started, Quarantine::Young))
     }
 
     /// Where the clocks of a majority were together and this one's was not.
-    fn apart(&self, voter: usize) -> Option<(Nanos, Quarantine)> {
-        let (met, span) = self.voters[voter].first_measured?;
-        let spans = self.voters.iter().filter_map(|standing| Some(standing.first_measured?.1));
+    fn apart(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
+        let (met, span) = standing.first_measured?;
+        let spans = self.standings().filter_map(|standing| Some(standing.first_measured?.1));
         let mut middles: Vec<i128> = spans.map(Span::middle).collect();
         middles.sort_unstable();
         let median = middles[middles.len() / 2];
@@ -173,7 +220,8 @@ impl Register {
         let allowed = nanos(drift.over(longest));
         let together = middles.iter().filter(|middle| (**middle - median).abs() <= allowed).count();
         let by = (span.least - median).max(median - span.most);
-        (together >= self.quorum.needed() && by > allowed)
+        let majority = Quorum::of(self.standings().count()).needed();
+        (together >= majority && by > allowed)
             .then(|| (since_beginning(met), Quarantine::ClockApart(length(by))))
     }
 }

@@ -11,6 +11,10 @@ fn at(secs: u64) -> Moment {
     at_ms(secs * 1_000)
 }
 
+fn only(voter: usize) -> Place {
+    Place { voter, shard: 0 }
+}
+
 fn register(guard: RestartGuard) -> Register {
     Register::new(Quorum::of(3), Suspicion { guard, longest: SECS(30), drift: Drift::DEFAULT })
 }
@@ -19,13 +23,13 @@ fn register(guard: RestartGuard) -> Register {
 fn met(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
     let mut register = register(guard);
     for (voter, uptime) in uptimes.into_iter().enumerate() {
-        assert!(!register.met(voter, &format!("life {voter}"), (SECS(uptime), false), at(0)));
+        assert!(!register.met(only(voter), &format!("life {voter}"), (SECS(uptime), false), at(0)));
     }
     register
 }
 
 fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
-    (0..3).filter(|voter| register.kept_out(*voter, now).is_some()).collect()
+    (0..3).filter(|voter| register.kept_out(only(*voter), now).is_some()).collect()
 }
 
 fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {
@@ -35,8 +39,8 @@ fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {
 #[test]
 fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
-    assert!(register.met(1, "another", (SECS(4), false), at(50)));
-    let out = register.kept_out(1, at(50)).unwrap();
+    assert!(register.met(only(1), "another", (SECS(4), false), at(50)));
+    let out = register.kept_out(only(1), at(50)).unwrap();
     assert_eq!((out.forgot, out.quarantined), (at(50), quarantined(Quarantine::Restarted, 30)));
     assert_eq!(kept_out(&register, at_ms(79_999)), [1]);
     assert!(kept_out(&register, at(80)).is_empty());
@@ -45,7 +49,7 @@ fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
 #[test]
 fn a_cut_that_has_settled_is_no_restart() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
-    assert!(!register.met(1, "life 1", (SECS(150), false), at(50)));
+    assert!(!register.met(only(1), "life 1", (SECS(150), false), at(50)));
     assert!(kept_out(&register, at(50)).is_empty());
 }
 
@@ -54,7 +58,7 @@ fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
     let mut register = register(RestartGuard::Strict);
     for (life, durable, forgot) in [("a", true, 0), ("b", true, 0), ("c", false, 1), ("d", true, 1)]
     {
-        register.met(0, life, (SECS(0), durable), at(50));
+        register.met(only(0), life, (SECS(0), durable), at(50));
         assert_eq!(kept_out(&register, at(50)).len(), forgot, "{life}");
     }
 }
@@ -65,7 +69,11 @@ fn who_started_with_the_others_is_no_restart_and_who_started_later_may_be_one() 
     let register = met(RestartGuard::Relative, [100, 20, 12]);
     assert_eq!(kept_out(&register, at(0)), [1, 2]);
     let young = quarantined(Quarantine::Young, 18);
-    assert_eq!(register.kept_out(2, at(0)).unwrap().quarantined, young, "30 s after its start");
+    assert_eq!(
+        register.kept_out(only(2), at(0)).unwrap().quarantined,
+        young,
+        "30 s after its start"
+    );
     assert_eq!(kept_out(&register, at(10)), [2]);
     // Nor does a first start become anything else while it grows old.
     let first = met(RestartGuard::Relative, [5, 2, 0]);
@@ -79,11 +87,11 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
         let mut register = register(guard);
         let boot = Moment::BEGINNING + SECS(1);
         for (voter, uptime) in [500, 20, 600].into_iter().enumerate() {
-            register.met(voter, &format!("life {voter}"), (SECS(uptime), false), boot);
+            register.met(only(voter), &format!("life {voter}"), (SECS(uptime), false), boot);
         }
         assert_eq!(kept_out(&register, boot), [1], "{guard:?}");
         let young = quarantined(Quarantine::Young, 10);
-        assert_eq!(register.kept_out(1, boot).unwrap().quarantined, young);
+        assert_eq!(register.kept_out(only(1), boot).unwrap().quarantined, young);
         assert!(kept_out(&register, boot + SECS(10)).is_empty());
     }
 }
@@ -92,7 +100,7 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
 fn a_restart_is_known_for_one_also_where_all_restart() {
     let mut register = met(RestartGuard::Relative, [0; 3]);
     for voter in 0..3 {
-        register.met(voter, &format!("next {voter}"), (SECS(0), false), at(10));
+        register.met(only(voter), &format!("next {voter}"), (SECS(0), false), at(10));
     }
     assert_eq!(kept_out(&register, at(10)), [0, 1, 2]);
 }
@@ -102,7 +110,7 @@ fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
     let mut strict = met(RestartGuard::Strict, [1, 40, 2]);
     assert_eq!(kept_out(&strict, at(0)), [0, 2]);
     strict.suspicion.guard = RestartGuard::Off;
-    strict.met(1, "another", (SECS(0), false), at(0));
+    strict.met(only(1), "another", (SECS(0), false), at(0));
     assert!(kept_out(&strict, at(0)).is_empty());
 }
 
@@ -117,15 +125,15 @@ fn stamp(ahead_ms: i64, asked_ms: u64, trip_ms: u64) -> Stamp {
 #[test]
 fn a_clock_may_drift_and_not_move() {
     let mut register = register(RestartGuard::Relative);
-    assert_eq!(register.stamped(0, stamp(0, 0, 2)), None);
+    assert_eq!(register.stamped(only(0), stamp(0, 0, 2)), None);
     // A hundredth of ten seconds, and the fixed 2 ms; the trips leave 4 ms of doubt.
-    assert_eq!(register.stamped(0, stamp(104, 10_000, 2)), None);
-    assert!(register.stamped(0, stamp(104 + 120, 20_000, 2)).is_some());
-    let out = register.kept_out(0, at(20)).unwrap().quarantined;
+    assert_eq!(register.stamped(only(0), stamp(104, 10_000, 2)), None);
+    assert!(register.stamped(only(0), stamp(104 + 120, 20_000, 2)).is_some());
+    let out = register.kept_out(only(0), at(20)).unwrap().quarantined;
     assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
     assert_eq!(out.left, SECS(30) + MS(2));
     // It is where it is now, and stays there.
-    assert_eq!(register.stamped(0, stamp(224, 25_000, 2)), None);
+    assert_eq!(register.stamped(only(0), stamp(224, 25_000, 2)), None);
 }
 
 #[test]
@@ -133,7 +141,7 @@ fn many_small_steps_are_held_against_the_first() {
     let mut register = register(RestartGuard::Relative);
     let moved = (0..40_u64).find(|step| {
         let ahead_ms = i64::try_from(step * 2).unwrap();
-        register.stamped(0, stamp(ahead_ms, step * 10, 0)).is_some()
+        register.stamped(only(0), stamp(ahead_ms, step * 10, 0)).is_some()
     });
     // 2 ms in every 10, where 0.1 are allowed, and 2 in all.
     assert!(matches!(moved, Some(1..=3)), "{moved:?}");
@@ -142,16 +150,16 @@ fn many_small_steps_are_held_against_the_first() {
 #[test]
 fn a_clock_that_was_put_back_has_moved_as_well() {
     let mut register = register(RestartGuard::Relative);
-    register.stamped(0, stamp(0, 0, 2));
-    assert!(register.stamped(0, stamp(-60_000, 100, 2)).is_some());
+    register.stamped(only(0), stamp(0, 0, 2));
+    assert!(register.stamped(only(0), stamp(-60_000, 100, 2)).is_some());
 }
 
 #[test]
 fn a_slow_answer_is_no_clock_that_moved() {
     let mut register = register(RestartGuard::Relative);
-    register.stamped(0, stamp(0, 0, 2));
+    register.stamped(only(0), stamp(0, 0, 2));
     for (late, trip_ms) in [(0, 900), (400, 900), (-400, 900), (0, 2)] {
-        assert_eq!(register.stamped(0, stamp(late, 1_000, trip_ms)), None, "{late}");
+        assert_eq!(register.stamped(only(0), stamp(late, 1_000, trip_ms)), None, "{late}");
     }
 }
 
@@ -159,9 +167,9 @@ fn a_slow_answer_is_no_clock_that_moved() {
 fn after_a_long_silence_a_clock_may_have_been_set_right_and_not_more() {
     for (ahead_ms, moved) in [(1_500, false), (3_000, true)] {
         let mut register = register(RestartGuard::Relative);
-        register.stamped(0, stamp(0, 0, 2));
+        register.stamped(only(0), stamp(0, 0, 2));
         // 500 millionths of an hour are 1.8 s, and the drift of a lease 0.3.
-        assert_eq!(register.stamped(0, stamp(ahead_ms, 3_600_000, 2)).is_some(), moved);
+        assert_eq!(register.stamped(only(0), stamp(ahead_ms, 3_600_000, 2)).is_some(), moved);
     }
 }
 
@@ -175,7 +183,7 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
     ] {
         let mut register = register(RestartGuard::Relative);
         for (voter, ahead_ms) in ahead.into_iter().enumerate() {
-            register.stamped(voter, stamp(ahead_ms, 0, 2));
+            register.stamped(only(voter), stamp(ahead_ms, 0, 2));
         }
         assert_eq!(kept_out(&register, at(1)), out, "{ahead:?}");
         assert!(kept_out(&register, at(31)).is_empty(), "it has been steady since");

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    coordinator::{Coordinator, Limit, Record},
+    coordinator::{Coordinator, Limit, Record, place},
     engine::Rules,
     hold::{Entry, Holds, Wish, enter},
     node::{Call, Outcome},
@@ -115,7 +115,7 @@ impl Asking {
         let Coordinator { panel, clock, .. } = &*self.coordinator;
         let answers = self.coordinator.ask_everybody(record, call, rules).await?;
         let said = |(voter, answer)| {
-            let kept_out = panel.standings.kept_out(voter, clock.now());
+            let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
             Said {
                 voter: panel.voters[voter].label().to_string(),
                 answer,

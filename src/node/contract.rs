@@ -10,6 +10,9 @@ use crate::{
     words::Cause,
 };
 
+/// The shard of a voter that has one.
+pub(crate) const ONLY: usize = 0;
+
 /// What came of a request to one voter.
 pub(crate) type Outcome<T> = Result<T, Cause>;
 
@@ -39,8 +42,10 @@ pub(crate) struct Identity {
 pub(crate) trait Ear: Send + Sync {
     /// A new connection stands, and this is who answers on it. No script runs on a connection
     /// before this was called for it; called for each, the first included. Without a stamp the
-    /// server does not tell its time.
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>);
+    /// server does not tell its time. The server has one shard of the voter, mostly the only one.
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
+    /// What was in one shard is in another now, unless it was lost on the way.
+    fn moved(&self, from: usize, to: usize, lost: bool);
     /// A message came on `channel`.
     fn called(&self, channel: &str, message: &str);
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
@@ -52,6 +57,11 @@ pub(crate) trait Ear: Send + Sync {
 pub(crate) trait Node: fmt::Debug + Send + Sync {
     /// Runs a script. Answers by the call's deadline.
     fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>>;
+
+    /// In which shard a call with these keys runs, as far as is known by now.
+    fn shard(&self, _keys: &[Arc<str>]) -> usize {
+        ONLY
+    }
 
     /// Listens to a channel; completes when the server is known to deliver what is published from
     /// then on. A node listens again by itself after a reconnection, and tells the ear.

@@ -1,5 +1,6 @@
 //! What stands between the coordinator and a voter.
 
+mod cluster;
 mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
@@ -8,7 +9,8 @@ mod single;
 mod standings;
 mod voter;
 
-pub(crate) use contract::{Call, Ear, Identity, Node, Outcome, Stamp};
+pub(crate) use cluster::{ClusterNode, Seat, Topology};
+pub(crate) use contract::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp};
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use super::Identity;
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Quorum, Register, Stamp, Suspicion},
+    engine::{KeptOut, Place, Quorum, Register, Stamp, Suspicion},
     signal::Signal,
     words::{Quarantined, metric},
 };
@@ -50,14 +50,15 @@ impl Standings {
     }
 
     /// A server says who it is, on a new connection.
-    pub(crate) fn met(self: &Arc<Self>, voter: usize, identity: &Identity, stamp: Option<Stamp>) {
+    pub(crate) fn met(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
+        let voter = place.voter;
         let Identity { run_id, uptime, durable } = identity;
         let mut state = self.state();
         let now = self.clock.now();
-        let returned = state.register.met(voter, run_id, (*uptime, *durable), now);
+        let returned = state.register.met(place, run_id, (*uptime, *durable), now);
         if let Some(stamp) = stamp {
             self.show_clock(voter, stamp);
-            state.register.stamped(voter, stamp);
+            state.register.stamped(place, stamp);
         }
         self.tell(state);
         tracing::debug!(voter = %self.labels[voter], ?identity, ?stamp, "a connection stands");
@@ -67,18 +68,30 @@ impl Standings {
         }
     }
 
-    /// A server showed its clock.
-    pub(crate) fn stamped(self: &Arc<Self>, voter: usize, stamp: Stamp) {
-        self.show_clock(voter, stamp);
+    /// A voter's data moved from one of its shards to another, or was lost on the way.
+    pub(crate) fn moved(self: &Arc<Self>, from: Place, to: Place, lost: bool) {
         let mut state = self.state();
-        if state.register.stamped(voter, stamp).is_some() {
+        state.register.moved(from, to, lost, self.clock.now());
+        self.tell(state);
+        let voter = &self.labels[to.voter];
+        tracing::debug!(%voter, from = from.shard, to = to.shard, lost, "hash slots have moved");
+        if lost {
+            self.returned.change(|()| ());
+        }
+    }
+
+    /// A server showed its clock.
+    pub(crate) fn stamped(self: &Arc<Self>, place: Place, stamp: Stamp) {
+        self.show_clock(place.voter, stamp);
+        let mut state = self.state();
+        if state.register.stamped(place, stamp).is_some() {
             self.tell(state);
         }
     }
 
     /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.
-    pub(crate) fn kept_out(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
-        self.state().register.kept_out(voter, sent)
+    pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
+        self.state().register.kept_out(place, sent)
     }
 
     pub(crate) fn returned(&self) -> &Signal<()> {
@@ -98,7 +111,7 @@ impl Standings {
         let now = self.clock.now();
         let State { register, told } = &mut *state;
         for (voter, told) in told.iter_mut().enumerate() {
-            let kept_out = register.kept_out(voter, now);
+            let kept_out = register.kept_out_longest(voter, now);
             let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
             if until == *told {
                 continue;

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Moment},
+    engine::Place,
     scripts::Answer,
     words::{Cause, metric},
 };
@@ -216,15 +217,21 @@ impl Task {
     fn run(&self, call: Call) -> impl Future<Output = Outcome<Answer>> + Send + 'static {
         let votes = call.script.votes;
         let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
+        let (node, keys) = (Arc::clone(&self.node), Arc::clone(&call.keys));
         let asked = clock.now();
         let outcome = self.node.run(call);
         async move {
             let outcome = outcome.await.and_then(Answer::only);
+            let outcome = outcome.map(|answer| answer.of_shard(node.shard(&keys)));
             let answered = clock.now();
             record(&label, votes, &outcome, answered.since(asked));
             // Before anybody counts the answer.
-            if let Some(shown) = outcome.as_ref().ok().filter(|_| votes).and_then(Answer::clock) {
-                seen.standings.stamped(seen.voter, Stamp { shown, asked, answered });
+            if let Ok(answer) = &outcome
+                && votes
+                && let Some(shown) = answer.clock()
+            {
+                let place = Place { voter: seen.voter, shard: answer.shard };
+                seen.standings.stamped(place, Stamp { shown, asked, answered });
             }
             outcome
         }
@@ -232,7 +239,7 @@ impl Task {
 }
 
 /// What a server says that did not run the script now and may do so later.
-const PASSING: [&str; 9] = [
+const PASSING: [&str; 12] = [
     "LOADING",
     "BUSY",
     "READONLY",
@@ -241,6 +248,9 @@ const PASSING: [&str; 9] = [
     "OOM",
     "NOREPLICAS",
     "CLUSTERDOWN",
+    "MOVED",
+    "ASK ",
+    "TRYAGAIN",
     "NOSCRIPT",
 ];
 

@@ -19,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) code: i64,
     ms: i64,
     text: String,
+    /// Which shard of the voter it came from.
+    pub(crate) shard: usize,
 }
 
 impl Answer {
@@ -31,13 +33,17 @@ impl Answer {
                     Err(Cause::Rejected(message.into()))
                 }
                 Ok([Value::Int(code), Value::Int(ms), Value::Text(text)]) => {
-                    Ok(Self { code, ms, text })
+                    Ok(Self { code, ms, text, shard: 0 })
                 }
                 Ok(entries) => Err(misshapen(&entries)),
                 Err(entries) => Err(misshapen(&entries)),
             },
             value => Err(misshapen(&[value])),
         }
+    }
+
+    pub(crate) fn of_shard(self, shard: usize) -> Self {
+        Self { shard, ..self }
     }
 
     /// What is left of the lease; `None` where the record has no expiry.

@@ -3,7 +3,7 @@
 use super::{Hold, REVOKED, SUPERSEDED, State};
 use crate::{
     clock::Moment,
-    coordinator::{Ask, Coordinator, Replies},
+    coordinator::{Ask, Coordinator, Replies, place},
     engine::{Duty, Round, RoundEnd, RoundNext, Terms},
     node::{Call, Outcome},
     scripts::Answer,
@@ -82,8 +82,9 @@ impl Hold {
         voter: usize,
         outcome: Outcome<Answer>,
     ) -> (Verdict, bool) {
+        let place = place(voter, &outcome);
         let verdict = self.record.vote(outcome);
-        let kept_out = self.coordinator.panel.standings.kept_out(voter, exchange.started);
+        let kept_out = self.coordinator.panel.standings.kept_out(place, exchange.started);
         let mut state = self.state();
         let counted = state.support.counted(voter, verdict, kept_out);
         state.support.heard(voter, &counted, exchange.started, exchange.terms);

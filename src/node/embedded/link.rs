@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Moment},
-    node::{Call, Ear, Identity, Outcome, Stamp},
+    node::{Call, Ear, Identity, ONLY, Outcome, Stamp},
     scripts::Value,
     words::Cause,
 };
@@ -266,7 +266,7 @@ impl Heard {
     pub(super) fn tell(self) -> Option<ConnectionId> {
         match self.what {
             What::Met(connection, identity, stamp) => {
-                self.ear.met(&identity, Some(stamp));
+                self.ear.met(ONLY, &identity, Some(stamp));
                 return Some(connection);
             }
             What::Called(Message { channel, text }) => self.ear.called(&channel, &text),

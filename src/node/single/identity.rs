@@ -42,7 +42,7 @@ pub(super) async fn identify(link: &Link) -> Outcome<Met> {
 }
 
 /// An error reply is a frame too.
-async fn ask(link: &Link, name: &'static str, words: &[&'static str]) -> Outcome<Frame> {
+pub(super) async fn ask(link: &Link, name: &'static str, words: &[&'static str]) -> Outcome<Frame> {
     // The news of a connection comes a little before fred counts it as one.
     let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);

@@ -12,6 +12,7 @@ mod identity;
 mod link;
 mod listen;
 mod order;
+mod question;
 mod replies;
 mod run;
 mod sentinel;
@@ -35,10 +36,11 @@ use tokio::{
 };
 
 pub use self::credentials::Credentials;
+pub(super) use self::order::Order;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 pub(crate) use self::{address::Address, credentials::Provider};
-use self::{gate::Gate, listen::Wish, order::Order, run::Runner};
+use self::{gate::Gate, listen::Wish, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
 use crate::scripts::Value;
 
@@ -76,7 +78,7 @@ pub(crate) struct SingleNode {
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<Self> {
         let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
@@ -88,6 +90,20 @@ impl SingleNode {
 
         let label = Arc::clone(address.label());
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
+    }
+
+    /// Runs a script; where the server is `asking`, one for a slot that is on its way to it.
+    pub(super) fn run_here(
+        &self,
+        call: Call,
+        asking: bool,
+    ) -> impl Future<Output = Outcome<Value>> + Send + 'static {
+        Arc::clone(&self.runner).run(call, asking)
+    }
+
+    /// Completes when the first attempt to connect has come to something.
+    pub(super) async fn tried(&self) {
+        self.runner.gate.tried().await;
     }
 
     fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
@@ -104,7 +120,7 @@ impl SingleNode {
 
 impl Node for SingleNode {
     fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
-        Arc::clone(&self.runner).run(call).boxed()
+        self.run_here(call, false).boxed()
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {

@@ -31,7 +31,7 @@ use crate::{
 const REMEMBERED: usize = 2048;
 
 #[derive(Debug)]
-pub(super) struct Order(Mutex<Inner>);
+pub(in crate::node) struct Order(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -52,7 +52,7 @@ struct Known {
 }
 
 /// How a script is named in a request.
-pub(super) enum Naming {
+pub(in crate::node) enum Naming {
     Hash(Bytes),
     Source,
 }
@@ -67,7 +67,7 @@ impl Known {
 }
 
 impl Order {
-    pub(super) fn new() -> Self {
+    pub(in crate::node) fn new() -> Self {
         let scripts = CATALOG
             .iter()
             .map(|known| Known { sha: known.sha.clone(), loaded: false, ..*known })
@@ -76,7 +76,7 @@ impl Order {
     }
 
     /// A call is about to leave: gives it its number, and says how to name the script.
-    pub(super) fn leave(&self, call: &Call) -> (u64, Naming) {
+    pub(in crate::node) fn leave(&self, call: &Call) -> (u64, Naming) {
         let mut inner = self.lock();
         let number = inner.stamp(call);
         let known = inner.known(call.script);
@@ -98,10 +98,15 @@ impl Order {
         self.lock().scripts.iter_mut().for_each(|known| known.loaded = false);
     }
 
+    /// Whether no other request of its hold has left since the call with this number.
+    pub(in crate::node) fn is_last(&self, call: &Call, number: u64) -> bool {
+        self.lock().is_last(call, number)
+    }
+
     /// Runs `send`, while nothing else leaves, unless the call with this number was overtaken.
     pub(super) fn again<T>(&self, call: &Call, number: u64, send: impl FnOnce() -> T) -> Option<T> {
         let mut inner = self.lock();
-        if parties(call).any(|party| inner.last(party) != Some(number)) {
+        if !inner.is_last(call, number) {
             return None;
         }
         inner.stamp(call);
@@ -123,6 +128,10 @@ impl Inner {
             self.older = mem::take(&mut self.recent);
         }
         self.count
+    }
+
+    fn is_last(&self, call: &Call, number: u64) -> bool {
+        parties(call).all(|party| self.last(party) == Some(number))
     }
 
     fn last(&self, party: u64) -> Option<u64> {

@@ -8,6 +8,7 @@ use fred::{
     interfaces::ClientLike,
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
+use futures::future;
 
 use super::{
     IDENTIFICATION,
@@ -34,12 +35,14 @@ impl Runner {
     /// fred queues a command for its router when the command's future is first polled, with no
     /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
     /// at once unless blocked connections shall be interrupted). The router writes in that order.
-    pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
+    ///
+    /// `asking`: the call is for a hash slot that is on its way to this server.
+    pub(super) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Outcome<Value> {
         let mut passage = self.gate.pass()?;
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
-        let frame = send(&passage.link, &call, naming, call.deadline);
+        let frame = send(&passage.link, &call, (naming, asking), call.deadline);
         let frame = self.answered(&mut passage, frame, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
@@ -48,7 +51,8 @@ impl Runner {
             return self.value(&passage, frame);
         }
         let spent = Clock::System.now().since(left);
-        self.again(passage, &call, number, call.deadline.saturating_sub(spent), frame).await
+        let rest = call.deadline.saturating_sub(spent);
+        self.again(passage, (&call, asking), number, rest, frame).await
     }
 
     /// Who answers on the connection that stands: what was said there, if it still stands.
@@ -91,7 +95,7 @@ impl Runner {
     async fn again(
         &self,
         mut passage: Passage,
-        call: &Call,
+        (call, asking): (&Call, bool),
         number: u64,
         rest: Duration,
         refusal: Frame,
@@ -100,7 +104,7 @@ impl Runner {
         if rest.is_zero() {
             return replies::value(refusal);
         }
-        let mut request = pin!(send(&passage.link, call, Naming::Source, rest));
+        let mut request = pin!(send(&passage.link, call, (Naming::Source, asking), rest));
         let first = poll_fn(|context| {
             let send = || request.as_mut().poll(context);
             Poll::Ready(self.order.again(call, number, send))
@@ -135,7 +139,7 @@ impl Runner {
 fn send(
     link: &Link,
     call: &Call,
-    naming: Naming,
+    (naming, asking): (Naming, bool),
     within: Duration,
 ) -> impl Future<Output = Result<Frame, Error>> + use<> {
     let (name, script) = match naming {
@@ -148,7 +152,17 @@ fn send(
     arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&Link::options(within));
-    async move { client.custom_raw(command, arguments).await }
+    async move {
+        let run = client.custom_raw(command, arguments);
+        if !asking {
+            return run.await;
+        }
+        let ask = CustomCommand::new_static("ASKING", ClusterHash::Custom(0), false);
+        let ask = client.custom_raw(ask, Vec::<Argument>::new());
+        // Both leave with the first poll, in this order. Where something came between them, the
+        // server answers as if it had not been asked to.
+        future::join(ask, run).await.1
+    }
 }
 
 /// Shares the text: fred clones every argument, and bytes made by copying then allocate again.

@@ -11,7 +11,11 @@ use super::{
     link::Link,
     run::Runner,
 };
-use crate::{engine::Backoff, node::Ear, words::Cause};
+use crate::{
+    engine::Backoff,
+    node::{Ear, ONLY},
+    words::Cause,
+};
 
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
@@ -49,7 +53,7 @@ impl Runner {
         if let Some(Met { mut identity, stamp }) = met {
             // Perhaps it is another server, with no scripts yet.
             self.order.forget();
-            ear.met(&dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
+            ear.met(ONLY, &dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
             let opened = self.gate.open(&link, identity);
             tokio::select! {
                 () = link.watch(&mut router) => {}

@@ -136,9 +136,13 @@ fn seen_by(node: &RedisServer, nodes: &[&RedisServer]) -> Result<Vec<Member>, St
     Ok(members)
 }
 
-/// The part on which views must be equal.
+/// The part on which views must be equal. A node that does not know the greatest epoch yet claims a
+/// slot that it is given with too low a one, and loses it to whoever had it before.
 fn roles(view: &[Member]) -> impl PartialEq {
-    let role = |member: &Member| (member.id.clone(), member.primary.clone(), member.slots.clone());
+    let role = |member: &Member| {
+        let epoch = member.is_primary().then_some(member.epoch);
+        (member.id.clone(), member.primary.clone(), member.slots.clone(), epoch)
+    };
     view.iter().map(role).collect::<Vec<_>>()
 }
 

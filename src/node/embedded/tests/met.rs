@@ -97,12 +97,14 @@ struct Hasty {
 }
 
 impl Ear for Hasty {
-    fn met(&self, _: &Identity, _: Option<Stamp>) {
+    fn met(&self, _: usize, _: &Identity, _: Option<Stamp>) {
         if let Some(node) = self.node.get() {
             let outcome = node.run(acquire("a:1")).now_or_never();
             self.outcomes.lock().unwrap().push(outcome);
         }
     }
+
+    fn moved(&self, _: usize, _: usize, _: bool) {}
 
     fn called(&self, _: &str, _: &str) {}
 

@@ -22,7 +22,7 @@ use std::{
 use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
-    node::{Call, Ear, Identity, Node, Outcome, Stamp},
+    node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Answer, Script, Value, mutex},
     words::Cause,
 };
@@ -47,8 +47,13 @@ impl Listener {
 }
 
 impl Ear for Listener {
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+    }
+
+    fn moved(&self, _: usize, _: usize, _: bool) {
+        unreachable!("it is one server")
     }
 
     fn called(&self, channel: &str, _: &str) {

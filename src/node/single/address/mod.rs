@@ -50,7 +50,9 @@ impl Address {
         match url.scheme() {
             "redis" | "rediss" | "redis+unix" => {}
             "redis-cluster" | "rediss-cluster" => {
-                return Err(wrong("names a cluster, which is not supported yet"));
+                return Err(wrong(
+                    "names a cluster, which is not one server: see `Quorate::cluster`",
+                ));
             }
             _ => return Err(wrong(&format!("has an unknown scheme; known are {SCHEMES}"))),
         }
@@ -108,6 +110,28 @@ impl Address {
     /// with the database unless it is 0.
     pub(crate) fn label(&self) -> &Arc<str> {
         &self.label
+    }
+
+    /// The same way to log in, at another server.
+    pub(in crate::node) fn at(&self, host: &str, port: u16) -> Self {
+        let config =
+            Config { server: server_at(host, port), database: None, ..self.config.clone() };
+        Self { label: format!("{host}:{port}").into(), config, ..self.clone() }
+    }
+
+    /// The host, where it is not a socket.
+    pub(in crate::node) fn host(&self) -> &str {
+        match &self.config.server {
+            ServerConfig::Centralized { server } => &server.host,
+            _ => "",
+        }
+    }
+
+    /// Whether it can name a server of a cluster: those have one database, and nobody else says
+    /// where they are.
+    pub(crate) fn is_of_a_cluster(&self) -> bool {
+        let is_there = matches!(self.config.server, ServerConfig::Centralized { .. });
+        self.config.database.is_none() && self.sentinels.is_none() && is_there
     }
 
     /// What connections are made with, but for what has to be asked before each.

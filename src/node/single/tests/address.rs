@@ -72,7 +72,7 @@ fn what_is_wrong_is_named() {
         ("redis+unix://run/redis.sock", "has a host, but a socket has none"),
         ("redis+unix:///run/a@b.sock", "has an `@` in its path"),
         ("redis+unix:///run/redis.sock?password=a", "has a parameter other than `db`"),
-        ("redis-cluster://a.example", "names a cluster, which is not supported yet"),
+        ("redis-cluster://a.example", "names a cluster, which is not one server"),
         ("redis-sentinel://", "the redis-sentinel:// address has no host"),
         ("redis-sentinel:///lock-1", "has no host"),
         ("redis-sentinel://a.example", "`redis-sentinel://a.example:26379` has no service"),

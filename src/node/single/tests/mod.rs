@@ -22,7 +22,7 @@ use std::{
 use self::support::{RedisServer, eventually_async};
 use super::{Address, Security, SingleNode};
 use crate::{
-    node::{Call, Ear, Identity, Node, Outcome, Stamp},
+    node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Script, Value},
     words::Cause,
 };
@@ -85,7 +85,12 @@ impl Heard {
 }
 
 impl Ear for Heard {
-    fn met(&self, identity: &Identity, stamp: Option<Stamp>) {
+    fn moved(&self, _: usize, _: usize, _: bool) {
+        unreachable!("it is one server")
+    }
+
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp));
         if let Some(meeting) = self.meeting.get() {
             meeting();

@@ -1,0 +1,82 @@
+//! One server of a cluster, as one of the voters uses it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::redirect::Endpoint;
+use crate::{
+    engine::Stamp,
+    node::{Address, Ear, Identity, SingleNode},
+};
+
+/// The connections to a server that leads a shard.
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    pub(super) shard: usize,
+    pub(super) at: Endpoint,
+    pub(super) node: Arc<SingleNode>,
+}
+
+impl Branch {
+    pub(super) fn start(
+        (shard, at): (usize, Endpoint),
+        address: &Address,
+        ear: Arc<dyn Ear>,
+        names: Arc<Names>,
+    ) -> Self {
+        let ear = Arc::new(BranchEar { shard, ear, names });
+        Self { shard, at, node: SingleNode::start(address, ear) }
+    }
+}
+
+/// What the channels that are listened to are called outside.
+#[derive(Debug, Default)]
+pub(super) struct Names(Mutex<HashMap<Arc<str>, Arc<str>>>);
+
+impl Names {
+    pub(super) fn learn(&self, here: &Arc<str>, outside: &Arc<str>) {
+        if here != outside {
+            self.names().insert(Arc::clone(here), Arc::clone(outside));
+        }
+    }
+
+    pub(super) fn forget(&self, here: &str) {
+        self.names().remove(here);
+    }
+
+    fn outside(&self, here: &str) -> Option<Arc<str>> {
+        self.names().get(here).cloned()
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<str>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the voter's ear which shard it is, and by which names it knows the channels.
+struct BranchEar {
+    shard: usize,
+    ear: Arc<dyn Ear>,
+    names: Arc<Names>,
+}
+
+impl Ear for BranchEar {
+    fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
+        self.ear.met(self.shard, identity, stamp);
+    }
+
+    fn moved(&self, from: usize, to: usize, lost: bool) {
+        self.ear.moved(from, to, lost);
+    }
+
+    fn called(&self, channel: &str, message: &str) {
+        let outside = self.names.outside(channel);
+        self.ear.called(outside.as_deref().unwrap_or(channel), message);
+    }
+
+    fn missed(&self) {
+        self.ear.missed();
+    }
+}

@@ -1,0 +1,280 @@
+//! Which server has which slot, and what became of the data when that changes.
+//!
+//! Slots that one server has form a shard: what it forgets, it forgets for all of them. A shard
+//! goes on when another server takes the place of its own, which may know less: whoever meets that
+//! server sees that it is another. Where a server gives slots away and goes on living, their data
+//! goes with them, as that is what a migration is; where slots go to a server that has a shard of
+//! its own, and the one that had them is gone, what was in them is lost.
+
+use std::ops::RangeInclusive;
+
+use super::{
+    redirect::{Endpoint, endpoint},
+    seat::Seat,
+    slot::SLOTS,
+};
+use crate::{node::Outcome, words::Cause};
+
+/// The slots of a cluster, by their shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Map {
+    /// By slot. Empty before the first map is known.
+    shards: Vec<Option<usize>>,
+    /// Who leads each shard.
+    leaders: Vec<Leader>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Leader {
+    /// The server's name in the cluster, which stays when it restarts.
+    id: String,
+    endpoint: Endpoint,
+}
+
+/// A server as the cluster tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) id: String,
+    pub(super) endpoint: Endpoint,
+    /// It is a primary, and not known to have failed.
+    pub(super) is_primary: bool,
+    pub(super) slots: Vec<RangeInclusive<u16>>,
+}
+
+/// Slots went from one shard to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Move {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Without what was in them.
+    pub(super) lost: bool,
+}
+
+impl Map {
+    /// Who has this slot.
+    pub(super) fn route(&self, slot: u16) -> Option<(usize, &Endpoint)> {
+        let shard = self.shard(slot)?;
+        Some((shard, &self.leaders[shard].endpoint))
+    }
+
+    pub(super) fn shard(&self, slot: u16) -> Option<usize> {
+        self.shards.get(usize::from(slot)).copied().flatten()
+    }
+
+    /// Which shard this server leads.
+    pub(super) fn led_by(&self, at: &Endpoint) -> Option<usize> {
+        self.leaders.iter().position(|leader| leader.endpoint == *at)
+    }
+
+    /// The shards of a voter, each with its server.
+    pub(super) fn servers(&self, seat: Seat) -> Vec<(usize, &Endpoint)> {
+        let mut shards: Vec<_> = seat.slots().filter_map(|slot| self.shard(slot)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        shards.into_iter().map(|shard| (shard, &self.leaders[shard].endpoint)).collect()
+    }
+
+    /// A voter whose part of some lock is on the same server as this one's, with the slot of this
+    /// one's.
+    pub(super) fn shared(&self, seat: Seat) -> Option<(u16, u16)> {
+        let shared = |slot| self.twin(seat, slot, 0..seat.voters).map(|other| (other, slot));
+        seat.slots().find_map(shared)
+    }
+
+    /// Which of these other voters has its part of the lock on the same server.
+    pub(super) fn twin(
+        &self,
+        seat: Seat,
+        slot: u16,
+        mut others: std::ops::Range<u16>,
+    ) -> Option<u16> {
+        let shard = self.shard(slot)?;
+        let same = |other: u16| self.shard(seat.sibling(slot, other)) == Some(shard);
+        others.find(|other| *other != seat.voter && same(*other))
+    }
+
+    /// The map as the servers tell it now, and what has moved since.
+    pub(super) fn next(&self, servers: &[Server]) -> (Self, Vec<Move>) {
+        // What nobody serves now stays with whom it was, so that it is known where it came from.
+        let mut next = self.clone();
+        next.shards.resize(usize::from(SLOTS), None);
+        let lives = |shard: usize| {
+            let id = &self.leaders[shard].id;
+            servers.iter().any(|server| server.is_primary && server.id == *id)
+        };
+        let mut moves = Vec::new();
+        for server in servers.iter().filter(|server| server.is_primary) {
+            let slots = || server.slots.iter().flat_map(Clone::clone);
+            let leader = Leader { id: server.id.clone(), endpoint: server.endpoint.clone() };
+            let own = next.leaders.iter().position(|leader| leader.id == server.id);
+            let orphan = || {
+                let orphan = slots().find_map(|slot| self.shard(slot).filter(|at| !lives(*at)));
+                orphan.filter(|at| next.leaders[*at] == self.leaders[*at])
+            };
+            let shard = own.or_else(orphan).unwrap_or(next.leaders.len());
+            if shard == next.leaders.len() {
+                next.leaders.push(leader);
+            } else {
+                next.leaders[shard] = leader;
+            }
+            for slot in slots() {
+                next.shards[usize::from(slot)] = Some(shard);
+                if let Some(from) = self.shard(slot).filter(|from| *from != shard) {
+                    moves.push(Move { from, to: shard, lost: !lives(from) });
+                }
+            }
+        }
+        moves.sort_unstable();
+        moves.dedup();
+        (next, moves)
+    }
+}
+
+/// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered.
+pub(super) fn read(text: &str, asked: &str) -> Outcome<Vec<Server>> {
+    let servers: Vec<Server> = text.lines().filter_map(|line| server(line, asked)).collect();
+    if servers.is_empty() {
+        return Err(Cause::Rejected(format!("no servers in the answer {text:?}").into()));
+    }
+    Ok(servers)
+}
+
+/// `id host:port@bus[,hostname] flags primary ping pong epoch link slot..`
+fn server(line: &str, asked: &str) -> Option<Server> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [id, address, flags, _, _, _, _, _, slots @ ..] = &*words else { return None };
+    let address = address.split_once(',').map_or(*address, |(address, _)| address);
+    let address = address.split_once('@').map_or(address, |(address, _)| address);
+    let flags: Vec<&str> = flags.split(',').collect();
+    let has = |flag| flags.contains(&flag);
+    Some(Server {
+        id: (*id).to_owned(),
+        endpoint: endpoint(address, asked)?,
+        is_primary: has("master") && !has("fail") && !has("noaddr"),
+        // In brackets are those on their way, which still count as where they were.
+        slots: slots.iter().filter(|slots| !slots.starts_with('[')).filter_map(range).collect(),
+    })
+}
+
+fn range(text: &&str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (last < SLOTS).then_some(first..=last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
+        let endpoint = (id.to_owned(), 7_000);
+        Server { id: id.to_owned(), endpoint, is_primary, slots: slots.to_vec() }
+    }
+
+    /// Three servers with a third each, and a replica.
+    fn thirds() -> [Server; 4] {
+        [
+            server("a", true, &[0..=5_460]),
+            server("b", true, &[5_461..=10_922]),
+            server("c", true, &[10_923..=16_383]),
+            server("b2", false, &[]),
+        ]
+    }
+
+    fn leader(map: &Map, slot: u16) -> &str {
+        &map.route(slot).unwrap().1.0
+    }
+
+    #[test]
+    fn the_answer_of_a_server_is_read() {
+        let text = "\
+            07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected\n\
+            67ed :30002@31002 myself,master - 0 0 2 connected 5461-10922 15000 [93-<-292f]\n\
+            292f 127.0.0.1:30003@31003 master,fail - 0 1426238318243 3 connected 10923-14999\n\
+            6ec2 :0@0 master,noaddr - 0 0 0 disconnected\n";
+        let servers = read(text, "10.0.0.9").unwrap();
+        let at = |host: &str, port| (host.to_owned(), port);
+        let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
+        assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
+        assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
+        assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
+        assert!(read("ERR", "").is_err());
+    }
+
+    #[test]
+    fn a_failover_leaves_the_shard_and_changes_its_server() {
+        let (map, moves) = Map::default().next(&thirds());
+        assert_eq!((leader(&map, 6_000), moves), ("b", vec![]));
+        let [a, mut b, c, mut b2] = thirds();
+        (b.is_primary, b2.is_primary) = (false, true);
+        b2.slots = std::mem::take(&mut b.slots);
+        let (after, moves) = map.next(&[a, b, c, b2]);
+        assert_eq!((leader(&after, 6_000), moves), ("b2", vec![]));
+        assert_eq!(after.shard(6_000), map.shard(6_000));
+        // And back.
+        assert_eq!(after.next(&thirds()).0.shard(6_000), map.shard(6_000));
+    }
+
+    #[test]
+    fn slots_that_a_server_gives_away_bring_their_data_along() {
+        let (map, _) = Map::default().next(&thirds());
+        let [mut a, b, c, _] = thirds();
+        a.slots = vec![];
+        let fresh = server("d", true, &[0..=5_459]);
+        let c_with_one = Server { slots: vec![10_923..=16_383, 5_460..=5_460], ..c };
+        let (after, moves) = map.next(&[a, b, c_with_one, fresh]);
+        assert_eq!((leader(&after, 5_459), leader(&after, 5_460)), ("d", "c"));
+        let shards = [0, 5_460].map(|slot| after.shard(slot).unwrap());
+        assert!(map.leaders.len() == 3 && shards == [3, 2]);
+        let moved = |to| Move { from: 0, to, lost: false };
+        assert_eq!(moves, [moved(2), moved(3)]);
+    }
+
+    #[test]
+    fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them() {
+        let (map, _) = Map::default().next(&thirds());
+        let [a, b, c, _] = thirds();
+        let b_too = Server { slots: vec![0..=10_922], ..b };
+        let (after, moves) = map.next(&[Server { is_primary: false, ..a }, b_too, c]);
+        assert_eq!((leader(&after, 0), moves), ("b", vec![Move { from: 0, to: 1, lost: true }]));
+    }
+
+    #[test]
+    fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
+        let (map, _) = Map::default().next(&thirds());
+        let [a, b, c, b2] = thirds();
+        let dead = Server { is_primary: false, ..b.clone() };
+        let (gap, moves) = map.next(&[a.clone(), dead.clone(), c.clone(), b2.clone()]);
+        assert_eq!((leader(&gap, 6_000), moves), ("b", vec![]));
+        let b2 = Server { is_primary: true, slots: b.slots, ..b2 };
+        let (after, moves) = gap.next(&[a, dead, c, b2]);
+        assert_eq!((leader(&after, 6_000), moves), ("b2", vec![]));
+        assert_eq!(after.shard(6_000), map.shard(6_000));
+    }
+
+    #[test]
+    fn where_the_slots_of_a_dead_server_go_to_two_one_of_them_takes_its_place() {
+        let (map, _) = Map::default().next(&thirds());
+        let [a, b, c, _] = thirds();
+        let dead = Server { is_primary: false, ..b };
+        let heirs = [server("d", true, &[5_461..=7_000]), server("e", true, &[7_001..=10_922])];
+        let (after, moves) = map.next(&[&[a, dead, c][..], &heirs].concat());
+        assert_eq!([5_461, 7_001].map(|slot| after.shard(slot)), [Some(1), Some(3)]);
+        assert_eq!(moves, [Move { from: 1, to: 3, lost: true }]);
+    }
+
+    #[test]
+    fn voters_on_one_server_are_found() {
+        let [seat, last] = [0, 2].map(|voter| Seat::new(voter, 3));
+        let (map, _) = Map::default().next(&thirds());
+        assert_eq!(
+            (map.shared(seat), map.servers(seat)[0].0, map.servers(last)[0].0),
+            (None, 0, 2)
+        );
+        let two = [server("a", true, &[0..=8_191]), server("b", true, &[8_192..=16_383])];
+        let (map, _) = Map::default().next(&two);
+        let (other, slot) = map.shared(seat).unwrap();
+        assert_eq!((other, leader(&map, slot)), (1, "a"));
+        assert_eq!(map.twin(seat, slot, 0..0), None);
+    }
+}

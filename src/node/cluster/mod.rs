@@ -1,0 +1,288 @@
+//! A voter that is a part of a Redis Cluster: the servers that have its range of hash slots.
+//!
+//! It sends each script to the server that has the lock's slot, by a map that all voters of the
+//! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run there,
+//! so it is sent again: to where the slot is by then, unless a later request of the same hold has
+//! left since.
+
+mod branch;
+mod map;
+mod redirect;
+mod run;
+mod seat;
+mod slot;
+mod topology;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
+use tokio::{task::AbortHandle, time};
+
+use self::{
+    branch::{Branch, Names},
+    map::Map,
+    redirect::Endpoint,
+    topology::News,
+};
+pub(crate) use self::{seat::Seat, topology::Topology};
+use super::{Call, Ear, Identity, Node, ONLY, Outcome, single::Order};
+use crate::{scripts::Value, words::Cause};
+
+/// How long it may take to learn who the servers are.
+const IDENTIFICATION: Duration = Duration::from_secs(1);
+
+/// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
+pub(crate) struct ClusterNode {
+    voter: Arc<Cluster>,
+    following: AbortHandle,
+}
+
+/// What the tasks of a voter share.
+struct Cluster {
+    seat: Seat,
+    /// What the voters are called.
+    labels: Arc<[Arc<str>]>,
+    /// Whether it may share a server with another voter.
+    may_share: bool,
+    topology: Arc<Topology>,
+    ear: Arc<dyn Ear>,
+    order: Order,
+    branches: Mutex<HashMap<Endpoint, Branch>>,
+    names: Arc<Names>,
+    /// By the names outside, where each channel is listened to.
+    listening: Mutex<HashMap<Arc<str>, Endpoint>>,
+}
+
+impl ClusterNode {
+    /// Starts to connect. Must be called on a runtime.
+    pub(crate) fn start(
+        topology: &Arc<Topology>,
+        (seat, labels): (Seat, Arc<[Arc<str>]>),
+        may_share: bool,
+        ear: Arc<dyn Ear>,
+    ) -> Arc<dyn Node> {
+        topology.tell(Arc::clone(&ear));
+        let voter = Arc::new(Cluster {
+            seat,
+            labels,
+            may_share,
+            topology: Arc::clone(topology),
+            ear,
+            order: Order::new(),
+            branches: Mutex::default(),
+            names: Arc::default(),
+            listening: Mutex::default(),
+        });
+        let following = tokio::spawn(Arc::clone(&voter).follow()).abort_handle();
+        Arc::new(Self { voter, following })
+    }
+}
+
+impl Cluster {
+    /// Keeps the connections and the channels where the map says, for as long as it is polled.
+    async fn follow(self: Arc<Self>) {
+        let mut news = self.topology.news();
+        // The topology is here, so this does not fail.
+        while news.changed().await.is_ok() {
+            let map = Arc::clone(&news.borrow_and_update().map);
+            self.tell_of_twins(&map);
+            self.connect(&map);
+            self.listen_where_the_slots_are(&map).await;
+        }
+    }
+
+    /// Two voters on one server fail together, which is what there are several for.
+    fn tell_of_twins(&self, map: &Map) {
+        let Some((other, slot)) = map.shared(self.seat) else { return };
+        let (voter, other) = (self.label(), &self.labels[usize::from(other)]);
+        let server = map.route(slot).map(|(_, at)| at);
+        if self.may_share {
+            tracing::warn!(%voter, %other, ?server, "two voters share a server");
+        } else {
+            tracing::error!(%voter, %other, ?server, "two voters share a server: one vote less");
+        }
+    }
+
+    /// Connects to the servers of this voter, and leaves those that lead nothing any more.
+    fn connect(&self, map: &Map) {
+        let mut branches = self.branches();
+        branches.retain(|at, branch| map.led_by(at) == Some(branch.shard));
+        for (shard, at) in map.servers(self.seat) {
+            branches.entry(at.clone()).or_insert_with(|| self.start((shard, at.clone())));
+        }
+    }
+
+    /// A branch for a server that leads this shard.
+    fn start(&self, place: (usize, Endpoint)) -> Branch {
+        let address = self.topology.address(&place.1);
+        Branch::start(place, &address, Arc::clone(&self.ear), Arc::clone(&self.names))
+    }
+
+    /// The connections to the server that has a slot.
+    fn route(&self, slot: u16) -> Outcome<Branch> {
+        let map = self.topology.map();
+        match map.route(slot) {
+            Some((shard, at)) => Ok(self.branch(shard, at)),
+            None => Err(self.unknown(slot)),
+        }
+    }
+
+    fn branch(&self, shard: usize, at: &Endpoint) -> Branch {
+        let mut branches = self.branches();
+        let branch = branches.get(at).filter(|branch| branch.shard == shard).cloned();
+        branch.unwrap_or_else(|| {
+            let branch = self.start((shard, at.clone()));
+            branches.insert(at.clone(), branch.clone());
+            branch
+        })
+    }
+
+    /// Why there is no way to a slot.
+    fn unknown(&self, slot: u16) -> Cause {
+        let News { answers, trouble, .. } = self.topology.news().borrow().clone();
+        match trouble {
+            Some(cause) => cause,
+            None if answers == 0 => Cause::Unreachable("not connected yet".into()),
+            None => Cause::Unreachable(format!("no server has the hash slot {slot}").into()),
+        }
+    }
+
+    /// Another voter that is asked before this one, on the same server.
+    fn twin(&self, slot: u16) -> Option<&Arc<str>> {
+        let twin = self.topology.map().twin(self.seat, slot, 0..self.seat.voter);
+        twin.filter(|_| !self.may_share).map(|other| &self.labels[usize::from(other)])
+    }
+
+    fn label(&self) -> &Arc<str> {
+        &self.labels[usize::from(self.seat.voter)]
+    }
+
+    async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
+        let here = self.seat.name(&channel);
+        let branch = self.route(self.seat.slot(&channel))?;
+        self.names.learn(&here, &channel);
+        lock(&self.listening).insert(channel, branch.at.clone());
+        branch.node.subscribe(here).await
+    }
+
+    async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
+        let here = self.seat.name(&channel);
+        let at = lock(&self.listening).remove(&channel);
+        self.names.forget(&here);
+        let branch = at.and_then(|at| self.branches().get(&at).cloned());
+        match branch {
+            Some(branch) => branch.node.unsubscribe(here).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
+    /// published there may have gone unheard.
+    async fn listen_where_the_slots_are(&self, map: &Map) {
+        let mut moved = Vec::new();
+        for (channel, at) in &mut *lock(&self.listening) {
+            let Some((shard, now)) = map.route(self.seat.slot(channel)) else { continue };
+            if at != now {
+                let former = std::mem::replace(at, now.clone());
+                moved.push((self.seat.name(channel), former, self.branch(shard, now)));
+            }
+        }
+        if moved.is_empty() {
+            return;
+        }
+        let listened = moved.iter().map(|(channel, former, branch)| {
+            let former = self.branches().get(former).map(|branch| Arc::clone(&branch.node));
+            async move {
+                if let Some(former) = former {
+                    former.unsubscribe(Arc::clone(channel)).await?;
+                }
+                branch.node.subscribe(Arc::clone(channel)).await
+            }
+        });
+        // Where it does not succeed now, the branch listens when it can, and says so itself.
+        join_all(listened).await;
+        self.ear.missed();
+    }
+
+    /// Who the server is by which this voter is told from others.
+    async fn identify(self: Arc<Self>) -> Outcome<Identity> {
+        let mut news = self.topology.news();
+        let heard = |news: &News| news.answers > 0 || news.trouble.is_some();
+        // What is known by then is the answer.
+        let _ = time::timeout(IDENTIFICATION, news.wait_for(heard)).await;
+        let map = self.topology.map();
+        self.connect(&map);
+        let nodes: Vec<_> =
+            self.branches().values().map(|branch| Arc::clone(&branch.node)).collect();
+        let tried = join_all(nodes.iter().map(|node| node.tried()));
+        let _ = time::timeout(IDENTIFICATION, tried).await;
+        let shared = map.shared(self.seat).map(|(_, slot)| slot);
+        let slot = shared.or_else(|| self.seat.slots().next()).unwrap_or_default();
+        let mut identity = self.route(slot)?.node.identify().await?;
+        if self.may_share {
+            identity.run_id.push_str(&format!("#{}", self.seat.voter));
+        }
+        Ok(identity)
+    }
+
+    async fn close(self: Arc<Self>) {
+        let branches: Vec<_> = self.branches().drain().collect();
+        join_all(branches.iter().map(|(_, branch)| branch.node.close())).await;
+    }
+
+    fn branches(&self) -> MutexGuard<'_, HashMap<Endpoint, Branch>> {
+        lock(&self.branches)
+    }
+}
+
+impl Node for ClusterNode {
+    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
+        Arc::clone(&self.voter).run(call).boxed()
+    }
+
+    fn shard(&self, keys: &[Arc<str>]) -> usize {
+        let shard = |key: &Arc<str>| self.voter.topology.map().shard(self.voter.seat.slot(key));
+        keys.first().and_then(shard).unwrap_or(ONLY)
+    }
+
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        Arc::clone(&self.voter).subscribe(channel).boxed()
+    }
+
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        Arc::clone(&self.voter).unsubscribe(channel).boxed()
+    }
+
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
+        Arc::clone(&self.voter).identify().boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.following.abort();
+        Arc::clone(&self.voter).close().boxed()
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl fmt::Debug for ClusterNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterNode({})", self.voter.label())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

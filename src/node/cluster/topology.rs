@@ -1,0 +1,186 @@
+//! The map of a cluster, kept up to date for all voters that are spread over it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+    time,
+};
+
+use super::{
+    map::{self, Map, Move, Server},
+    redirect::Endpoint,
+    seat::Seat,
+};
+use crate::{
+    node::{Address, Ear, Outcome},
+    scripts::Value,
+    words::Cause,
+};
+
+/// How often the map is asked for without a reason.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Between two questions, also where there are many reasons.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Between two questions that nobody answers.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// One cluster. Its task ends when it is dropped.
+pub(crate) struct Topology {
+    state: Arc<State>,
+    task: AbortHandle,
+}
+
+struct State {
+    /// Where the user says that servers are.
+    seeds: Vec<Address>,
+    news: watch::Sender<News>,
+    wanted: Notify,
+    /// Where to ask first.
+    hints: Mutex<Vec<Endpoint>>,
+    /// Who is told what has moved, before anybody goes by the new map.
+    ears: Mutex<Vec<Arc<dyn Ear>>>,
+}
+
+/// The latest map.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    /// Grows with every answer, whatever it says.
+    pub(super) answers: u64,
+    pub(super) map: Arc<Map>,
+    /// Why there was no answer, since the latest.
+    pub(super) trouble: Option<Cause>,
+}
+
+impl Topology {
+    /// Starts to ask. Must be called on a runtime.
+    pub(crate) fn start(seeds: Vec<Address>) -> Arc<Self> {
+        let state = Arc::new(State {
+            seeds,
+            news: watch::Sender::default(),
+            wanted: Notify::new(),
+            hints: Mutex::default(),
+            ears: Mutex::default(),
+        });
+        let task = tokio::spawn(keep(Arc::clone(&state))).abort_handle();
+        Arc::new(Self { state, task })
+    }
+
+    /// Has one of the voters told what moves from now on.
+    pub(super) fn tell(&self, ear: Arc<dyn Ear>) {
+        lock(&self.state.ears).push(ear);
+    }
+
+    pub(super) fn news(&self) -> watch::Receiver<News> {
+        self.state.news.subscribe()
+    }
+
+    pub(super) fn map(&self) -> Arc<Map> {
+        self.state.map()
+    }
+
+    /// The address of a server of this cluster.
+    pub(super) fn address(&self, at: &Endpoint) -> Address {
+        self.state.address(at)
+    }
+
+    /// There is a reason to ask again, perhaps this server.
+    pub(super) fn doubt(&self, hint: Option<Endpoint>) {
+        lock(&self.state.hints).extend(hint);
+        self.state.wanted.notify_one();
+    }
+}
+
+impl State {
+    fn map(&self) -> Arc<Map> {
+        Arc::clone(&self.news.borrow().map)
+    }
+
+    fn address(&self, (host, port): &Endpoint) -> Address {
+        self.seeds[0].at(host, *port)
+    }
+
+    /// Asks one server after the other until one tells of the cluster: those that were hinted at,
+    /// those that serve, those that the user named.
+    async fn ask(&self) -> Outcome<Vec<Server>> {
+        let mut places: Vec<Address> =
+            lock(&self.hints).drain(..).map(|at| self.address(&at)).collect();
+        let map = self.map();
+        places.extend(map.servers(Seat::new(0, 1)).into_iter().map(|(_, at)| self.address(at)));
+        places.extend(self.seeds.iter().cloned());
+        let mut trouble = Cause::Unheard;
+        let mut asked: Vec<Address> = Vec::new();
+        for address in places {
+            if asked.iter().any(|other| other.label() == address.label()) {
+                continue;
+            }
+            match address.ask("CLUSTER", &["NODES"]).await {
+                Ok(Value::Text(text)) => return map::read(&text, address.host()),
+                Ok(other) => {
+                    trouble = Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into());
+                }
+                Err(cause) => trouble = cause,
+            }
+            asked.push(address);
+        }
+        Err(trouble)
+    }
+
+    /// Takes note of an answer.
+    fn heard(&self, answer: Outcome<Vec<Server>>) {
+        let mut news = self.news.borrow().clone();
+        match answer {
+            Ok(servers) => {
+                let (map, moves) = news.map.next(&servers);
+                for Move { from, to, lost } in moves {
+                    lock(&self.ears).iter().for_each(|ear| ear.moved(from, to, lost));
+                }
+                if map != *news.map {
+                    news.map = Arc::new(map);
+                }
+                news.answers += 1;
+                news.trouble = None;
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "no server tells of the cluster");
+                news.trouble = Some(cause);
+            }
+        }
+        self.news.send_replace(news);
+    }
+}
+
+async fn keep(state: Arc<State>) {
+    loop {
+        let answer = state.ask().await;
+        let pause = if answer.is_ok() { PAUSE } else { RETRY };
+        let known = answer.is_ok();
+        state.heard(answer);
+        time::sleep(pause).await;
+        if known {
+            // Without a reason by then it is asked without one.
+            let _ = time::timeout(INTERVAL, state.wanted.notified()).await;
+        }
+    }
+}
+
+impl Drop for Topology {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topology").field("seeds", &self.state.seeds).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,101 @@
+//! Replicas that take the place of their primaries.
+
+use quorate::Quarantine;
+
+use crate::{
+    load::{LEASE, Load, builder, renew},
+    scene::connect,
+    support::{Cluster, eventually_async},
+};
+
+// CONFORMANCE 42
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn primaries_fail_over_under_load_and_no_lock_is_given_twice() {
+    let mut cluster = Cluster::start(3, 1);
+    let load = Load::start(&cluster.urls(), 3, 3).await;
+    let goes_on = async || {
+        let since = load.grants();
+        eventually_async("every lock is given again", async || load.went_on(&since)).await;
+    };
+    goes_on().await;
+    // By command.
+    let replica = cluster.replicas_of(0)[0];
+    cluster.failover(replica).await;
+    goes_on().await;
+    // By a crash, and another one when the first has healed.
+    for slot in [8_000, 14_000] {
+        let dead = cluster.primary_of(slot);
+        cluster[dead].kill();
+        goes_on().await;
+        cluster.wait_for_failover(slot, dead).await;
+        cluster[dead].restart();
+        cluster.settled().await;
+        goes_on().await;
+    }
+    load.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_lock_of_three_voters_outlives_a_failover_of_each_in_turn() {
+    let cluster = Cluster::start(3, 1);
+    let quorum = connect(builder(&cluster.urls(), 3)).await;
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    for slot in [3_546, 9_007, 14_469] {
+        let replica = cluster.replicas_of(cluster.primary_of(slot))[0];
+        cluster.failover(replica).await;
+        eventually_async("all three vote for it again", async || {
+            renew(&guard).await;
+            guard.votes() == 3
+        })
+        .await;
+    }
+    guard.release().await.unwrap();
+}
+
+// A replica may know less than its primary did.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failover_a_shard_is_in_quarantine_and_the_others_are_not() {
+    let cluster = Cluster::start(3, 1);
+    let quorum = connect(builder(&cluster.urls(), 1)).await;
+    let names = ["b", "c", "d", "e", "f", "g"];
+    let slot = |name: &str| cluster.slot_of(&format!("quorate:{{{name}}}"));
+    let at = cluster.primary_of(slot(names[0]));
+    for name in names {
+        quorum.mutex(name).lock().await.unwrap().release().await.unwrap();
+    }
+    let (here, elsewhere): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| cluster.primary_of(slot(name)) == at);
+    assert!(!elsewhere.is_empty());
+    cluster.failover(cluster.replicas_of(at)[0]).await;
+    let mutex = quorum.mutex(here[0]);
+    eventually_async("the new primary is met", async || {
+        let error = mutex.try_lock().await;
+        error.as_ref().err().is_some_and(|error| error.to_string().contains("in quarantine"))
+    })
+    .await;
+    let seen = mutex.inspect().await.unwrap();
+    let quarantine = seen.voters[0].quarantine.expect("it is in quarantine");
+    assert!(quarantine.why == Quarantine::Restarted && quarantine.left <= LEASE, "{quarantine:?}");
+    for name in elsewhere {
+        quorum.mutex(name).lock().await.unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_restarts_empty_is_in_quarantine_for_new_holds_and_fills_up_by_renewals() {
+    let mut cluster = Cluster::start(3, 0);
+    let quorum = connect(builder(&cluster.urls(), 3)).await;
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    let at = cluster.primary_of(9_007);
+    cluster[at].restart_empty();
+    cluster.settled().await;
+    eventually_async("it votes for the hold again", async || {
+        renew(&guard).await;
+        guard.votes() == 3
+    })
+    .await;
+    let seen = quorum.mutex("a").inspect().await.unwrap();
+    assert!(seen.voters[1].quarantine.is_some(), "{seen:?}");
+    assert!(seen.voters[0].quarantine.is_none() && seen.voters[2].quarantine.is_none());
+    guard.release().await.unwrap();
+}

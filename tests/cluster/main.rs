@@ -1,0 +1,14 @@
+//! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do to
+//! them. CONFORMANCE 42.
+
+mod failover;
+#[path = "../faults/history.rs"]
+mod history;
+mod load;
+mod migration;
+mod places;
+#[path = "../faults/scene.rs"]
+mod scene;
+
+#[path = "../support/mod.rs"]
+mod support;
