@@ -1,18 +1,14 @@
 //! The rights that the README asks for.
 
 use crate::{
-    fixture::{Fixture, ms, rights},
+    fixture::{Fixture, ms},
     queue::{Waiters, release, until_waiting},
 };
 
 // A user with these rights waits, enters, is inspected and ended by force, on both kinds of mutex.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_in_the_readme_are_enough() {
-    let mut on = Fixture::real(3);
-    for voter in 0..on.voters() {
-        on.command(voter, &rights());
-    }
-    on.log_in("quorate", "password");
+    let on = Fixture::restricted(3);
     let client = on.client().await;
     let guard = client.mutex("a").lock().await.unwrap();
     let mut waiters = Waiters::of(&on).await;

@@ -2,7 +2,8 @@
 
 /// Makes tests of scenarios: a module of the claim's name, with a test for each set of voters.
 ///
-/// `everywhere` is one, three and five voters inside the process, one server and five; `minority`
+/// `everywhere` is one, three and five voters inside the process, one server on which clients have
+/// no more rights than the README asks for, and five servers; `minority`
 /// is where some voters may be away: five inside the process, and five servers; `inside` is one,
 /// three and five voters inside the process.
 macro_rules! claims {
@@ -13,7 +14,7 @@ macro_rules! claims {
     )+ };
     (@everywhere $claim:ident) => {
         $crate::claims!(@inside $claim);
-        $crate::claims!(@test on_one_server, real(1), $claim, flavor = "multi_thread");
+        $crate::claims!(@test on_one_server, restricted(1), $claim, flavor = "multi_thread");
         $crate::claims!(@test on_five_servers, real(5), $claim, flavor = "multi_thread");
     };
     (@minority $claim:ident) => {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "compiled into several test binaries, and each uses only a part")]
 
-use std::{env, thread, time::Duration};
+use std::{env, time::Duration};
 
 use quorate::{
     Builder, MutexGuard, Quorate,
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     kind::{Client, of_kind},
-    support::{Proxy, RedisServer, Reply, eventually_async, without_fences},
+    support::{Proxy, RedisServer, Reply, Settings, eventually_async, without_fences},
 };
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -55,10 +55,16 @@ impl Fixture {
     }
 
     pub(crate) fn real(count: usize) -> Self {
-        let servers: Vec<_> = thread::scope(|scope| {
-            let starts: Vec<_> = (0..count).map(|_| scope.spawn(RedisServer::start)).collect();
-            starts.into_iter().map(|start| start.join().expect("it starts")).collect()
-        });
+        Self::servers(RedisServer::start_many(&Settings::new(), count))
+    }
+
+    /// Servers on which clients may do what the README asks for and nothing else.
+    pub(crate) fn restricted(count: usize) -> Self {
+        let servers = RedisServer::start_many(&Settings::new().users(&[&rights()]), count);
+        Self { login: Some(("quorate", "password")), ..Self::servers(servers) }
+    }
+
+    fn servers(servers: Vec<RedisServer>) -> Self {
         let site = |server| Site::Real { server, proxy: None };
         Self { sites: servers.into_iter().map(site).collect(), login: None }
     }
@@ -94,8 +100,8 @@ impl Fixture {
         for site in &self.sites {
             builder = match site {
                 Site::Embedded { voter, .. } => builder.embedded([voter]),
-                Site::Real { proxy: Some(proxy), .. } => builder.voter(proxy.url()),
-                Site::Real { server, proxy: None } => builder.voter(self.url(server)),
+                Site::Real { proxy: Some(proxy), .. } => builder.voter(self.url(proxy.url())),
+                Site::Real { server, proxy: None } => builder.voter(self.url(server.url())),
             };
         }
         if self.is_real() {
@@ -104,13 +110,8 @@ impl Fixture {
         builder
     }
 
-    /// From now on clients are this user.
-    pub(crate) fn log_in(&mut self, user: &'static str, password: &'static str) {
-        self.login = Some((user, password));
-    }
-
-    fn url(&self, server: &RedisServer) -> String {
-        let url = server.url();
+    /// As clients name it.
+    fn url(&self, url: String) -> String {
         match self.login {
             Some((user, password)) => url.replacen("://", &format!("://{user}:{password}@"), 1),
             None => url,
@@ -258,15 +259,15 @@ impl Fixture {
 
     /// The addresses of servers.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.servers().map(RedisServer::url).collect()
+        self.all_servers().map(|server| self.url(server.url())).collect()
     }
 
     /// How many scripts servers have run.
     pub(crate) fn scripts_run(&self) -> u64 {
-        self.servers().map(|server| server.calls("eval") + server.calls("evalsha")).sum()
+        self.all_servers().map(|server| server.calls("eval") + server.calls("evalsha")).sum()
     }
 
-    fn servers(&self) -> impl Iterator<Item = &RedisServer> {
+    fn all_servers(&self) -> impl Iterator<Item = &RedisServer> {
         self.sites.iter().filter_map(|site| match site {
             Site::Real { server, .. } => Some(server),
             Site::Embedded { .. } => None,
@@ -334,12 +335,12 @@ impl Fixture {
     }
 }
 
-/// The words of the README's `ACL SETUSER`.
-pub(crate) fn rights() -> Vec<&'static str> {
+/// The user of the README, and what it may do.
+fn rights() -> String {
     let readme = include_str!("../../README.md");
     let (_, block) = readme.split_once("```text\nACL SETUSER").expect("the README has the rights");
     let (block, _) = block.split_once("```").expect("the block ends");
-    ["ACL", "SETUSER"].into_iter().chain(block.split_whitespace()).collect()
+    block.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// An embedded voter's reply as a server's.

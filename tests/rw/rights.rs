@@ -3,18 +3,14 @@
 use quorate::Access;
 
 use crate::{
-    fixture::{Fixture, ms, rights},
+    fixture::{Fixture, ms},
     waiting::{read, until_waiting, write},
 };
 
 // A user with these rights reads, writes, waits for either, is inspected and ended by force.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_in_the_readme_are_enough() {
-    let mut on = Fixture::real(3);
-    for voter in 0..on.voters() {
-        on.command(voter, &rights());
-    }
-    on.log_in("quorate", "password");
+    let on = Fixture::restricted(3);
     let client = on.client().await;
     let lock = client.rw_lock("a");
     let reading = lock.read().await.unwrap();

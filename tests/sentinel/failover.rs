@@ -93,6 +93,34 @@ async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
     assert_eq!(sentinels[old].calls("eval") + sentinels[old].calls("evalsha"), 0);
 }
 
+/// How many clients of ours a server has; the harness's own come by its socket.
+fn clients(server: &RedisServer) -> usize {
+    // Nobody else speaks RESP3.
+    let list = server.command(&["CLIENT", "LIST"]).expect("it answers");
+    format!("{list:?}").matches(" resp=3").count()
+}
+
+// As where the old primary is cut off with a client from sentinels and replicas: nobody ends the
+// connections, and it would go on to vote. Here it obeys no sentinel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_does_not_learn_of_its_successor_is_left_all_the_same() {
+    let sentinels = Sentinels::start();
+    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    let mutex = client.mutex("a");
+    assert!(mutex.try_lock().await.expect("it is up").is_some());
+    let old = sentinels.primary();
+    let deaf = ["ACL", "SETUSER", "default", "-slaveof", "-replicaof", "-client|kill"];
+    sentinels[old].command(&deaf).expect("the user is set");
+    assert!(clients(&sentinels[old]) > 0);
+    let new = sentinels.failover().await;
+    eventually_async("the new one is asked, and the old one left", async || {
+        let _ = mutex.try_lock().await;
+        clients(&sentinels[new]) == 2 && clients(&sentinels[old]) == 0
+    })
+    .await;
+    assert_eq!(sentinels[old].info(&["INFO"], "role").as_deref(), Ok("master"));
+}
+
 /// Waits until the servers, and the sentinels' word for the primary, are older than what may have
 /// started together.
 async fn until_old(sentinels: &Sentinels, servers: &[RedisServer]) {

@@ -243,7 +243,8 @@ fn place(config: &Config) -> String {
     }
 }
 
-/// fred's task that owns the socket: the link is over when it ends, or is dropped. Aborted when dropped: it holds itself alive otherwise.
+/// fred's task that owns the socket: the link is over when it ends, or is dropped. Aborted when
+/// dropped: it holds itself alive otherwise.
 #[derive(Debug)]
 pub(super) struct Router(ConnectHandle);
 

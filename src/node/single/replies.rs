@@ -85,7 +85,7 @@ pub(super) fn readable(error: &Error) -> String {
     if details.starts_with("Custom { kind: ")
         && let Some((_, rest)) = details.split_once("error: ")
     {
-        return rest.trim_end_matches(" }").trim_matches('"').to_owned();
+        return in_words(rest.trim_end_matches(" }").trim_matches('"'));
     }
     if *error.kind() == ErrorKind::Timeout {
         return "no answer to the connection's own requests in time".to_owned();
@@ -93,6 +93,21 @@ pub(super) fn readable(error: &Error) -> String {
     // A server that does not know a command repeats its arguments, those of the login included.
     let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
     what.trim_end_matches('.').to_owned()
+}
+
+/// rustls has words for its errors too, but fred keeps only their names.
+const TLS_ERRORS: [(&str, &str); 6] = [
+    ("InvalidCertificate(UnknownIssuer", "the server's certificate is of an unknown authority"),
+    ("InvalidCertificate(NotValidForName", "the server's certificate is for another name"),
+    ("InvalidCertificate(Expired", "the server's certificate has expired"),
+    ("InvalidCertificate(", "the server's certificate cannot be used"),
+    ("AlertReceived(CertificateRequired", "the server demands a certificate of the client"),
+    ("AlertReceived(UnknownCA", "the server does not know who signed the client's certificate"),
+];
+
+fn in_words(error: &str) -> String {
+    let known = TLS_ERRORS.iter().find(|(name, _)| error.starts_with(name));
+    known.map_or_else(|| error.to_owned(), |(_, words)| format!("{words}: {error}"))
 }
 
 #[cfg(test)]
