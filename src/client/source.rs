@@ -7,6 +7,7 @@ use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
     node::{Address, Ear, Seen, SingleNode, Voter},
+    settings::ReplicaAcks,
     words::Error,
 };
 
@@ -68,7 +69,27 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
     }
 }
 
+/// Voters inside the process have no replicas.
+pub(super) fn check_replicas(origins: &[Origin], acks: ReplicaAcks) -> Result<(), Error> {
+    let without = origins.iter().find(|origin| acks.replicas > 0 && !origin.may_have_replicas());
+    without.map_or(Ok(()), |origin| {
+        let (label, replicas) = (origin.label(), acks.replicas);
+        Err(Error::invalid(format!(
+            "voter {label} is inside the process and has no replicas, but {replicas} must \
+             acknowledge each grant"
+        )))
+    })
+}
+
 impl Origin {
+    fn may_have_replicas(&self) -> bool {
+        match self {
+            Self::Single(_) => true,
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => false,
+        }
+    }
+
     pub(super) fn label(&self) -> Arc<str> {
         match self {
             Self::Single(address) => Arc::clone(address.label()),
@@ -77,9 +98,15 @@ impl Origin {
         }
     }
 
-    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock, seen: Seen) -> Voter {
+    pub(super) fn voter(
+        &self,
+        ear: Arc<dyn Ear>,
+        clock: &Clock,
+        seen: Seen,
+        acks: ReplicaAcks,
+    ) -> Voter {
         let node = match self {
-            Self::Single(address) => SingleNode::start(address, ear),
+            Self::Single(address) => SingleNode::start(address, ear, acks),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };

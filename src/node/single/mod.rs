@@ -4,6 +4,7 @@
 //! whether the server still answers, and replaces a connection on which it does not. That of the
 //! scripts asks the server on each new connection who it is, before any script leaves on it.
 
+mod acks;
 mod address;
 mod gate;
 mod identity;
@@ -34,7 +35,7 @@ use tokio::{
 pub(crate) use self::address::Address;
 use self::{gate::Gate, link::Link, listen::Wish, order::Order, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
-use crate::{scripts::Value, words::Cause};
+use crate::{scripts::Value, settings::ReplicaAcks, words::Cause};
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
 /// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
@@ -55,10 +56,10 @@ pub(crate) struct SingleNode {
 
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
-    /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
+    /// called on a runtime. `acks` is what its grants need in order to count.
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<dyn Node> {
         let listening = Arc::new(Link::lasting(address, BACKLOG));
-        let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
+        let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks });
         let (wishes, asked) = mpsc::unbounded_channel();
         let connected = Arc::new(Notify::new());
 

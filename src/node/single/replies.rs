@@ -56,6 +56,12 @@ pub(super) fn is_unknown_script(frame: &Frame) -> bool {
     matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
 }
 
+/// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
+pub(super) fn grants(frame: &Frame) -> bool {
+    let granted = |code: &Frame| matches!(code, Frame::Number { data: 1, .. });
+    matches!(frame, Frame::Array { data, .. } if data.iter().step_by(3).any(granted))
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -4,13 +4,14 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use fred::{
-    error::Error,
     interfaces::ClientLike,
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
+use futures::FutureExt;
 
 use super::{
     IDENTIFICATION,
+    acks::{Needed, Raw, together},
     gate::{Gate, Passage},
     link::Link,
     order::{Naming, Order},
@@ -20,6 +21,7 @@ use crate::{
     clock::Clock,
     node::{Call, Identity, Outcome},
     scripts::Value,
+    settings::ReplicaAcks,
     words::Cause,
 };
 
@@ -28,7 +30,11 @@ use crate::{
 pub(super) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
+    pub(super) acks: ReplicaAcks,
 }
+
+/// A reply; and whether it counts, where it is a grant.
+type Reply = (Frame, Outcome<()>);
 
 impl Runner {
     /// fred queues a command for its router when the command's future is first polled, with no
@@ -39,13 +45,13 @@ impl Runner {
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
-        let frame = send(&passage.link, &call, naming, call.deadline);
-        let frame = self.answered(&mut passage, frame, call.deadline).await?;
+        let request = self.send(&passage.link, &call, naming, call.deadline);
+        let (frame, counts) = self.answered(&mut passage, request, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
                 self.order.loaded(call.script);
             }
-            return replies::value(frame);
+            return counts.and_then(|()| replies::value(frame));
         }
         let spent = Clock::System.now().since(left);
         self.again(passage, &call, number, call.deadline.saturating_sub(spent), frame).await
@@ -56,8 +62,8 @@ impl Runner {
         let mut passage = self.gate.pass()?;
         let client = passage.link.client().with_options(&Link::options(IDENTIFICATION));
         let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-        let pong = async { client.custom_raw(ping, Vec::<Argument>::new()).await };
-        self.answered(&mut passage, pong, IDENTIFICATION).await?;
+        let pong = async { (client.custom_raw(ping, Vec::<Argument>::new()).await, Ok(())) };
+        drop(self.answered(&mut passage, pong, IDENTIFICATION).await?);
         self.gate.identity()
     }
 
@@ -66,21 +72,25 @@ impl Runner {
     async fn answered(
         &self,
         passage: &mut Passage,
-        request: impl Future<Output = Result<Frame, Error>>,
+        request: impl Future<Output = (Raw, Outcome<()>)>,
         deadline: Duration,
-    ) -> Outcome<Frame> {
+    ) -> Outcome<Reply> {
         let link = Arc::clone(&passage.link);
         let (mut request, mut closed) = (pin!(request), pin!(passage.closed()));
         // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
         // the request would not leave with its first poll.
         let outcome = poll_fn(|context| match request.as_mut().poll(context) {
-            Poll::Ready(frame) => Poll::Ready(link.noted(frame, deadline)),
+            Poll::Ready((frame, counts)) => {
+                Poll::Ready(link.noted(frame, deadline).map(|frame| (frame, counts)))
+            }
             Poll::Pending => {
                 closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
             }
         });
         let outcome = outcome.await;
-        if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
+        if let Err(Cause::Broken(why) | Cause::Unreachable(why))
+        | Ok((_, Err(Cause::Broken(why)))) = &outcome
+        {
             // There is no other connection of this link. Whoever hears of this asks the next one.
             self.gate.over(&link, why);
         }
@@ -100,7 +110,7 @@ impl Runner {
         if rest.is_zero() {
             return replies::value(refusal);
         }
-        let mut request = pin!(send(&passage.link, call, Naming::Source, rest));
+        let mut request = pin!(self.send(&passage.link, call, Naming::Source, rest));
         let first = poll_fn(|context| {
             let send = || request.as_mut().poll(context);
             Poll::Ready(self.order.again(call, number, send))
@@ -116,9 +126,30 @@ impl Runner {
                 Poll::Pending => request.await,
             }
         };
-        let frame = self.answered(&mut passage, rest, call.deadline).await?;
+        let (frame, counts) = self.answered(&mut passage, rest, call.deadline).await?;
         self.order.loaded(call.script);
-        replies::value(frame)
+        counts.and_then(|()| replies::value(frame))
+    }
+
+    /// The script, and right behind it the question for replicas where its grant needs them.
+    fn send(
+        &self,
+        link: &Link,
+        call: &Call,
+        naming: Naming,
+        left: Duration,
+    ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
+        let script = send(link, call, naming, left);
+        let Some(needed) = Needed::by(call, self.acks, left) else {
+            return script.map(|frame| (frame, Ok(()))).left_future();
+        };
+        let (wait, deadline) = (needed.wait(link, left), call.deadline);
+        // Boxed, so that requests which ask no replicas stay as small as they are.
+        let both = Box::pin(async move {
+            let (frame, count) = together(script, wait).await;
+            (frame, count.map_or(Ok(()), |count| needed.met(count, deadline)))
+        });
+        both.right_future()
     }
 }
 
@@ -128,7 +159,7 @@ fn send(
     call: &Call,
     naming: Naming,
     within: Duration,
-) -> impl Future<Output = Result<Frame, Error>> + use<> {
+) -> impl Future<Output = Raw> + use<> {
     let (name, script) = match naming {
         Naming::Hash(sha) => ("EVALSHA", sha),
         Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),

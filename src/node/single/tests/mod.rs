@@ -24,6 +24,7 @@ use super::{Address, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, Outcome, Stamp},
     scripts::{Script, Value},
+    settings::ReplicaAcks,
     words::Cause,
 };
 
@@ -105,7 +106,7 @@ impl Ear for Heard {
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
-    (SingleNode::start(&Address::parse(url).unwrap(), ear), heard)
+    (SingleNode::start(&Address::parse(url).unwrap(), ear, ReplicaAcks::default()), heard)
 }
 
 /// A node that has connected.
