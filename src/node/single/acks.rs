@@ -1,19 +1,29 @@
 //! Grants that count only once replicas have them.
 //!
-//! `WAIT` tells how many replicas have what was written before it on its own connection. So it
-//! leaves right behind the script, before anybody knows what that comes to. The server answers
-//! nothing else on the connection meanwhile.
+//! `WAIT` tells how many replicas have what was written before it on its own connection, and the
+//! server does nothing else for that connection meanwhile. So it leaves with the script, right
+//! behind it, but only where none is under way: one at a time holds up whatever else there is to
+//! do, and as few do as possible. Scripts that leave meanwhile run together as soon as it is
+//! answered, and one more, for all of them, follows their answers.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, Weak},
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use fred::{
     error::{Error, ErrorKind},
     interfaces::ClientLike,
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
+use futures::future::{self, BoxFuture, FutureExt};
+use tokio::{sync::watch, time};
 
-use super::{link::Link, replies};
+use super::{link::Link, lock, replies};
 use crate::{
+    clock::Clock,
     node::{Call, Outcome},
     scripts::Value,
     settings::ReplicaAcks,
@@ -23,122 +33,228 @@ use crate::{
 /// What a request came to at the connection.
 pub(super) type Raw = Result<Frame, Error>;
 
-/// What a grant needs in order to count.
-#[derive(Clone, Copy, Debug)]
+/// Asks for replicas, on one connection after another.
+#[derive(Debug)]
+pub(super) struct Acks {
+    settings: ReplicaAcks,
+    /// Of the connection that was last used.
+    line: Mutex<(Weak<Link>, Arc<Line>)>,
+}
+
+impl Acks {
+    pub(super) fn new(settings: ReplicaAcks) -> Self {
+        Self { settings, line: Mutex::new((Weak::new(), Arc::default())) }
+    }
+
+    /// What a grant of this call needs, if it has so much time; `None` where it counts by itself.
+    pub(super) fn needed(&self, link: &Arc<Link>, call: &Call, left: Duration) -> Option<Needed> {
+        let ReplicaAcks { replicas, .. } = self.settings;
+        (replicas > 0 && call.script.votes).then(|| Needed {
+            replicas,
+            within: self.settings.within(left),
+            left,
+            deadline: call.deadline,
+            link: Arc::clone(link),
+            line: self.line(link),
+        })
+    }
+
+    fn line(&self, link: &Arc<Link>) -> Arc<Line> {
+        let mut line = lock(&self.line);
+        if Weak::as_ptr(&line.0) != Arc::as_ptr(link) {
+            *line = (Arc::downgrade(link), Arc::default());
+        }
+        Arc::clone(&line.1)
+    }
+}
+
+/// What a grant needs in order to count, and where to ask for it.
 pub(super) struct Needed {
     replicas: u32,
     within: Duration,
+    left: Duration,
+    deadline: Duration,
+    link: Arc<Link>,
+    line: Arc<Line>,
 }
 
 impl Needed {
-    /// Of a call that has so much time left; `None` where its answer counts by itself.
-    pub(super) fn by(call: &Call, acks: ReplicaAcks, left: Duration) -> Option<Self> {
-        let counts = acks.replicas == 0 || !call.script.votes;
-        (!counts).then(|| Self { replicas: acks.replicas, within: acks.within(left) })
+    /// The script's answer, and whether it counts where it is a grant. Leaves with the first poll,
+    /// the script first.
+    pub(super) async fn by(self, script: impl Future<Output = Raw>) -> (Raw, Outcome<()>) {
+        let sent = Clock::System.now();
+        let mut script = pin!(script);
+        let first = future::poll_fn(|context| {
+            let first = script.as_mut().poll(context);
+            let number = self.line.leave();
+            self.ask(context);
+            Poll::Ready((first, number))
+        });
+        let answer = match first.await {
+            (Poll::Ready(answer), number) => (answer, number),
+            (Poll::Pending, number) => (script.await, number),
+        };
+        let (Ok(frame), number) = answer else { return (answer.0, Ok(())) };
+        if !replies::grants(&frame) {
+            return (Ok(frame), Ok(()));
+        }
+        let rest = self.left.saturating_sub(Clock::System.now().since(sent));
+        let counted = time::timeout(rest, self.counted(number)).await;
+        let counts = counted.unwrap_or(Err(Cause::TimedOut(self.deadline)));
+        (Ok(frame), counts)
     }
 
-    /// Asks on this link how many have what was written before.
-    pub(super) fn wait(self, link: &Link, left: Duration) -> impl Future<Output = Raw> + use<> {
+    /// Whether enough replicas have what the script of this number wrote.
+    async fn counted(&self, number: u64) -> Outcome<()> {
+        let mut news = self.line.0.subscribe();
+        loop {
+            if let Some(heard) = news.borrow_and_update().about(number) {
+                return self.met(heard);
+            }
+            future::poll_fn(|context| Poll::Ready(self.ask(context))).await;
+            // The sender is here, so this cannot fail.
+            let _ = news.changed().await;
+        }
+    }
+
+    fn met(&self, heard: &Heard) -> Outcome<()> {
+        let (count, needed) = (heard.count.clone()?, self.replicas);
+        if count >= i64::from(needed) {
+            return Ok(());
+        }
+        let acknowledged = u32::try_from(count).unwrap_or(0);
+        Err(Cause::Unacknowledged { acknowledged, needed, within: heard.within })
+    }
+
+    /// Asks for replicas of all that has left so far, unless that is under way. Leaves at once.
+    fn ask(&self, context: &mut Context<'_>) {
+        let Some(about) = self.line.begin() else { return };
+        let mut wait = self.wait();
+        let wait = match wait.as_mut().poll(context) {
+            Poll::Ready(reply) => future::ready(reply).boxed(),
+            Poll::Pending => wait,
+        };
+        let (line, within, deadline) = (Arc::clone(&self.line), self.within, self.deadline);
+        // Whoever asked may go before it is answered, and others wait for the answer.
+        tokio::spawn(async move {
+            let count = count(wait.await, deadline);
+            line.end(Heard { about, within, count });
+        });
+    }
+
+    fn wait(&self) -> Pin<Box<dyn Future<Output = Raw> + Send>> {
         let command = CustomCommand::new_static("WAIT", ClusterHash::Custom(0), false);
         let within_ms = i64::try_from(self.within.as_millis()).unwrap_or(i64::MAX);
         let arguments = [i64::from(self.replicas), within_ms].map(Argument::Integer).to_vec();
-        let client = link.client().with_options(&Link::options(left));
-        async move { client.custom_raw(command, arguments).await }
-    }
-
-    /// Whether a grant counts, by the answer to [`wait`](Self::wait).
-    pub(super) fn met(self, count: Raw, deadline: Duration) -> Outcome<()> {
-        let frame = count.map_err(|error| match error.kind() {
-            ErrorKind::Timeout => Cause::TimedOut(deadline),
-            // Whether it was sent or not: the script was.
-            _ => Cause::Broken(replies::readable(&error).into()),
-        })?;
-        let Self { replicas: needed, within } = self;
-        match replies::value(frame)? {
-            Value::Int(count) if count >= i64::from(needed) => Ok(()),
-            Value::Int(count) => {
-                let acknowledged = u32::try_from(count).unwrap_or(0);
-                Err(Cause::Unacknowledged { acknowledged, needed, within })
-            }
-            other => Err(Cause::Rejected(format!("unexpected answer to WAIT: {other:?}").into())),
-        }
+        let client = self.link.client().with_options(&Link::options(self.left));
+        let wait: BoxFuture<'_, Raw> =
+            async move { client.custom_raw(command, arguments).await }.boxed();
+        wait
     }
 }
 
-/// The script's answer, and that of the wait where the script granted: nobody waits for it
-/// otherwise. Both leave with the first poll, the script first.
-pub(super) async fn together(
-    script: impl Future<Output = Raw>,
-    wait: impl Future<Output = Raw>,
-) -> (Raw, Option<Raw>) {
-    let (mut script, mut wait) = (pin!(script), pin!(wait));
-    let (mut answer, mut count) = (None, None);
-    poll_fn(|context| {
-        if answer.is_none()
-            && let Poll::Ready(frame) = script.as_mut().poll(context)
-        {
-            answer = Some(frame);
-        }
-        if count.is_none()
-            && let Poll::Ready(frame) = wait.as_mut().poll(context)
-        {
-            count = Some(frame);
-        }
-        let granted = matches!(&answer, Some(Ok(frame)) if replies::grants(frame));
-        match answer.take() {
-            Some(frame) if !granted => Poll::Ready((frame, None)),
-            Some(frame) if count.is_some() => Poll::Ready((frame, count.take())),
-            open => {
-                answer = open;
-                Poll::Pending
-            }
-        }
-    })
-    .await
+/// How many replicas there were.
+fn count(reply: Raw, deadline: Duration) -> Outcome<i64> {
+    let frame = reply.map_err(|error| match error.kind() {
+        ErrorKind::Timeout => Cause::TimedOut(deadline),
+        // Whether it was sent or not: the script was.
+        _ => Cause::Broken(replies::readable(&error).into()),
+    })?;
+    match replies::value(frame)? {
+        Value::Int(count) => Ok(count),
+        other => Err(Cause::Rejected(format!("unexpected answer to WAIT: {other:?}").into())),
+    }
+}
+
+/// What was asked and heard on one connection.
+#[derive(Debug, Default)]
+struct Line(watch::Sender<News>);
+
+#[derive(Debug, Default)]
+struct News {
+    /// How many scripts have left that need replicas.
+    left: u64,
+    asked: bool,
+    heard: Option<Heard>,
+}
+
+/// What the latest question came to.
+#[derive(Debug)]
+struct Heard {
+    /// The number of the last script that left before it.
+    about: u64,
+    within: Duration,
+    count: Outcome<i64>,
+}
+
+impl News {
+    /// What is heard of a later script is true of those before it.
+    fn about(&self, number: u64) -> Option<&Heard> {
+        self.heard.as_ref().filter(|heard| number <= heard.about)
+    }
+}
+
+impl Line {
+    /// A script has left: its number.
+    fn leave(&self) -> u64 {
+        let mut number = 0;
+        self.0.send_if_modified(|news| {
+            news.left += 1;
+            number = news.left;
+            false
+        });
+        number
+    }
+
+    /// A question is about to leave: behind which script. `None` where one is under way.
+    fn begin(&self) -> Option<u64> {
+        let mut about = None;
+        self.0.send_if_modified(|news| {
+            about = (!news.asked).then_some(news.left);
+            news.asked = true;
+            false
+        });
+        about
+    }
+
+    fn end(&self, heard: Heard) {
+        self.0.send_modify(|news| {
+            news.asked = false;
+            news.heard = Some(heard);
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
-
-    use futures::FutureExt;
-
     use super::*;
 
-    const NEEDED: Needed = Needed { replicas: 2, within: Duration::from_millis(50) };
-    const DEADLINE: Duration = Duration::from_millis(200);
+    const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    fn number(data: i64) -> Frame {
-        Frame::Number { data, attributes: None }
-    }
-
-    fn answer(code: i64) -> Raw {
-        let entries = vec![number(code), number(5), number(0)];
-        Ok(Frame::Array { data: entries, attributes: None })
+    fn heard(about: u64, count: i64) -> Heard {
+        Heard { about, within: MS(50), count: Ok(count) }
     }
 
     #[test]
-    fn a_refusal_is_told_without_waiting_for_replicas() {
-        let told = together(ready(answer(0)), pending()).now_or_never();
-        assert!(matches!(told, Some((Ok(_), None))));
-        assert!(together(ready(answer(1)), pending()).now_or_never().is_none());
-        let told = together(ready(answer(1)), ready(Ok(number(2)))).now_or_never();
-        assert!(matches!(told, Some((Ok(_), Some(Ok(_))))));
+    fn one_question_is_under_way_and_is_about_what_left_before_it() {
+        let line = Line::default();
+        assert_eq!((line.leave(), line.begin()), (1, Some(1)));
+        assert_eq!((line.leave(), line.begin()), (2, None));
+        line.end(heard(1, 2));
+        assert!(line.0.borrow().about(1).is_some());
+        assert!(line.0.borrow().about(2).is_none(), "it left behind the question");
+        assert_eq!((line.leave(), line.begin()), (3, Some(3)));
+        line.end(heard(3, 2));
+        assert!((1..=3).all(|number| line.0.borrow().about(number).is_some()));
     }
 
     #[test]
-    fn a_grant_counts_from_the_replicas_needed_on_and_tells_how_many_there_were() {
-        assert_eq!(NEEDED.met(Ok(number(2)), DEADLINE), Ok(()));
-        assert_eq!(NEEDED.met(Ok(number(3)), DEADLINE), Ok(()));
-        let short = NEEDED.met(Ok(number(1)), DEADLINE).unwrap_err();
-        assert_eq!(short.to_string(), "1 of 2 replicas acknowledged within 50ms");
-    }
-
-    #[test]
-    fn a_grant_without_an_answer_to_the_wait_may_have_run_and_does_not_count() {
-        let of = |kind, text| NEEDED.met(Err(Error::new(kind, text)), DEADLINE).unwrap_err();
-        assert_eq!(of(ErrorKind::Timeout, "late"), Cause::TimedOut(DEADLINE));
+    fn a_question_without_a_count_may_have_been_sent() {
+        let of = |kind, text| count(Err(Error::new(kind, text)), MS(200)).unwrap_err();
+        assert_eq!(of(ErrorKind::Timeout, "late"), Cause::TimedOut(MS(200)));
         let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
         assert_eq!(unsent, Cause::Broken("Connection closed unexpectedly".into()));
+        let other = count(Ok(Frame::Null), MS(200)).unwrap_err();
+        assert!(matches!(other, Cause::Rejected(_)), "{other}");
     }
 }

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 pub(crate) use self::address::Address;
-use self::{gate::Gate, link::Link, listen::Wish, order::Order, run::Runner};
+use self::{acks::Acks, gate::Gate, link::Link, listen::Wish, order::Order, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
 use crate::{scripts::Value, settings::ReplicaAcks, words::Cause};
 
@@ -59,7 +59,8 @@ impl SingleNode {
     /// called on a runtime. `acks` is what its grants need in order to count.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<dyn Node> {
         let listening = Arc::new(Link::lasting(address, BACKLOG));
-        let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks });
+        let runner =
+            Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks: Acks::new(acks) });
         let (wishes, asked) = mpsc::unbounded_channel();
         let connected = Arc::new(Notify::new());
 

@@ -11,7 +11,7 @@ use futures::FutureExt;
 
 use super::{
     IDENTIFICATION,
-    acks::{Needed, Raw, together},
+    acks::{Acks, Raw},
     gate::{Gate, Passage},
     link::Link,
     order::{Naming, Order},
@@ -21,7 +21,6 @@ use crate::{
     clock::Clock,
     node::{Call, Identity, Outcome},
     scripts::Value,
-    settings::ReplicaAcks,
     words::Cause,
 };
 
@@ -30,7 +29,7 @@ use crate::{
 pub(super) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
-    pub(super) acks: ReplicaAcks,
+    pub(super) acks: Acks,
 }
 
 /// A reply; and whether it counts, where it is a grant.
@@ -134,22 +133,17 @@ impl Runner {
     /// The script, and right behind it the question for replicas where its grant needs them.
     fn send(
         &self,
-        link: &Link,
+        link: &Arc<Link>,
         call: &Call,
         naming: Naming,
         left: Duration,
     ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
         let script = send(link, call, naming, left);
-        let Some(needed) = Needed::by(call, self.acks, left) else {
+        let Some(needed) = self.acks.needed(link, call, left) else {
             return script.map(|frame| (frame, Ok(()))).left_future();
         };
-        let (wait, deadline) = (needed.wait(link, left), call.deadline);
         // Boxed, so that requests which ask no replicas stay as small as they are.
-        let both = Box::pin(async move {
-            let (frame, count) = together(script, wait).await;
-            (frame, count.map_or(Ok(()), |count| needed.met(count, deadline)))
-        });
-        both.right_future()
+        Box::pin(needed.by(script)).right_future()
     }
 }
 
