@@ -34,7 +34,7 @@ use self::{
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
 use super::{Call, Ear, Identity, Node, ONLY, Outcome, single::Order};
-use crate::{scripts::Value, words::Cause};
+use crate::{scripts::Value, settings::ReplicaAcks, words::Cause};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
@@ -57,6 +57,8 @@ struct Cluster {
     labels: Arc<[Arc<str>]>,
     /// Whether it may share a server with another voter.
     may_share: bool,
+    /// What grants need in order to count.
+    acks: ReplicaAcks,
     topology: Arc<Topology>,
     ear: Arc<dyn Ear>,
     order: Order,
@@ -71,7 +73,7 @@ impl ClusterNode {
     pub(crate) fn start(
         topology: &Arc<Topology>,
         (seat, labels): (Seat, Arc<[Arc<str>]>),
-        may_share: bool,
+        (may_share, acks): (bool, ReplicaAcks),
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
@@ -79,6 +81,7 @@ impl ClusterNode {
             seat,
             labels,
             may_share,
+            acks,
             topology: Arc::clone(topology),
             ear,
             order: Order::new(),
@@ -134,7 +137,8 @@ impl Cluster {
     /// A branch for a server that leads this shard.
     fn start(&self, place: (usize, Endpoint)) -> Branch {
         let address = self.topology.address(&place.1);
-        Branch::start(place, &address, Arc::clone(&self.ear), Arc::clone(&self.names))
+        let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
+        Branch::start(place, &address, ear, self.acks)
     }
 
     /// The connections to the server that has a slot.
