@@ -13,8 +13,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedPrimaries {
     /// [`connect`](Cluster::connect) fails where it is so for half of all locks or more. Where it is
-    /// so for fewer, or happens later, after a failover or when slots move, one of the two has no
-    /// vote for the locks that it concerns, and an error is logged.
+    /// so for fewer, or comes about later, one of the two has no vote for the locks that it
+    /// concerns, and an error is logged.
     #[default]
     Refuse,
     /// A warning is logged, and both vote.

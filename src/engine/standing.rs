@@ -56,6 +56,9 @@ pub(crate) struct Register {
     suspicion: Suspicion,
     /// Each by its shards.
     voters: Vec<Vec<Standing>>,
+    /// What has moved from one shard to another, and when that was seen; not for longer than the
+    /// longest lease.
+    moves: Vec<(Place, Place, Moment)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -101,7 +104,8 @@ impl Register {
     const TOGETHER: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(quorum: Quorum, suspicion: Suspicion) -> Self {
-        Self { suspicion, voters: vec![vec![Standing::default()]; quorum.voters()] }
+        let voters = vec![vec![Standing::default()]; quorum.voters()];
+        Self { suspicion, voters, moves: Vec::new() }
     }
 
     /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
@@ -124,25 +128,55 @@ impl Register {
             life.durable = durable;
             return false;
         }
-        if !(life.durable && durable) {
-            // By the uptime it was earlier; that goes by a clock which may be set after a start.
-            standing.forgot = Some((since_beginning(now), Quarantine::Restarted));
-        }
+        let forgot = !(life.durable && durable);
         *life = Life { run_id: run_id.into(), started, durable };
         standing.is_first = false;
+        if forgot {
+            // By the uptime it was earlier; that goes by a clock which may be set after a start.
+            let suspected = (since_beginning(now), Quarantine::Restarted);
+            self.forgot(place, suspected);
+            let longest = self.suspicion.longest;
+            let heirs: Vec<Place> = self
+                .moves
+                .iter()
+                .filter_map(|(from, to, at)| {
+                    (*from == place && now.since(*at) < longest).then_some(*to)
+                })
+                .collect();
+            for heir in heirs {
+                self.forgot(heir, suspected);
+            }
+        }
         true
     }
 
     /// What one shard of a voter had another has now; where it was `lost` on the way, the other
-    /// knows nothing of it, though it is the server that it was.
+    /// knows nothing of it, though it is the server that it was. From a shard to itself: another
+    /// server has it.
     pub(crate) fn moved(&mut self, from: Place, to: Place, lost: bool, now: Moment) {
-        let inherited = if lost {
-            Some((since_beginning(now), Quarantine::Restarted))
-        } else {
-            self.suspected(from)
-        };
-        let standing = self.standing_mut(to);
-        standing.forgot = standing.forgot.into_iter().chain(inherited).max_by_key(|(at, _)| *at);
+        if from == to {
+            // Its clock is another one, too.
+            let standing = self.standing_mut(to);
+            (standing.clock, standing.first_measured) = (None, None);
+        }
+        if lost {
+            self.forgot(to, (since_beginning(now), Quarantine::Restarted));
+            return;
+        }
+        if let Some(suspected) = self.suspected(from) {
+            self.forgot(to, suspected);
+        }
+        // What the first forgot before that may come to light later.
+        let longest = self.suspicion.longest;
+        self.moves.retain(|(_, _, at)| now.since(*at) < longest);
+        self.moves.push((from, to, now));
+    }
+
+    fn forgot(&mut self, place: Place, (at, why): (Nanos, Quarantine)) {
+        let standing = self.standing_mut(place);
+        if standing.forgot.is_none_or(|(known, _)| known < at) {
+            standing.forgot = Some((at, why));
+        }
     }
 
     /// What a voter's clock showed; by how much it has moved, if it has.
@@ -220,7 +254,7 @@ impl Register {
         let allowed = nanos(drift.over(longest));
         let together = middles.iter().filter(|middle| (**middle - median).abs() <= allowed).count();
         let by = (span.least - median).max(median - span.most);
-        let majority = Quorum::of(self.standings().count()).needed();
+        let majority = Quorum::of(middles.len().max(self.voters.len())).needed();
         (together >= majority && by > allowed)
             .then(|| (since_beginning(met), Quarantine::ClockApart(length(by))))
     }

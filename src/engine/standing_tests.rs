@@ -189,3 +189,57 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
         assert!(kept_out(&register, at(31)).is_empty(), "it has been steady since");
     }
 }
+
+fn shard(shard: usize) -> Place {
+    Place { voter: 0, shard }
+}
+
+/// One voter of three shards that were met now.
+fn sharded() -> Register {
+    let suspicion =
+        Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
+    let mut register = Register::new(Quorum::of(1), suspicion);
+    for number in 0..3 {
+        register.met(shard(number), &format!("life {number}"), (SECS(100), true), at(0));
+    }
+    register
+}
+
+fn shards_out(register: &Register, now: Moment) -> Vec<usize> {
+    (0..3).filter(|number| register.kept_out(shard(*number), now).is_some()).collect()
+}
+
+#[test]
+fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
+    let mut register = sharded();
+    register.moved(shard(1), shard(1), true, at(10));
+    register.met(shard(1), "another", (SECS(1_000), true), at(11));
+    assert_eq!(shards_out(&register, at(20)), [1]);
+    assert_eq!(register.kept_out_longest(0, at(20)), register.kept_out(shard(1), at(20)));
+    assert!(shards_out(&register, at(40)).is_empty());
+}
+
+#[test]
+fn what_moves_takes_along_what_was_forgotten_before_and_what_that_comes_to_light_later() {
+    let mut register = sharded();
+    register.met(shard(0), "another", (SECS(1), false), at(5));
+    register.moved(shard(0), shard(1), false, at(10));
+    assert_eq!(shards_out(&register, at(20)), [0, 1]);
+    assert!(shards_out(&register, at(35)).is_empty());
+    register.moved(shard(2), shard(1), false, at(40));
+    assert!(shards_out(&register, at(41)).is_empty());
+    register.met(shard(2), "another", (SECS(1), false), at(42));
+    assert_eq!(shards_out(&register, at(43)), [1, 2]);
+}
+
+#[test]
+fn a_clock_apart_is_found_among_shards_and_one_of_two_is_not() {
+    let stamp =
+        |secs: u64| Stamp { shown: SECS(1_000 + secs), asked: at_ms(0), answered: at_ms(2) };
+    let mut register = sharded();
+    register.stamped(shard(0), stamp(0));
+    register.stamped(shard(1), stamp(60));
+    assert!(shards_out(&register, at(1)).is_empty(), "nobody knows which of the two is wrong");
+    register.stamped(shard(2), stamp(0));
+    assert_eq!(shards_out(&register, at(1)), [1]);
+}

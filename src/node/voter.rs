@@ -239,7 +239,7 @@ impl Task {
 }
 
 /// What a server says that did not run the script now and may do so later.
-const PASSING: [&str; 12] = [
+const PASSING: [&str; 13] = [
     "LOADING",
     "BUSY",
     "READONLY",
@@ -251,6 +251,7 @@ const PASSING: [&str; 12] = [
     "MOVED",
     "ASK ",
     "TRYAGAIN",
+    "non local key",
     "NOSCRIPT",
 ];
 

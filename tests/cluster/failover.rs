@@ -1,6 +1,7 @@
 //! Replicas that take the place of their primaries.
 
 use quorate::Quarantine;
+use tokio::time::timeout;
 
 use crate::{
     load::{LEASE, Load, builder, renew},
@@ -50,6 +51,32 @@ async fn a_held_lock_of_three_voters_outlives_a_failover_of_each_in_turn() {
         .await;
     }
     guard.release().await.unwrap();
+}
+
+// The new primary tells of itself before it has heard what became of the old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_is_seen_as_one_by_who_asks_all_the_time() {
+    let cluster = Cluster::start(3, 1);
+    let quorum = connect(builder(&cluster.urls(), 1)).await;
+    let slot = cluster.slot_of("quorate:{b}");
+    for _ in 0..3 {
+        let replica = cluster.replicas_of(cluster.primary_of(slot))[0];
+        let mutex = quorum.mutex("b");
+        let seen = async {
+            loop {
+                match mutex.try_lock().await {
+                    Ok(guard) => drop(guard.expect("it is free").release().await),
+                    Err(error) if error.to_string().contains("in quarantine") => return,
+                    Err(_) => {}
+                }
+            }
+        };
+        tokio::join!(timeout(LEASE * 10, seen), cluster.failover(replica)).0.expect("it is seen");
+        eventually_async("the quarantine ends", async || {
+            mutex.try_lock().await.is_ok_and(|guard| guard.is_some())
+        })
+        .await;
+    }
 }
 
 // A replica may know less than its primary did.

@@ -1,5 +1,5 @@
-//! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do to
-//! them. CONFORMANCE 42.
+//! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do
+//! to them. CONFORMANCE 42.
 
 mod failover;
 #[path = "../faults/history.rs"]

@@ -52,7 +52,8 @@ async fn the_documented_rights_are_enough_also_while_a_slot_moves() {
         let read = lock.read().await.unwrap();
         assert!(theirs.rw_lock("c").write_within(MS(50)).await.unwrap().is_none());
         read.release().await.unwrap();
-        theirs.rw_lock("c").write().await.unwrap().downgrade().await.unwrap();
+        let write = theirs.rw_lock("c").write().await.unwrap();
+        write.downgrade().await.unwrap().release().await.unwrap();
     }
 }
 

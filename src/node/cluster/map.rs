@@ -1,10 +1,9 @@
 //! Which server has which slot, and what became of the data when that changes.
 //!
 //! Slots that one server has form a shard: what it forgets, it forgets for all of them. A shard
-//! goes on when another server takes the place of its own, which may know less: whoever meets that
-//! server sees that it is another. Where a server gives slots away and goes on living, their data
-//! goes with them, as that is what a migration is; where slots go to a server that has a shard of
-//! its own, and the one that had them is gone, what was in them is lost.
+//! goes on when a server takes the place of its own that was no primary before: a replica, which
+//! may know less. Where slots go from one primary to another, and the first goes on living, their
+//! data goes with them, as that is what a migration is; where the first is gone, it is lost.
 
 use std::ops::RangeInclusive;
 
@@ -29,6 +28,15 @@ struct Leader {
     /// The server's name in the cluster, which stays when it restarts.
     id: String,
     endpoint: Endpoint,
+    /// What else its host is called.
+    alias: Option<String>,
+}
+
+impl Leader {
+    fn is_at(&self, (host, port): &Endpoint) -> bool {
+        let names = [Some(&self.endpoint.0), self.alias.as_ref()];
+        self.endpoint.1 == *port && names.contains(&Some(host))
+    }
 }
 
 /// A server as the cluster tells of it.
@@ -36,6 +44,7 @@ struct Leader {
 pub(super) struct Server {
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
+    pub(super) alias: Option<String>,
     /// It is a primary, and not known to have failed.
     pub(super) is_primary: bool,
     pub(super) slots: Vec<RangeInclusive<u16>>,
@@ -63,7 +72,8 @@ impl Map {
 
     /// Which shard this server leads.
     pub(super) fn led_by(&self, at: &Endpoint) -> Option<usize> {
-        self.leaders.iter().position(|leader| leader.endpoint == *at)
+        // The last, as an address may be another's by now.
+        self.leaders.iter().rposition(|leader| leader.is_at(at))
     }
 
     /// The shards of a voter, each with its server.
@@ -117,25 +127,37 @@ impl Map {
             let id = &self.leaders[shard].id;
             servers.iter().any(|server| server.is_primary && server.id == *id)
         };
+        // Whoever led the shard still has slots.
+        let serves = |shard: usize| {
+            let id = &self.leaders[shard].id;
+            let has = |server: &Server| server.is_primary && !server.slots.is_empty();
+            servers.iter().any(|server| server.id == *id && has(server))
+        };
         let mut moves = Vec::new();
         for server in servers.iter().filter(|server| server.is_primary) {
             let slots = || server.slots.iter().flat_map(Clone::clone);
-            let leader = Leader { id: server.id.clone(), endpoint: server.endpoint.clone() };
-            let own = next.leaders.iter().position(|leader| leader.id == server.id);
+            let Server { id, endpoint, alias, .. } = server.clone();
+            let leader = Leader { id, endpoint, alias };
+            let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
+            // Who was no primary before was a replica, and may know less than its primary.
             let orphan = || {
-                let orphan = slots().find_map(|slot| self.shard(slot).filter(|at| !lives(*at)));
-                orphan.filter(|at| next.leaders[*at] == self.leaders[*at])
+                let orphan = slots().find_map(|slot| self.shard(slot).filter(|at| !serves(*at)));
+                orphan.filter(|at| next.leaders[*at].id == self.leaders[*at].id)
             };
+            let is_new = own.is_none();
             let shard = own.or_else(orphan).unwrap_or(next.leaders.len());
             if shard == next.leaders.len() {
                 next.leaders.push(leader);
             } else {
+                if is_new {
+                    moves.push(Move { from: shard, to: shard, lost: true });
+                }
                 next.leaders[shard] = leader;
             }
             for slot in slots() {
                 next.shards[usize::from(slot)] = Some(shard);
                 if let Some(from) = self.shard(slot).filter(|from| *from != shard) {
-                    moves.push(Move { from, to: shard, lost: !lives(from) });
+                    moves.push(Move { from, to: shard, lost: is_new || !lives(from) });
                 }
             }
         }
@@ -145,9 +167,11 @@ impl Map {
     }
 }
 
-/// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered.
-pub(super) fn read(text: &str, asked: &str) -> Outcome<Vec<Server>> {
-    let servers: Vec<Server> = text.lines().filter_map(|line| server(line, asked)).collect();
+/// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered; `by_name`:
+/// hosts that have names are called by them, as certificates do.
+pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<Server>> {
+    let server = |line| server(line, asked, by_name);
+    let servers: Vec<Server> = text.lines().filter_map(server).collect();
     if servers.is_empty() {
         return Err(Cause::Rejected(format!("no servers in the answer {text:?}").into()));
     }
@@ -155,16 +179,23 @@ pub(super) fn read(text: &str, asked: &str) -> Outcome<Vec<Server>> {
 }
 
 /// `id host:port@bus[,hostname] flags primary ping pong epoch link slot..`
-fn server(line: &str, asked: &str) -> Option<Server> {
+fn server(line: &str, asked: &str, by_name: bool) -> Option<Server> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [id, address, flags, _, _, _, _, _, slots @ ..] = &*words else { return None };
-    let address = address.split_once(',').map_or(*address, |(address, _)| address);
+    let (address, names) = address.split_once(',').unwrap_or((address, ""));
     let address = address.split_once('@').map_or(address, |(address, _)| address);
+    let name = names.split(',').next().filter(|name| !name.is_empty() && !name.contains('='));
+    let (host, port) = endpoint(address, asked)?;
+    let (host, alias) = match name {
+        Some(name) if by_name => (name.to_owned(), Some(host)),
+        name => (host, name.map(str::to_owned)),
+    };
     let flags: Vec<&str> = flags.split(',').collect();
     let has = |flag| flags.contains(&flag);
     Some(Server {
         id: (*id).to_owned(),
-        endpoint: endpoint(address, asked)?,
+        endpoint: (host, port),
+        alias,
         is_primary: has("master") && !has("fail") && !has("noaddr"),
         // In brackets are those on their way, which still count as where they were.
         slots: slots.iter().filter(|slots| !slots.starts_with('[')).filter_map(range).collect(),
@@ -183,7 +214,7 @@ mod tests {
 
     fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
         let endpoint = (id.to_owned(), 7_000);
-        Server { id: id.to_owned(), endpoint, is_primary, slots: slots.to_vec() }
+        Server { id: id.to_owned(), endpoint, alias: None, is_primary, slots: slots.to_vec() }
     }
 
     /// Three servers with a third each, and a replica.
@@ -207,13 +238,20 @@ mod tests {
             67ed :30002@31002 myself,master - 0 0 2 connected 5461-10922 15000 [93-<-292f]\n\
             292f 127.0.0.1:30003@31003 master,fail - 0 1426238318243 3 connected 10923-14999\n\
             6ec2 :0@0 master,noaddr - 0 0 0 disconnected\n";
-        let servers = read(text, "10.0.0.9").unwrap();
+        let servers = read(text, "10.0.0.9", false).unwrap();
         let at = |host: &str, port| (host.to_owned(), port);
         let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
         assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
         assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
         assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
-        assert!(read("ERR", "").is_err());
+        assert!(read("ERR", "", false).is_err());
+        assert_eq!(servers[0].alias.as_deref(), Some("host4"));
+        let named = read(text, "10.0.0.9", true).unwrap();
+        assert_eq!(named[0].endpoint, at("host4", 30_004));
+        let (map, _) = Map::default().next(&[Server { is_primary: true, ..named[0].clone() }]);
+        assert_eq!(map.led_by(&at("127.0.0.1", 30_004)), Some(0));
+        assert_eq!(map.led_by(&at("host4", 30_004)), Some(0));
+        assert_eq!(map.led_by(&at("host4", 30_005)), None);
     }
 
     #[test]
@@ -224,10 +262,27 @@ mod tests {
         (b.is_primary, b2.is_primary) = (false, true);
         b2.slots = std::mem::take(&mut b.slots);
         let (after, moves) = map.next(&[a, b, c, b2]);
-        assert_eq!((leader(&after, 6_000), moves), ("b2", vec![]));
+        let taken = vec![Move { from: 1, to: 1, lost: true }];
+        assert_eq!((leader(&after, 6_000), &moves), ("b2", &taken));
         assert_eq!(after.shard(6_000), map.shard(6_000));
         // And back.
-        assert_eq!(after.next(&thirds()).0.shard(6_000), map.shard(6_000));
+        let (back, moves) = after.next(&thirds());
+        assert_eq!((back.shard(6_000), moves), (map.shard(6_000), taken));
+    }
+
+    // As the new primary tells it before it has heard of the old one.
+    #[test]
+    fn a_failover_is_none_the_less_where_the_old_primary_still_counts_as_one() {
+        let (map, _) = Map::default().next(&thirds());
+        for first in [true, false] {
+            let [a, mut b, c, mut b2] = thirds();
+            b2.is_primary = true;
+            b2.slots = std::mem::take(&mut b.slots);
+            let servers = if first { [b, b2, a, c] } else { [b2, b, a, c] };
+            let (after, moves) = map.next(&servers);
+            assert_eq!((leader(&after, 6_000), after.shard(6_000)), ("b2", Some(1)));
+            assert_eq!(moves, [Move { from: 1, to: 1, lost: true }]);
+        }
     }
 
     #[test]
@@ -235,12 +290,14 @@ mod tests {
         let (map, _) = Map::default().next(&thirds());
         let [mut a, b, c, _] = thirds();
         a.slots = vec![];
-        let fresh = server("d", true, &[0..=5_459]);
+        let fresh = server("d", true, &[]);
+        let (map, _) = map.next(&[thirds().to_vec(), vec![fresh.clone()]].concat());
+        let fresh = Server { slots: vec![0..=5_459], ..fresh };
         let c_with_one = Server { slots: vec![10_923..=16_383, 5_460..=5_460], ..c };
         let (after, moves) = map.next(&[a, b, c_with_one, fresh]);
         assert_eq!((leader(&after, 5_459), leader(&after, 5_460)), ("d", "c"));
         let shards = [0, 5_460].map(|slot| after.shard(slot).unwrap());
-        assert!(map.leaders.len() == 3 && shards == [3, 2]);
+        assert_eq!(shards, [3, 2]);
         let moved = |to| Move { from: 0, to, lost: false };
         assert_eq!(moves, [moved(2), moved(3)]);
     }
@@ -263,7 +320,8 @@ mod tests {
         assert_eq!((leader(&gap, 6_000), moves), ("b", vec![]));
         let b2 = Server { is_primary: true, slots: b.slots, ..b2 };
         let (after, moves) = gap.next(&[a, dead, c, b2]);
-        assert_eq!((leader(&after, 6_000), moves), ("b2", vec![]));
+        let taken = vec![Move { from: 1, to: 1, lost: true }];
+        assert_eq!((leader(&after, 6_000), moves), ("b2", taken));
         assert_eq!(after.shard(6_000), map.shard(6_000));
     }
 
@@ -275,7 +333,20 @@ mod tests {
         let heirs = [server("d", true, &[5_461..=7_000]), server("e", true, &[7_001..=10_922])];
         let (after, moves) = map.next(&[&[a, dead, c][..], &heirs].concat());
         assert_eq!([5_461, 7_001].map(|slot| after.shard(slot)), [Some(1), Some(3)]);
-        assert_eq!(moves, [Move { from: 1, to: 3, lost: true }]);
+        let lost = |to| Move { from: 1, to, lost: true };
+        assert_eq!(moves, [lost(1), lost(3)]);
+    }
+
+    #[test]
+    fn an_address_is_its_latest_owners() {
+        let (map, _) = Map::default().next(&thirds());
+        let [mut a, b, c, _] = thirds();
+        a.slots = vec![0..=10_922];
+        let (map, _) = map.next(&[a.clone(), c.clone()]);
+        a.slots = vec![0..=5_460];
+        let other = Server { id: "other".to_owned(), ..b.clone() };
+        let (map, _) = map.next(&[a, c, other]);
+        assert_eq!(map.led_by(&b.endpoint), map.shard(6_000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A voter that is a part of a Redis Cluster: the servers that have its range of hash slots.
 //!
-//! It sends each script to the server that has the lock's slot, by a map that all voters of the
+//! It sends each script to the server that has the lock's slot, by a map that the voters of a
 //! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run there,
 //! so it is sent again: to where the slot is by then, unless a later request of the same hold has
 //! left since.
@@ -98,14 +98,17 @@ impl Cluster {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
         let mut news = self.topology.news();
-        let mut listens = true;
+        let (mut listens, mut known) = (true, Arc::<Map>::default());
         loop {
             tokio::select! {
                 // The topology is here, so this does not fail.
                 _ = news.changed() => {
                     let map = self.topology.map();
-                    self.tell_of_twins(&map);
-                    self.connect(&map);
+                    if map != known {
+                        self.tell_of_twins(&map);
+                        self.connect(&map);
+                        known = map;
+                    }
                 }
                 () = time::sleep(PAUSE), if !listens => {}
             }
@@ -182,8 +185,10 @@ impl Cluster {
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         let here = self.seat.name(&channel);
-        let branch = self.route(self.seat.slot(&channel))?;
         self.names.learn(&here, &channel);
+        // Where there is no way there now, it is made up for when there is.
+        lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
+        let branch = self.route(self.seat.slot(&channel))?;
         lock(&self.listening).insert(channel, branch.at.clone());
         let listens = branch.node.wish(&here, has_slot(&here), true).await;
         if listens.is_err() {
@@ -218,14 +223,16 @@ impl Cluster {
         if moved.is_empty() {
             return true;
         }
-        let listened = moved.iter().map(|(channel, _, former, branch)| {
+        let listened = moved.iter().map(|(channel, outside, former, branch)| {
             let former = self.branches().get(former).map(|branch| Arc::clone(&branch.node));
             async move {
                 if let Some(former) = former {
                     // Where that server is gone, nothing is left to leave.
                     let _ = former.wish(channel, has_slot(channel), false).await;
                 }
-                branch.node.wish(channel, has_slot(channel), true).await.is_ok()
+                // Nobody may want it any more.
+                !lock(&self.listening).contains_key(outside)
+                    || branch.node.wish(channel, has_slot(channel), true).await.is_ok()
             }
         });
         let listens = join_all(listened).await;

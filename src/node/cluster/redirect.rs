@@ -5,7 +5,11 @@ use crate::{node::Outcome, scripts::Value, words::Cause};
 /// A host and a port.
 pub(super) type Endpoint = (String, u16);
 
-/// Why nothing ran.
+/// What a script is told that comes upon a key which is not here any more. It can run again: all
+/// scripts come to the same when they run twice.
+const HALF_WAY: &str = "access a non local key";
+
+/// Why nothing ran, or not all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// The slot is elsewhere, for good.
@@ -21,7 +25,16 @@ pub(super) enum Redirect {
 impl Redirect {
     /// `asked`: the host of the server that answered, for answers that do not name one.
     pub(super) fn read(outcome: &Outcome<Value>, asked: &str) -> Option<Self> {
-        let Err(Cause::Rejected(why)) = outcome else { return None };
+        let why = match outcome {
+            Err(Cause::Rejected(why)) => why,
+            // Half way, where the last of the keys that are here was deleted.
+            Ok(Value::List(fields)) => {
+                let half_way =
+                    |field: &Value| matches!(field, Value::Text(text) if text.contains(HALF_WAY));
+                return fields.iter().any(half_way).then_some(Self::TryAgain);
+            }
+            _ => return None,
+        };
         let mut words = why.split(' ');
         let word = words.next()?;
         let mut endpoint = || endpoint(words.nth(1)?, asked);
@@ -63,5 +76,11 @@ mod tests {
         assert_eq!(read("ERR MOVED"), None);
         assert_eq!(Redirect::read(&Err(Cause::Broken("MOVED 1 a:2".into())), ""), None);
         assert_eq!(Redirect::read(&Ok(Value::Text("MOVED 1 a:2".into())), ""), None);
+        let failed = |why: &str| {
+            let fields = vec![Value::Int(-1), Value::Int(0), Value::Text(why.into())];
+            Redirect::read(&Ok(Value::List(fields)), "")
+        };
+        let half_way = "ERR Script attempted to access a non local key in a cluster node script";
+        assert_eq!((failed(half_way), failed("WRONGTYPE")), (Some(Redirect::TryAgain), None));
     }
 }

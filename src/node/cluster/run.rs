@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{Branch, Cluster, redirect::Redirect};
+use super::{
+    Branch, Cluster,
+    redirect::{Endpoint, Redirect},
+};
 use crate::{
     clock::Clock,
     node::{Call, Outcome},
@@ -19,15 +22,15 @@ impl Cluster {
     /// Leaves with its first poll, as [`Node::run`](crate::node::Node::run) says.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
         let slot = self.seat.slot(&call.keys[0]);
-        if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
-            return Err(Cause::Duplicate(Arc::clone(twin)));
-        }
         let started = Clock::System.now();
         let mut placed = self.seat.place(&call).into_owned();
         let (mut number, _) = self.order.leave(&call);
         let mut way = (self.route(slot)?, false);
         loop {
-            let seen = self.topology.news().borrow().answers;
+            if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
+                return Err(Cause::Duplicate(Arc::clone(twin)));
+            }
+            let seen = self.topology.answers();
             let (branch, asking) = &way;
             let outcome = branch.node.run_here(placed.clone(), *asking).await;
             let Some(redirect) = Redirect::read(&outcome, &branch.at.0) else {
@@ -38,7 +41,7 @@ impl Cluster {
             };
             tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
             let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
-            let next = time::timeout(rest(), self.after(redirect, slot, seen)).await;
+            let next = time::timeout(rest(), self.after(redirect, slot, (&branch.at, seen))).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return outcome };
             if !self.order.is_last(&call, number) {
                 let Err(cause) = &outcome else { return outcome };
@@ -54,19 +57,23 @@ impl Cluster {
 
     /// Where to send what was redirected, and whether the server there is to be asked to take it
     /// although the slot is not its own yet.
-    async fn after(&self, redirect: Redirect, slot: u16, seen: u64) -> Outcome<(Branch, bool)> {
+    async fn after(
+        &self,
+        redirect: Redirect,
+        slot: u16,
+        (from, mut seen): (&Endpoint, u64),
+    ) -> Outcome<(Branch, bool)> {
         let (branch, asking) = match redirect {
             Redirect::Moved(to) => {
                 let mut news = self.topology.news();
-                let mut seen = seen;
                 loop {
                     self.topology.doubt(Some(to.clone()));
                     let newer = news.wait_for(|news| news.answers > seen).await;
                     let newer = newer.map(|news| (news.answers, Arc::clone(&news.map)));
                     let Ok((answers, map)) = newer else { return Err(self.unknown(slot)) };
                     seen = answers;
-                    // What the new server itself says may be behind for a moment.
-                    if map.route(slot).is_some_and(|(_, at)| *at == to) {
+                    // Who has it may go by another name than the one that was given.
+                    if map.route(slot).is_some_and(|(_, at)| at != from) {
                         break (self.route(slot)?, false);
                     }
                 }

@@ -1,11 +1,14 @@
 //! The map of a cluster, kept up to date for all voters that are spread over it.
 
 use std::{
+    collections::HashSet,
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures::{StreamExt, stream};
 use tokio::{
     sync::{Notify, watch},
     task::AbortHandle,
@@ -30,6 +33,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Between two questions that nobody answers.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// How many servers are asked at once.
+const AT_ONCE: usize = 2;
+
 /// One cluster. Its task ends when it is dropped.
 pub(crate) struct Topology {
     state: Arc<State>,
@@ -42,7 +48,7 @@ struct State {
     news: watch::Sender<News>,
     wanted: Notify,
     /// Where to ask first.
-    hints: Mutex<Vec<Endpoint>>,
+    hints: Mutex<HashSet<Endpoint>>,
     /// Who is told what has moved, before anybody goes by the new map.
     ears: Mutex<Vec<Arc<dyn Ear>>>,
 }
@@ -84,6 +90,10 @@ impl Topology {
         self.state.map()
     }
 
+    pub(super) fn answers(&self) -> u64 {
+        self.state.news.borrow().answers
+    }
+
     /// The address of a server of this cluster.
     pub(super) fn address(&self, at: &Endpoint) -> Address {
         self.state.address(at)
@@ -91,7 +101,9 @@ impl Topology {
 
     /// There is a reason to ask again, perhaps this server.
     pub(super) fn doubt(&self, hint: Option<Endpoint>) {
-        lock(&self.state.hints).extend(hint);
+        if let Some(hint) = hint {
+            lock(&self.state.hints).insert(hint);
+        }
         self.state.wanted.notify_one();
     }
 }
@@ -109,24 +121,27 @@ impl State {
     /// those that serve, those that the user named.
     async fn ask(&self) -> Outcome<Vec<Server>> {
         let mut places: Vec<Address> =
-            lock(&self.hints).drain(..).map(|at| self.address(&at)).collect();
+            lock(&self.hints).drain().map(|at| self.address(&at)).collect();
         let map = self.map();
         places.extend(map.servers(Seat::new(0, 1)).into_iter().map(|(_, at)| self.address(at)));
         places.extend(self.seeds.iter().cloned());
-        let mut trouble = Cause::Unheard;
-        let mut asked: Vec<Address> = Vec::new();
-        for address in places {
-            if asked.iter().any(|other| other.label() == address.label()) {
-                continue;
+        let mut asked = HashSet::new();
+        places.retain(|address| asked.insert(Arc::clone(address.label())));
+        let by_name = self.seeds[0].has_tls();
+        let answers = stream::iter(places).map(|address| async move {
+            match address.ask("CLUSTER", &["NODES"]).await? {
+                Value::Text(text) => map::read(&text, address.host(), by_name),
+                other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
             }
-            match address.ask("CLUSTER", &["NODES"]).await {
-                Ok(Value::Text(text)) => return map::read(&text, address.host()),
-                Ok(other) => {
-                    trouble = Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into());
-                }
+        });
+        // Several at once, as one that hangs must not hold up the others.
+        let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
+        let mut trouble = Cause::Unheard;
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(servers) => return Ok(servers),
                 Err(cause) => trouble = cause,
             }
-            asked.push(address);
         }
         Err(trouble)
     }

@@ -127,6 +127,10 @@ impl Address {
         }
     }
 
+    pub(in crate::node) fn has_tls(&self) -> bool {
+        self.config.uses_tls()
+    }
+
     /// Whether it can name a server of a cluster: those have one database, and nobody else says
     /// where they are.
     pub(crate) fn is_of_a_cluster(&self) -> bool {
