@@ -183,22 +183,20 @@ impl Builder {
     /// 0, none is asked.
     ///
     /// Redis answers before its replicas have what was written: one that is promoted may not know
-    /// the lock. With this, each acquire and each renewal is sent with a `WAIT` right behind it, on
-    /// the same connection and without a further round trip to the voter. A grant that too few
-    /// replicas had within the [timeout](Self::replica_timeout) is no vote
+    /// the lock. With this, acquires and renewals are followed by a `WAIT`, in the same pipeline
+    /// and so without a further round trip from here. A grant that too few replicas had within the
+    /// [timeout](Self::replica_timeout) is no vote
     /// ([`Cause::Unacknowledged`](crate::Cause::Unacknowledged)) and is given back. Refusals and
-    /// releases wait for nobody.
+    /// releases need nobody. Embedded voters have no replicas and are refused.
     ///
-    /// An acknowledged grant is in the memory of that many replicas, not on their disks, and it
-    /// need not be in that of the one which is promoted: only where all replicas of a voter must
-    /// acknowledge, every one of them can take over. What a replica has not heard yet when it takes
-    /// over is a release, at worst: the lock is free then when its lease ends.
+    /// An acknowledged vote is in the memory of that many replicas. It is not on their disks, and
+    /// it need not be with the one that is promoted, unless all replicas must acknowledge. Nor does
+    /// it end the [quarantine](Self::restart_guard) of one that takes over.
     ///
-    /// Each voter answers the votes of one client one after another then, each after its replicas:
-    /// what a replica takes to answer bounds how many locks of a client a voter can decide on in a
-    /// second. While too few replicas answer, each grant takes the whole timeout, and what was sent
-    /// behind it comes so much later: such a voter is as good as down for this client, releases
-    /// included. Clients that ask for no replicas notice nothing.
+    /// While a `WAIT` is open its voter does nothing else for this client, so at most one is, and
+    /// grants that come meanwhile share the next. While too few replicas answer, each lasts for the
+    /// timeout and, with Redis' usual settings, up to a tenth of a second longer: such a voter is
+    /// as good as down for new locks of this client, and releases come so much later.
     pub fn replica_acks(mut self, replicas: u32) -> Self {
         self.settings.replica_acks.replicas = replicas;
         self

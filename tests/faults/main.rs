@@ -6,6 +6,7 @@
 
 mod contention;
 mod down;
+mod forgotten;
 mod harm;
 mod history;
 mod holding;

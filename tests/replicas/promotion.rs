@@ -21,9 +21,13 @@ async fn a_lock_with_acknowledgements_outlives_all_of_its_primaries() {
     let mut voters = voters(3, 1);
     let quorum = connect(builder(&voters, 1)).await;
     let guard = quorum.mutex("a").lock().await.expect("all replicas answer");
-    voters.iter_mut().for_each(|voter| voter.primary.kill());
+    for voter in &mut voters {
+        voter.primary.kill();
+    }
     let replicas: Vec<_> = voters.iter().map(|voter| &voter.replicas[0]).collect();
-    replicas.iter().for_each(|replica| promote(replica));
+    for replica in &replicas {
+        promote(replica);
+    }
 
     let next = connect_to(&replicas).await;
     let seen = next.mutex("a").inspect().await.expect("all answer");

@@ -2,6 +2,7 @@
 
 mod calls;
 mod commands;
+mod declared;
 mod pair;
 #[path = "../support/mod.rs"]
 mod support;

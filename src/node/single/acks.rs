@@ -7,7 +7,7 @@
 //! answered, and one more, for all of them, follows their answers.
 
 use std::{
-    pin::{Pin, pin},
+    pin::pin,
     sync::{Arc, Mutex, Weak},
     task::{Context, Poll},
     time::Duration,
@@ -111,7 +111,11 @@ impl Needed {
             if let Some(heard) = news.borrow_and_update().about(number) {
                 return self.met(heard);
             }
-            future::poll_fn(|context| Poll::Ready(self.ask(context))).await;
+            future::poll_fn(|context| {
+                self.ask(context);
+                Poll::Ready(())
+            })
+            .await;
             // The sender is here, so this cannot fail.
             let _ = news.changed().await;
         }
@@ -130,7 +134,7 @@ impl Needed {
     fn ask(&self, context: &mut Context<'_>) {
         let Some(about) = self.line.begin() else { return };
         let mut wait = self.wait();
-        let wait = match wait.as_mut().poll(context) {
+        let wait = match wait.poll_unpin(context) {
             Poll::Ready(reply) => future::ready(reply).boxed(),
             Poll::Pending => wait,
         };
@@ -142,14 +146,12 @@ impl Needed {
         });
     }
 
-    fn wait(&self) -> Pin<Box<dyn Future<Output = Raw> + Send>> {
+    fn wait(&self) -> BoxFuture<'static, Raw> {
         let command = CustomCommand::new_static("WAIT", ClusterHash::Custom(0), false);
         let within_ms = i64::try_from(self.within.as_millis()).unwrap_or(i64::MAX);
         let arguments = [i64::from(self.replicas), within_ms].map(Argument::Integer).to_vec();
         let client = self.link.client().with_options(&Link::options(self.left));
-        let wait: BoxFuture<'_, Raw> =
-            async move { client.custom_raw(command, arguments).await }.boxed();
-        wait
+        async move { client.custom_raw(command, arguments).await }.boxed()
     }
 }
 

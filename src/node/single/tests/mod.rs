@@ -1,5 +1,6 @@
 //! Against real `redis-server` processes.
 
+mod acks;
 mod address;
 mod channels;
 mod faults;

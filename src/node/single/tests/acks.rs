@@ -1,0 +1,112 @@
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::poll;
+
+use super::{
+    Call, Cause, Ear, Heard, Node, Outcome, RedisServer, SingleNode, Value, answers, call, connect,
+    support::{Reply, eventually, eventually_async},
+};
+use crate::{
+    node::Address,
+    scripts::{Script, fair, mutex, rw},
+    settings::ReplicaAcks,
+};
+
+const LONG: Duration = Duration::from_secs(2);
+
+/// A server with a replica that has its data.
+fn pair() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]);
+    let port = primary.port().to_string();
+    let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &port]);
+    // The first may have come with the copy of all data, the second has followed it.
+    for key in ["first", "second"] {
+        eventually("the replica follows", || {
+            primary.command(&["SET", key, "1"]).unwrap();
+            replica.command(&["GET", key]) == Ok(Reply::Text("1".into()))
+        });
+    }
+    (primary, replica)
+}
+
+/// A node whose grants need one replica.
+async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
+    let ear: Arc<dyn Ear> = Arc::new(Heard::default());
+    let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
+    let node = SingleNode::start(&Address::parse(&server.url()).unwrap(), ear, acks);
+    answers(&node).await;
+    node
+}
+
+fn long(script: &'static Script, args: &[&str]) -> Call {
+    Call { deadline: LONG, ..call(script, script.name, args) }
+}
+
+/// All scripts whose answers are votes.
+fn votes() -> [Call; 5] {
+    let place = ["c:1.1", "1", "60000", "", "", "", "60000", "calls:"];
+    let reader = ["c:1", "read", "1", "60000", "", "", "", "last", "60000", "calls:"];
+    [
+        long(&mutex::ACQUIRE, &["c:1", "1", "60000", "", ""]),
+        long(&mutex::RENEW, &["c:1", "1", "60000", "", ""]),
+        long(&fair::ACQUIRE, &place),
+        long(&rw::ACQUIRE, &reader),
+        long(&rw::RENEW, &["c:1", "read", "1", "60000", "", ""]),
+    ]
+}
+
+fn is_granted(outcome: &Outcome<Value>) -> bool {
+    matches!(outcome, Ok(Value::List(entries)) if entries[0] == Value::Int(1))
+}
+
+/// What the grant rests on was written by somebody else, before the replica stopped to listen.
+#[tokio::test]
+async fn no_vote_counts_for_what_another_connection_wrote_and_no_replica_has() {
+    let (primary, replica) = pair();
+    let (with, (without, _)) = (acknowledged(&primary).await, connect(&primary.url()).await);
+    for vote in votes() {
+        assert!(is_granted(&with.run(vote.clone()).await), "{}", vote.script.name);
+    }
+    primary.command(&["FLUSHALL"]).unwrap();
+    replica.stop();
+    for vote in votes() {
+        assert!(is_granted(&without.run(vote.clone()).await), "{}", vote.script.name);
+    }
+    let none =
+        Cause::Unacknowledged { acknowledged: 0, needed: 1, within: Duration::from_millis(50) };
+    for vote in votes() {
+        let name = vote.script.name;
+        assert_eq!(with.run(vote).await, Err(none.clone()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn every_script_that_votes_is_asked_about_and_no_other() {
+    let voting: Vec<_> = crate::scripts::ALL.iter().filter(|script| script.votes).collect();
+    assert_eq!(voting.len(), votes().len());
+    assert!(votes().iter().all(|vote| vote.script.votes));
+    let (primary, _replica) = pair();
+    let node = acknowledged(&primary).await;
+    node.run(long(&mutex::RELEASE, &["c:1", "0", "", "", "calls:"])).await.unwrap();
+    node.run(long(&mutex::INSPECT, &[])).await.unwrap();
+    assert_eq!(primary.calls("wait"), 0);
+}
+
+/// Nobody may be there any more to send it later.
+#[tokio::test]
+async fn the_question_leaves_with_the_first_poll_of_its_script_and_is_asked_though_that_is_dropped()
+{
+    let (primary, _replica) = pair();
+    let node = acknowledged(&primary).await;
+    for [vote, ..] in [votes(), votes()] {
+        let before = primary.calls("wait");
+        {
+            let mut request = pin!(node.run(vote));
+            assert!(poll!(request.as_mut()).is_pending());
+        }
+        eventually_async("it is asked", async || primary.calls("wait") == before + 1).await;
+    }
+    // The next is not held up by a question that nobody waits for.
+    let [vote, ..] = votes();
+    assert!(is_granted(&node.run(vote).await));
+}
