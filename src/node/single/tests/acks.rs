@@ -7,7 +7,7 @@ use super::{
     support::{Reply, eventually, eventually_async},
 };
 use crate::{
-    node::Address,
+    node::{Address, Security},
     scripts::{Script, fair, mutex, rw},
     settings::ReplicaAcks,
 };
@@ -33,7 +33,8 @@ fn pair() -> (RedisServer, RedisServer) {
 async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
     let ear: Arc<dyn Ear> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
-    let node = SingleNode::start(&Address::parse(&server.url()).unwrap(), ear, acks);
+    let address = Address::parse(&server.url(), &Security::default()).unwrap();
+    let node: Arc<dyn Node> = SingleNode::start(&address, ear, acks);
     answers(&node).await;
     node
 }
