@@ -173,7 +173,7 @@
 //!
 //! # Features
 //!
-//! `tls`: `rediss://` addresses, `Tls`. `embedded`: voters inside the process. Both are off by default.
+//! `tls`: `rediss://` addresses. `embedded`: voters inside the process. Both are off by default.
 //!
 //! # Runtime
 //!
