@@ -1,11 +1,13 @@
 //! Failovers while locks are held and asked for.
 
+use std::time::Duration;
+
 use quorate::{Builder, MutexGuard, Quarantine, Quorate};
 
 use crate::{
     address, label,
     load::Load,
-    scene::{MS, connect, key, now, proxies, servers, since, votes_for},
+    scene::{MS, connect, key, listeners, now, proxies, servers, since, votes_for},
     support::{RedisServer, Reply, Sentinels, eventually_async},
 };
 
@@ -91,6 +93,31 @@ async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
     })
     .await;
     assert_eq!(sentinels[old].calls("eval") + sentinels[old].calls("evalsha"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_listens_to_the_new_primary() {
+    let sentinels = Sentinels::start();
+    let settings = || Quorate::builder().voter(address(&sentinels)).longest_lease(MS(3000));
+    let settings = || settings().lease(MS(3000)).poll(Duration::from_mins(1));
+    let (ada, ben) = (connect(settings()).await, connect(settings()).await);
+    let guard = ada.mutex("a").lock().await.expect("it is up");
+    let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
+    let listens = async |server| {
+        eventually_async("he listens", async || listeners(&sentinels[server], "a") == 1).await;
+    };
+    listens(sentinels.primary()).await;
+    let new = sentinels.failover().await;
+    listens(new).await;
+    assert!(!waiting.is_finished() && guard.is_held());
+    guard.release().await.expect("the new one has its vote too");
+    waiting
+        .await
+        .expect("no panic")
+        .expect("the quarantine ends")
+        .release()
+        .await
+        .expect("it is up");
 }
 
 /// How many clients of ours a server has; the harness's own come by its socket.
