@@ -272,7 +272,8 @@ impl Side for Raw {
         let keys = floor::keys(Self::NAME);
         self.nodes.majority(&self.acquire, &keys, &floor::asking(hold.clone())).await;
         let channel = floor::channel(Self::NAME);
-        let args = [hold, "0".into(), "".into(), channel, "quorate:calls:".into()];
+        let publish = "PUBLISH".into();
+        let args = [hold, "0".into(), "".into(), channel, publish, "quorate:calls:".into()];
         self.nodes.majority(&self.release, &keys[..3], &args).await;
         started.elapsed()
     }

@@ -23,6 +23,25 @@ pub(crate) struct Settings {
     pub(crate) restart_guard: RestartGuard,
     pub(crate) longest_lease: Option<Duration>,
     pub(crate) fence_memory: Duration,
+    pub(crate) replica_acks: ReplicaAcks,
+}
+
+/// What a grant needs in order to count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReplicaAcks {
+    /// So many replicas of its voter acknowledge it; 0: none is asked.
+    pub(crate) replicas: u32,
+    /// How long they have for that; a quarter of the time that the voter has where it is not set.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl ReplicaAcks {
+    /// How long replicas have where the voter has so much left. Never zero: to a server that would
+    /// be no limit at all.
+    pub(crate) fn within(self, left: Duration) -> Duration {
+        let within = self.timeout.map_or(left / 4, |timeout| timeout.min(left));
+        Duration::from_millis(u64::try_from(within.as_millis()).unwrap_or(u64::MAX).max(1))
+    }
 }
 
 impl Default for Settings {
@@ -40,6 +59,7 @@ impl Default for Settings {
             restart_guard: RestartGuard::default(),
             longest_lease: None,
             fence_memory: Duration::from_hours(24),
+            replica_acks: ReplicaAcks::default(),
         }
     }
 }
@@ -74,6 +94,11 @@ impl Settings {
                 self.fence_memory
             )));
         }
+        if let Some(short) = self.replica_timeout().filter(|limit| limit.as_millis() == 0) {
+            return Err(Error::invalid(format!(
+                "the replica timeout of {short:?} is less than a millisecond"
+            )));
+        }
         self.keys.check()?;
         self.rules(self.lease).map(drop)
     }
@@ -83,6 +108,11 @@ impl Settings {
     pub(crate) fn waiting(&self, lease: Duration) -> Duration {
         let usual = Duration::from_secs(5).max(self.voter_deadline.saturating_mul(4));
         self.waiter_deadline.unwrap_or(usual).min(lease)
+    }
+
+    /// That which was set, where replicas are asked at all.
+    fn replica_timeout(&self) -> Option<Duration> {
+        self.replica_acks.timeout.filter(|_| self.replica_acks.replicas > 0)
     }
 
     fn longest_lease(&self) -> Duration {
@@ -136,6 +166,12 @@ impl Settings {
             ));
         }
         let voter_deadline = self.voter_deadline.min(lease / 10);
+        if let Some(long) = self.replica_timeout().filter(|limit| *limit > voter_deadline / 2) {
+            return refuse(format!(
+                "leaves each voter {voter_deadline:?} to answer, less than twice the replica \
+                 timeout of {long:?}"
+            ));
+        }
         Ok(Rules { terms, minimum_validity, voter_deadline })
     }
 }
@@ -198,6 +234,38 @@ mod tests {
             refusal(|s| s.waiter_deadline = Some(ms(799))),
             "the waiter deadline of 799ms is less than four times the voter deadline (800ms)"
         );
+    }
+
+    #[test]
+    fn a_replica_timeout_that_the_voter_deadline_has_no_room_for_is_refused() {
+        let ms = Duration::from_millis;
+        let with = |replicas, timeout| ReplicaAcks { replicas, timeout: Some(timeout) };
+        assert_eq!(
+            refusal(|s| s.replica_acks = with(1, ms(101))),
+            "the lease of 30s leaves each voter 200ms to answer, less than twice the replica \
+             timeout of 101ms"
+        );
+        assert_eq!(
+            refusal(|s| s.replica_acks = with(1, Duration::from_micros(999))),
+            "the replica timeout of 999µs is less than a millisecond"
+        );
+        for fine in [with(1, ms(100)), with(0, ms(101))] {
+            let settings = Settings { replica_acks: fine, ..Settings::default() };
+            settings.check().unwrap();
+        }
+        let settings = Settings { replica_acks: with(1, ms(100)), ..Settings::default() };
+        let error = settings.rules(ms(1_000)).unwrap_err().to_string();
+        assert!(error.contains("leaves each voter 100ms to answer"), "of one lock alone: {error}");
+    }
+
+    #[test]
+    fn replicas_have_a_quarter_of_the_voters_time_and_never_none_or_for_ever() {
+        let ms = Duration::from_millis;
+        let usual = ReplicaAcks { replicas: 1, timeout: None };
+        assert_eq!(usual.within(ms(200)), ms(50));
+        assert_eq!(usual.within(ms(3)), ms(1), "zero would be no limit");
+        let set = ReplicaAcks { replicas: 1, timeout: Some(ms(80)) };
+        assert_eq!((set.within(ms(200)), set.within(ms(30))), (ms(80), ms(30)));
     }
 
     #[test]

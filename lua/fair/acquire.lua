@@ -48,7 +48,7 @@ local function acquire(lock, queue, alive, fence,
   if ahead and by ~= hold then
     if not by and was_first == place then
       -- Its ticket took this place from the front: whoever is there now was not called.
-      tell(queue, place, '', calls)
+      tell(queue, place, '', calls, '')
     end
     return 3, left_ms(alive, ahead), ticket .. ' ' .. ahead
   end

@@ -42,12 +42,16 @@ local function call(calls, place)
 end
 
 -- The vote is free: calls the client of the first who waits, or the channel where nobody does. Who
--- gives the vote back and stays the first knows.
-local function tell(queue, place, channel, calls)
+-- gives the vote back and stays the first knows. `publish`: the command; a server that does not know
+-- it is one where nobody can listen by its kin.
+local function tell(queue, place, channel, calls, publish)
   local head = first(queue)
   if not head then
     if channel ~= '' then
-      redis.call('PUBLISH', channel, '0')
+      local told = redis.pcall(publish, channel, '0')
+      if type(told) == 'table' and told.err then
+        redis.call('PUBLISH', channel, '0')
+      end
     end
   elseif head ~= place then
     call(calls, head)

@@ -179,6 +179,39 @@ impl Builder {
         self
     }
 
+    /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:
+    /// 0, none is asked.
+    ///
+    /// Redis answers before its replicas have what was written: one that is promoted may not know
+    /// the lock. With this, each acquire and each renewal is sent with a `WAIT` right behind it, on
+    /// the same connection and without a further round trip to the voter. A grant that too few
+    /// replicas had within the [timeout](Self::replica_timeout) is no vote
+    /// ([`Cause::Unacknowledged`](crate::Cause::Unacknowledged)) and is given back. Refusals and
+    /// releases wait for nobody.
+    ///
+    /// An acknowledged grant is in the memory of that many replicas, not on their disks, and it
+    /// need not be in that of the one which is promoted: only where all replicas of a voter must
+    /// acknowledge, every one of them can take over. What a replica has not heard yet when it takes
+    /// over is a release, at worst: the lock is free then when its lease ends.
+    ///
+    /// Each voter answers the votes of one client one after another then, each after its replicas:
+    /// what a replica takes to answer bounds how many locks of a client a voter can decide on in a
+    /// second. While too few replicas answer, each grant takes the whole timeout, and what was sent
+    /// behind it comes so much later: such a voter is as good as down for this client, releases
+    /// included. Clients that ask for no replicas notice nothing.
+    pub fn replica_acks(mut self, replicas: u32) -> Self {
+        self.settings.replica_acks.replicas = replicas;
+        self
+    }
+
+    /// How long replicas have to acknowledge a grant. Default: a quarter of the voter deadline. At
+    /// least a millisecond, and at most half the voter deadline, which is a tenth of the lease
+    /// where that is shorter. Without [`replica_acks`](Self::replica_acks) it means nothing.
+    pub fn replica_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.replica_acks.timeout = Some(timeout);
+        self
+    }
+
     /// How locks are named on the voters. Default: the prefix `quorate`.
     pub fn keys(mut self, keys: KeyScheme) -> Self {
         self.settings.keys = keys;

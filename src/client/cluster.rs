@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Builder, Quorate, source::Secret};
 use crate::{
     node::{ClusterNode, Ear, Node, Seat, Security, Topology},
+    settings::ReplicaAcks,
     words::Error,
 };
 
@@ -137,8 +138,8 @@ impl Part {
         &self.labels[self.seat.number()]
     }
 
-    pub(super) fn start(&self, ear: Arc<dyn Ear>) -> Arc<dyn Node> {
+    pub(super) fn start(&self, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<dyn Node> {
         let place = (self.seat, Arc::clone(&self.labels));
-        ClusterNode::start(&self.topology, place, self.may_share, ear)
+        ClusterNode::start(&self.topology, place, (self.may_share, acks), ear)
     }
 }

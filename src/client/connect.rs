@@ -30,6 +30,7 @@ pub(super) async fn connect(
     settings.check()?;
     source::check(sources, &settings)?;
     let origins = origins(sources, security)?;
+    source::check_replicas(&origins, settings.replica_acks)?;
     metric::describe();
     let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();
@@ -39,7 +40,7 @@ pub(super) async fn connect(
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
-        origin.voter(ear, &clock, seen)
+        origin.voter(ear, &clock, seen, settings.replica_acks)
     });
     let panel = Panel::new(voters.collect(), Arc::clone(&standings));
     if panel.quorum.voters().is_multiple_of(2) {

@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     keys::KeyScheme,
     node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
-    settings::Settings,
+    settings::{ReplicaAcks, Settings},
     words::Error,
 };
 
@@ -120,7 +120,27 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
     }
 }
 
+/// Voters inside the process have no replicas.
+pub(super) fn check_replicas(origins: &[Origin], acks: ReplicaAcks) -> Result<(), Error> {
+    let without = origins.iter().find(|origin| acks.replicas > 0 && !origin.may_have_replicas());
+    without.map_or(Ok(()), |origin| {
+        let (label, replicas) = (origin.label(), acks.replicas);
+        Err(Error::invalid(format!(
+            "voter {label} is inside the process and has no replicas, but {replicas} must \
+             acknowledge each grant"
+        )))
+    })
+}
+
 impl Origin {
+    fn may_have_replicas(&self) -> bool {
+        match self {
+            Self::Single(_) | Self::Cluster(_) => true,
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => false,
+        }
+    }
+
     pub(super) fn label(&self) -> Arc<str> {
         match self {
             Self::Single(address) => Arc::clone(address.label()),
@@ -130,10 +150,16 @@ impl Origin {
         }
     }
 
-    pub(super) fn voter(&self, ear: Arc<dyn Ear>, clock: &Clock, seen: Seen) -> Voter {
+    pub(super) fn voter(
+        &self,
+        ear: Arc<dyn Ear>,
+        clock: &Clock,
+        seen: Seen,
+        acks: ReplicaAcks,
+    ) -> Voter {
         let node: Arc<dyn Node> = match self {
-            Self::Single(address) => SingleNode::start(address, ear),
-            Self::Cluster(part) => part.start(ear),
+            Self::Single(address) => SingleNode::start(address, ear, acks),
+            Self::Cluster(part) => part.start(ear, acks),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };

@@ -13,6 +13,9 @@ use crate::{
     words::{HoldId, LockName},
 };
 
+/// How a release is told; a cluster may do it otherwise.
+const PUBLISH: &str = "PUBLISH";
+
 /// How a lock is waited for.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
@@ -54,7 +57,7 @@ impl MutexRecord {
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.keys;
-        let args = [hold.as_str(), &millis(marker), channel, calls];
+        let args = [hold.as_str(), &millis(marker), channel, PUBLISH, calls];
         request(&mutex::FORCE_RELEASE, self.deadline, [lock, revoked, queue, alive], args)
     }
 
@@ -62,7 +65,7 @@ impl MutexRecord {
     fn give_back(&self, hold: &HoldId, count: u32, place: &str, wake: bool) -> Call {
         let MutexKeys { lock, queue, alive, channel, calls, .. } = &self.keys;
         let channel = if wake { channel } else { "" };
-        let args = [hold.as_str(), &count.to_string(), place, channel, calls];
+        let args = [hold.as_str(), &count.to_string(), place, channel, PUBLISH, calls];
         request(&mutex::RELEASE, self.deadline, [lock, queue, alive], args)
     }
 }

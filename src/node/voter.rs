@@ -279,6 +279,9 @@ fn record(label: &Arc<str>, votes: bool, outcome: &Outcome<Answer>, took: Durati
     if outcome.is_ok() {
         metrics::histogram!(metric::VOTER_SECONDS, "voter" => Arc::clone(label)).record(took);
     }
+    if let Err(Cause::Unacknowledged { .. }) = outcome {
+        metrics::counter!(metric::UNACKNOWLEDGED, "voter" => Arc::clone(label)).increment(1);
+    }
     if votes {
         let verdict = match outcome {
             Ok(answer) if answer.code == 1 => "granted",

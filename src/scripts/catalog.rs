@@ -59,12 +59,12 @@ pub(crate) mod mutex {
     pub(crate) static RELEASE: Script = script!(
         "mutex/release", ["time", "queue", "each"],
         keys ["lock", "queue", "alive"],
-        args ["hold", "count", "place", "channel", "calls"], votes false
+        args ["hold", "count", "place", "channel", "publish", "calls"], votes false
     );
     pub(crate) static FORCE_RELEASE: Script = script!(
         "mutex/force_release", ["expire", "time", "queue", "each"],
         keys ["lock", "revoked", "queue", "alive"],
-        args ["hold", "marker_ms", "channel", "calls"], votes false
+        args ["hold", "marker_ms", "channel", "publish", "calls"], votes false
     );
     pub(crate) static INSPECT: Script = script!(
         "mutex/inspect", ["time", "queue", "each"],

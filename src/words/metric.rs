@@ -9,6 +9,8 @@ pub(crate) const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
 pub(crate) const ATTEMPTS: &str = "quorate_attempts_total";
 /// Verdicts. Labels: `voter`, `verdict` (granted, refused, unknown).
 pub(crate) const VERDICTS: &str = "quorate_verdicts_total";
+/// Grants that too few replicas acknowledged in time. Label: `voter`.
+pub(crate) const UNACKNOWLEDGED: &str = "quorate_unacknowledged_total";
 /// Time from sending a request to a voter's answer. Label: `voter`.
 pub(crate) const VOTER_SECONDS: &str = "quorate_voter_seconds";
 /// Rounds of renewal. Labels: `kind`, `outcome` (renewed, failed, superseded).
@@ -41,6 +43,11 @@ pub(crate) fn describe() {
     );
     describe_counter!(ATTEMPTS, Unit::Count, "attempts to gather a majority");
     describe_counter!(VERDICTS, Unit::Count, "verdicts of voters");
+    describe_counter!(
+        UNACKNOWLEDGED,
+        Unit::Count,
+        "grants that too few replicas acknowledged in time"
+    );
     describe_histogram!(VOTER_SECONDS, Unit::Seconds, "time to a voter's answer");
     describe_counter!(RENEWALS, Unit::Count, "rounds of renewal");
     describe_histogram!(

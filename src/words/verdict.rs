@@ -78,6 +78,16 @@ pub enum Cause {
     Duplicate(Arc<str>),
     /// It granted, and that does not count: it may have forgotten whose its vote was.
     Quarantined(Quarantined),
+    /// It granted, and that does not count: too few of its replicas acknowledged it in time; see
+    /// [`Builder::replica_acks`](crate::Builder::replica_acks).
+    Unacknowledged {
+        /// How many did.
+        acknowledged: u32,
+        /// How many had to.
+        needed: u32,
+        /// How long they had.
+        within: Duration,
+    },
     /// The verdict stood before its answer came.
     Unheard,
 }
@@ -91,6 +101,9 @@ impl fmt::Display for Cause {
             Self::Rejected(why) => write!(f, "answered with an error: {why}"),
             Self::Duplicate(of) => write!(f, "is the same server as {of}"),
             Self::Quarantined(quarantined) => quarantined.fmt(f),
+            Self::Unacknowledged { acknowledged, needed, within } => {
+                write!(f, "{acknowledged} of {needed} replicas acknowledged within {within:?}")
+            }
             Self::Unheard => f.write_str("not heard yet"),
         }
     }

@@ -9,6 +9,7 @@ mod migration;
 mod places;
 #[path = "../faults/scene.rs"]
 mod scene;
+mod wakeups;
 
 #[path = "../support/mod.rs"]
 mod support;

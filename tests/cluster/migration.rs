@@ -5,7 +5,7 @@ use tokio::time::sleep;
 use crate::{
     load::{LEASE, Load, builder, renew},
     scene::connect,
-    support::{Cluster, eventually_async},
+    support::{Cluster, RedisServer, eventually_async},
 };
 
 /// The slot of a mutex by one voter.
@@ -87,12 +87,10 @@ async fn slots_move_under_load_and_nothing_is_lost_or_given_twice() {
     let cluster = Cluster::start(3, 0);
     for voters in [1, 3] {
         let load = Load::start(&cluster.urls(), voters, 3).await;
-        let slots: Vec<u16> = match voters {
-            1 => (0..3).map(|lock| slot(&cluster, &format!("load:{lock}"))).collect(),
-            _ => {
-                let keys = cluster.nodes().iter().flat_map(quorate_keys).collect::<Vec<_>>();
-                keys.iter().map(|key| cluster.slot_of(key)).collect()
-            }
+        let slots: Vec<u16> = if voters == 1 {
+            (0..3).map(|lock| slot(&cluster, &format!("load:{lock}"))).collect()
+        } else {
+            cluster.nodes().iter().flat_map(fences).map(|key| cluster.slot_of(&key)).collect()
         };
         assert!(slots.len() >= 3);
         for slot in &slots {
@@ -110,6 +108,7 @@ async fn slots_move_under_load_and_nothing_is_lost_or_given_twice() {
     }
 }
 
-fn quorate_keys(node: &crate::support::RedisServer) -> Vec<String> {
+/// The keys of all locks that were ever held.
+fn fences(node: &RedisServer) -> Vec<String> {
     node.keys().into_iter().filter(|key| key.ends_with("fence")).collect()
 }

@@ -6,8 +6,9 @@ use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
 
 use crate::{
     load::builder,
-    scene::{MS, connect, listeners},
+    scene::{MS, connect},
     support::{Cluster, RedisServer, eventually_async, without_fences},
+    wakeups::listeners,
 };
 
 fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
@@ -82,6 +83,8 @@ async fn every_kind_of_lock_works_as_on_single_servers() {
             let mutex = theirs.mutex("a");
             async move { mutex.lock().await }
         });
+        let names = ["a", "a#4xU", "a#4OC", "a#0oO"];
+        let listens = |node| names.iter().any(|name| listeners(node, name) > 0);
         let listening = async || cluster.nodes().iter().any(listens);
         eventually_async("the waiter listens", listening).await;
         again.release().await.unwrap();
@@ -115,13 +118,9 @@ async fn every_kind_of_lock_works_as_on_single_servers() {
         guard.lost().await;
         drop(guard);
         eventually_async("nothing is left", async || are_empty(&cluster)).await;
-        (ours.close().await, theirs.close().await);
+        ours.close().await;
+        theirs.close().await;
     }
-}
-
-fn listens(node: &RedisServer) -> bool {
-    listeners(node, "a") > 0
-        || ["4xU", "4OC", "0oO"].iter().any(|end| listeners(node, &format!("a#{end}")) > 0)
 }
 
 #[tokio::test]

@@ -157,7 +157,10 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
             values.clear();
         }
     }
-    assert_eq!(seen, promised());
+    // Voters inside the process have no replicas; `tests/replicas` sees this one.
+    let mut promised = promised();
+    promised.remove("quorate_unacknowledged_total").expect("it is promised");
+    assert_eq!(seen, promised);
     assert!(seen.len() >= 9, "the promises were not read");
 
     // Whoever held or waited has gone.

@@ -125,8 +125,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A voter that gets its vote back calls nobody.",
         edits: &[Edit {
             file: "lua/lib/queue.lua",
-            find: "redis.call('PUBLISH', channel, '0')",
-            replace: "",
+            find: "local told = redis.pcall(publish, channel, '0')",
+            replace: "local told",
         }],
         caught_by: &["FewestTrips"],
     },

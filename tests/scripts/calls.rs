@@ -156,9 +156,11 @@ impl Request {
                 (&[lock, queue, alive, fence], &[hold, count, time_ms, floor, FENCE_MS])
             }
             "mutex/renew" => (&[lock, revoked, fence], &[hold, count, time_ms, floor, FENCE_MS]),
-            "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel", "calls:"]),
+            "mutex/release" => {
+                (&[lock, queue, alive], &[hold, count, left, "channel", "PUBLISH", "calls:"])
+            }
             "mutex/force_release" => {
-                (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "calls:"])
+                (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "PUBLISH", "calls:"])
             }
             "mutex/inspect" => (&[lock, queue, alive], &[]),
             "fair/acquire" => (

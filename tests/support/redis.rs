@@ -1,5 +1,6 @@
 //! Real `redis-server` processes that never outlive the test that started them.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -314,11 +315,16 @@ fn socket(dir: &Path) -> PathBuf {
     dir.join("socket")
 }
 
+/// `redis-server`, or what the environment names: another version, or Valkey.
+fn program() -> PathBuf {
+    env::var_os("QUORATE_TEST_SERVER").unwrap_or_else(|| "redis-server".into()).into()
+}
+
 fn spawn(port: u16, settings: &Settings, dir: &Path, log_path: &Path) -> Child {
     let port_text = port.to_string();
     let dir_text = dir.to_str().expect("the temp dir's name is text");
     let log = File::create(log_path).expect("a log file in the temp dir");
-    let started = Command::new("redis-server")
+    let started = Command::new(program())
         .args(settings.config_file(dir))
         .args(["--port", &port_text, "--bind", "127.0.0.1", "--dir", dir_text])
         .args(["--daemonize", "no", "--save", "", "--appendonly", "no"])
@@ -335,7 +341,7 @@ fn spawn(port: u16, settings: &Settings, dir: &Path, log_path: &Path) -> Child {
         Ok(child) => child,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let line = install_line(["redis-server", "redis", "redis", "redis", "redis"]);
-            panic!("redis-server not found; install it: {line}")
+            panic!("{} not found; install redis-server: {line}", program().display())
         }
         Err(cause) => panic!("redis-server could not be started: {cause}"),
     }

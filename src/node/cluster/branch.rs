@@ -9,6 +9,7 @@ use super::redirect::Endpoint;
 use crate::{
     engine::Stamp,
     node::{Address, Ear, Identity, SingleNode},
+    settings::ReplicaAcks,
 };
 
 /// The connections to a server that leads a shard.
@@ -23,11 +24,11 @@ impl Branch {
     pub(super) fn start(
         (shard, at): (usize, Endpoint),
         address: &Address,
-        ear: Arc<dyn Ear>,
-        names: Arc<Names>,
+        (ear, names): (Arc<dyn Ear>, Arc<Names>),
+        acks: ReplicaAcks,
     ) -> Self {
         let ear = Arc::new(BranchEar { shard, ear, names });
-        Self { shard, at, node: SingleNode::start(address, ear) }
+        Self { shard, at, node: SingleNode::start(address, ear, acks) }
     }
 }
 

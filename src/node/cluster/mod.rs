@@ -34,10 +34,15 @@ use self::{
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
 use super::{Call, Ear, Identity, Node, ONLY, Outcome, single::Order};
-use crate::{scripts::Value, words::Cause};
+use crate::{scripts::Value, settings::ReplicaAcks, words::Cause};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
+
+/// Between two attempts to listen to a channel.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Where a channel is listened to that no server has taken yet.
+const NOWHERE: Endpoint = (String::new(), 0);
 
 /// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct ClusterNode {
@@ -52,6 +57,8 @@ struct Cluster {
     labels: Arc<[Arc<str>]>,
     /// Whether it may share a server with another voter.
     may_share: bool,
+    /// What grants need in order to count.
+    acks: ReplicaAcks,
     topology: Arc<Topology>,
     ear: Arc<dyn Ear>,
     order: Order,
@@ -66,7 +73,7 @@ impl ClusterNode {
     pub(crate) fn start(
         topology: &Arc<Topology>,
         (seat, labels): (Seat, Arc<[Arc<str>]>),
-        may_share: bool,
+        (may_share, acks): (bool, ReplicaAcks),
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
@@ -74,6 +81,7 @@ impl ClusterNode {
             seat,
             labels,
             may_share,
+            acks,
             topology: Arc::clone(topology),
             ear,
             order: Order::new(),
@@ -90,12 +98,18 @@ impl Cluster {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
         let mut news = self.topology.news();
-        // The topology is here, so this does not fail.
-        while news.changed().await.is_ok() {
-            let map = Arc::clone(&news.borrow_and_update().map);
-            self.tell_of_twins(&map);
-            self.connect(&map);
-            self.listen_where_the_slots_are(&map).await;
+        let mut listens = true;
+        loop {
+            tokio::select! {
+                // The topology is here, so this does not fail.
+                _ = news.changed() => {
+                    let map = self.topology.map();
+                    self.tell_of_twins(&map);
+                    self.connect(&map);
+                }
+                () = time::sleep(PAUSE), if !listens => {}
+            }
+            listens = self.listen_where_the_slots_are(&self.topology.map()).await;
         }
     }
 
@@ -123,7 +137,8 @@ impl Cluster {
     /// A branch for a server that leads this shard.
     fn start(&self, place: (usize, Endpoint)) -> Branch {
         let address = self.topology.address(&place.1);
-        Branch::start(place, &address, Arc::clone(&self.ear), Arc::clone(&self.names))
+        let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
+        Branch::start(place, &address, ear, self.acks)
     }
 
     /// The connections to the server that has a slot.
@@ -170,7 +185,11 @@ impl Cluster {
         let branch = self.route(self.seat.slot(&channel))?;
         self.names.learn(&here, &channel);
         lock(&self.listening).insert(channel, branch.at.clone());
-        branch.node.subscribe(here).await
+        let listens = branch.node.wish(&here, has_slot(&here), true).await;
+        if listens.is_err() {
+            self.topology.doubt(None);
+        }
+        listens
     }
 
     async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
@@ -179,37 +198,49 @@ impl Cluster {
         self.names.forget(&here);
         let branch = at.and_then(|at| self.branches().get(&at).cloned());
         match branch {
-            Some(branch) => branch.node.unsubscribe(here).await,
+            Some(branch) => branch.node.wish(&here, has_slot(&here), false).await,
             None => Ok(()),
         }
     }
 
     /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
-    /// published there may have gone unheard.
-    async fn listen_where_the_slots_are(&self, map: &Map) {
+    /// published there may have gone unheard. Whether it succeeded.
+    async fn listen_where_the_slots_are(&self, map: &Map) -> bool {
         let mut moved = Vec::new();
         for (channel, at) in &mut *lock(&self.listening) {
             let Some((shard, now)) = map.route(self.seat.slot(channel)) else { continue };
             if at != now {
                 let former = std::mem::replace(at, now.clone());
-                moved.push((self.seat.name(channel), former, self.branch(shard, now)));
+                let branch = self.branch(shard, now);
+                moved.push((self.seat.name(channel), Arc::clone(channel), former, branch));
             }
         }
         if moved.is_empty() {
-            return;
+            return true;
         }
-        let listened = moved.iter().map(|(channel, former, branch)| {
+        let listened = moved.iter().map(|(channel, _, former, branch)| {
             let former = self.branches().get(former).map(|branch| Arc::clone(&branch.node));
             async move {
                 if let Some(former) = former {
-                    former.unsubscribe(Arc::clone(channel)).await?;
+                    // Where that server is gone, nothing is left to leave.
+                    let _ = former.wish(channel, has_slot(channel), false).await;
                 }
-                branch.node.subscribe(Arc::clone(channel)).await
+                branch.node.wish(channel, has_slot(channel), true).await.is_ok()
             }
         });
-        // Where it does not succeed now, the branch listens when it can, and says so itself.
-        join_all(listened).await;
+        let listens = join_all(listened).await;
         self.ear.missed();
+        for ((_, outside, _, branch), _) in
+            moved.iter().zip(&listens).filter(|(_, listens)| !**listens)
+        {
+            // The server may not know yet that the slot is its own.
+            if let Some(at) = lock(&self.listening).get_mut(outside)
+                && *at == branch.at
+            {
+                *at = NOWHERE;
+            }
+        }
+        listens.into_iter().all(|listens| listens)
     }
 
     /// Who the server is by which this voter is told from others.
@@ -228,7 +259,7 @@ impl Cluster {
         let slot = shared.or_else(|| self.seat.slots().next()).unwrap_or_default();
         let mut identity = self.route(slot)?.node.identify().await?;
         if self.may_share {
-            identity.run_id.push_str(&format!("#{}", self.seat.voter));
+            identity.run_id = format!("{}#{}", identity.run_id, self.seat.voter);
         }
         Ok(identity)
     }
@@ -281,6 +312,11 @@ impl fmt::Debug for ClusterNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ClusterNode({})", self.voter.label())
     }
+}
+
+/// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
+fn has_slot(channel: &str) -> bool {
+    slot::hash_tag(channel) != channel
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

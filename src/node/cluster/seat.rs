@@ -14,6 +14,10 @@ use std::{
 use super::slot::{SLOTS, checksum, hash_tag, slot_of};
 use crate::node::Call;
 
+/// Tells those who listen at the server that has the slot of the channel. `PUBLISH` is passed on to
+/// all servers of a cluster.
+const SPUBLISH: &str = "SPUBLISH";
+
 /// Which of how many voters of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
@@ -86,13 +90,15 @@ impl Seat {
     }
 
     /// A call with the names that its keys and channels have here.
-    pub(super) fn place<'a>(self, call: &'a Call) -> Cow<'a, Call> {
-        if self.voters == 1 {
+    pub(super) fn place(self, call: &Call) -> Cow<'_, Call> {
+        let publishes = call.script.args.contains(&"publish");
+        if self.voters == 1 && !publishes {
             return Cow::Borrowed(call);
         }
         let names = call.script.args.iter().cycle();
         let arg = |(arg, name): (&Arc<str>, &&str)| match *name {
             "channel" | "calls" if !arg.is_empty() => self.name(arg),
+            "publish" => SPUBLISH.into(),
             _ => Arc::clone(arg),
         };
         Cow::Owned(Call {

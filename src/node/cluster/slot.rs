@@ -25,15 +25,15 @@ const TABLE: [u16; 256] = table();
 
 const fn table() -> [u16; 256] {
     let mut table = [0; 256];
-    let mut byte = 0;
+    let mut byte = 0_u16;
     while byte < 256 {
-        let mut sum = (byte as u16) << 8;
+        let mut sum = byte << 8;
         let mut bit = 0;
         while bit < 8 {
             sum = if sum & 0x8000 == 0 { sum << 1 } else { (sum << 1) ^ 0x1021 };
             bit += 1;
         }
-        table[byte] = sum;
+        table[byte as usize] = sum;
         byte += 1;
     }
     table

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::replies;
-use crate::node::Outcome;
+use crate::{node::Outcome, words::Cause};
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -139,9 +139,13 @@ impl Link {
                 if *error.kind() == ErrorKind::Timeout {
                     self.doubted.notify_one();
                 }
-                Err(replies::cause(&error, deadline, || self.trouble()))
+                Err(self.cause(&error, deadline))
             }
         }
+    }
+
+    pub(super) fn cause(&self, error: &Error, deadline: Duration) -> Cause {
+        replies::cause(error, deadline, || self.trouble())
     }
 
     /// The server gave a sign of life.

@@ -1,10 +1,22 @@
 //! Channels: one task keeps a connection up, and the server's list equal to ours.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use fred::{
+    clients::{Client, WithOptions},
     interfaces::{ClientLike, EventInterface, PubsubInterface},
-    types::{ClusterHash, CustomCommand, Message, Value as Argument, config::Options},
+    types::{
+        ClusterHash, CustomCommand, Message, Resp3Frame as Frame, Value as Argument,
+        config::Options,
+    },
 };
 use futures::future::join_all;
 use tokio::{
@@ -33,9 +45,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The most wishes that are settled by one confirmation.
 const BATCH: usize = 1024;
 
+/// What is listened to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Channel {
+    pub(super) name: Arc<str>,
+    /// It has a hash slot, and what is published there stays with the server that has it.
+    pub(super) sharded: bool,
+}
+
 /// What a caller wants, and where to tell what came of it.
 pub(super) struct Wish {
-    pub(super) channel: Arc<str>,
+    pub(super) channel: Channel,
     pub(super) listen: bool,
     pub(super) answer: oneshot::Sender<Outcome<()>>,
 }
@@ -67,8 +87,7 @@ pub(super) async fn keep(
                 pauses.reset();
                 let messages = link.client().message_rx();
                 tried.send_replace(Some(link.trouble()));
-                let listener =
-                    Listener { link: Arc::clone(&link), wanted: &mut wanted, confirmations: 0 };
+                let listener = Listener::new(Arc::clone(&link), &mut wanted);
                 tokio::select! {
                     () = link.watch(&mut router) => {}
                     () = runner.gate.elsewhere(link.place()) => {}
@@ -90,7 +109,7 @@ pub(super) async fn keep(
 /// Takes note of wishes that cannot be fulfilled now; completes when there will be no more.
 async fn refuse(
     wishes: &mut mpsc::UnboundedReceiver<Wish>,
-    wanted: &mut HashSet<Arc<str>>,
+    wanted: &mut HashSet<Channel>,
     tried: &watch::Sender<Option<Arc<str>>>,
 ) {
     while let Some(wish) = wishes.recv().await {
@@ -122,7 +141,7 @@ async fn hear(link: &Link, mut messages: broadcast::Receiver<Message>, ear: &dyn
 
 impl Wish {
     /// Remembers what is wanted, connection or not.
-    fn note(self, wanted: &mut HashSet<Arc<str>>) -> oneshot::Sender<Outcome<()>> {
+    fn note(self, wanted: &mut HashSet<Channel>) -> oneshot::Sender<Outcome<()>> {
         if self.listen {
             wanted.insert(self.channel);
         } else {
@@ -132,14 +151,36 @@ impl Wish {
     }
 }
 
+/// Listens to a channel with a slot, and says whether the server and the user's rights allow for
+/// that. Other than to `SUBSCRIBE` the server answers in order, as it may have to say `MOVED`.
+async fn shard(link: &Link, client: &WithOptions<Client>, channel: &str) -> Outcome<bool> {
+    let command = CustomCommand::new_static("SSUBSCRIBE", ClusterHash::Custom(0), false);
+    let reply = client.custom_raw(command, vec![Argument::from(channel)]).await;
+    match link.noted(reply, CONFIRMATION)? {
+        Frame::SimpleError { data, .. } if is_missing(&data) => Ok(false),
+        Frame::Push { .. } => Ok(true),
+        other => replies::value(other).map(|_| true),
+    }
+}
+
+fn is_missing(error: &str) -> bool {
+    error.starts_with("ERR unknown command") || error.starts_with("NOPERM")
+}
+
 /// What listens on one connection.
 struct Listener<'a> {
     link: Arc<Link>,
-    wanted: &'a mut HashSet<Arc<str>>,
+    wanted: &'a mut HashSet<Channel>,
+    /// The server knows no channels with slots, or the user may not use them.
+    plain: Arc<AtomicBool>,
     confirmations: u64,
 }
 
-impl Listener<'_> {
+impl<'a> Listener<'a> {
+    fn new(link: Arc<Link>, wanted: &'a mut HashSet<Channel>) -> Self {
+        Self { link, wanted, plain: Arc::default(), confirmations: 0 }
+    }
+
     /// Ends when there will be no more wishes.
     async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<Wish>) {
         let mut stale = self.restore(ear).await.is_err();
@@ -165,7 +206,7 @@ impl Listener<'_> {
         let mut requests = Vec::new();
         for wish in wishes {
             let options = Link::options(CONFIRMATION);
-            requests.push(self.request(&options, &[Arc::clone(&wish.channel)], wish.listen));
+            requests.push(self.request(&options, slice::from_ref(&wish.channel), wish.listen));
             answers.push(wish.note(self.wanted));
         }
         // Polled in this order, so they leave in it.
@@ -187,7 +228,7 @@ impl Listener<'_> {
         }
         // The news of a connection comes a little before fred counts it as one.
         let options = Options { fail_fast: false, ..Link::options(CONFIRMATION) };
-        let wanted: Vec<_> = self.wanted.iter().map(Arc::clone).collect();
+        let wanted: Vec<_> = self.wanted.iter().cloned().collect();
         self.request(&options, &wanted, true).await?;
         self.confirm().await?;
         ear.missed();
@@ -199,19 +240,40 @@ impl Listener<'_> {
     fn request(
         &self,
         options: &Options,
-        channels: &[Arc<str>],
+        channels: &[Channel],
         listen: bool,
     ) -> impl Future<Output = Outcome<()>> + use<> {
-        let link = Arc::clone(&self.link);
+        let (link, plain) = (Arc::clone(&self.link), Arc::clone(&self.plain));
         let client = link.client().with_options(options);
-        let channels: Vec<String> = channels.iter().map(|channel| (**channel).to_owned()).collect();
+        let (sharded, mut others): (Vec<_>, Vec<_>) =
+            channels.iter().cloned().partition(|channel| channel.sharded);
         async move {
+            if plain.load(Ordering::Relaxed) {
+                others.extend(sharded);
+            } else if listen {
+                let asked = sharded.iter().map(|channel| shard(&link, &client, &channel.name));
+                for (channel, listens) in sharded.iter().zip(join_all(asked).await) {
+                    if !listens? {
+                        plain.store(true, Ordering::Relaxed);
+                        others.push(channel.clone());
+                    }
+                }
+            } else if !sharded.is_empty() {
+                let names: Vec<_> =
+                    sharded.iter().map(|channel| channel.name.to_string()).collect();
+                let left = client.sunsubscribe(names).await;
+                left.map_err(|error| link.cause(&error, CONFIRMATION))?;
+            }
+            if others.is_empty() {
+                return Ok(());
+            }
+            let others: Vec<_> = others.iter().map(|channel| channel.name.to_string()).collect();
             let written = if listen {
-                client.subscribe(channels).await
+                client.subscribe(others).await
             } else {
-                client.unsubscribe(channels).await
+                client.unsubscribe(others).await
             };
-            written.map_err(|error| replies::cause(&error, CONFIRMATION, || link.trouble()))
+            written.map_err(|error| link.cause(&error, CONFIRMATION))
         }
     }
 

@@ -4,6 +4,7 @@
 //! whether the server still answers, and replaces a connection on which it does not. That of the
 //! scripts asks the server on each new connection who it is, before any script leaves on it.
 
+mod acks;
 mod address;
 mod credentials;
 mod dial;
@@ -39,10 +40,15 @@ pub use self::credentials::Credentials;
 pub(super) use self::order::Order;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
+use self::{
+    acks::Acks,
+    gate::Gate,
+    listen::{Channel, Wish},
+    run::Runner,
+};
 pub(crate) use self::{address::Address, credentials::Provider};
-use self::{gate::Gate, listen::Wish, run::Runner};
 use super::{Call, Ear, Identity, Node, Outcome};
-use crate::scripts::Value;
+use crate::{scripts::Value, settings::ReplicaAcks};
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
 /// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
@@ -77,9 +83,10 @@ pub(crate) struct SingleNode {
 
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
-    /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>) -> Arc<Self> {
-        let runner = Arc::new(Runner { gate: Gate::new(), order: Order::new() });
+    /// called on a runtime. `acks` is what its grants need in order to count.
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<Self> {
+        let runner =
+            Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks: Acks::new(acks) });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 
@@ -106,7 +113,14 @@ impl SingleNode {
         self.runner.gate.tried().await;
     }
 
-    fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
+    /// Listens to a channel, or leaves it. `sharded`: it has a hash slot, and this server has that.
+    pub(super) fn wish(
+        &self,
+        channel: &Arc<str>,
+        sharded: bool,
+        listen: bool,
+    ) -> BoxFuture<'static, Outcome<()>> {
+        let channel = Channel { name: Arc::clone(channel), sharded };
         let (wishes, listening) = (self.wishes.clone(), self.listening.clone());
         async move {
             let (answer, answered) = oneshot::channel();
@@ -124,11 +138,11 @@ impl Node for SingleNode {
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(channel, true)
+        self.wish(&channel, false, true)
     }
 
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(channel, false)
+        self.wish(&channel, false, false)
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {

@@ -69,6 +69,12 @@ pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
     }
 }
 
+/// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
+pub(super) fn grants(frame: &Frame) -> bool {
+    let granted = |code: &Frame| matches!(code, Frame::Number { data: 1, .. });
+    matches!(frame, Frame::Array { data, .. } if data.iter().step_by(3).any(granted))
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -4,14 +4,14 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use fred::{
-    error::Error,
     interfaces::ClientLike,
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
-use futures::future;
+use futures::{FutureExt, future};
 
 use super::{
     IDENTIFICATION,
+    acks::{Acks, Raw},
     gate::{Gate, Passage},
     link::Link,
     order::{Naming, Order},
@@ -29,7 +29,11 @@ use crate::{
 pub(super) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
+    pub(super) acks: Acks,
 }
+
+/// A reply; and whether it counts, where it is a grant.
+type Reply = (Frame, Outcome<()>);
 
 impl Runner {
     /// fred queues a command for its router when the command's future is first polled, with no
@@ -42,13 +46,13 @@ impl Runner {
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(&call);
         let whole = matches!(naming, Naming::Source);
-        let frame = send(&passage.link, &call, (naming, asking), call.deadline);
-        let frame = self.answered(&mut passage, frame, call.deadline).await?;
+        let request = self.send(&passage.link, &call, (naming, asking), call.deadline);
+        let (frame, counts) = self.answered(&mut passage, request, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
                 self.order.loaded(call.script);
             }
-            return self.value(&passage, frame);
+            return self.value(&passage, frame, counts);
         }
         let spent = Clock::System.now().since(left);
         let rest = call.deadline.saturating_sub(spent);
@@ -60,8 +64,8 @@ impl Runner {
         let mut passage = self.gate.pass()?;
         let client = passage.link.client().with_options(&Link::options(IDENTIFICATION));
         let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-        let pong = async { client.custom_raw(ping, Vec::<Argument>::new()).await };
-        self.answered(&mut passage, pong, IDENTIFICATION).await?;
+        let pong = async { (client.custom_raw(ping, Vec::<Argument>::new()).await, Ok(())) };
+        drop(self.answered(&mut passage, pong, IDENTIFICATION).await?);
         self.gate.identity()
     }
 
@@ -70,21 +74,25 @@ impl Runner {
     async fn answered(
         &self,
         passage: &mut Passage,
-        request: impl Future<Output = Result<Frame, Error>>,
+        request: impl Future<Output = (Raw, Outcome<()>)>,
         deadline: Duration,
-    ) -> Outcome<Frame> {
+    ) -> Outcome<Reply> {
         let link = Arc::clone(&passage.link);
         let (mut request, mut closed) = (pin!(request), pin!(passage.closed()));
         // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
         // the request would not leave with its first poll.
         let outcome = poll_fn(|context| match request.as_mut().poll(context) {
-            Poll::Ready(frame) => Poll::Ready(link.noted(frame, deadline)),
+            Poll::Ready((frame, counts)) => {
+                Poll::Ready(link.noted(frame, deadline).map(|frame| (frame, counts)))
+            }
             Poll::Pending => {
                 closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
             }
         });
         let outcome = outcome.await;
-        if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
+        if let Err(Cause::Broken(why) | Cause::Unreachable(why))
+        | Ok((_, Err(Cause::Broken(why)))) = &outcome
+        {
             // There is no other connection of this link. Whoever hears of this asks the next one.
             self.gate.over(&link, why);
         }
@@ -104,7 +112,7 @@ impl Runner {
         if rest.is_zero() {
             return replies::value(refusal);
         }
-        let mut request = pin!(send(&passage.link, call, (Naming::Source, asking), rest));
+        let mut request = pin!(self.send(&passage.link, call, (Naming::Source, asking), rest));
         let first = poll_fn(|context| {
             let send = || request.as_mut().poll(context);
             Poll::Ready(self.order.again(call, number, send))
@@ -120,18 +128,34 @@ impl Runner {
                 Poll::Pending => request.await,
             }
         };
-        let frame = self.answered(&mut passage, rest, call.deadline).await?;
+        let (frame, counts) = self.answered(&mut passage, rest, call.deadline).await?;
         self.order.loaded(call.script);
-        self.value(&passage, frame)
+        self.value(&passage, frame, counts)
     }
 
     /// A server that has become a replica is left, so that the next connection finds its successor.
-    fn value(&self, passage: &Passage, frame: Frame) -> Outcome<Value> {
+    fn value(&self, passage: &Passage, frame: Frame, counts: Outcome<()>) -> Outcome<Value> {
         let value = replies::value(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());
         }
-        value
+        counts.and(value)
+    }
+
+    /// The script, and right behind it the question for replicas where its grant needs them.
+    fn send(
+        &self,
+        link: &Arc<Link>,
+        call: &Call,
+        naming: (Naming, bool),
+        left: Duration,
+    ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
+        let script = send(link, call, naming, left);
+        let Some(needed) = self.acks.needed(link, call, left) else {
+            return script.map(|frame| (frame, Ok(()))).left_future();
+        };
+        // Boxed, so that requests which ask no replicas stay as small as they are.
+        Box::pin(needed.by(script)).right_future()
     }
 }
 
@@ -141,7 +165,7 @@ fn send(
     call: &Call,
     (naming, asking): (Naming, bool),
     within: Duration,
-) -> impl Future<Output = Result<Frame, Error>> + use<> {
+) -> impl Future<Output = Raw> + use<> {
     let (name, script) = match naming {
         Naming::Hash(sha) => ("EVALSHA", sha),
         Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
@@ -160,8 +184,8 @@ fn send(
         let ask = CustomCommand::new_static("ASKING", ClusterHash::Custom(0), false);
         let ask = client.custom_raw(ask, Vec::<Argument>::new());
         // Both leave with the first poll, in this order. Where something came between them, the
-        // server answers as if it had not been asked to.
-        future::join(ask, run).await.1
+        // server answers as if it had not been asked to. Rare, and others have the smaller future.
+        Box::pin(future::join(ask, run)).await.1
     }
 }
 

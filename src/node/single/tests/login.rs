@@ -1,6 +1,9 @@
-use std::{path::Path, process::Command};
+#[cfg(feature = "tls")]
+use std::process::Command;
 
-use super::{RedisServer, Value, answers, connect, count, fails, start, support::eventually_async};
+#[cfg(feature = "tls")]
+use super::support::{Certificates, ClientCertificates, Settings, eventually_async};
+use super::{RedisServer, Value, answers, connect, count, fails, start};
 use crate::words::Cause;
 
 #[tokio::test]
@@ -106,18 +109,13 @@ async fn tls_trusts_the_platforms_root_certificates_and_nothing_else() {
     if let Ok(url) = std::env::var("QUORATE_TEST_TLS") {
         return inside(&url).await;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    certificates(dir.path());
-    let flags = ["--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no"];
-    let (cert, key, ca) = (file("cert.pem"), file("key.pem"), file("ca.pem"));
-    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
-    let server = RedisServer::start_with(&[flags, files].concat());
-    for (trusted, expected) in [("ca.pem", "works"), ("other.pem", "UnknownIssuer")] {
+    let settings = Settings::new().tls(&Certificates::new(), ClientCertificates::NotAsked);
+    let server = RedisServer::start_as(&settings);
+    for (trusted, expected) in [("ca.pem", "works"), ("stranger-ca.pem", "UnknownIssuer")] {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", NAME, "--nocapture"])
-            .env("SSL_CERT_FILE", file(trusted))
-            .env("QUORATE_TEST_TLS", format!("rediss://localhost:{}", server.port()))
+            .env("SSL_CERT_FILE", server.dir().join(trusted))
+            .env("QUORATE_TEST_TLS", server.url())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -139,28 +137,4 @@ async fn inside(url: &str) {
     })
     .await;
     println!("the outcome: {outcome}");
-}
-
-/// A certificate for `localhost`, its authority, and an authority that did not sign it.
-#[cfg(feature = "tls")]
-fn certificates(dir: &Path) {
-    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-    let authority = |name: &str| {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        (Issuer::new(params, key), pem)
-    };
-    let (issuer, ca) = authority("ca.example");
-    let (_, other) = authority("other.example");
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let cert = params.signed_by(&key, &issuer).unwrap().pem();
-    for (name, text) in
-        [("ca.pem", ca), ("other.pem", other), ("cert.pem", cert), ("key.pem", key.serialize_pem())]
-    {
-        std::fs::write(dir.join(name), text).unwrap();
-    }
 }

@@ -24,6 +24,7 @@ use super::{Address, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Script, Value},
+    settings::ReplicaAcks,
     words::Cause,
 };
 
@@ -111,7 +112,7 @@ fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
     let address = Address::parse(url, &Security::default()).unwrap();
-    (SingleNode::start(&address, ear), heard)
+    (SingleNode::start(&address, ear, ReplicaAcks::default()), heard)
 }
 
 /// A node that has connected.
