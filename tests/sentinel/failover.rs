@@ -8,7 +8,7 @@ use crate::{
     address, label,
     load::Load,
     scene::{MS, connect, key, listeners, now, proxies, servers, since, votes_for},
-    support::{RedisServer, Reply, Sentinels, eventually_async},
+    support::{RedisServer, Reply, Sentinels, eventually_async, succeeds_async},
 };
 
 /// Under the sentinels, and two servers without.
@@ -83,16 +83,20 @@ async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
     let client = connect(Quorate::builder().voter(address(&sentinels))).await;
     let old = sentinels.primary();
     sentinels[old].kill();
-    let new = sentinels.wait_for_failover(old).await;
+    sentinels.wait_for_failover(old).await;
     sentinels[old].restart();
     sentinels.settled().await;
-    // Alone it is kept out for the longest lease, so its record is what shows that it was asked.
-    eventually_async("the new one is asked", async || {
-        let _ = client.mutex("a").try_lock().await;
-        sentinels[new].calls("eval") + sentinels[new].calls("evalsha") > 0
+    let scripts =
+        |server: usize| sentinels[server].calls("eval") + sentinels[server].calls("evalsha");
+    // Alone it is kept out for the longest lease, so what shows that it is asked is that it runs
+    // scripts. On a busy machine there may have been one more failover.
+    succeeds_async("the new one is asked", async || {
+        let tried = format!("{:?}", client.mutex("a").try_lock().await);
+        let others = (0..3).filter(|&server| server != old).map(scripts).sum::<u64>();
+        (others > 0).then_some(()).ok_or(tried)
     })
     .await;
-    assert_eq!(sentinels[old].calls("eval") + sentinels[old].calls("evalsha"), 0);
+    assert_eq!(scripts(old), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
