@@ -42,8 +42,8 @@ local function call(calls, place)
 end
 
 -- The vote is free: calls the client of the first who waits, or the channel where nobody does. Who
--- gives the vote back and stays the first knows. `publish`: the command; a server that does not know
--- it is one where nobody can listen by its kin.
+-- gives the vote back and stays the first knows. `publish`: the command; where the server does not
+-- know it, or does not allow it, nobody can listen that way either.
 local function tell(queue, place, channel, calls, publish)
   local head = first(queue)
   if not head then

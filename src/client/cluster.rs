@@ -12,8 +12,9 @@ use crate::{
 /// What to do where two voters of a cluster have one primary, and so fail together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedPrimaries {
-    /// [`connect`](Cluster::connect) fails. Where it happens later, after a failover or when slots
-    /// move, one of the two has no vote for the locks that it concerns, and an error is logged.
+    /// [`connect`](Cluster::connect) fails where it is so for half of all locks or more. Where it is
+    /// so for fewer, or happens later, after a failover or when slots move, one of the two has no
+    /// vote for the locks that it concerns, and an error is logged.
     #[default]
     Refuse,
     /// A warning is logged, and both vote.
@@ -30,8 +31,8 @@ pub enum SharedPrimaries {
 /// # async fn connect() -> Result<(), quorate::Error> {
 /// use std::time::Duration;
 ///
-/// let cluster = quorate::Cluster::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"]).voters(3);
-/// let quorum = cluster.builder().lease(Duration::from_secs(10)).connect().await?;
+/// let cluster = quorate::Cluster::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"]);
+/// let quorum = cluster.voters(3).builder().lease(Duration::from_secs(10)).connect().await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -76,8 +77,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where two voters have one
-    /// primary.
+    /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where voters
+    /// [share primaries](SharedPrimaries).
     pub async fn connect(self) -> Result<Quorate, Error> {
         self.builder().connect().await
     }

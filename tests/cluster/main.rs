@@ -7,6 +7,7 @@ mod history;
 mod load;
 mod migration;
 mod places;
+mod rights;
 #[path = "../faults/scene.rs"]
 mod scene;
 mod wakeups;

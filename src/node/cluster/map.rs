@@ -81,6 +81,21 @@ impl Map {
         seat.slots().find_map(shared)
     }
 
+    /// Whether two voters have their parts on one server for at least half of all locks: so it stays
+    /// as long as nobody deals the slots out anew, other than while they are on their way.
+    pub(super) fn is_cramped(&self, seat: Seat) -> bool {
+        let places = seat.slots().count();
+        let together = |slot: &u16| {
+            let voters = (0..seat.voters).map(|voter| self.shard(seat.sibling(*slot, voter)));
+            let mut shards: Vec<usize> = voters.flatten().collect();
+            let all = shards.len();
+            shards.sort_unstable();
+            shards.dedup();
+            shards.len() < all
+        };
+        2 * seat.slots().filter(together).count() >= places
+    }
+
     /// Which of these other voters has its part of the lock on the same server.
     pub(super) fn twin(
         &self,
@@ -276,5 +291,13 @@ mod tests {
         let (other, slot) = map.shared(seat).unwrap();
         assert_eq!((other, leader(&map, slot)), (1, "a"));
         assert_eq!(map.twin(seat, slot, 0..0), None);
+        assert!(map.is_cramped(seat) && map.is_cramped(last));
+        // One slot that is away makes no such cluster.
+        let [mut a, mut b, c, _] = thirds();
+        let stray = seat.slots().next().unwrap();
+        (a.slots, b.slots) =
+            (vec![0..=stray - 1, stray + 1..=5_460], vec![stray..=stray, 5_461..=10_922]);
+        let (map, _) = Map::default().next(&[a, b, c]);
+        assert_eq!((map.shared(seat), map.is_cramped(seat)), (Some((1, stray)), false));
     }
 }
