@@ -67,8 +67,10 @@
 //! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
 //! | to refuse a late writer at what the lock protects | [`FenceGate`] |
 //! | to end everything before the program does | [`Quorate::close`] |
+//! | passwords that change | [`Builder::credentials`] |
 //! | other settings | [`Quorate::builder`] |
 //! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
+#![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]
 #![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
 //!
 //! # What happens ...
@@ -227,6 +229,8 @@ mod book {
     mod contents {}
     #[doc = include_str!("../docs/protocol.md")]
     mod protocol {}
+    #[doc = include_str!("../docs/connecting.md")]
+    mod connecting {}
     #[doc = include_str!("../docs/failures.md")]
     mod failures {}
     #[doc = include_str!("../docs/fencing.md")]

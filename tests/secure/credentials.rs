@@ -129,10 +129,10 @@ async fn who_has_no_credentials_is_a_voter_that_cannot_be_reached_for_this_reaso
     assert!(error.is_no_quorum() && error.to_string().contains(told), "{error}");
     assert!(asked.lock().unwrap().iter().all(|voter| *voter == label));
 
-    fn broken() -> Credentials {
-        panic!("this panic is meant")
-    }
-    let panicking = |_: &str| async { Ok::<_, io::Error>(broken()) };
+    let panicking = |voter: &str| {
+        assert!(voter.is_empty(), "this panic is meant");
+        async { Ok::<_, io::Error>(Credentials::password("x")) }
+    };
     let builder = builder.credentials(panicking).connect_timeout(MS(3000));
     let error = builder.connect().await.expect_err("it has none");
     assert!(error.to_string().contains("panicked"), "{error}");

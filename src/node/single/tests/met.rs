@@ -38,6 +38,16 @@ async fn a_server_is_durable_where_it_syncs_each_change_before_it_answers() {
     assert!(!durable(&["--appendonly", "no", "--appendfsync", "always"]).await);
 }
 
+// What it writes to disk is not what its predecessor had there.
+#[tokio::test]
+async fn a_server_that_was_promoted_is_not_durable() {
+    let flags = ["--appendonly", "yes", "--appendfsync", "always"];
+    let replica = RedisServer::start_with(&flags).start_replica();
+    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let (_node, heard) = connect(&replica.url()).await;
+    assert!(!last(&heard).0.durable);
+}
+
 #[tokio::test]
 async fn a_user_who_may_not_ask_for_it_learns_of_no_durability_and_of_no_time() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
