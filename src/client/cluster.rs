@@ -12,8 +12,8 @@ use crate::{
 /// What to do where two voters of a cluster have one primary, and so fail together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedPrimaries {
-    /// [`connect`](Cluster::connect) fails where it is so for half of all locks or more. Where it is
-    /// so for fewer, or comes about later, one of the two has no vote for the locks that it
+    /// [`connect`](Cluster::connect) fails where it is so for half of all locks or more. Where it
+    /// is so for fewer, or comes about later, one of the two has no vote for the locks that it
     /// concerns, and an error is logged.
     #[default]
     Refuse,

@@ -22,8 +22,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "Nobody notices that a voter came back as another.",
         edits: &[Edit {
             file: "src/engine/standing.rs",
-            find: "if !(life.durable && durable) {",
-            replace: "if !PLANTED && !(life.durable && durable) {",
+            find: "let forgot = !(life.durable && durable);",
+            replace: "let forgot = !PLANTED && !(life.durable && durable);",
         }],
         caught_by: &["Exclusion"],
     },

@@ -91,8 +91,8 @@ impl Map {
         seat.slots().find_map(shared)
     }
 
-    /// Whether two voters have their parts on one server for at least half of all locks: so it stays
-    /// as long as nobody deals the slots out anew, other than while they are on their way.
+    /// Whether two voters have their parts on one server for at least half of all locks: that stays
+    /// as it is until somebody deals the slots out anew.
     pub(super) fn is_cramped(&self, seat: Seat) -> bool {
         let places = seat.slots().count();
         let together = |slot: &u16| {

@@ -1,9 +1,9 @@
 //! A voter that is a part of a Redis Cluster: the servers that have its range of hash slots.
 //!
 //! It sends each script to the server that has the lock's slot, by a map that the voters of a
-//! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run there,
-//! so it is sent again: to where the slot is by then, unless a later request of the same hold has
-//! left since.
+//! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run
+//! there, so it is sent again: to where the slot is by then, unless a later request of the same
+//! hold has left since.
 
 mod branch;
 mod map;

@@ -206,9 +206,8 @@ mod tests {
         ) {
             let servers = u32::from(voters + more);
             // As `redis-cli --cluster create` deals them out.
-            let server = |slot: u16| {
-                (0..servers).rfind(|at| u32::from(slot) >= (2 * at * 16_384 + servers) / (2 * servers))
-            };
+            let start = |at: u32| (2 * at * 16_384 + servers) / (2 * servers);
+            let server = |slot: u16| (0..servers).rfind(|at| u32::from(slot) >= start(*at));
             let key = format!("quorate:{{{name}}}");
             let mut at: Vec<_> = seats(voters).map(|seat| server(seat.slot(&key))).collect();
             at.dedup();
