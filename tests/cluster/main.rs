@@ -6,6 +6,7 @@ mod failover;
 mod history;
 mod load;
 mod migration;
+mod mixed;
 mod places;
 mod rights;
 #[path = "../faults/scene.rs"]
