@@ -94,16 +94,23 @@ impl Map {
     /// Whether two voters have their parts on one server for at least half of all locks: that stays
     /// as it is until somebody deals the slots out anew.
     pub(super) fn is_cramped(&self, seat: Seat) -> bool {
-        let places = seat.slots().count();
-        let together = |slot: &u16| {
-            let voters = (0..seat.voters).map(|voter| self.shard(seat.sibling(*slot, voter)));
-            let mut shards: Vec<usize> = voters.flatten().collect();
-            let all = shards.len();
-            shards.sort_unstable();
-            shards.dedup();
-            shards.len() < all
-        };
-        2 * seat.slots().filter(together).count() >= places
+        let together = seat.slots().filter(|slot| self.is_shared(seat, *slot));
+        2 * together.count() >= seat.slots().count()
+    }
+
+    /// A slot of a lock whose parts are all on servers of their own; the same lock for all voters.
+    pub(super) fn apart(&self, seat: Seat) -> Option<u16> {
+        seat.slots().find(|slot| !self.is_shared(seat, *slot))
+    }
+
+    /// Whether two voters have their parts of a lock on one server.
+    fn is_shared(&self, seat: Seat, slot: u16) -> bool {
+        let voters = (0..seat.voters).map(|voter| self.shard(seat.sibling(slot, voter)));
+        let mut shards: Vec<usize> = voters.flatten().collect();
+        let all = shards.len();
+        shards.sort_unstable();
+        shards.dedup();
+        shards.len() < all
     }
 
     /// Which of these other voters has its part of the lock on the same server.
@@ -370,5 +377,8 @@ mod tests {
             (vec![0..=stray - 1, stray + 1..=5_460], vec![stray..=stray, 5_461..=10_922]);
         let (map, _) = Map::default().next(&[a, b, c]);
         assert_eq!((map.shared(seat), map.is_cramped(seat)), (Some((1, stray)), false));
+        let whole = stray + 1;
+        assert_eq!(map.apart(seat), Some(whole));
+        assert_eq!(map.apart(last), Some(seat.sibling(whole, 2)));
     }
 }

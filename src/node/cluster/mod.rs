@@ -262,11 +262,13 @@ impl Cluster {
             self.branches().values().map(|branch| Arc::clone(&branch.node)).collect();
         let tried = join_all(nodes.iter().map(|node| node.tried()));
         let _ = time::timeout(IDENTIFICATION, tried).await;
-        // Then two voters say that they are the same server.
-        let shared = map.shared(self.seat).filter(|_| map.is_cramped(self.seat));
-        let slot =
-            shared.map(|(_, slot)| slot).or_else(|| self.seat.slots().next()).unwrap_or_default();
-        let mut identity = self.route(slot)?.node.identify().await?;
+        // In a cramped cluster two voters say that they are the same server.
+        let slot = if map.is_cramped(self.seat) {
+            map.shared(self.seat).map(|(_, slot)| slot)
+        } else {
+            map.apart(self.seat)
+        };
+        let mut identity = self.route(slot.unwrap_or_default())?.node.identify().await?;
         if self.may_share {
             identity.run_id = format!("{}#{}", identity.run_id, self.seat.voter);
         }

@@ -66,17 +66,16 @@ impl Cluster {
         let (branch, asking) = match redirect {
             Redirect::Moved(to) => {
                 let mut news = self.topology.news();
-                loop {
+                // Who has it may go by another name than the one that was given.
+                while self.topology.map().route(slot).is_none_or(|(_, at)| at == from) {
                     self.topology.doubt(Some(to.clone()));
                     let newer = news.wait_for(|news| news.answers > seen).await;
-                    let newer = newer.map(|news| (news.answers, Arc::clone(&news.map)));
-                    let Ok((answers, map)) = newer else { return Err(self.unknown(slot)) };
+                    let Ok(answers) = newer.map(|news| news.answers) else {
+                        return Err(self.unknown(slot));
+                    };
                     seen = answers;
-                    // Who has it may go by another name than the one that was given.
-                    if map.route(slot).is_some_and(|(_, at)| at != from) {
-                        break (self.route(slot)?, false);
-                    }
                 }
+                (self.route(slot)?, false)
             }
             Redirect::Ask(to) => {
                 let Some(shard) = self.topology.map().led_by(&to) else {
