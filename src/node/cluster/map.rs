@@ -19,11 +19,11 @@ use crate::{node::Outcome, words::Cause};
 pub(super) struct Map {
     /// By slot. Empty before the first map is known.
     shards: Vec<Option<usize>>,
-    /// Who leads each shard.
+    /// Who leads each shard; nobody where it has no slots and its server is no primary any more.
     leaders: Vec<Leader>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Leader {
     /// The server's name in the cluster, which stays when it restarts.
     id: String,
@@ -141,7 +141,8 @@ impl Map {
             servers.iter().any(|server| server.id == *id && has(server))
         };
         let mut moves = Vec::new();
-        for server in servers.iter().filter(|server| server.is_primary) {
+        let primaries = || servers.iter().filter(|server| server.is_primary);
+        for server in primaries() {
             let slots = || server.slots.iter().flat_map(Clone::clone);
             let Server { id, endpoint, alias, .. } = server.clone();
             let leader = Leader { id, endpoint, alias };
@@ -152,6 +153,11 @@ impl Map {
                 orphan.filter(|at| next.leaders[*at].id == self.leaders[*at].id)
             };
             let is_new = own.is_none();
+            let had_one = self.leaders.iter().any(|leader| leader.id == server.id);
+            if is_new && had_one && server.slots.is_empty() {
+                // Another has just taken its place, and it does not know that it is a replica now.
+                continue;
+            }
             let shard = own.or_else(orphan).unwrap_or(next.leaders.len());
             if shard == next.leaders.len() {
                 next.leaders.push(leader);
@@ -168,9 +174,24 @@ impl Map {
                 }
             }
         }
+        next.retire(primaries);
         moves.sort_unstable();
         moves.dedup();
         (next, moves)
+    }
+}
+
+impl Map {
+    /// Who has neither slots nor the place of a primary leads nothing: when it is a primary again it
+    /// may know less than the one before it.
+    fn retire<'a, P: Iterator<Item = &'a Server>>(&mut self, primaries: impl Fn() -> P) {
+        let mut leads = vec![false; self.leaders.len()];
+        self.shards.iter().flatten().for_each(|shard| leads[*shard] = true);
+        for (leader, leads) in self.leaders.iter_mut().zip(leads) {
+            if !leads && !primaries().any(|server| server.id == leader.id) {
+                *leader = Leader::default();
+            }
+        }
     }
 }
 
@@ -289,6 +310,35 @@ mod tests {
             let (after, moves) = map.next(&servers);
             assert_eq!((leader(&after, 6_000), after.shard(6_000)), ("b2", Some(1)));
             assert_eq!(moves, [Move { from: 1, to: 1, lost: true }]);
+        }
+    }
+
+    // A primary that was replaced is one without slots for a moment, then a replica, then back.
+    #[test]
+    fn a_failover_back_is_one_too() {
+        let with = |b: (bool, bool), b2: (bool, bool)| {
+            let [a, mut old, c, mut new] = thirds();
+            let slots = std::mem::take(&mut old.slots);
+            for (server, (is_primary, serves)) in [(&mut old, b), (&mut new, b2)] {
+                server.is_primary = is_primary;
+                server.slots = if serves { slots.clone() } else { vec![] };
+            }
+            [old, new, a, c]
+        };
+        let (no, bare, serves) = ((false, false), (true, false), (true, true));
+        let (mut map, _) = Map::default().next(&thirds());
+        let taken = [Move { from: 1, to: 1, lost: true }];
+        for (servers, moves) in [
+            (with(bare, serves), &taken[..]),
+            (with(bare, serves), &[]),
+            (with(no, serves), &[]),
+            (with(serves, bare), &taken),
+            (with(serves, no), &[]),
+            (with(no, serves), &taken),
+        ] {
+            let (next, moved) = map.next(&servers);
+            assert_eq!((next.shard(6_000), &*moved), (Some(1), moves));
+            map = next;
         }
     }
 
