@@ -33,7 +33,7 @@ fn password() -> &'static str {
 fn node() -> RedisServer {
     let users = ["quorate", "operator"].map(|user| format!("{user} {}", rules(user)));
     let ours = lines().filter(|(name, _)| *name != "aclfile");
-    let text: String = ours.map(|(name, value)| format!("{name} {value}\n")).collect();
+    let text = ours.map(|(name, value)| format!("{name} {value}\n")).collect::<Vec<_>>().concat();
     let settings = Settings::new().config(&text).users(&[&users[0], &users[1]]);
     RedisServer::start_as(&settings.flags(&["--appendonly", "yes"]))
 }
