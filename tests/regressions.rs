@@ -312,9 +312,9 @@ fn give_to_a_stranger(voter: &EmbeddedVoter, lock: &str, for_ms: u64) {
 }
 
 /// The hold has two votes of three and loses one voter; the third vote is a contender's but for
-/// 60 ms, early in the first round of renewal, from 3,333 ms on. There whoever refused is asked again
-/// after some 3, 6, 12 and 25 ms, and by chance half as much more. A round that waits for the silent
-/// voter's 200 ms missed that. Later in a round, and between rounds, pauses are longer.
+/// 60 ms, early in the first round of renewal, from 3,333 ms on. There whoever refused is asked
+/// again after some 3, 6, 12 and 25 ms, and by chance half as much more. A round that waits for the
+/// silent voter's 200 ms missed that. Later in a round, and between rounds, pauses are longer.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_gets_a_vote_that_is_free_for_a_moment() {
     let voters = embedded::voters(3);

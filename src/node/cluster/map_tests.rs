@@ -1,0 +1,192 @@
+//! Every way in which slots change hands.
+
+use super::*;
+
+fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
+    let endpoint = (id.to_owned(), 7_000);
+    Server { id: id.to_owned(), endpoint, alias: None, is_primary, slots: slots.to_vec() }
+}
+
+/// Three servers with a third each, and a replica.
+fn thirds() -> [Server; 4] {
+    [
+        server("a", true, &[0..=5_460]),
+        server("b", true, &[5_461..=10_922]),
+        server("c", true, &[10_923..=16_383]),
+        server("b2", false, &[]),
+    ]
+}
+
+fn leader(map: &Map, slot: u16) -> &str {
+    &map.route(slot).unwrap().1.0
+}
+
+#[test]
+fn the_answer_of_a_server_is_read() {
+    let text = "\
+        07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected\n\
+        67ed :30002@31002 myself,master - 0 0 2 connected 5461-10922 15000 [93-<-292f]\n\
+        292f 127.0.0.1:30003@31003 master,fail - 0 1426238318243 3 connected 10923-14999\n\
+        6ec2 :0@0 master,noaddr - 0 0 0 disconnected\n";
+    let servers = read(text, "10.0.0.9", false).unwrap();
+    let at = |host: &str, port| (host.to_owned(), port);
+    let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
+    assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
+    assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
+    assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
+    assert!(read("ERR", "", false).is_err());
+    assert_eq!(servers[0].alias.as_deref(), Some("host4"));
+    let named = read(text, "10.0.0.9", true).unwrap();
+    assert_eq!(named[0].endpoint, at("host4", 30_004));
+    let (map, _) = Map::default().next(&[Server { is_primary: true, ..named[0].clone() }]);
+    assert_eq!(map.led_by(&at("127.0.0.1", 30_004)), Some(0));
+    assert_eq!(map.led_by(&at("host4", 30_004)), Some(0));
+    assert_eq!(map.led_by(&at("host4", 30_005)), None);
+}
+
+#[test]
+fn a_failover_leaves_the_shard_and_changes_its_server() {
+    let (map, moves) = Map::default().next(&thirds());
+    assert_eq!((leader(&map, 6_000), moves), ("b", vec![]));
+    let [a, mut b, c, mut b2] = thirds();
+    (b.is_primary, b2.is_primary) = (false, true);
+    b2.slots = std::mem::take(&mut b.slots);
+    let (after, moves) = map.next(&[a, b, c, b2]);
+    let taken = vec![Move { from: 1, to: 1, lost: true }];
+    assert_eq!((leader(&after, 6_000), &moves), ("b2", &taken));
+    assert_eq!(after.shard(6_000), map.shard(6_000));
+    // And back.
+    let (back, moves) = after.next(&thirds());
+    assert_eq!((back.shard(6_000), moves), (map.shard(6_000), taken));
+}
+
+// As the new primary tells it before it has heard of the old one.
+#[test]
+fn a_failover_is_none_the_less_where_the_old_primary_still_counts_as_one() {
+    let (map, _) = Map::default().next(&thirds());
+    for first in [true, false] {
+        let [a, mut b, c, mut b2] = thirds();
+        b2.is_primary = true;
+        b2.slots = std::mem::take(&mut b.slots);
+        let servers = if first { [b, b2, a, c] } else { [b2, b, a, c] };
+        let (after, moves) = map.next(&servers);
+        assert_eq!((leader(&after, 6_000), after.shard(6_000)), ("b2", Some(1)));
+        assert_eq!(moves, [Move { from: 1, to: 1, lost: true }]);
+    }
+}
+
+// A primary that was replaced is one without slots for a moment, then a replica, then back.
+#[test]
+fn a_failover_back_is_one_too() {
+    let with = |b: (bool, bool), b2: (bool, bool)| {
+        let [a, mut old, c, mut new] = thirds();
+        let slots = std::mem::take(&mut old.slots);
+        for (server, (is_primary, serves)) in [(&mut old, b), (&mut new, b2)] {
+            server.is_primary = is_primary;
+            server.slots = if serves { slots.clone() } else { vec![] };
+        }
+        [old, new, a, c]
+    };
+    let (no, bare, serves) = ((false, false), (true, false), (true, true));
+    let (mut map, _) = Map::default().next(&thirds());
+    let taken = [Move { from: 1, to: 1, lost: true }];
+    for (servers, moves) in [
+        (with(bare, serves), &taken[..]),
+        (with(bare, serves), &[]),
+        (with(no, serves), &[]),
+        (with(serves, bare), &taken),
+        (with(serves, no), &[]),
+        (with(no, serves), &taken),
+    ] {
+        let (next, moved) = map.next(&servers);
+        assert_eq!((next.shard(6_000), &*moved), (Some(1), moves));
+        map = next;
+    }
+}
+
+#[test]
+fn slots_that_a_server_gives_away_bring_their_data_along() {
+    let (map, _) = Map::default().next(&thirds());
+    let [mut a, b, c, _] = thirds();
+    a.slots = vec![];
+    let fresh = server("d", true, &[]);
+    let (map, _) = map.next(&[thirds().to_vec(), vec![fresh.clone()]].concat());
+    let fresh = Server { slots: vec![0..=5_459], ..fresh };
+    let c_with_one = Server { slots: vec![10_923..=16_383, 5_460..=5_460], ..c };
+    let (after, moves) = map.next(&[a, b, c_with_one, fresh]);
+    assert_eq!((leader(&after, 5_459), leader(&after, 5_460)), ("d", "c"));
+    let shards = [0, 5_460].map(|slot| after.shard(slot).unwrap());
+    assert_eq!(shards, [3, 2]);
+    let moved = |to| Move { from: 0, to, lost: false };
+    assert_eq!(moves, [moved(2), moved(3)]);
+}
+
+#[test]
+fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them() {
+    let (map, _) = Map::default().next(&thirds());
+    let [a, b, c, _] = thirds();
+    let b_too = Server { slots: vec![0..=10_922], ..b };
+    let (after, moves) = map.next(&[Server { is_primary: false, ..a }, b_too, c]);
+    assert_eq!((leader(&after, 0), moves), ("b", vec![Move { from: 0, to: 1, lost: true }]));
+}
+
+#[test]
+fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
+    let (map, _) = Map::default().next(&thirds());
+    let [a, b, c, b2] = thirds();
+    let dead = Server { is_primary: false, ..b.clone() };
+    let (gap, moves) = map.next(&[a.clone(), dead.clone(), c.clone(), b2.clone()]);
+    assert_eq!((leader(&gap, 6_000), moves), ("b", vec![]));
+    let b2 = Server { is_primary: true, slots: b.slots, ..b2 };
+    let (after, moves) = gap.next(&[a, dead, c, b2]);
+    let taken = vec![Move { from: 1, to: 1, lost: true }];
+    assert_eq!((leader(&after, 6_000), moves), ("b2", taken));
+    assert_eq!(after.shard(6_000), map.shard(6_000));
+}
+
+#[test]
+fn where_the_slots_of_a_dead_server_go_to_two_one_of_them_takes_its_place() {
+    let (map, _) = Map::default().next(&thirds());
+    let [a, b, c, _] = thirds();
+    let dead = Server { is_primary: false, ..b };
+    let heirs = [server("d", true, &[5_461..=7_000]), server("e", true, &[7_001..=10_922])];
+    let (after, moves) = map.next(&[&[a, dead, c][..], &heirs].concat());
+    assert_eq!([5_461, 7_001].map(|slot| after.shard(slot)), [Some(1), Some(3)]);
+    let lost = |to| Move { from: 1, to, lost: true };
+    assert_eq!(moves, [lost(1), lost(3)]);
+}
+
+#[test]
+fn an_address_is_its_latest_owners() {
+    let (map, _) = Map::default().next(&thirds());
+    let [mut a, b, c, _] = thirds();
+    a.slots = vec![0..=10_922];
+    let (map, _) = map.next(&[a.clone(), c.clone()]);
+    a.slots = vec![0..=5_460];
+    let other = Server { id: "other".to_owned(), ..b.clone() };
+    let (map, _) = map.next(&[a, c, other]);
+    assert_eq!(map.led_by(&b.endpoint), map.shard(6_000));
+}
+
+#[test]
+fn voters_on_one_server_are_found() {
+    let [seat, last] = [0, 2].map(|voter| Seat::new(voter, 3));
+    let (map, _) = Map::default().next(&thirds());
+    assert_eq!((map.shared(seat), map.servers(seat)[0].0, map.servers(last)[0].0), (None, 0, 2));
+    let two = [server("a", true, &[0..=8_191]), server("b", true, &[8_192..=16_383])];
+    let (map, _) = Map::default().next(&two);
+    let (other, slot) = map.shared(seat).unwrap();
+    assert_eq!((other, leader(&map, slot)), (1, "a"));
+    assert_eq!(map.twin(seat, slot, 0..0), None);
+    assert!(map.is_cramped(seat) && map.is_cramped(last));
+    // One slot that is away makes no such cluster.
+    let [mut a, mut b, c, _] = thirds();
+    let stray = seat.slots().next().unwrap();
+    (a.slots, b.slots) =
+        (vec![0..=stray - 1, stray + 1..=5_460], vec![stray..=stray, 5_461..=10_922]);
+    let (map, _) = Map::default().next(&[a, b, c]);
+    assert_eq!((map.shared(seat), map.is_cramped(seat)), (Some((1, stray)), false));
+    let whole = stray + 1;
+    assert_eq!(map.apart(seat), Some(whole));
+    assert_eq!(map.apart(last), Some(seat.sibling(whole, 2)));
+}
