@@ -167,9 +167,35 @@
 //!
 //! # Log
 //!
-//! By `tracing`. *Error*: two voters turned out to be one server. *Warn*: a lock was lost (`lock`,
-//! `hold`, `why`); a voter is in quarantine (`voter`, `why`, `left`); the number of voters is even.
-//! *Info*: a voter came back as another. *Debug*: each round of renewal, each connection.
+//! By `tracing`, with targets that begin with `quorate`. Spans, at *debug*, last from the request to
+//! its answer:
+//!
+//! | span | fields |
+//! |---|---|
+//! | `acquire` | `kind`, `lock`, `outcome`, and once it is granted `hold`, `token`, `attempts` |
+//! | `renew` | `kind`, `lock`, `hold`, `outcome` |
+//! | `release` | `kind`, `lock`, `hold`, `outcome`: released, lost or unconfirmed |
+//!
+//! Events; `voters` is what each voter said last, or why it said nothing, `shard` is 0 but in a
+//! cluster:
+//!
+//! | level | event | fields |
+//! |---|---|---|
+//! | error | two voters are one server: one vote less | `voter`, `twin` |
+//! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
+//! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
+//! | warn | renewal failed | `lock`, `hold`, `left` of the validity, `voters` |
+//! | warn | voter in quarantine | `voter`, `why`, `left` |
+//! | warn | connection lost | `voter`, `shard`, `why` |
+//! | warn | not reached yet; it is tried again and again | `voter`, `why` |
+//! | warn | no server tells of the cluster | `cause` |
+//! | warn | two voters share a server | `voter`, `other`, `server` |
+//! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
+//! | info | connected | `voter`, `shard`, `run_id`, `uptime` |
+//! | info | connection closed | `voter`, `shard` |
+//! | info | a voter came back as another | `voter`, `durable` |
+//! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
+//! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
 //!
 //! # Features
 //!
@@ -195,7 +221,7 @@ mod signal;
 mod wakeup;
 mod words;
 
-pub use client::{Builder, Cluster, Quorate, SharedPrimaries};
+pub use client::{Builder, Cluster, Quorate, SharedPrimaries, Status, VoterStatus};
 pub use fence::{FenceGate, Stale};
 pub use keys::KeyScheme;
 pub use lock::{
@@ -207,6 +233,7 @@ pub use node::Credentials;
 pub use node::Tls;
 #[cfg(feature = "embedded")]
 pub use node::embedded;
+pub use words::metric;
 pub use words::{
     Cause, Error, HoldId, Owner, Quarantine, Quarantined, RestartGuard, Token, Verdict, VoterReport,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     engine::{Drift, Rules, Suspicion, Terms},
     keys::KeyScheme,
-    words::{Error, RestartGuard},
+    words::{Error, RestartGuard, metric::Named},
 };
 
 /// What a client was built with.
@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) longest_lease: Option<Duration>,
     pub(crate) fence_memory: Duration,
     pub(crate) replica_acks: ReplicaAcks,
+    /// Whom metrics may name.
+    pub(crate) named: Named,
 }
 
 /// What a grant needs in order to count.
@@ -60,6 +62,7 @@ impl Default for Settings {
             longest_lease: None,
             fence_memory: Duration::from_hours(24),
             replica_acks: ReplicaAcks::default(),
+            named: Named::default(),
         }
     }
 }

@@ -133,6 +133,10 @@ impl Ear for VoterEar {
         self.standings.met(self.place(shard), identity, stamp);
     }
 
+    fn parted(&self, shard: usize, why: Option<&str>) {
+        self.standings.parted(self.place(shard), why);
+    }
+
     fn moved(&self, from: usize, to: usize, lost: bool) {
         self.standings.moved(self.place(from), self.place(to), lost);
     }

@@ -13,7 +13,7 @@ use crate::{
     keys::KeyScheme,
     node::{Credentials, Provider, Security},
     settings::Settings,
-    words::{Error, RestartGuard},
+    words::{Error, RestartGuard, metric::Named},
 };
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).
@@ -213,6 +213,20 @@ impl Builder {
     /// How locks are named on the voters. Default: the prefix `quorate`.
     pub fn keys(mut self, keys: KeyScheme) -> Self {
         self.settings.keys = keys;
+        self
+    }
+
+    /// The locks that metrics name, in a label `lock`: by their names, or many at once by what
+    /// their names begin with and a `*`. The label says what is given here, so it has no more
+    /// values than this; a lock for which there are several gets the first. Default: none has it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let builder = quorate::Quorate::builder().named_metrics(["nightly report", "invoice:*"]);
+    /// ```
+    pub fn named_metrics<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.settings.named = Named::new(names);
         self
     }
 

@@ -31,10 +31,10 @@ pub(super) async fn connect(
     source::check(sources, &settings)?;
     let origins = origins(sources, security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
-    metric::describe();
     let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();
-    let labels = origins.iter().map(Origin::label).collect();
+    let labels: Vec<_> = origins.iter().map(Origin::label).collect();
+    metric::begin(&labels);
     let standings = Standings::new(labels, clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
@@ -52,6 +52,12 @@ pub(super) async fn connect(
     let identities = meet(&panel, &clock, &settings).await?;
     let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed);
     let coordinator = Arc::new(coordinator);
+    for (voter, identity) in coordinator.panel.voters.iter().zip(&identities) {
+        if let Err(why) = identity {
+            let voter = voter.label();
+            tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
+        }
+    }
     if identities.iter().any(Result::is_err) {
         let rest = meet_the_rest(Arc::downgrade(&coordinator), identities);
         coordinator.clock.spawn(rest);

@@ -4,11 +4,13 @@ mod builder;
 mod cluster;
 mod connect;
 mod source;
+mod status;
 
 use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 pub use cluster::{Cluster, SharedPrimaries};
+pub use status::{Status, VoterStatus};
 
 use crate::{
     coordinator::{Coordinator, Replies},

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{Attempt, Loss, Next, Rules, Tokens, Votes},
-    words::{Verdict, metric},
+    words::Verdict,
 };
 
 /// A lost attempt; by now its undo is queued to every voter.
@@ -68,9 +68,10 @@ impl Coordinator {
                 }
                 Next::Won(_) => {
                     let fixed = self.fix_token(&mut claim, &tokens, (rules, started), limit).await;
-                    let token =
-                        fixed.inspect_err(|defeat| count(record, outcome_of(&defeat.loss)))?;
-                    count(record, "won");
+                    let token = fixed.inspect_err(|Defeat { loss, .. }| {
+                        self.count_attempt(&**record, outcome_of(loss));
+                    })?;
+                    self.count_attempt(&**record, "won");
                     let heard = (attempt.into_votes(), replies);
                     return Ok(Won::new(claim, (started, rules), token, heard));
                 }
@@ -78,7 +79,7 @@ impl Coordinator {
                     let started = attempt.started();
                     let votes = attempt.into_votes();
                     claim.narrow(votes.may_have_granted(), votes.may_have_been_won());
-                    count(record, outcome_of(&loss));
+                    self.count_attempt(&**record, outcome_of(&loss));
                     return Err(Defeat { loss, votes, started });
                 }
             }
@@ -92,8 +93,4 @@ fn outcome_of(loss: &Loss) -> &'static str {
         Loss::Split => "split",
         Loss::NoQuorum => "no_quorum",
     }
-}
-
-pub(super) fn count(record: &Arc<dyn Record>, outcome: &'static str) {
-    metrics::counter!(metric::ATTEMPTS, "kind" => record.kind(), "outcome" => outcome).increment(1);
 }

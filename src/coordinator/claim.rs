@@ -17,6 +17,8 @@ pub(crate) struct Won {
     pub(crate) started: Moment,
     pub(crate) rules: Rules,
     pub(crate) token: Option<Token>,
+    /// How many attempts it took.
+    pub(crate) attempts: u32,
     /// Who granted so far.
     votes: Votes,
     /// The answers that were not waited for.
@@ -38,7 +40,11 @@ impl Won {
         token: Option<Token>,
         (votes, late): (Votes, Replies),
     ) -> Self {
-        Self { claim, started, rules, token, votes, late }
+        Self { claim, started, rules, token, attempts: 1, votes, late }
+    }
+
+    pub(crate) fn hold(&self) -> &HoldId {
+        &self.claim.hold
     }
 
     /// Hands the votes over: whoever calls this answers for their release.

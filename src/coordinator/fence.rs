@@ -35,9 +35,8 @@ impl Coordinator {
             let in_time = rules.is_in_time(started, self.clock.now());
             let is_stored = stored.is_won() && in_time;
             let outcome = if is_stored { "stored" } else { "failed" };
-            let kind = claim.record().kind();
-            metrics::counter!(metric::TOKEN_REPAIRS, "kind" => kind, "outcome" => outcome)
-                .increment(1);
+            let labels = self.metrics_of(claim.record()).and("outcome", outcome);
+            metrics::counter!(metric::TOKEN_REPAIRS, labels).increment(1);
             if !is_stored {
                 let contended = in_time && !stored.lacks_quorum();
                 let loss = if contended { Loss::Split } else { Loss::NoQuorum };

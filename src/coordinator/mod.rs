@@ -31,7 +31,7 @@ use crate::{
     engine::{Floors, Votes},
     settings::Settings,
     wakeup::Wakeups,
-    words::{ClientId, HoldIds},
+    words::{ClientId, HoldIds, metric},
 };
 use gate::Gate;
 use line::Lines;
@@ -92,6 +92,23 @@ impl Coordinator {
             }
         }
         votes
+    }
+
+    /// What a lock's metrics are labelled with.
+    pub(crate) fn metrics_of(&self, record: &dyn Record) -> metric::Of {
+        metric::Of::new(record.kind(), self.settings.named.of(record.name()))
+    }
+
+    /// An attempt to gather a majority has ended.
+    fn count_attempt(&self, record: &dyn Record, outcome: &'static str) {
+        let labels = self.metrics_of(record).and("outcome", outcome);
+        metrics::counter!(metric::ATTEMPTS, labels).increment(1);
+    }
+
+    /// A waiter is about to ask again.
+    fn count_wakeup(&self, record: &dyn Record, cause: &'static str) {
+        let labels = self.metrics_of(record).and("cause", cause);
+        metrics::counter!(metric::WAKEUPS, labels).increment(1);
     }
 
     fn floors(&self) -> MutexGuard<'_, Floors> {

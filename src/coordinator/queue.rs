@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Ask, Coordinator, Limit, Panel, Record, Replies,
-    attempt::{Defeat, count},
+    attempt::Defeat,
     claim::{Claim, Won},
     line::Front,
     silence::Silence,
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{Backoff, Bid, BidNext, Rules, Ticket, Tokens, Until, Votes},
+    node::Call,
     wakeup::Callee,
     words::{Error, HoldId},
 };
@@ -138,18 +139,31 @@ impl Waiter {
         let terms = (self.rules, bid.started());
         match self.coordinator.fix_token(claim, tokens, terms, limit).await {
             Ok(token) => {
-                count(&self.record, "won");
+                self.coordinator.count_attempt(&*self.record, "won");
                 let claim = self.claim.take().expect("it is there");
                 let started = (bid.started(), self.rules);
-                End::Won(Won::new(claim, started, token, (bid.into_votes(), replies)))
+                let mut won = Won::new(claim, started, token, (bid.into_votes(), replies));
+                won.attempts = self.bids;
+                End::Won(won)
             }
             Err(Defeat { votes, started, .. }) => {
                 claim.give_back_all();
-                count(&self.record, "no_quorum");
+                self.coordinator.count_attempt(&*self.record, "no_quorum");
                 self.ticket = bid.ticket();
                 End::NoQuorum { started, votes }
             }
         }
+    }
+
+    /// Its hold, and what to ask.
+    fn next_bid(&mut self) -> (HoldId, Call) {
+        self.bids += 1;
+        let hold = self.place.attempt(self.bids);
+        let lease = self.rules.terms.lease;
+        let token = self.coordinator.floor(&*self.record);
+        let ask = Ask { hold: &hold, count: 1, lease, ticket: self.ticket, token };
+        let call = self.record.acquire(&ask);
+        (hold, call)
     }
 
     /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a
@@ -157,12 +171,7 @@ impl Waiter {
     async fn bid(&mut self, limit: Option<Moment>) -> End {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
-        self.bids += 1;
-        let hold = self.place.attempt(self.bids);
-        let lease = self.rules.terms.lease;
-        let token = coordinator.floor(&*self.record);
-        let ask = Ask { hold: &hold, count: 1, lease, ticket: self.ticket, token };
-        let call = self.record.acquire(&ask);
+        let (hold, call) = self.next_bid();
         self.callee.forget();
         let unheard = !coordinator.wakeups.hears_calls();
         let ahead = limit.filter(|limit| *limit > clock.now());
@@ -175,7 +184,7 @@ impl Waiter {
         let mut tokens = Tokens::new(panel.quorum);
         let mut replies = panel.ask_all(&call);
         let mut missed = None;
-        loop {
+        let woken = loop {
             let now = clock.now();
             let heard = self.callee.look();
             if heard.missed {
@@ -186,17 +195,19 @@ impl Waiter {
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
                     self.deaf.reset();
-                    break;
+                    break Some(if heard.called.contains(&true) { "called" } else { "timer" });
                 }
                 BidNext::Silent => {
-                    count(&self.record, "no_quorum");
+                    coordinator.count_attempt(&*self.record, "no_quorum");
                     self.ticket = bid.ticket();
                     return End::NoQuorum { started: bid.started(), votes: bid.into_votes() };
                 }
                 BidNext::Wait(until) => {
                     let other = [limit, missed].into_iter().flatten().min();
                     let until = match other.filter(|_| bid.is_lost()) {
-                        Some(other) if now >= other => break,
+                        Some(other) if now >= other => {
+                            break missed.filter(|missed| now >= *missed).map(|_| "missed");
+                        }
                         Some(other) => other.min(until),
                         None => until,
                     };
@@ -212,13 +223,16 @@ impl Waiter {
                             bid.heard(voter, verdict, ticket, clock.now());
                         }
                         () = self.callee.changed() => {}
-                        () = coordinator.hear_calls(), if unheard && bid.is_lost() => break,
+                        () = coordinator.hear_calls(), if unheard && bid.is_lost() => break None,
                         () = clock.sleep_until(until) => {}
                     }
                 }
             }
+        };
+        coordinator.count_attempt(&*self.record, "held");
+        if let Some(cause) = woken {
+            coordinator.count_wakeup(&*self.record, cause);
         }
-        count(&self.record, "held");
         self.ticket = bid.ticket();
         End::Refused
     }

@@ -92,6 +92,7 @@ impl Coordinator {
             turn,
             silence: Silence::new(since),
             known,
+            attempts: 0,
             listening: None,
             contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
             deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
@@ -110,6 +111,7 @@ struct Search<'a> {
     /// What was last heard from the voters.
     known: Option<Front>,
     silence: Silence,
+    attempts: u32,
     listening: Option<Listening>,
     contended: Backoff,
     /// While calls may have been lost: a voter whose connections break again and again must not
@@ -124,9 +126,11 @@ impl Search<'_> {
                 listening.forget();
             }
             let (limit, cut_short) = self.limit_ahead();
+            self.attempts += 1;
             let defeat = match self.coordinator.attempt(self.record, self.rules, limit).await {
-                Ok(won) => {
+                Ok(mut won) => {
                     self.turn.tell(Front::Denied);
+                    won.attempts = self.attempts;
                     return Ok(Some(won));
                 }
                 Err(defeat) => defeat,
@@ -214,18 +218,26 @@ impl Search<'_> {
             };
             tokio::select! {
                 biased;
-                () = listening.called(&voters, needed) => deaf.reset(),
-                () = missed => {}
+                () = listening.called(&voters, needed) => {
+                    deaf.reset();
+                    "called"
+                }
+                () = missed => "missed",
             }
         };
-        tokio::select! {
+        let cause = tokio::select! {
             biased;
-            () = heard => true,
+            cause = heard => cause,
             () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
                 deaf.reset();
-                limit.is_none_or(|limit| until < limit)
+                if limit.is_some_and(|limit| until >= limit) {
+                    return false;
+                }
+                "timer"
             }
-        }
+        };
+        coordinator.count_wakeup(&**self.record, cause);
+        true
     }
 
     /// Listens to the lock's channel; returns when a majority of voters is known to be heard.

@@ -46,6 +46,11 @@ impl Terms {
         if other.lease > self.lease { other } else { self }
     }
 
+    /// Which share of the validity of a round that started then is left now.
+    pub(crate) fn share_left(self, started: Moment, now: Moment) -> f64 {
+        self.deadline(started).since(now).div_duration_f64(self.validity())
+    }
+
     /// When trust ends in a round whose first byte was sent at `started` or later.
     pub(crate) fn deadline(self, started: Moment) -> Moment {
         started + self.validity()

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tracing::{Span, field::Empty};
+
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
@@ -27,8 +29,10 @@ pub(crate) async fn enter(
     wish: &Wish,
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
-    let mut seen = Seen::start(wish.record.kind(), &coordinator.clock, limit);
-    let entered = coordinator.gate.within(seek(coordinator, holds, wish, limit)).await;
+    let mut seen = Seen::start(coordinator, &*wish.record, limit);
+    // In a box: callers put several of these futures into their own.
+    let sought = Box::pin(seek(coordinator, holds, wish, (limit, &seen)));
+    let entered = coordinator.gate.within(sought).await;
     seen.outcome = match &entered {
         Ok(Some(_)) => "granted",
         Ok(None) => "held",
@@ -42,7 +46,7 @@ async fn seek(
     coordinator: &Arc<Coordinator>,
     holds: &Arc<Holds>,
     wish: &Wish,
-    limit: Limit,
+    (limit, seen): (Limit, &Seen<'_>),
 ) -> Result<Option<Entry>, Error> {
     let place = coordinator.stand_in_line(&*wish.record);
     loop {
@@ -53,6 +57,7 @@ async fn seek(
                 Asked::Own(own) => own,
                 Asked::Won(None) => return Ok(None),
                 Asked::Won(Some(won)) => {
+                    seen.won(&won);
                     let entry = Entry::first(coordinator, holds, *won, wish.owner, wish.renewed);
                     return Ok(Some(entry));
                 }
@@ -164,32 +169,60 @@ async fn own_hold(holds: &Holds, wish: &Wish) -> Result<Own, Error> {
 
 /// Records the time to the answer, also where the caller gave up.
 struct Seen<'a> {
-    kind: &'static str,
+    of: metric::Of,
     clock: &'a Clock,
     started: Moment,
     waits: bool,
     outcome: &'static str,
+    span: Span,
 }
 
 impl<'a> Seen<'a> {
-    fn start(kind: &'static str, clock: &'a Clock, limit: Limit) -> Self {
+    fn start(coordinator: &'a Coordinator, record: &dyn Record, limit: Limit) -> Self {
+        let (of, clock) = (coordinator.metrics_of(record), &coordinator.clock);
         let waits = limit != Limit::Now;
         if waits {
-            metrics::gauge!(metric::WAITING, "kind" => kind).increment(1.0);
+            metrics::gauge!(metric::WAITING, of.labels()).increment(1.0);
         }
-        Self { kind, clock, started: clock.now(), waits, outcome: "cancelled" }
+        let (kind, lock) = (record.kind(), record.name());
+        let span = tracing::debug_span!(
+            "acquire",
+            kind,
+            lock,
+            outcome = Empty,
+            hold = Empty,
+            token = Empty,
+            attempts = Empty
+        );
+        Self { of, clock, started: clock.now(), waits, outcome: "cancelled", span }
+    }
+
+    fn won(&self, won: &Won) {
+        let terms = won.rules.terms;
+        let left = terms.share_left(won.started, self.clock.now());
+        let values = [
+            (metric::WAIT_SECONDS, won.started.since(self.started).as_secs_f64()),
+            (metric::GRANT_ATTEMPTS, f64::from(won.attempts)),
+            (metric::GRANT_VALIDITY, left),
+        ];
+        for (name, value) in values {
+            metrics::histogram!(name, self.of.labels()).record(value);
+        }
+        self.span.record("hold", won.hold().as_str()).record("attempts", won.attempts);
+        if let Some(token) = won.token {
+            self.span.record("token", u64::from(token));
+        }
     }
 }
 
 impl Drop for Seen<'_> {
     fn drop(&mut self) {
         let took = self.clock.now().since(self.started);
-        metrics::histogram!(
-            metric::ACQUIRE_SECONDS, "kind" => self.kind, "outcome" => self.outcome
-        )
-        .record(took);
+        let labels = self.of.and("outcome", self.outcome);
+        metrics::histogram!(metric::ACQUIRE_SECONDS, labels).record(took);
+        self.span.record("outcome", self.outcome);
         if self.waits {
-            metrics::gauge!(metric::WAITING, "kind" => self.kind).decrement(1.0);
+            metrics::gauge!(metric::WAITING, self.of.labels()).decrement(1.0);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
+use tracing::field::Empty;
+
 use super::{
     Holds,
     held::{Hold, Left},
@@ -152,6 +154,21 @@ impl Entry {
     }
 
     pub(crate) async fn release(mut self) -> Result<(), Error> {
+        let (kind, lock, hold) = (self.hold.record().kind(), self.hold.name(), self.hold.id());
+        let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
+        let released = self.leave().await;
+        span.record(
+            "outcome",
+            match &released {
+                Ok(()) => "released",
+                Err(error) if error.is_lost() => "lost",
+                Err(_) => "unconfirmed",
+            },
+        );
+        released
+    }
+
+    async fn leave(&mut self) -> Result<(), Error> {
         self.left = true;
         let (replies, frees_at) = match self.hold.leave() {
             Left::Lost(error) => return Err(error),

@@ -1,5 +1,6 @@
 //! The hold itself: the truth about how long it may be trusted, and how often it was entered.
 
+mod loss;
 mod rounds;
 
 use std::{
@@ -7,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use loss::Loss;
 pub(super) use rounds::Exchange;
 
 use super::Holds;
@@ -15,7 +17,7 @@ use crate::{
     coordinator::{Coordinator, Record, Replies, Spoils, Won},
     engine::{Duty, Lease, Support, Terms, Votes},
     signal::Signal,
-    words::{Error, HoldId, Kind, Owner, Token, Verdict, metric},
+    words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, metric},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -50,7 +52,8 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
-    Lost(&'static str),
+    Closed,
+    Lost(Loss),
 }
 
 /// What leaving came to.
@@ -64,13 +67,6 @@ pub(super) enum Left {
         frees_at: Moment,
     },
 }
-
-const EXPIRED: &str = "its validity ended without a renewal by a majority";
-const FIXED: &str = "its fixed lease ended";
-const REVOKED: &str = "it was ended by force";
-const SUPERSEDED: &str = "another hold has a majority";
-const CLOSED: &str = "its client was closed";
-const VANISHED: &str = "a majority of voters no longer had its vote";
 
 impl Hold {
     /// Takes over what was won; the answers that are still to come are heard by the keeper.
@@ -87,7 +83,7 @@ impl Hold {
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, started, rules.terms);
         }
-        metrics::gauge!(metric::HELD, "kind" => record.kind()).increment(1.0);
+        metrics::gauge!(metric::HELD, coordinator.metrics_of(&*record).labels()).increment(1.0);
         let state = State {
             lease: Lease::new(rules.terms, started, renewed),
             longest: rules.terms.lease,
@@ -206,21 +202,24 @@ impl Hold {
     }
 
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
-    fn lose(&self, state: &mut State, why: &'static str) {
+    fn lose(&self, state: &mut State, loss: Loss) {
         if state.end.is_none() {
-            self.end(state, End::Lost(why));
-            self.tell_loss(why);
+            self.end(state, End::Lost(loss));
+            self.tell_loss(loss, &state.failed);
         }
     }
 
     fn expire(&self, state: &mut State) {
-        let why = if state.lease.is_fixed() { FIXED } else { EXPIRED };
-        self.lose(state, why);
+        let loss = if state.lease.is_fixed() { Loss::Fixed } else { Loss::Expired };
+        self.lose(state, loss);
     }
 
-    fn tell_loss(&self, why: &'static str) {
-        metrics::counter!(metric::LOST, "kind" => self.record.kind()).increment(1);
-        tracing::warn!(lock = self.name(), hold = %self.id, why, "lock lost");
+    fn tell_loss(&self, loss: Loss, verdicts: &[Verdict]) {
+        let labels = self.metrics().and("reason", loss.reason());
+        metrics::counter!(metric::LOST, labels).increment(1);
+        let voters = self.coordinator.panel.report(verdicts.to_vec());
+        let (lock, why) = (self.name(), loss.text());
+        tracing::warn!(lock, hold = %self.id, why, voters = %Listed(&voters), "lock lost");
     }
 
     /// Ends the hold as lost, and says why it was.
@@ -228,8 +227,9 @@ impl Hold {
         let mut state = self.state();
         self.expire(&mut state);
         let why = match state.end {
-            Some(End::Lost(why)) => why,
-            Some(End::Released) | None => EXPIRED,
+            Some(End::Lost(loss)) => loss.text(),
+            Some(End::Closed) => "its client was closed",
+            Some(End::Released) | None => Loss::Expired.text(),
         };
         self.lost_because(why, state.failed.clone())
     }
@@ -238,15 +238,20 @@ impl Hold {
     pub(super) fn vanished(&self, verdicts: Vec<Verdict>) -> Error {
         let mut state = self.state();
         match state.end {
-            Some(End::Released) => self.tell_loss(VANISHED),
-            Some(End::Lost(_)) | None => self.lose(&mut state, VANISHED),
+            Some(End::Released) => self.tell_loss(Loss::Vanished, &verdicts),
+            Some(End::Lost(_) | End::Closed) | None => self.lose(&mut state, Loss::Vanished),
         }
-        self.lost_because(VANISHED, verdicts)
+        self.lost_because(Loss::Vanished.text(), verdicts)
     }
 
     fn lost_because(&self, why: &'static str, verdicts: Vec<Verdict>) -> Error {
         let (lock, hold) = (self.name().into(), self.id.clone());
         Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel.report(verdicts))
+    }
+
+    /// What its metrics are labelled with.
+    pub(super) fn metrics(&self) -> metric::Of {
+        self.coordinator.metrics_of(&*self.record)
     }
 
     /// What the voters said in the last round that failed.
@@ -277,7 +282,7 @@ impl Hold {
     pub(crate) fn close(&self) -> Option<Replies> {
         let mut state = self.state();
         let open = state.end.is_none();
-        open.then(|| self.end(&mut state, End::Lost(CLOSED)))
+        open.then(|| self.end(&mut state, End::Closed))
     }
 
     /// Counts the answers to a release.
@@ -289,10 +294,9 @@ impl Hold {
         state.end = Some(end);
         state.lease.end();
         self.over.change(|over| *over = true);
-        let kind = self.record.kind();
-        let now = self.coordinator.clock.now();
-        metrics::gauge!(metric::HELD, "kind" => kind).decrement(1.0);
-        metrics::histogram!(metric::HOLD_SECONDS, "kind" => kind).record(now.since(self.acquired));
+        let (now, of) = (self.coordinator.clock.now(), self.metrics());
+        metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);
+        metrics::histogram!(metric::HOLD_SECONDS, of.labels()).record(now.since(self.acquired));
         let release = self.record.release(&self.id, 0, true);
         self.coordinator.panel.insist_all(&release, now + state.longest)
     }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use tracing::field::Empty;
+
 use super::held::{Exchange, Hold};
 use crate::{
     coordinator::Coordinator,
     engine::{Duty, RoundEnd},
-    words::metric,
+    words::{Listed, metric},
 };
 
 /// Keeps a hold until it ends. Trust does not depend on this task: guards look at the clock
@@ -52,12 +54,25 @@ async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
 async fn renew(hold: &Hold, exchange: &mut Exchange) {
     let Some((round, asked)) = hold.renew() else { return };
     *exchange = asked;
-    let outcome = match hold.conclude(round, exchange).await {
-        RoundEnd::Renewed => "renewed",
-        RoundEnd::Failed => "failed",
+    let (kind, lock, id) = (hold.record().kind(), hold.name(), hold.id());
+    let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
+    let (deadline, validity) = (hold.deadline(), hold.terms().validity());
+    let end = hold.conclude(round, exchange).await;
+    let left = deadline.since(hold.coordinator().clock.now());
+    let outcome = match end {
+        RoundEnd::Renewed => {
+            let share = left.div_duration_f64(validity);
+            metrics::histogram!(metric::RENEWAL_VALIDITY, hold.metrics().labels()).record(share);
+            "renewed"
+        }
+        RoundEnd::Failed => {
+            let voters = hold.coordinator().panel.report(hold.failed());
+            let voters = Listed(&voters);
+            tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+            "failed"
+        }
         RoundEnd::Superseded => "superseded",
     };
-    let kind = hold.record().kind();
-    tracing::debug!(lock = hold.name(), hold = %hold.id(), outcome, "renewal");
-    metrics::counter!(metric::RENEWALS, "kind" => kind, "outcome" => outcome).increment(1);
+    span.record("outcome", outcome);
+    metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
 }

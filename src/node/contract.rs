@@ -44,6 +44,8 @@ pub(crate) trait Ear: Send + Sync {
     /// before this was called for it; called for each, the first included. Without a stamp the
     /// server does not tell its time. The server has one shard of the voter, mostly the only one.
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
+    /// A connection of which was told has ended; with the reason, unless this side ended it.
+    fn parted(&self, shard: usize, why: Option<&str>);
     /// What was in one shard is in another now, unless it was lost on the way.
     fn moved(&self, from: usize, to: usize, lost: bool);
     /// A message came on `channel`.

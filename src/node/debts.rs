@@ -24,6 +24,8 @@ pub(crate) struct Debts {
     all_at_once: bool,
     due: Moment,
     pause: Backoff,
+    /// So many were given up since somebody asked.
+    leaked: u64,
 }
 
 impl Default for Debts {
@@ -34,6 +36,7 @@ impl Default for Debts {
             all_at_once: false,
             due: Moment::BEGINNING,
             pause: Backoff::new(Duration::from_millis(20), Duration::from_secs(1)),
+            leaked: 0,
         }
     }
 }
@@ -60,6 +63,7 @@ impl Debts {
         if self.owed.len() == Self::MOST {
             // The oldest is the one whose lease ends first.
             self.owed.pop_front();
+            self.leaked += 1;
         }
         self.owed.push_back(debt);
         self.all_at_once = false;
@@ -77,14 +81,23 @@ impl Debts {
 
     /// What to send now.
     pub(crate) fn take_due(&mut self, now: Moment) -> Vec<Debt> {
+        let before = self.owed.len();
         self.owed.retain(|debt| now < debt.until);
+        self.leaked += (before - self.owed.len()) as u64;
         let count = if self.all_at_once { self.owed.len() } else { self.owed.len().min(1) };
         self.probing = count > 0;
         self.owed.drain(..count).collect()
     }
 
     pub(crate) fn forgive(&mut self) {
+        self.leaked += self.owed.len() as u64;
         self.owed.clear();
+    }
+
+    /// How many were given up since this was asked last: the voter may have kept what they would
+    /// have ended until it ended by itself.
+    pub(crate) fn take_leaked(&mut self) -> u64 {
+        std::mem::take(&mut self.leaked)
     }
 }
 
@@ -142,6 +155,7 @@ mod tests {
         debts.owe(debt(0), at(0));
         assert!(debts.take_due(at(1_000)).is_empty());
         assert!(debts.is_empty() && !debts.may_be_tried());
+        assert_eq!((debts.take_leaked(), debts.take_leaked()), (1, 0));
     }
 
     #[test]
@@ -150,6 +164,9 @@ mod tests {
         for number in 0..=Debts::MOST as u64 {
             debts.owe(debt(number), at(0));
         }
+        assert_eq!(debts.take_leaked(), 1);
         assert_eq!(names(&debts.take_due(at(1))), ["1"]);
+        debts.forgive();
+        assert_eq!(debts.take_leaked(), Debts::MOST as u64 - 1);
     }
 }

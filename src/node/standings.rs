@@ -38,6 +38,7 @@ impl Standings {
         let register = Register::new(Quorum::of(labels.len()), suspicion);
         for label in &labels {
             metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).set(0.0);
+            metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(0.0);
         }
         let state = State { register, told: vec![None; labels.len()] };
         Arc::new(Self {
@@ -61,10 +62,23 @@ impl Standings {
             state.register.stamped(place, stamp);
         }
         self.tell(state);
-        tracing::debug!(voter = %self.labels[voter], ?identity, ?stamp, "a connection stands");
+        let label = &self.labels[voter];
+        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(1.0);
+        tracing::info!(voter = %label, shard = place.shard, run_id, ?uptime, "connected");
         if returned {
             tracing::info!(voter = %self.labels[voter], durable, "a voter came back as another");
             self.returned.change(|()| ());
+        }
+    }
+
+    /// A connection of which was told has ended.
+    pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
+        let voter = &self.labels[place.voter];
+        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(voter)).decrement(1.0);
+        if let Some(why) = why {
+            tracing::warn!(%voter, shard = place.shard, why, "connection lost");
+        } else {
+            tracing::info!(%voter, shard = place.shard, "connection closed");
         }
     }
 
@@ -92,6 +106,11 @@ impl Standings {
     /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.
     pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
         self.state().register.kept_out(place, sent)
+    }
+
+    /// The same of that part of a voter which is kept out for longest.
+    pub(crate) fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        self.state().register.kept_out_longest(voter, sent)
     }
 
     pub(crate) fn returned(&self) -> &Signal<()> {

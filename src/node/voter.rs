@@ -171,6 +171,11 @@ impl Task {
                     }
                 }
             }
+            let leaked = debts.take_leaked();
+            if leaked > 0 {
+                let label = Arc::clone(&self.label);
+                metrics::counter!(metric::LEAKED_VOTES, "voter" => label).increment(leaked);
+            }
         }
         self.node.close().await;
         if let Some(answer) = closing {

@@ -20,6 +20,19 @@ impl fmt::Display for VoterReport {
     }
 }
 
+/// One after the other, as errors and the log show them.
+pub(crate) struct Listed<'a>(pub(crate) &'a [VoterReport]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, report) in self.0.iter().enumerate() {
+            f.write_str(if place == 0 { "" } else { "; " })?;
+            report.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
 /// Ask the `is_*` methods what kind it is. A lock that somebody else holds is not an error:
@@ -122,11 +135,7 @@ impl fmt::Display for Error {
             }
             Kind::Closed => f.write_str("the client is closed")?,
         }
-        for (place, report) in self.0.voters.iter().enumerate() {
-            f.write_str(if place == 0 { " (" } else { "; " })?;
-            report.fmt(f)?;
-        }
-        if self.0.voters.is_empty() { Ok(()) } else { f.write_str(")") }
+        if self.0.voters.is_empty() { Ok(()) } else { write!(f, " ({})", Listed(&self.0.voters)) }
     }
 }
 

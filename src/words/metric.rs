@@ -1,65 +1,334 @@
-//! Every metric's name, unit and help, and nothing else about metrics.
+//! Every metric: name, type, unit, help, labels and buckets.
+//!
+//! Recorded by the [`metrics`](::metrics) facade, by these names. A recorder that has to know
+//! something beforehand, as most have to know the buckets of histograms, finds it in [`ALL`]:
+//!
+//! ```
+//! use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+//!
+//! # fn main() -> Result<(), BuildError> {
+//! let mut prometheus = PrometheusBuilder::new();
+//! for metric in quorate::metric::ALL.iter().filter(|metric| !metric.buckets.is_empty()) {
+//!     let name = Matcher::Full(metric.name.to_owned());
+//!     prometheus = prometheus.set_buckets_for_metric(name, metric.buckets)?;
+//! }
+//! let page = prometheus.install_recorder()?; // `page.render()` is what Prometheus reads
+//! # let _ = page;
+//! # Ok(())
+//! # }
+//! ```
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use std::sync::Arc;
 
-/// Time from the first request to the answer of `lock`, `try_lock` or `lock_within`, waiting
-/// included. Labels: `kind`, `outcome` (granted, held, no_quorum, cancelled, error).
-pub(crate) const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
-/// Attempts to gather a majority. Labels: `kind`, `outcome` (won, held, split, no_quorum).
-pub(crate) const ATTEMPTS: &str = "quorate_attempts_total";
-/// Verdicts. Labels: `voter`, `verdict` (granted, refused, unknown).
-pub(crate) const VERDICTS: &str = "quorate_verdicts_total";
-/// Grants that too few replicas acknowledged in time. Label: `voter`.
-pub(crate) const UNACKNOWLEDGED: &str = "quorate_unacknowledged_total";
-/// Time from sending a request to a voter's answer. Label: `voter`.
-pub(crate) const VOTER_SECONDS: &str = "quorate_voter_seconds";
-/// Rounds of renewal. Labels: `kind`, `outcome` (renewed, failed, superseded).
-pub(crate) const RENEWALS: &str = "quorate_renewals_total";
-/// Time from the start of an acquisition to the end of its hold. Label: `kind`.
-pub(crate) const HOLD_SECONDS: &str = "quorate_hold_seconds";
-/// Holds that ended without being released. Label: `kind`.
-pub(crate) const LOST: &str = "quorate_lost_total";
-/// Locks held now. Label: `kind`.
-pub(crate) const HELD: &str = "quorate_held";
-/// Callers waiting for a lock now. Label: `kind`.
-pub(crate) const WAITING: &str = "quorate_waiting";
+use metrics::Unit;
 
-/// Whether a voter is in quarantine now. Label: `voter`.
-pub(crate) const QUARANTINED: &str = "quorate_quarantined";
-/// Quarantines begun. Labels: `voter`, `reason` (restarted, young, clock_moved, clock_apart).
-pub(crate) const QUARANTINES: &str = "quorate_quarantines_total";
-/// By how much a voter's clock was ahead of the client's wall clock. Label: `voter`.
-pub(crate) const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
-/// Tokens that a majority had to be told before the lock was given. Label: `kind`, `outcome`
-/// (stored, failed).
-pub(crate) const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
+/// Time to the answer of `lock`, `try_lock`, `lock_within` and their like.
+pub const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
+/// The part of it that passed before the attempt that won began.
+pub const WAIT_SECONDS: &str = "quorate_wait_seconds";
+/// Attempts that a grant took.
+pub const GRANT_ATTEMPTS: &str = "quorate_grant_attempts";
+/// What was left of the validity when a lock was given.
+pub const GRANT_VALIDITY: &str = "quorate_grant_validity_ratio";
+/// What was left of the validity when a majority had renewed.
+pub const RENEWAL_VALIDITY: &str = "quorate_renewal_validity_ratio";
+/// Attempts to gather a majority.
+pub const ATTEMPTS: &str = "quorate_attempts_total";
+/// Answers to acquires and renewals.
+pub const VERDICTS: &str = "quorate_verdicts_total";
+/// Grants that too few replicas acknowledged in time.
+pub const UNACKNOWLEDGED: &str = "quorate_unacknowledged_total";
+/// Time to a voter's answer.
+pub const VOTER_SECONDS: &str = "quorate_voter_seconds";
+/// Rounds of renewal.
+pub const RENEWALS: &str = "quorate_renewals_total";
+/// Time from the start of an acquisition to the end of its hold.
+pub const HOLD_SECONDS: &str = "quorate_hold_seconds";
+/// Holds that ended without being released.
+pub const LOST: &str = "quorate_lost_total";
+/// Locks held now.
+pub const HELD: &str = "quorate_held";
+/// Callers waiting for a lock now.
+pub const WAITING: &str = "quorate_waiting";
+/// Why waiters asked again.
+pub const WAKEUPS: &str = "quorate_wakeups_total";
+/// Releases and undos that were given up.
+pub const LEAKED_VOTES: &str = "quorate_leaked_votes_total";
+/// Connections for scripts that stand now.
+pub const CONNECTIONS: &str = "quorate_connections";
+/// Whether a voter is in quarantine now.
+pub const QUARANTINED: &str = "quorate_quarantined";
+/// Quarantines begun.
+pub const QUARANTINES: &str = "quorate_quarantines_total";
+/// By how much a voter's clock was ahead of the client's wall clock.
+pub const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
+/// Tokens that a majority had to be told.
+pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
 
-/// Tells the installed recorder every unit and help text.
-pub(crate) fn describe() {
-    describe_histogram!(
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Metric {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it is counted.
+    pub kind: MetricKind,
+    /// What it is counted in. Ratios are from 0 to 1.
+    pub unit: Unit,
+    /// One line about it.
+    pub help: &'static str,
+    /// What tells its series apart.
+    pub labels: &'static [Label],
+    /// The upper bounds of a histogram's buckets; empty for anything else.
+    pub buckets: &'static [f64],
+}
+
+/// How a metric is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetricKind {
+    /// Only grows. Each begins at zero when a client connects, so that the first event is seen as
+    /// an increase; but for those of [named](crate::Builder::named_metrics) locks.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts values by buckets.
+    Histogram,
+}
+
+/// A label, and the values that it may have.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Label {
+    /// What it is called.
+    pub name: &'static str,
+    /// All that there are. Empty: the addresses of the voters, or the locks that were
+    /// [named](crate::Builder::named_metrics).
+    pub values: &'static [&'static str],
+}
+
+/// In seconds, from 50 µs to 60 s.
+const TIMES: &[f64] = &[
+    50e-6, 100e-6, 200e-6, 350e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3,
+    0.1, 0.2, 0.35, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0,
+];
+/// In seconds, from 1 ms to a day.
+const HOLDS: &[f64] = &[
+    1e-3, 5e-3, 10e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0,
+    14_400.0, 86_400.0,
+];
+const COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 50.0, 100.0, 1_000.0];
+/// Finer where it is getting close.
+const RATIOS: &[f64] = &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0];
+
+const fn label(name: &'static str, values: &'static [&'static str]) -> Label {
+    Label { name, values }
+}
+
+const LOCK: Label = label("lock", &[]);
+const KIND: Label = label("kind", &["mutex", "fair_mutex", "read", "write"]);
+const VOTER: Label = label("voter", &[]);
+const ACQUIRED: Label = label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
+const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
+const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
+const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded"]);
+const LOSS: Label = label("reason", &["expired", "fixed", "superseded", "forced", "vanished"]);
+const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
+const SUSPICION: Label = label("reason", &["restarted", "young", "clock_moved", "clock_apart"]);
+const REPAIRED: Label = label("outcome", &["stored", "failed"]);
+
+const fn metric(
+    (kind, unit): (MetricKind, Unit),
+    name: &'static str,
+    labels: &'static [Label],
+    help: &'static str,
+) -> Metric {
+    Metric { name, kind, unit, help, labels, buckets: &[] }
+}
+
+const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
+    metric((MetricKind::Counter, Unit::Count), name, labels, help)
+}
+
+const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
+    metric((MetricKind::Gauge, Unit::Count), name, labels, help)
+}
+
+const fn histogram(
+    name: &'static str,
+    (unit, buckets): (Unit, &'static [f64]),
+    labels: &'static [Label],
+    help: &'static str,
+) -> Metric {
+    Metric { buckets, ..metric((MetricKind::Histogram, unit), name, labels, help) }
+}
+
+/// All there are.
+pub const ALL: &[Metric] = &[
+    histogram(
         ACQUIRE_SECONDS,
-        Unit::Seconds,
-        "time to an acquire's answer, waiting included"
-    );
-    describe_counter!(ATTEMPTS, Unit::Count, "attempts to gather a majority");
-    describe_counter!(VERDICTS, Unit::Count, "verdicts of voters");
-    describe_counter!(
-        UNACKNOWLEDGED,
-        Unit::Count,
-        "grants that too few replicas acknowledged in time"
-    );
-    describe_histogram!(VOTER_SECONDS, Unit::Seconds, "time to a voter's answer");
-    describe_counter!(RENEWALS, Unit::Count, "rounds of renewal");
-    describe_histogram!(
+        (Unit::Seconds, TIMES),
+        &[KIND, LOCK, ACQUIRED],
+        "time to an acquire's answer, waiting included",
+    ),
+    histogram(
+        WAIT_SECONDS,
+        (Unit::Seconds, TIMES),
+        &[KIND, LOCK],
+        "time from the call to the start of the attempt that won the lock",
+    ),
+    histogram(
+        GRANT_ATTEMPTS,
+        (Unit::Count, COUNTS),
+        &[KIND, LOCK],
+        "attempts to gather a majority until the lock was won",
+    ),
+    histogram(
+        GRANT_VALIDITY,
+        (Unit::Count, RATIOS),
+        &[KIND, LOCK],
+        "share of the validity that was left when the lock was given",
+    ),
+    histogram(
+        RENEWAL_VALIDITY,
+        (Unit::Count, RATIOS),
+        &[KIND, LOCK],
+        "share of the validity that was left when a majority had renewed",
+    ),
+    counter(ATTEMPTS, &[KIND, LOCK, ATTEMPTED], "attempts to gather a majority"),
+    counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
+    counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
+    histogram(VOTER_SECONDS, (Unit::Seconds, TIMES), &[VOTER], "time to a voter's answer"),
+    counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
+    histogram(
         HOLD_SECONDS,
-        Unit::Seconds,
-        "time from the start of an acquisition to its hold's end"
-    );
-    describe_counter!(LOST, Unit::Count, "holds that ended without being released");
-    describe_gauge!(HELD, Unit::Count, "locks held now");
-    describe_gauge!(WAITING, Unit::Count, "callers waiting for a lock now");
-    describe_gauge!(QUARANTINED, Unit::Count, "whether a voter is in quarantine now");
-    describe_counter!(QUARANTINES, Unit::Count, "quarantines begun");
-    describe_gauge!(CLOCK_AHEAD, Unit::Seconds, "voter's clock ahead of the client's");
-    describe_counter!(TOKEN_REPAIRS, Unit::Count, "tokens that a majority had to be told");
+        (Unit::Seconds, HOLDS),
+        &[KIND, LOCK],
+        "time from the start of an acquisition to its hold's end",
+    ),
+    counter(LOST, &[KIND, LOCK, LOSS], "holds that ended without being released"),
+    gauge(HELD, &[KIND, LOCK], "locks held now"),
+    gauge(WAITING, &[KIND, LOCK], "callers waiting for a lock now"),
+    counter(WAKEUPS, &[KIND, LOCK, WAKEUP], "times that waiters asked again"),
+    counter(LEAKED_VOTES, &[VOTER], "releases and undos that the voter never confirmed"),
+    gauge(CONNECTIONS, &[VOTER], "connections to the voter's servers that stand now"),
+    gauge(QUARANTINED, &[VOTER], "whether the voter is in quarantine now"),
+    counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
+    metric(
+        (MetricKind::Gauge, Unit::Seconds),
+        CLOCK_AHEAD,
+        &[VOTER],
+        "voter's clock ahead of the client's",
+    ),
+    counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
+];
+
+/// Tells the installed recorder every unit and help text, and that nothing has happened yet.
+pub(crate) fn begin(voters: &[Arc<str>]) {
+    for Metric { name, kind, unit, help, labels, .. } in ALL.iter().copied() {
+        match kind {
+            MetricKind::Counter => {
+                metrics::describe_counter!(name, unit, help);
+                for labels in every(labels, voters) {
+                    metrics::counter!(name, labels).increment(0);
+                }
+            }
+            MetricKind::Gauge => metrics::describe_gauge!(name, unit, help),
+            MetricKind::Histogram => metrics::describe_histogram!(name, unit, help),
+        }
+    }
+}
+
+/// All that these labels may say, where no lock is named.
+fn every(labels: &[Label], voters: &[Arc<str>]) -> Vec<Vec<metrics::Label>> {
+    labels.iter().filter(|label| label.name != LOCK.name).fold(vec![Vec::new()], |found, label| {
+        let fixed = label.values.iter().map(|value| metrics::Label::new(label.name, *value));
+        let asked = voters.iter().map(|voter| metrics::Label::new(VOTER.name, Arc::clone(voter)));
+        let values: Vec<_> = fixed.chain(asked.filter(|_| label.name == VOTER.name)).collect();
+        let mut all = Vec::with_capacity(found.len() * values.len());
+        for before in &found {
+            for value in &values {
+                let mut labels: Vec<metrics::Label> = before.clone();
+                labels.push(value.clone());
+                all.push(labels);
+            }
+        }
+        all
+    })
+}
+
+/// Which lock's metrics they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Of {
+    kind: &'static str,
+    lock: Option<Arc<str>>,
+}
+
+impl Of {
+    /// `lock`: what it is called where it is named at all.
+    pub(crate) fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
+        Self { kind, lock: lock.cloned() }
+    }
+
+    pub(crate) fn labels(&self) -> Vec<metrics::Label> {
+        let kind = metrics::Label::from_static_parts(KIND.name, self.kind);
+        let lock = self.lock.iter().map(|lock| metrics::Label::new(LOCK.name, Arc::clone(lock)));
+        [kind].into_iter().chain(lock).collect()
+    }
+
+    /// With one label more.
+    pub(crate) fn and(&self, label: &'static str, value: &'static str) -> Vec<metrics::Label> {
+        let mut labels = self.labels();
+        labels.push(metrics::Label::from_static_parts(label, value));
+        labels
+    }
+}
+
+/// The locks that metrics may name: the names themselves, and with a `*` at the end beginnings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named(Vec<Arc<str>>);
+
+impl Named {
+    pub(crate) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self(names.into_iter().map(|name| name.as_ref().into()).collect())
+    }
+
+    /// What a lock is called in metrics.
+    pub(crate) fn of(&self, lock: &str) -> Option<&Arc<str>> {
+        self.0.iter().find(|name| match name.strip_suffix('*') {
+            Some(beginning) => lock.starts_with(beginning),
+            None => lock == &***name,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_apart_from_50_microseconds_to_60_seconds() {
+        assert_eq!((TIMES[0], TIMES.last()), (50e-6, Some(&60.0)));
+        for buckets in [TIMES, HOLDS, COUNTS, RATIOS] {
+            assert!(buckets.is_sorted_by(|one, next| one < next));
+        }
+    }
+
+    #[test]
+    fn a_lock_is_named_by_the_first_entry_that_fits() {
+        let named = Named::new(["invoice:42", "invoice:*", "report"]);
+        let names = ["invoice:42", "invoice:43", "report", "reports", "invoice"];
+        let seen = names.map(|lock| named.of(lock).map(|name| &**name));
+        assert_eq!(seen, [Some("invoice:42"), Some("invoice:*"), Some("report"), None, None]);
+    }
+
+    #[test]
+    fn every_counter_begins_with_each_of_its_labels() {
+        let voters = ["a".into(), "b".into()];
+        let seen = every(&[VOTER, LOCK, VERDICT], &voters);
+        assert_eq!(seen.len(), 6);
+        let last: Vec<_> = seen[5].iter().map(|label| (label.key(), label.value())).collect();
+        assert_eq!(last, [("voter", "b"), ("verdict", "unknown")]);
+        assert_eq!(every(&[], &voters), [[]]);
+    }
 }

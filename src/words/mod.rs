@@ -2,14 +2,14 @@
 
 mod error;
 mod ids;
-pub(crate) mod metric;
+pub mod metric;
 mod name;
 mod quarantine;
 mod token;
 mod verdict;
 
-pub(crate) use error::Kind;
 pub use error::{Error, VoterReport};
+pub(crate) use error::{Kind, Listed};
 pub(crate) use ids::{ClientId, HoldIds};
 pub use ids::{HoldId, Owner};
 pub(crate) use name::LockName;

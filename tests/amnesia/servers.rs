@@ -115,6 +115,8 @@ async fn a_server_that_syncs_every_write_restarts_with_its_votes_and_without_a_q
         assert!(tried.is_none(), "a second holder");
     }
     assert!(guard.is_held());
+    eventually_async("ada has come back to both", async || ada.status().await.counting() == 2)
+        .await;
     guard.release().await.expect("both confirm");
 }
 

@@ -12,6 +12,7 @@ mod force;
 mod inputs;
 mod kind;
 mod line;
+mod log;
 mod outage;
 mod pins;
 mod redisson;

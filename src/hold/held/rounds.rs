@@ -1,6 +1,6 @@
 //! Rounds of renewal, and what the answers to them count for.
 
-use super::{Hold, REVOKED, SUPERSEDED, State};
+use super::{Hold, State, loss::Loss};
 use crate::{
     clock::Moment,
     coordinator::{Ask, Coordinator, Replies, place},
@@ -143,7 +143,7 @@ impl Hold {
                 let mut state = self.state();
                 state.failed = round.into_verdicts();
                 let forced = state.failed.contains(&Verdict::Revoked);
-                self.lose(&mut state, if forced { REVOKED } else { SUPERSEDED });
+                self.lose(&mut state, if forced { Loss::Revoked } else { Loss::Superseded });
             }
         }
         end

@@ -68,6 +68,10 @@ impl Ear for BranchEar {
         self.ear.met(self.shard, identity, stamp);
     }
 
+    fn parted(&self, _: usize, why: Option<&str>) {
+        self.ear.parted(self.shard, why);
+    }
+
     fn moved(&self, from: usize, to: usize, lost: bool) {
         self.ear.moved(from, to, lost);
     }

@@ -85,7 +85,7 @@ impl State {
     pub(super) fn cut_off(&mut self, id: ConnectionId) {
         let news = self.news();
         let Some(link) = self.links.get_mut(&id) else { return };
-        link.break_off("cut");
+        self.after.heard.extend(link.break_off("cut"));
         self.database.channels.unsubscribe_all(id);
         self.after.heard.extend(reconnect(&mut self.database, id, link, &news));
     }

@@ -121,6 +121,8 @@ pub(super) struct Link {
     ear: Arc<dyn Ear>,
     clock: Clock,
     pub(super) runtime: Handle,
+    /// Whether the ear was told last that it stands.
+    stands: bool,
     /// How often the ear is still to be told who answers: until then no script passes.
     pub(super) unmet: usize,
     /// The channels to listen to again after a reconnection.
@@ -145,6 +147,7 @@ impl Link {
             ear,
             clock,
             runtime,
+            stands: false,
             unmet: 0,
             wanted: BTreeSet::new(),
             there: Line::default(),
@@ -207,7 +210,7 @@ impl Link {
     }
 
     /// Loses everything that is under way, but for ghosts.
-    pub(super) fn break_off(&mut self, why: &str) {
+    pub(super) fn break_off(&mut self, why: &'static str) -> Option<Heard> {
         let unsent = self.there.take_all().map(|letter| letter.answer);
         let unheard = self.back.take_all().filter_map(|parcel| match parcel {
             Parcel::Answer(answer, _) => Some(answer),
@@ -216,11 +219,18 @@ impl Link {
         for answer in unsent.chain(unheard).chain(self.forsaken.drain(..)) {
             tell(answer, Err(Cause::Broken(why.into())));
         }
+        self.parts(Some(why))
+    }
+
+    /// The connection stands no more; its ear is to be told that it did.
+    pub(super) fn parts(&mut self, why: Option<&'static str>) -> Option<Heard> {
+        std::mem::take(&mut self.stands).then(|| self.hears(What::Parted(why)))
     }
 
     /// The connection stands again, or for the first time.
     pub(super) fn meets(&mut self, News { identity, shown }: &News) -> Heard {
         self.unmet += 1;
+        self.stands = true;
         let now = self.clock.now();
         let stamp = Stamp { shown: *shown, asked: now, answered: now };
         self.hears(What::Met(self.id, identity.clone(), stamp))
@@ -257,6 +267,7 @@ pub(super) struct Heard {
 
 enum What {
     Met(ConnectionId, Identity, Stamp),
+    Parted(Option<&'static str>),
     Called(Message),
     Missed,
 }
@@ -269,6 +280,7 @@ impl Heard {
                 self.ear.met(ONLY, &identity, Some(stamp));
                 return Some(connection);
             }
+            What::Parted(why) => self.ear.parted(ONLY, why),
             What::Called(Message { channel, text }) => self.ear.called(&channel, &text),
             What::Missed => self.ear.missed(),
         }

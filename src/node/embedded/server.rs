@@ -142,7 +142,7 @@ impl State {
     pub(super) fn kill(&mut self) {
         self.condition = Condition::Killed;
         for (id, link) in &mut self.links {
-            link.break_off("killed");
+            self.after.heard.extend(link.break_off("killed"));
             link.ghosts.clear();
             self.database.channels.unsubscribe_all(*id);
         }
@@ -195,6 +195,7 @@ impl State {
     pub(super) fn close(&mut self, id: ConnectionId) {
         if let Some(link) = self.links.get_mut(&id) {
             link.closed = true;
+            self.after.heard.extend(link.parts(None));
             link.wanted.clear();
             self.database.channels.unsubscribe_all(id);
         }

@@ -54,12 +54,14 @@ impl Runner {
             // Perhaps it is another server, with no scripts yet.
             self.order.forget();
             ear.met(ONLY, &dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
+            let mut standing = Standing { ear, lost: None };
             let opened = self.gate.open(&link, identity);
             tokio::select! {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(primary.as_ref()) => link.blame(&why),
             }
+            standing.lost = Some(link.trouble());
             // The gate first, so that nobody sends what the router does not take any more.
             drop(opened);
         } else {
@@ -69,6 +71,19 @@ impl Runner {
             dialer.demoted();
         }
         stood
+    }
+}
+
+/// Tells the end of a connection that stood, however it comes.
+struct Standing<'a> {
+    ear: &'a dyn Ear,
+    /// Why, where it was not this side that ended it.
+    lost: Option<Arc<str>>,
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        self.ear.parted(ONLY, self.lost.as_deref());
     }
 }
 

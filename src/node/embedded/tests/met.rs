@@ -104,6 +104,8 @@ impl Ear for Hasty {
         }
     }
 
+    fn parted(&self, _: usize, _: Option<&str>) {}
+
     fn moved(&self, _: usize, _: usize, _: bool) {}
 
     fn called(&self, _: &str, _: &str) {}

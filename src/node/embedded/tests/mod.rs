@@ -52,6 +52,8 @@ impl Ear for Listener {
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
     }
 
+    fn parted(&self, _: usize, _: Option<&str>) {}
+
     fn moved(&self, _: usize, _: usize, _: bool) {
         unreachable!("it is one server")
     }

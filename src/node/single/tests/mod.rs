@@ -87,6 +87,8 @@ impl Heard {
 }
 
 impl Ear for Heard {
+    fn parted(&self, _: usize, _: Option<&str>) {}
+
     fn moved(&self, _: usize, _: usize, _: bool) {
         unreachable!("it is one server")
     }

@@ -1,0 +1,127 @@
+//! How a client stands with its voters.
+
+use std::fmt;
+
+use super::Quorate;
+use crate::{
+    coordinator::{Coordinator, Panel},
+    words::{Cause, Quarantined},
+};
+
+/// How a client stands with its voters, as [`Quorate::status`] found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Every voter, in the order in which they were configured.
+    pub voters: Vec<VoterStatus>,
+}
+
+/// How a client stands with one voter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VoterStatus {
+    /// The voter's address, without credentials.
+    pub voter: String,
+    /// Whether there is a connection to it; why there is none. Of a voter in a cluster: to one of
+    /// its servers.
+    pub connection: Result<(), Cause>,
+    /// Whether its vote does not count for new holds now.
+    pub quarantine: Option<Quarantined>,
+}
+
+impl VoterStatus {
+    /// Whether its vote would count for a new hold.
+    pub fn counts(&self) -> bool {
+        self.connection.is_ok() && self.quarantine.is_none()
+    }
+}
+
+impl Status {
+    /// How many votes a lock needs.
+    pub fn needed(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+
+    /// How many votes would count for a new hold.
+    pub fn counting(&self) -> usize {
+        self.voters.iter().filter(|voter| voter.counts()).count()
+    }
+
+    /// Whether locks can be given now.
+    pub fn has_quorum(&self) -> bool {
+        self.counting() >= self.needed()
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (counting, voters, needed) = (self.counting(), self.voters.len(), self.needed());
+        write!(f, "{counting} of {voters} votes count, {needed} are needed (")?;
+        for (place, voter) in self.voters.iter().enumerate() {
+            f.write_str(if place == 0 { "" } else { "; " })?;
+            voter.fmt(f)?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for VoterStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.voter)?;
+        match (&self.connection, &self.quarantine) {
+            (Err(cause), _) => cause.fmt(f),
+            (Ok(()), Some(quarantined)) => quarantined.fmt(f),
+            (Ok(()), None) => f.write_str("connected"),
+        }
+    }
+}
+
+impl Quorate {
+    /// Which voters there is a connection to, and which of them count: for a health endpoint.
+    ///
+    /// Nothing is asked of servers: a connection on which one does not answer any more is given up
+    /// within seconds, and this tells of that. Takes no longer than the voter deadline, and never
+    /// fails; of a client that was closed every voter is unreachable.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// let voters = quorate::embedded::voters(3);
+    /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// voters[0].kill();
+    /// let status = quorum.status().await;
+    /// assert!(status.has_quorum());
+    /// assert_eq!(
+    ///     status.to_string(),
+    ///     "2 of 3 votes count, 2 are needed (embedded-1: unreachable: killed; \
+    ///      embedded-2: connected; embedded-3: connected)"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn status(&self) -> Status {
+        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
+        let Panel { voters, standings, .. } = panel;
+        let due = clock.now() + settings.voter_deadline;
+        let mut found = Vec::with_capacity(voters.len());
+        // All are asked before the first is waited for.
+        let asked: Vec<_> = voters.iter().map(|voter| (voter.label(), voter.identify())).collect();
+        for (voter, (label, identity)) in asked.into_iter().enumerate() {
+            let connection = tokio::select! {
+                biased;
+                identity = identity => identity.map(drop),
+                () = clock.sleep_until(due) => Err(Cause::TimedOut(settings.voter_deadline)),
+            };
+            let kept_out = standings.kept_out_longest(voter, clock.now());
+            let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
+            found.push(VoterStatus { voter: label.to_string(), connection, quarantine });
+        }
+        Status { voters: found }
+    }
+}

@@ -1,0 +1,35 @@
+//! Why a hold ended without being released.
+
+/// Why a hold is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Loss {
+    Expired,
+    Fixed,
+    Revoked,
+    Superseded,
+    Vanished,
+}
+
+impl Loss {
+    /// What errors and the log say.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Expired => "its validity ended without a renewal by a majority",
+            Self::Fixed => "its fixed lease ended",
+            Self::Revoked => "it was ended by force",
+            Self::Superseded => "another hold has a majority",
+            Self::Vanished => "a majority of voters no longer had its vote",
+        }
+    }
+
+    /// What metrics call it.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Fixed => "fixed",
+            Self::Revoked => "forced",
+            Self::Superseded => "superseded",
+            Self::Vanished => "vanished",
+        }
+    }
+}

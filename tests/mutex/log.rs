@@ -1,0 +1,149 @@
+//! What the log says: spans and events with the fields that are promised.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use quorate::{
+    Quorate,
+    embedded::{self, EmbeddedVoter},
+};
+use tokio::time::sleep;
+use tracing::{
+    Event, Id, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Record},
+};
+
+use crate::fixture::{ms, secs};
+
+/// By level, or `span`, and name: every field that had a value.
+type Seen = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// Takes note of all that is logged.
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Noted>>);
+
+#[derive(Default)]
+struct Noted {
+    spans: Vec<&'static str>,
+    seen: Seen,
+}
+
+/// The fields of one record; that of the message apart.
+#[derive(Default)]
+struct Fields {
+    names: BTreeSet<String>,
+    message: String,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => drop(self.names.insert(name.to_owned())),
+        }
+    }
+}
+
+impl Noted {
+    fn note(&mut self, level: &str, name: &str, fields: Fields) {
+        let known = self.seen.entry((level.to_owned(), name.to_owned())).or_default();
+        known.extend(fields.names);
+    }
+}
+
+impl Subscriber for Ear {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("quorate")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        let mut noted = self.0.lock().unwrap();
+        noted.spans.push(span.metadata().name());
+        noted.note("span", span.metadata().name(), fields);
+        Id::from_u64(noted.spans.len() as u64)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        let mut noted = self.0.lock().unwrap();
+        let name = noted.spans[usize::try_from(span.into_u64()).unwrap() - 1];
+        noted.note("span", name, fields);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let level = event.metadata().level().to_string().to_lowercase();
+        let message = std::mem::take(&mut fields.message);
+        self.0.lock().unwrap().note(&level, &message, fields);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The tables in the documentation of the crate.
+fn promised() -> Seen {
+    let lines = include_str!("../../src/lib.rs").lines();
+    let rows = lines.filter_map(|line| line.strip_prefix("//! | ")?.strip_suffix(" |"));
+    let rows = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+    // What is in backquotes is a field.
+    let fields = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let levels = ["error", "warn", "info", "debug"];
+    rows.filter_map(|row| match row[..] {
+        [level, event, cell] if levels.contains(&level) => {
+            Some(((level.to_owned(), event.to_owned()), fields(cell)))
+        }
+        [span @ ("`acquire`" | "`renew`" | "`release`"), cell] => {
+            Some((("span".to_owned(), span.trim_matches('`').to_owned()), fields(cell)))
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+async fn life_goes_on() {
+    let voters = embedded::voters(4);
+    for voter in &voters {
+        voter.set_uptime(secs(3_600));
+    }
+    voters[3].kill();
+    let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let mutex = client.mutex("a");
+    let guard = mutex.lock().await.unwrap();
+    sleep(secs(11)).await;
+    guard.release().await.unwrap();
+    let guard = mutex.lock().await.unwrap();
+    voters[0].restart_empty();
+    sleep(secs(1)).await;
+    voters.iter().for_each(EmbeddedVoter::kill);
+    assert!(guard.lost().await.is_lost());
+    assert!(mutex.try_lock().await.is_err());
+    voters.iter().for_each(EmbeddedVoter::restart_empty);
+    client.close().await;
+    sleep(ms(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_and_events_have_the_fields_that_are_promised() {
+    let ear = Ear::default();
+    let listening = tracing::subscriber::set_default(ear.clone());
+    life_goes_on().await;
+    drop(listening);
+    let seen = std::mem::take(&mut ear.0.lock().unwrap().seen);
+    let promised = promised();
+    for (what, fields) in &seen {
+        assert_eq!(promised.get(what), Some(fields), "of {what:?}");
+    }
+    // The others need a cluster, or the same server twice.
+    assert_eq!(seen.len(), 12, "{seen:#?}");
+}
