@@ -17,6 +17,7 @@ mod readers;
 mod renewal;
 mod scene;
 mod split;
+mod status;
 mod waiting;
 
 #[path = "../support/mod.rs"]
