@@ -105,6 +105,7 @@ async fn measure(
 }
 
 /// The tasks of the client run on this thread, so they are heard as well.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
 async fn block(mutex: &Mutex, side: &Side) -> Vec<Duration> {
     let _recording = match side {
         Side::Noop => Some(metrics::set_default_local_recorder(&NoopRecorder)),

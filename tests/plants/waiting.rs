@@ -26,12 +26,12 @@ pub(crate) const PLANTS: &[Plant] = &[
             },
             Edit {
                 file: "src/coordinator/waiting.rs",
-                find: "() = heard => true,",
-                replace: "() = heard => {
+                find: "cause = heard => cause,",
+                replace: "cause = heard => {
                 if PLANTED {
                     coordinator.woken.lock().unwrap().insert(self.record.key().to_string());
                 }
-                true
+                cause
             }",
             },
             Edit {
