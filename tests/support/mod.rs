@@ -26,6 +26,7 @@ mod worker;
 pub use cargo::compile;
 pub use cluster::{Cluster, Member};
 pub use install::install_line;
+pub use ports::free_port;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
 pub use resp::Reply;
