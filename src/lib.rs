@@ -167,8 +167,8 @@
 //!
 //! # Log
 //!
-//! By `tracing`, with targets that begin with `quorate`. Spans, at *debug*, last from the request to
-//! its answer:
+//! By `tracing`, with targets that begin with `quorate`. Spans, at *debug*, last from the request
+//! to its answer:
 //!
 //! | span | fields |
 //! |---|---|
