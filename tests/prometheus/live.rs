@@ -3,11 +3,13 @@
 
 use std::{
     collections::BTreeSet,
+    env,
     fs::{self, File},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     dashboard::{self, Dashboard, list},
+    picture,
     programs::{Prometheus, ask, get, promtool_on},
     rules::RULES,
     support::{RedisServer, Settings, Watchdog, compile_example, free_port, succeeds},
@@ -189,19 +192,47 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
     let service = Service::start(compile_example("service"), &voters);
     let prometheus = prometheus(&service);
     let enough = AtomicBool::new(false);
+    let mut story = Story::default();
     thread::scope(|scope| {
         // Also where a claim below does not hold.
         let ends = Ends(&enough);
         for name in ["a", "a", "b"] {
             scope.spawn(|| load(&service, ends.0, name));
         }
+        story.goes_on("three callers ask for two locks");
         well(&service, &prometheus);
+        story.goes_on("lock-1 is killed");
         one_is_down(&mut voters, &prometheus);
+        story.goes_on("lock-2 and lock-3 stop, while a lock is held for long");
         no_quorum(&voters, &service, &prometheus);
+        story.goes_on("all three are back, lock-1 without its data");
         all_return(&mut voters, &service, &prometheus);
+        story.goes_on("the end");
         drop(ends);
     });
+    story.draw(&prometheus, &voters);
     assert!(service.ends().success());
+}
+
+/// What was done, for the picture in the book: `QUORATE_TEST_PICTURE=docs/operations.svg`.
+#[derive(Default)]
+struct Story(Vec<picture::Event>);
+
+impl Story {
+    fn goes_on(&mut self, what: &str) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+        self.0.push((now.as_secs_f64(), what.to_owned()));
+    }
+
+    fn draw(&self, prometheus: &Prometheus, voters: &[RedisServer]) {
+        let Ok(path) = env::var("QUORATE_TEST_PICTURE") else { return };
+        let called = |(place, voter): (usize, &RedisServer)| {
+            (format!("127.0.0.1:{}", voter.port()), format!("lock-{}", place + 1))
+        };
+        let names: Vec<_> = voters.iter().enumerate().map(called).collect();
+        let picture = picture::draw(prometheus, &self.0, &names);
+        fs::write(path, picture).expect("it can be written");
+    }
 }
 
 struct Ends<'flag>(&'flag AtomicBool);

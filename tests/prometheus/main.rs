@@ -4,6 +4,7 @@ mod dashboard;
 mod live;
 mod mutations;
 mod names;
+mod picture;
 mod programs;
 mod rules;
 #[path = "../support/mod.rs"]
