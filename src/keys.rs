@@ -86,6 +86,16 @@ impl KeyScheme {
         }
     }
 
+    /// Where a server that was promoted has since when it is known as that. What leads the key into
+    /// a hash slot is added to its tag.
+    pub(crate) fn mark(&self) -> Arc<str> {
+        match self {
+            // No lock's: behind a percent sign those have the code of a character.
+            Self::Prefix(prefix) => format!("{prefix}:{{%tenure}}").into(),
+            Self::Redisson => "{quorate}:quorate_tenure".into(),
+        }
+    }
+
     pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
         let name = name.as_str();
         match self {
@@ -232,6 +242,13 @@ mod tests {
             for key in all {
                 prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
             }
+        }
+
+        #[test]
+        fn no_lock_has_the_hash_tag_of_a_mark(name in "[%tenure257BD{}#]{1,10}") {
+            let scheme = KeyScheme::default();
+            let (mark, lock) = (scheme.mark(), keys(&scheme, &name).lock);
+            prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&mark)), "{} {}", lock, mark);
         }
 
         #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Builder, Quorate, source::Secret};
 use crate::{
     node::{ClusterNode, Ear, Node, Seat, Security, Topology},
-    settings::ReplicaAcks,
+    settings::Settings,
     words::Error,
 };
 
@@ -139,8 +139,9 @@ impl Part {
         &self.labels[self.seat.number()]
     }
 
-    pub(super) fn start(&self, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<dyn Node> {
+    pub(super) fn start(&self, ear: Arc<dyn Ear>, settings: &Settings) -> Arc<dyn Node> {
         let place = (self.seat, Arc::clone(&self.labels));
-        ClusterNode::start(&self.topology, place, (self.may_share, acks), ear)
+        let terms = (self.may_share, settings.replica_acks, settings.keys.mark());
+        ClusterNode::start(&self.topology, place, terms, ear)
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn connect(
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
-        origin.voter(ear, &clock, seen, settings.replica_acks)
+        origin.voter(ear, &clock, seen, &settings)
     });
     let panel = Panel::new(voters.collect(), Arc::clone(&standings));
     if panel.quorum.voters().is_multiple_of(2) {

@@ -155,11 +155,13 @@ impl Origin {
         ear: Arc<dyn Ear>,
         clock: &Clock,
         seen: Seen,
-        acks: ReplicaAcks,
+        settings: &Settings,
     ) -> Voter {
         let node: Arc<dyn Node> = match self {
-            Self::Single(address) => SingleNode::start(address, ear, acks),
-            Self::Cluster(part) => part.start(ear, acks),
+            Self::Single(address) => {
+                SingleNode::start(address, ear, settings.replica_acks, Some(settings.keys.mark()))
+            }
+            Self::Cluster(part) => part.start(ear, settings),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };

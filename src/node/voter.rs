@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Call, Identity, Node, Outcome, Stamp, Standings,
+    contract::is_passing,
     debts::{Debt, Debts},
 };
 use crate::{
@@ -243,29 +244,11 @@ impl Task {
     }
 }
 
-/// What a server says that did not run the script now and may do so later.
-const PASSING: [&str; 13] = [
-    "LOADING",
-    "BUSY",
-    "READONLY",
-    "MASTERDOWN",
-    "MISCONF",
-    "OOM",
-    "NOREPLICAS",
-    "CLUSTERDOWN",
-    "MOVED",
-    "ASK ",
-    "TRYAGAIN",
-    "non local key",
-    "NOSCRIPT",
-];
-
 fn ended(outcome: &Outcome<Answer>, call: Call, until: Moment) -> Ended {
-    let passing = |why: &str| PASSING.iter().any(|word| why.contains(word));
     match outcome {
         Ok(_) => Ended::Settled,
         // Any other error is an answer too: asking again brings the same.
-        Err(Cause::Rejected(why)) if !passing(why) => Ended::Settled,
+        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Settled,
         Err(_) => Ended::Owed(Debt { call, until }),
     }
 }

@@ -118,8 +118,18 @@ pub(crate) mod rw {
     );
 }
 
+/// What is asked of a voter, and not of a lock.
+pub(crate) mod voter {
+    use super::Script;
+
+    pub(crate) static TENURE: Script = script!(
+        "voter/tenure", ["time", "each"],
+        keys ["mark"], args ["replid", "keep_ms"], votes false
+    );
+}
+
 /// All of them.
-pub(crate) static ALL: [&Script; 11] = [
+pub(crate) static ALL: [&Script; 12] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -131,4 +141,5 @@ pub(crate) static ALL: [&Script; 11] = [
     &rw::RELEASE,
     &rw::FORCE_RELEASE,
     &rw::INSPECT,
+    &voter::TENURE,
 ];

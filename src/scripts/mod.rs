@@ -6,5 +6,5 @@ mod replies;
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, Script, fair, mutex, rw};
+pub(crate) use catalog::{ALL, Script, fair, mutex, rw, voter};
 pub(crate) use replies::{Answer, Value};

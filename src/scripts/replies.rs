@@ -56,6 +56,12 @@ impl Answer {
         u64::try_from(self.ms).ok().filter(|_| self.code == 1).map(Duration::from_millis)
     }
 
+    /// For how long what the text names has been so, by the voter's clock.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let since = self.text.parse().ok().map(Duration::from_millis);
+        self.clock().zip(since).map(|(now, since)| now.saturating_sub(since))
+    }
+
     /// The token with which the voter granted.
     pub(crate) fn token(&self) -> Option<Token> {
         (self.code == 1).then(|| self.text.parse().ok().and_then(Token::new)).flatten()
@@ -174,6 +180,14 @@ mod tests {
     #[test]
     fn a_record_without_expiry_has_no_time_left_to_tell() {
         assert_eq!(answer(0, -1, "c:1").unwrap().ttl(), None);
+    }
+
+    #[test]
+    fn an_age_is_what_lies_between_two_times_of_one_clock() {
+        let age = |code, ms, text| answer(code, ms, text).unwrap().age();
+        assert_eq!(age(1, 5_000, "3500"), Some(Duration::from_millis(1_500)));
+        assert_eq!(age(1, 5_000, "5001"), Some(Duration::ZERO));
+        assert_eq!((age(0, 5_000, "3500"), age(1, 5_000, "")), (None, None));
     }
 
     #[test]

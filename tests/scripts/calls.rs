@@ -38,6 +38,7 @@ const RW_HOLDS: [&str; 9] = [
 /// Of tokens, or tokens themselves; the last is the end of all counting.
 const FLOORS: [&str; 6] = ["", "", "1", "4", "7", "9007199254740991"];
 const FENCE_MS: &str = "400000";
+const REPLIDS: [&str; 2] = ["8e4a2f", "c03d71"];
 const TICKETS: [&str; 4] = ["", "", "1", "3"];
 /// The last is that of readers behind all writers.
 const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
@@ -145,8 +146,8 @@ impl Request {
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease_ms.to_string()[..]);
-        let [revoked, queue, alive, fence] =
-            &["revoked", "queue", "alive", "fence"].map(|kind| format!("{kind}:{lock}"));
+        let [revoked, queue, alive, fence, mark] =
+            &["revoked", "queue", "alive", "fence", "mark"].map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
@@ -167,6 +168,7 @@ impl Request {
                 &[lock, queue, alive, fence],
                 &[attempt, "1", time_ms, floor, FENCE_MS, ticket, time_ms, "calls:"],
             ),
+            "voter/tenure" => (&[mark], &[REPLIDS[usize::from(count == "1")], time_ms]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))
@@ -210,11 +212,17 @@ impl RwRequest {
 /// What a script may find: keys of another type, records without an expiry or without sense.
 pub(crate) fn planted() -> impl Strategy<Value = Step> {
     let key = select(&LOCKS);
-    let derived = (select(&["revoked", "queue", "alive", "fence"]), select(&LOCKS));
+    let derived = (select(&["revoked", "queue", "alive", "fence", "mark"]), select(&LOCKS));
     let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
+    // Of a clock that was set back since, or a long time ago.
+    let mark = (select(&LOCKS), select(&REPLIDS), select(&["1000", "99999999999999"]));
+    let marked = mark.prop_map(|(lock, replid, since)| {
+        words(&["SET", &format!("mark:{lock}"), &format!("{replid} {since}")])
+    });
     prop_oneof![
         2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),
         1 => derived.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        1 => marked,
         1 => derived.prop_map(|key| words(&["DEL", &key])),
         1 => key.clone().prop_map(|key| words(&["HSET", key, "other", "no number"])),
         1 => key.clone().prop_map(|key| words(&["ZADD", key, "1", "other"])),

@@ -25,10 +25,10 @@ impl Branch {
         (shard, at): (usize, Endpoint),
         address: &Address,
         (ear, names): (Arc<dyn Ear>, Arc<Names>),
-        acks: ReplicaAcks,
+        (acks, mark): (ReplicaAcks, Option<Arc<str>>),
     ) -> Self {
         let ear = Arc::new(BranchEar { shard, ear, names });
-        Self { shard, at, node: SingleNode::start(address, ear, acks) }
+        Self { shard, at, node: SingleNode::start(address, ear, acks, mark) }
     }
 }
 

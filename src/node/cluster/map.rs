@@ -70,6 +70,11 @@ impl Map {
         self.shards.get(usize::from(slot)).copied().flatten()
     }
 
+    /// All slots of a shard.
+    pub(super) fn slots(&self, shard: usize) -> impl Iterator<Item = u16> {
+        (0..SLOTS).filter(move |slot| self.shard(*slot) == Some(shard))
+    }
+
     /// Which shard this server leads.
     pub(super) fn led_by(&self, at: &Endpoint) -> Option<usize> {
         // The last, as an address may be another's by now.
@@ -238,4 +243,4 @@ fn range(text: &&str) -> Option<RangeInclusive<u16>> {
 
 #[cfg(test)]
 #[path = "map_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
+pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
     let endpoint = (id.to_owned(), 7_000);
     Server { id: id.to_owned(), endpoint, alias: None, is_primary, slots: slots.to_vec() }
 }

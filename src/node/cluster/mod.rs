@@ -7,6 +7,7 @@
 
 mod branch;
 mod map;
+mod mark;
 mod redirect;
 mod run;
 mod seat;
@@ -29,6 +30,7 @@ use tokio::{task::AbortHandle, time};
 use self::{
     branch::{Branch, Names},
     map::Map,
+    mark::mark_of,
     redirect::Endpoint,
     topology::News,
 };
@@ -59,6 +61,8 @@ struct Cluster {
     may_share: bool,
     /// What grants need in order to count.
     acks: ReplicaAcks,
+    /// The key of the marks that promoted servers have, but for its slot.
+    mark: Arc<str>,
     topology: Arc<Topology>,
     ear: Arc<dyn Ear>,
     order: Order,
@@ -73,7 +77,7 @@ impl ClusterNode {
     pub(crate) fn start(
         topology: &Arc<Topology>,
         (seat, labels): (Seat, Arc<[Arc<str>]>),
-        (may_share, acks): (bool, ReplicaAcks),
+        (may_share, acks, mark): (bool, ReplicaAcks, Arc<str>),
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
@@ -82,6 +86,7 @@ impl ClusterNode {
             labels,
             may_share,
             acks,
+            mark,
             topology: Arc::clone(topology),
             ear,
             order: Order::new(),
@@ -141,7 +146,8 @@ impl Cluster {
     fn start(&self, place: (usize, Endpoint)) -> Branch {
         let address = self.topology.address(&place.1);
         let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
-        Branch::start(place, &address, ear, self.acks)
+        let mark = mark_of(place.0, &self.topology.map(), &self.mark);
+        Branch::start(place, &address, ear, (self.acks, mark))
     }
 
     /// The connections to the server that has a slot.

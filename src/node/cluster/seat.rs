@@ -76,12 +76,8 @@ impl Seat {
         if self.voters == 1 {
             return Arc::clone(key);
         }
-        if let Some((before, rest)) = key.split_once('{')
-            && let Some((tag, after)) = rest.split_once('}')
-            && !tag.is_empty()
-        {
-            let ending = ending(tag, self.slot(key));
-            return format!("{before}{{{tag}{ending}}}{after}").into();
+        if let Some(led) = led_into(self.slot(key), key) {
+            return led;
         }
         // A channel for all locks, or what such channels begin with; all voters share the channels
         // of a cluster.
@@ -107,6 +103,14 @@ impl Seat {
             ..call.clone()
         })
     }
+}
+
+/// A key with this slot, by what is added to its hash tag, if it has one.
+pub(super) fn led_into(slot: u16, key: &str) -> Option<Arc<str>> {
+    let (before, rest) = key.split_once('{')?;
+    let (tag, after) = rest.split_once('}').filter(|(tag, _)| !tag.is_empty())?;
+    let ending = ending(tag, slot);
+    Some(format!("{before}{{{tag}{ending}}}{after}").into())
 }
 
 /// What puts a hash tag into this slot.

@@ -8,6 +8,7 @@ use tokio::time;
 use super::{
     Address,
     address::server_at,
+    identity::Met,
     sentinel::{Lookout, Primary},
 };
 use crate::{clock::Clock, node::Identity};
@@ -24,6 +25,8 @@ pub(super) struct Dialer {
     lookout: Option<Lookout>,
     /// How often the server was found to be a replica.
     demotions: u64,
+    /// Whom it met last, and the tenure that was told last of that one.
+    latest: Option<(String, Option<String>)>,
 }
 
 /// What one connection is made with.
@@ -36,7 +39,7 @@ pub(super) struct Dialed {
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
         let lookout = address.sentinels().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
-        Self { address, lookout, demotions: 0 }
+        Self { address, lookout, demotions: 0, latest: None }
     }
 
     pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {
@@ -65,8 +68,8 @@ impl Dialer {
     /// have forgotten: another with each promotion. As one that sentinels name it is as young as
     /// its promotion, and what it has on disk need not be what its predecessor had.
     pub(super) fn since_promotion(
-        &self,
-        identity: &mut Identity,
+        &mut self,
+        Met { identity, tenure, .. }: &mut Met,
         primary: Option<&Primary>,
     ) -> Identity {
         if let Some(primary) = primary {
@@ -79,6 +82,13 @@ impl Dialer {
             // Not in the other, by which two voters are known to be one server.
             told.run_id = format!("{}/{promotions}", identity.run_id);
         }
+        // A server forgets its tenure, and goes on all the same.
+        let former = self.latest.take().filter(|(run_id, _)| *run_id == identity.run_id);
+        let tenure = tenure.clone().or_else(|| former?.1);
+        if let Some(tenure) = &tenure {
+            told.run_id = format!("{}/{tenure}", told.run_id);
+        }
+        self.latest = Some((identity.run_id.clone(), tenure));
         told
     }
 

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use fred::{
     interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, Resp3Frame as Frame, config::Options},
+    types::{
+        ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options,
+    },
 };
 
-use super::{IDENTIFICATION, link::Link, replies};
+use super::{IDENTIFICATION, link::Link, replies, tenure};
 use crate::{
     clock::Clock,
     node::{Identity, Outcome, Stamp},
@@ -15,16 +17,22 @@ use crate::{
     words::Cause,
 };
 
+/// Whether a server is asked for its promotions, and the key of its mark.
+pub(super) type Marked<'a> = (bool, Option<&'a str>);
+
 /// What a server said on a new connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) identity: Identity,
     /// `None` where it does not tell its time.
     pub(super) stamp: Option<Stamp>,
+    /// Which one it is in, where it was promoted and nobody else tells of that.
+    pub(super) tenure: Option<String>,
 }
 
-/// Asks on a link that is about to stand.
-pub(super) async fn identify(link: &Link) -> Outcome<Met> {
+/// Asks on a link that is about to stand. `asks`: also for promotions, of which nobody else tells;
+/// `mark`: where since when they are known.
+pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<Met> {
     let info = replies::value(ask(link, "INFO", &[]).await?)?;
     let asked = Clock::System.now();
     let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
@@ -35,19 +43,35 @@ pub(super) async fn identify(link: &Link) -> Outcome<Met> {
     let Value::Text(info) = info else {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
-    if field(&info, "role").is_ok_and(|role| role == "slave") {
+    if is_replica(&info) {
         return Err(Cause::Rejected(link.demote()));
     }
-    Ok(Met { identity: identity(&info, is_always(sync?))?, stamp })
+    // Until then it does not know what it was before.
+    if field(&info, "loading").is_ok_and(|loading| loading == "1") {
+        return Err(Cause::Rejected(format!("{} is loading its data", link.place()).into()));
+    }
+    let mut identity = identity(&info, is_always(sync?))?;
+    let tenure = tenure::of(&info).filter(|_| asks);
+    if let (Some(mark), Some(tenure)) = (mark, &tenure)
+        && let Some(age) = tenure::age(link, mark, tenure).await?
+    {
+        identity.uptime = identity.uptime.min(age);
+    }
+    Ok(Met { identity, stamp, tenure })
+}
+
+pub(super) fn is_replica(info: &str) -> bool {
+    field(info, "role").is_ok_and(|role| role == "slave")
 }
 
 /// An error reply is a frame too.
-pub(super) async fn ask(link: &Link, name: &'static str, words: &[&'static str]) -> Outcome<Frame> {
+pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
     // The news of a connection comes a little before fred counts it as one.
     let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&options);
-    let reply = client.custom_raw(command, words.to_vec()).await;
+    let words: Vec<Argument> = words.iter().map(|word| (*word).into()).collect();
+    let reply = client.custom_raw(command, words).await;
     link.noted(reply, IDENTIFICATION)
 }
 
@@ -56,8 +80,7 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
     let appends = field(info, "aof_enabled").is_ok_and(|enabled| enabled == "1");
     // What was a replica before may have missed what its predecessor had on disk.
-    let promoted =
-        field(info, "master_replid2").is_ok_and(|id| id.bytes().any(|byte| byte != b'0'));
+    let promoted = tenure::of(info).is_some();
     Ok(Identity {
         run_id: field(info, "run_id")?.to_owned(),
         uptime: Duration::from_secs(uptime),
@@ -65,7 +88,7 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     })
 }
 
-fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
+pub(super) fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
     info.lines().find_map(value).ok_or_else(missing)

@@ -18,6 +18,7 @@ mod replies;
 mod run;
 mod sentinel;
 mod standing;
+mod tenure;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -83,15 +84,21 @@ pub(crate) struct SingleNode {
 
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
-    /// called on a runtime. `acks` is what its grants need in order to count.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, acks: ReplicaAcks) -> Arc<Self> {
+    /// called on a runtime. `acks` is what its grants need in order to count, `mark` the key of the
+    /// mark that it has once it was promoted, if it can have one.
+    pub(crate) fn start(
+        address: &Address,
+        ear: Arc<dyn Ear>,
+        acks: ReplicaAcks,
+        mark: Option<Arc<str>>,
+    ) -> Arc<Self> {
         let runner =
             Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks: Acks::new(acks) });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
+        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear), mark));
         let runs = Arc::clone(&runner);
         tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
 

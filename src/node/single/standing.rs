@@ -7,9 +7,10 @@ use tokio::time;
 use super::{
     Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
     dial::{Dialed, Dialer},
-    identity::{Met, identify},
+    identity::{Marked, Met, identify},
     link::Link,
     run::Runner,
+    tenure,
 };
 use crate::{
     engine::Backoff,
@@ -19,11 +20,17 @@ use crate::{
 
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
-    pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
+    /// `mark`: where it is marked what was promoted.
+    pub(super) async fn keep(
+        self: Arc<Self>,
+        address: Address,
+        ear: Arc<dyn Ear>,
+        mark: Option<Arc<str>>,
+    ) {
         let mut pauses = Backoff::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(address);
         loop {
-            if self.stand(&mut dialer, &*ear).await {
+            if self.stand(&mut dialer, &*ear, mark.as_deref()).await {
                 pauses.reset();
             }
             // A little chance, so that not all clients of a server come back at once.
@@ -32,7 +39,7 @@ impl Runner {
     }
 
     /// One connection, from the attempt to its end. Says whether it was one.
-    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
+    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear, mark: Option<&str>) -> bool {
         let attempt = async {
             let Dialed { config, primary } = dialer.dial().await?;
             let (link, router) = Link::connected(config, FEW).await?;
@@ -45,21 +52,26 @@ impl Runner {
                 return false;
             }
         };
+        // Sentinels tell of promotions themselves.
+        let asks = primary.is_none();
         let met = tokio::select! {
             () = router.ended() => None,
-            met = ask(&link) => met,
+            met = ask(&link, (asks, mark)) => met,
         };
         let stood = met.is_some();
-        if let Some(Met { mut identity, stamp }) = met {
+        if let Some(mut met) = met {
             // Perhaps it is another server, with no scripts yet.
             self.order.forget();
-            ear.met(ONLY, &dialer.since_promotion(&mut identity, primary.as_ref()), stamp);
+            ear.met(ONLY, &dialer.since_promotion(&mut met, primary.as_ref()), met.stamp);
             let mut standing = Standing { ear, lost: None };
-            let opened = self.gate.open(&link, identity);
+            let opened = self.gate.open(&link, met.identity);
             tokio::select! {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(primary.as_ref()) => link.blame(&why),
+                why = tenure::ended(&link, met.tenure.as_deref()), if asks => {
+                    link.blame(&why);
+                }
             }
             standing.lost = Some(link.trouble());
             // The gate first, so that nobody sends what the router does not take any more.
@@ -88,8 +100,8 @@ impl Drop for Standing<'_> {
 }
 
 /// Who answers on the new connection; the link knows why where nobody does.
-async fn ask(link: &Link) -> Option<Met> {
-    let answer = time::timeout(IDENTIFICATION, identify(link)).await;
+async fn ask(link: &Link, marked: Marked<'_>) -> Option<Met> {
+    let answer = time::timeout(IDENTIFICATION, identify(link, marked)).await;
     match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
         Ok(met) => Some(met),
         Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => {

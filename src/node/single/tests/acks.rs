@@ -34,7 +34,7 @@ async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
     let ear: Arc<dyn Ear> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let node: Arc<dyn Node> = SingleNode::start(&address, ear, acks);
+    let node: Arc<dyn Node> = SingleNode::start(&address, ear, acks, None);
     answers(&node).await;
     node
 }

@@ -8,6 +8,7 @@ mod login;
 mod met;
 mod order;
 mod scripts;
+mod tenure;
 #[path = "../../../../tests/support/mod.rs"]
 mod support;
 
@@ -46,6 +47,9 @@ static WRITE: Script = Script {
     args: &["entry"],
     votes: false,
 };
+
+/// The mark of a server that was promoted.
+const MARK: &str = "quorate:{%tenure}";
 
 const DEADLINE: Duration = Duration::from_millis(200);
 
@@ -115,7 +119,7 @@ fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
     let address = Address::parse(url, &Security::default()).unwrap();
-    (SingleNode::start(&address, ear, ReplicaAcks::default()), heard)
+    (SingleNode::start(&address, ear, ReplicaAcks::default(), Some(MARK.into())), heard)
 }
 
 /// A node that has connected.
