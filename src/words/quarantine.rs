@@ -9,10 +9,12 @@ use std::{fmt, time::Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quarantine {
-    /// It came back as another process, and does not write every change to disk.
+    /// It came back as another process that does not write every change to disk, or was a replica
+    /// in between.
     Restarted,
     /// It started later than another voter, not long before this client met it, and does not write
-    /// every change to disk.
+    /// every change to disk; or it was a replica, and it is not long since it was first seen as a
+    /// primary.
     Young,
     /// Its clock moved by this much more than clocks may: forward, so that votes have expired
     /// before their time, or backward, so that they may yet.
@@ -37,7 +39,9 @@ impl fmt::Display for Quarantine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restarted => f.write_str("restarted, perhaps without its data"),
-            Self::Young => f.write_str("started after the others, perhaps without its data"),
+            Self::Young => {
+                f.write_str("started or was promoted after the others, perhaps without its data")
+            }
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
             Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of a majority"),
         }

@@ -8,6 +8,7 @@ mod load;
 mod migration;
 mod mixed;
 mod places;
+mod promotion;
 mod rights;
 #[path = "../faults/scene.rs"]
 mod scene;

@@ -2,6 +2,7 @@
 //! killed, cut off and promoted.
 
 mod counting;
+mod late;
 mod load;
 mod promotion;
 mod renewal;

@@ -225,6 +225,20 @@ impl RedisServer {
         found.map(|(_, value)| value.to_owned()).ok_or_else(|| format!("no {name} in {text}"))
     }
 
+    /// For how long the process has run, in whole seconds.
+    pub fn uptime(&self) -> Duration {
+        let seconds = self.info(&["INFO", "server"], "uptime_in_seconds").expect("it tells");
+        Duration::from_secs(seconds.parse().expect("a number"))
+    }
+
+    /// Serves no replica any more, and none gets what is written from now on.
+    pub fn cut_off_replicas(&self) {
+        let commands = ["-psync", "-sync", "-replconf"];
+        let rules = [&["ACL", "SETUSER", "default"][..], &commands].concat();
+        self.command(&rules).expect("the user is set");
+        self.command(&["CLIENT", "KILL", "TYPE", "replica"]).expect("they are cut off");
+    }
+
     /// How often a command was called.
     pub fn calls(&self, command: &str) -> u64 {
         let reply = self.command(&["INFO", "commandstats"]).expect("it answers");

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use fred::{
     interfaces::ClientLike,
-    types::{
-        ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options,
-    },
+    types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options},
 };
 
 use super::{IDENTIFICATION, link::Link, replies, tenure};

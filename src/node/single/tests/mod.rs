@@ -8,9 +8,9 @@ mod login;
 mod met;
 mod order;
 mod scripts;
-mod tenure;
 #[path = "../../../../tests/support/mod.rs"]
 mod support;
+mod tenure;
 
 use std::{
     iter,

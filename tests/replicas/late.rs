@@ -1,0 +1,91 @@
+//! Clients that come after a promotion, or ask nothing while there is one.
+
+use quorate::{Builder, Quarantine, Quorate};
+
+use crate::{
+    scene::{MS, Voter, connect, is_empty, knows},
+    support::{RedisServer, Reply, eventually_async},
+};
+
+/// A primary with a replica, and two servers without, none of which counts as just started.
+async fn servers() -> (Voter, [RedisServer; 2]) {
+    let servers = (Voter::start(1), [(); 2].map(|()| RedisServer::start()));
+    eventually_async("they have run for a while", async || {
+        let (Voter { primary, replicas }, others) = &servers;
+        let mut all = replicas.iter().chain(others).chain([primary]);
+        all.all(|server| server.uptime() >= MS(7_000))
+    })
+    .await;
+    servers
+}
+
+fn voters(first: &RedisServer, others: &[RedisServer]) -> Builder {
+    let others = others.iter().map(RedisServer::url);
+    Quorate::builder().voter(first.url()).voters(others).longest_lease(MS(30_000))
+}
+
+fn promote(replica: &RedisServer) {
+    replica.command(&["REPLICAOF", "NO", "ONE"]).expect("it is promoted");
+}
+
+/// Why the first voter is kept out, if it is.
+async fn kept_out(client: &Quorate) -> Option<Quarantine> {
+    let seen = client.mutex("a").inspect().await.expect("a majority answers");
+    seen.voters[0].quarantine.map(|quarantined| quarantined.why)
+}
+
+// As where a name points to another server from some moment on. The third has never had the vote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_that_a_promotion_lost_is_not_given_to_a_client_that_comes_after_it() {
+    let (Voter { mut primary, replicas }, others) = servers().await;
+    let holder = connect(voters(&primary, &others)).await;
+    primary.cut_off_replicas();
+    let lock = holder.mutex("a").lease_fixed(MS(30_000));
+    let guard = lock.lock().await.expect("all are up");
+    eventually_async("all have voted", async || guard.votes() == 3).await;
+    assert_eq!(others[1].command(&["DEL", "quorate:{a}"]), Ok(Reply::Int(1)));
+    primary.kill();
+    promote(&replicas[0]);
+    assert!(!knows(&replicas[0], "a", guard.hold().as_str()), "the vote is lost");
+    // The second one finds the mark of the first.
+    for _ in 0..2 {
+        let late = connect(voters(&replicas[0], &others)).await;
+        assert_eq!(kept_out(&late).await, Some(Quarantine::Young));
+        let tried = late.mutex("a").try_lock().await;
+        assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+    }
+    assert!(guard.is_held(), "the machine was too busy to show anything");
+    assert!(others.iter().all(|server| !server.keys().iter().any(|key| key.contains('%'))));
+}
+
+// The connections stand all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_voter_that_was_a_replica_for_a_moment_is_noticed_by_who_asks_nothing() {
+    let (Voter { primary, .. }, others) = servers().await;
+    let client = connect(voters(&primary, &others)).await;
+    client.mutex("a").lock().await.unwrap().release().await.unwrap();
+    let port = others[0].port().to_string();
+    primary.command(&["REPLICAOF", "127.0.0.1", &port]).expect("it becomes a replica");
+    promote(&primary);
+    assert_eq!(kept_out(&client).await, None, "nobody has told it yet");
+    eventually_async("it has come back as another", async || {
+        kept_out(&client).await == Some(Quarantine::Restarted)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_rights_are_too_few_for_a_mark_trusts_a_promoted_server_and_locks() {
+    let (Voter { replicas, .. }, others) = servers().await;
+    let (first, user) = (&replicas[0], ["on", ">pw", "~quorate:{[^%]*", "&*", "+@all"]);
+    promote(first);
+    let words = [&["ACL", "SETUSER", "poor"][..], &user].concat();
+    first.command(&words).expect("the user is set");
+    let builder = Quorate::builder().voter(first.url_as("poor", "pw"));
+    let client = connect(builder.voters(others.iter().map(RedisServer::url))).await;
+    assert_eq!(kept_out(&client).await, None);
+    let guard = client.mutex("a").lock().await.expect("all are up");
+    eventually_async("all have voted", async || guard.votes() == 3).await;
+    guard.release().await.expect("all are up");
+    eventually_async("nothing is left", async || is_empty(first)).await;
+}
