@@ -197,6 +197,12 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_marks_are_pinned() {
+        assert_eq!(&*KeyScheme::default().mark(), "quorate:{%tenure}");
+        assert_eq!(&*KeyScheme::Redisson.mark(), "{quorate}:quorate_tenure");
+    }
+
+    #[test]
     fn the_names_of_a_read_write_lock_are_pinned() {
         let name = LockName::parse("invoice:42").unwrap();
         let keys = KeyScheme::default().rw_lock(&name);

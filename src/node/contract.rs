@@ -31,7 +31,8 @@ pub(crate) struct Call {
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
     pub(crate) run_id: String,
-    /// For how long it has run, in whole seconds, rounded down.
+    /// For how long it has run, in whole seconds, rounded down; where it was a replica before, for
+    /// how long at least it is known as a primary, if that is less.
     pub(crate) uptime: Duration,
     /// It writes every change to disk before it answers, so a restart forgets nothing
     /// (`appendonly yes` and `appendfsync always`).

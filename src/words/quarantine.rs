@@ -73,10 +73,12 @@ impl fmt::Display for Quarantined {
 #[non_exhaustive]
 pub enum RestartGuard {
     /// Those that this client has seen restart, whose clocks have moved, and which, when it met
-    /// them, had started later than another or had a clock apart from the majority's.
+    /// them, had started or become primaries later than another or had a clock apart from the
+    /// majority's.
     ///
     /// Where all voters start at about the same time nobody is kept out. So this is unsafe for one
-    /// longest lease after all of them have lost their data together, if holders have survived it.
+    /// longest lease after all of them have lost their data together, if holders have survived it;
+    /// a voter that is alone is all of them.
     #[default]
     Relative,
     /// Also all that have started not longer ago than the longest lease: after all voters have

@@ -1,6 +1,6 @@
 //! Clients that come after a promotion, or ask nothing while there is one.
 
-use quorate::{Builder, Quarantine, Quorate};
+use quorate::{Builder, Quarantine, Quorate, RestartGuard};
 
 use crate::{
     scene::{MS, Voter, connect, is_empty, knows},
@@ -50,9 +50,9 @@ async fn a_vote_that_a_promotion_lost_is_not_given_to_a_client_that_comes_after_
     // The second one finds the mark of the first.
     for _ in 0..2 {
         let late = connect(voters(&replicas[0], &others)).await;
-        assert_eq!(kept_out(&late).await, Some(Quarantine::Young));
         let tried = late.mutex("a").try_lock().await;
         assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+        assert_eq!(kept_out(&late).await, Some(Quarantine::Young));
     }
     assert!(guard.is_held(), "the machine was too busy to show anything");
     assert!(others.iter().all(|server| !server.keys().iter().any(|key| key.contains('%'))));
@@ -72,6 +72,19 @@ async fn a_voter_that_was_a_replica_for_a_moment_is_noticed_by_who_asks_nothing(
         kept_out(&client).await == Some(Quarantine::Restarted)
     })
     .await;
+}
+
+// Nobody else is there by whose age it could be told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promoted_server_that_is_alone_is_kept_out_where_the_guard_is_strict() {
+    let (Voter { replicas, .. }, _) = servers().await;
+    promote(&replicas[0]);
+    let alone = || Quorate::builder().voter(replicas[0].url());
+    let strict = connect(alone().restart_guard(RestartGuard::Strict)).await;
+    let error = strict.mutex("a").try_lock().await.expect_err("it may have forgotten");
+    assert!(error.to_string().contains("was promoted after the others"), "{error}");
+    let relative = connect(alone()).await;
+    assert!(relative.mutex("a").try_lock().await.expect("it is up").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,9 @@
 //! For how long a server that was promoted is known as that.
 //!
 //! What was a replica may know less than its primary did, and its uptime does not tell when it was
-//! promoted. Its replication id tells that it was, and is another one after each promotion: the
-//! name of a tenure. So the first client to meet a server in one leaves a mark there, and those that
-//! come later read from it for how long that server has been known. It was promoted before that, so
+//! promoted. It tells that it was, and its replication id, another one after each promotion, is the
+//! name of its tenure. So the first client to meet a server in one leaves a mark there, and those
+//! that come later read from it for how long that server is known. It was promoted before that, so
 //! it counts as younger than it is, and never as older.
 
 use std::{sync::Arc, time::Duration};
@@ -21,8 +21,8 @@ use crate::{
     words::Cause,
 };
 
-/// For how long a mark is kept after it was last looked at. Where one is gone, the next client takes
-/// the server for one that has just been promoted.
+/// For how long a mark is kept after it was last looked at. Where one is gone, the next client
+/// takes the server for one that has just been promoted.
 const KEPT: Duration = Duration::from_hours(24 * 30);
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(10);
