@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use quorate::{Error, Quarantine, Quarantined, Quorate};
+use quorate::{Builder, Error, Quarantine, Quarantined, Quorate};
 
 use crate::{
     load::{LEASE, builder, renew},
     scene::{MS, connect, key, now, since},
-    support::{Cluster, Reply, eventually_async},
+    support::{Cluster, Reply, eventually_async, succeeds_async},
 };
 
 /// Longer than a failover takes, and what is tried after it.
@@ -43,14 +43,20 @@ async fn lose<T>(cluster: &mut Cluster, slot: u16, write: impl AsyncFnOnce() -> 
 
 /// Why one of a client's voters is kept out of this lock, if it is.
 async fn kept_out(client: &Quorate, name: &str, voter: usize) -> Option<Quarantined> {
-    client.mutex(name).inspect().await.ok()?.voters[voter].quarantine
+    let inspect = async || client.mutex(name).inspect().await.map_err(|error| error.to_string());
+    succeeds_async("the voters answer", inspect).await.voters[voter].quarantine
+}
+
+/// A client for which a voter is kept out for long.
+fn patient(urls: &[String], voters: u16) -> Builder {
+    let builder = Quorate::cluster(urls).voters(voters).builder();
+    builder.longest_lease(LONG).voter_deadline(MS(2_000))
 }
 
 /// What a client that comes now is told, which wants the lock: not that it has it, and that the
 /// first voter may have forgotten.
 async fn refused(urls: &[String], voters: u16) -> Option<Error> {
-    let voters = Quorate::cluster(urls).voters(voters);
-    let late = connect(voters.builder().longest_lease(LONG)).await;
+    let late = connect(patient(urls, voters)).await;
     let tried = late.mutex("a").try_lock().await;
     assert!(!matches!(tried, Ok(Some(_))), "a second holder");
     let quarantine = kept_out(&late, "a", 0).await.expect("it is kept out");
@@ -61,8 +67,7 @@ async fn refused(urls: &[String], voters: u16) -> Option<Error> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_it() {
     let mut cluster = cluster().await;
-    let settings = Quorate::cluster(cluster.urls()).builder().longest_lease(LONG);
-    let (holder, slot) = (connect(settings).await, slot(&cluster, "a"));
+    let (holder, slot) = (connect(patient(&cluster.urls(), 1)).await, slot(&cluster, "a"));
     let guard = lose(&mut cluster, slot, async || {
         holder.mutex("a").lease_fixed(LONG).lock().await.expect("it is free")
     })
@@ -81,8 +86,7 @@ async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_i
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vote_of_a_bare_majority_that_a_failover_lost_is_not_given_again_either() {
     let mut cluster = cluster().await;
-    let settings = Quorate::cluster(cluster.urls()).voters(3).builder().longest_lease(LONG);
-    let holder = connect(settings).await;
+    let holder = connect(patient(&cluster.urls(), 3)).await;
     // The table of `docs/deployment.md`.
     let [first, _, third] = ["a#4xU", "a#4OC", "a#0oO"].map(key);
     let (slot, last) = (cluster.slot_of(&first), cluster.primary_of(cluster.slot_of(&third)));
@@ -138,7 +142,7 @@ async fn where_every_primary_was_promoted_before_it_the_first_client_can_lock_at
         fail_over(&cluster, slot).await;
     }
     for voters in [1, 3, 1] {
-        let client = connect(builder(&cluster.urls(), voters)).await;
+        let client = connect(patient(&cluster.urls(), voters)).await;
         for name in ["a", "b", "c", "d", "e", "f"] {
             let guard = client.mutex(name).try_lock().await.expect("all answer").expect("free");
             guard.release().await.unwrap();

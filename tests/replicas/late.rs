@@ -4,7 +4,7 @@ use quorate::{Builder, Quarantine, Quorate, RestartGuard};
 
 use crate::{
     scene::{MS, Voter, connect, is_empty, knows},
-    support::{RedisServer, Reply, eventually_async},
+    support::{RedisServer, Reply, eventually_async, succeeds_async},
 };
 
 /// A primary with a replica, and two servers without, none of which counts as just started.
@@ -21,7 +21,8 @@ async fn servers() -> (Voter, [RedisServer; 2]) {
 
 fn voters(first: &RedisServer, others: &[RedisServer]) -> Builder {
     let others = others.iter().map(RedisServer::url);
-    Quorate::builder().voter(first.url()).voters(others).longest_lease(MS(30_000))
+    let builder = Quorate::builder().voter(first.url()).voters(others);
+    builder.longest_lease(MS(30_000)).voter_deadline(MS(2_000))
 }
 
 fn promote(replica: &RedisServer) {
@@ -30,7 +31,8 @@ fn promote(replica: &RedisServer) {
 
 /// Why the first voter is kept out, if it is.
 async fn kept_out(client: &Quorate) -> Option<Quarantine> {
-    let seen = client.mutex("a").inspect().await.expect("a majority answers");
+    let inspect = async || client.mutex("a").inspect().await.map_err(|error| error.to_string());
+    let seen = succeeds_async("a majority answers", inspect).await;
     seen.voters[0].quarantine.map(|quarantined| quarantined.why)
 }
 
