@@ -2,10 +2,11 @@
 
 /// Makes tests of scenarios: a module of the claim's name, with a test for each set of voters.
 ///
-/// `everywhere` is one, three and five voters inside the process, one server on which clients have
-/// no more rights than the README asks for, and five servers; `minority`
-/// is where some voters may be away: five inside the process, and five servers; `inside` is one,
-/// three and five voters inside the process.
+/// `everywhere` is one, three and five voters inside the process, one lock node as `deploy/` has
+/// it, and five servers; `forgetful` is the same, but that no server keeps anything over a restart,
+/// and on the one clients have no more rights than the README asks for; `minority` is where some
+/// voters may be away: five inside the process, and five servers; `inside` is one, three and five
+/// voters inside the process.
 macro_rules! claims {
     ($which:ident: $($claim:ident),+ $(,)?) => { $(
         mod $claim {
@@ -13,6 +14,11 @@ macro_rules! claims {
         }
     )+ };
     (@everywhere $claim:ident) => {
+        $crate::claims!(@inside $claim);
+        $crate::claims!(@test on_one_lock_node, deployed(1), $claim, flavor = "multi_thread");
+        $crate::claims!(@test on_five_servers, real(5), $claim, flavor = "multi_thread");
+    };
+    (@forgetful $claim:ident) => {
         $crate::claims!(@inside $claim);
         $crate::claims!(@test on_one_server, restricted(1), $claim, flavor = "multi_thread");
         $crate::claims!(@test on_five_servers, real(5), $claim, flavor = "multi_thread");

@@ -12,7 +12,10 @@ use tokio::time::Instant;
 
 use crate::{
     kind::{Client, of_kind},
-    support::{Proxy, RedisServer, Reply, Settings, eventually_async, without_fences},
+    support::{
+        NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, eventually_async, lock_node,
+        without_fences,
+    },
 };
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -62,6 +65,12 @@ impl Fixture {
     pub(crate) fn restricted(count: usize) -> Self {
         let servers = RedisServer::start_many(&Settings::new().users(&[&rights()]), count);
         Self { login: Some(("quorate", "password")), ..Self::servers(servers) }
+    }
+
+    /// Lock nodes as `deploy/` has them, durable and with its users.
+    pub(crate) fn deployed(count: usize) -> Self {
+        let servers = RedisServer::start_many(&lock_node(), count);
+        Self { login: Some(("quorate", NODE_PASSWORD)), ..Self::servers(servers) }
     }
 
     fn servers(servers: Vec<RedisServer>) -> Self {

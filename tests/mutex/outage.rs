@@ -11,10 +11,10 @@ use crate::{
 
 claims!(everywhere:
     servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed,
-    servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal,
     all_servers_gone_is_an_error_with_each_cause_in_bounded_time,
     servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time,
 );
+claims!(forgetful: servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal);
 claims!(minority:
     errors_name_each_voter_and_what_it_said,
     a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others,

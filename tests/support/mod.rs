@@ -12,6 +12,7 @@
 mod cargo;
 mod cluster;
 mod install;
+mod node;
 mod ports;
 mod proxy;
 mod redis;
@@ -26,6 +27,7 @@ mod worker;
 pub use cargo::compile;
 pub use cluster::{Cluster, Member};
 pub use install::install_line;
+pub use node::{NODE_PASSWORD, lock_node};
 pub use ports::free_port;
 pub use proxy::Proxy;
 pub use redis::RedisServer;

@@ -66,7 +66,9 @@ impl Settings {
     pub fn users(mut self, users: &[&str]) -> Self {
         let [name, password] = MASTER;
         let master = format!("{name} on >{password} ~* &* +@all");
-        let all = ["default off", &master].into_iter().chain(users.iter().copied());
+        let names_default = users.iter().any(|user| user.starts_with("default "));
+        let default = (!names_default).then_some("default off");
+        let all = default.into_iter().chain([&*master]).chain(users.iter().copied());
         let text = all.map(|user| format!("user {user}\n")).collect::<Vec<_>>().concat();
         self.has_users = true;
         self.file("users", &text).flags(&["--aclfile", "{dir}/users"]).flags(&[

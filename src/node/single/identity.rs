@@ -44,9 +44,10 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
     if is_replica(&info) {
         return Err(Cause::Rejected(link.demote()));
     }
-    // Until then it does not know what it was before.
+    // Until then it runs no script, says that it writes nothing to disk, and does not know what it
+    // was before.
     if field(&info, "loading").is_ok_and(|loading| loading == "1") {
-        return Err(Cause::Rejected(format!("{} is loading its data", link.place()).into()));
+        return Err(Cause::Rejected("it still loads its data".into()));
     }
     let mut identity = identity(&info, is_always(sync?))?;
     let tenure = tenure::of(&info).filter(|_| asks);
