@@ -9,7 +9,6 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -199,15 +198,15 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
         for name in ["a", "a", "b"] {
             scope.spawn(|| load(&service, ends.0, name));
         }
-        story.goes_on("three callers ask for two locks");
+        story.goes_on(&prometheus, "three callers ask for two locks");
         well(&service, &prometheus);
-        story.goes_on("lock-1 is killed");
+        story.goes_on(&prometheus, "lock-1 is killed");
         one_is_down(&mut voters, &prometheus);
-        story.goes_on("lock-2 and lock-3 stop, while a lock is held for long");
+        story.goes_on(&prometheus, "lock-2 and lock-3 stop, while a lock is held for long");
         no_quorum(&voters, &service, &prometheus);
-        story.goes_on("all three are back, lock-1 without its data");
+        story.goes_on(&prometheus, "all three are back, lock-1 without its data");
         all_return(&mut voters, &service, &prometheus);
-        story.goes_on("the end");
+        story.goes_on(&prometheus, "the end");
         drop(ends);
     });
     story.draw(&prometheus, &voters);
@@ -219,9 +218,9 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
 struct Story(Vec<picture::Event>);
 
 impl Story {
-    fn goes_on(&mut self, what: &str) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-        self.0.push((now.as_secs_f64(), what.to_owned()));
+    fn goes_on(&mut self, prometheus: &Prometheus, what: &str) {
+        let now = number(prometheus, "vector(time())").expect("it knows the time");
+        self.0.push((now, what.to_owned()));
     }
 
     fn draw(&self, prometheus: &Prometheus, voters: &[RedisServer]) {

@@ -129,10 +129,10 @@ fn panel((title, unit): (&str, &str), curves: &[Curve], events: &[Event]) -> Str
     for (number, (at, _)) in events.iter().enumerate() {
         let at = x(at - first);
         let (bottom, mark) = (30.0 + height, number + 1);
-        write!(
+        writeln!(
             svg,
             "<path d=\"M{at:.1} 30V{bottom}\" stroke=\"#bbb\" stroke-dasharray=\"2 3\"/>\
-             <text x=\"{at:.1}\" y=\"28\" fill=\"#888\" text-anchor=\"middle\">{mark}</text>\n"
+             <text x=\"{at:.1}\" y=\"28\" fill=\"#888\" text-anchor=\"middle\">{mark}</text>"
         )
         .expect("a text");
     }
@@ -148,10 +148,10 @@ fn panel((title, unit): (&str, &str), curves: &[Curve], events: &[Event]) -> Str
         }
         let (left, top) =
             (40.0 + 150.0 * count(number % 3), 46.0 + height + 13.0 * count(number / 3));
-        write!(
+        writeln!(
             svg,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\"/>\
-             <text x=\"{left}\" y=\"{top}\" fill=\"{color}\">{name}</text>\n"
+             <text x=\"{left}\" y=\"{top}\" fill=\"{color}\">{name}</text>"
         )
         .expect("a text");
     }
