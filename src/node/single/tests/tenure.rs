@@ -185,7 +185,7 @@ async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
         server.restart();
         server
     });
-    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains("is loading")))
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains("still loads")))
         .await;
     assert_eq!(run_ids(&heard).len(), 1);
     let _server = restarted.await.unwrap();
