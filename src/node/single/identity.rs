@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use fred::{
-    interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options},
-};
+use fred::types::Resp3Frame as Frame;
 
-use super::{IDENTIFICATION, link::Link, replies, tenure};
+use super::{
+    info::{ask, field, is_replica},
+    link::Link,
+    replies, tenure,
+};
 use crate::{
     clock::Clock,
     node::{Identity, Outcome, Stamp},
@@ -59,21 +60,6 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
     Ok(Met { identity, stamp, tenure })
 }
 
-pub(super) fn is_replica(info: &str) -> bool {
-    field(info, "role").is_ok_and(|role| role == "slave")
-}
-
-/// An error reply is a frame too.
-pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
-    // The news of a connection comes a little before fred counts it as one.
-    let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
-    let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-    let client = link.client().with_options(&options);
-    let words: Vec<Argument> = words.iter().map(|word| (*word).into()).collect();
-    let reply = client.custom_raw(command, words).await;
-    link.noted(reply, IDENTIFICATION)
-}
-
 fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     let uptime = field(info, "uptime_in_seconds")?.parse();
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
@@ -85,12 +71,6 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
         uptime: Duration::from_secs(uptime),
         durable: syncs_always && appends && !promoted,
     })
-}
-
-pub(super) fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
-    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
-    let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
-    info.lines().find_map(value).ok_or_else(missing)
 }
 
 /// A server that refuses to tell how it syncs may well not.

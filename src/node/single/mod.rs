@@ -10,6 +10,7 @@ mod credentials;
 mod dial;
 mod gate;
 mod identity;
+mod info;
 mod link;
 mod listen;
 mod order;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::{Address, FEW, dial::Dialer, identity, link::Link, replies};
+use super::{Address, FEW, dial::Dialer, info, link::Link, replies};
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
 /// The longest that it may take, with the connection.
@@ -22,7 +22,7 @@ impl Address {
             let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
             let (link, _router) =
                 Link::connected(dialed.config, FEW).await.map_err(Cause::Unreachable)?;
-            identity::ask(&link, name, words).await.and_then(replies::value)
+            info::ask(&link, name, words).await.and_then(replies::value)
         };
         time::timeout(LONGEST, answer).await.unwrap_or(Err(Cause::TimedOut(LONGEST)))
     }

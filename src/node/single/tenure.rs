@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    identity::{ask, field, is_replica},
+    info::{ask, field, is_replica},
     link::Link,
     replies,
 };

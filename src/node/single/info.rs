@@ -1,0 +1,31 @@
+//! What a server answers when it is asked about itself.
+
+use fred::{
+    interfaces::ClientLike,
+    types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options},
+};
+
+use super::{IDENTIFICATION, link::Link};
+use crate::{node::Outcome, words::Cause};
+
+/// An error reply is a frame too.
+pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
+    // The news of a connection comes a little before fred counts it as one.
+    let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
+    let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
+    let client = link.client().with_options(&options);
+    let words: Vec<Argument> = words.iter().map(|word| (*word).into()).collect();
+    let reply = client.custom_raw(command, words).await;
+    link.noted(reply, IDENTIFICATION)
+}
+
+/// One line of an answer to `INFO`.
+pub(super) fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
+    info.lines().find_map(value).ok_or_else(missing)
+}
+
+pub(super) fn is_replica(info: &str) -> bool {
+    field(info, "role").is_ok_and(|role| role == "slave")
+}
