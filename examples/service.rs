@@ -1,7 +1,8 @@
 //! An HTTP service that works under locks, and tells how it stands.
 //!
 //! ```text
-//! QUORATE_VOTERS=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 cargo run --example service
+//! export QUORATE_VOTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3"
+//! cargo run --example service &
 //! curl -X POST localhost:8080/work/report          # works for a moment, with the lock `report`
 //! curl -X POST -d 60000 localhost:8080/work/report # for so many milliseconds
 //! curl localhost:8080/health                    # 200 with a quorum of voters, else 503
@@ -9,8 +10,11 @@
 //! ```
 //!
 //! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), logs to standard error as `RUST_LOG` says
-//! (`info`), and ends at ctrl-c and SIGTERM, when it has answered and given its locks back. Without
-//! voters it runs on embedded ones, shows some requests to itself, and ends.
+//! (`info`), and ends at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has
+//! given its locks back. Without voters it runs on embedded ones, shows some requests to itself,
+//! and ends.
+//!
+//! Here the request names the lock. A real service knows its own, and lets nobody else name one.
 
 use std::{env, error::Error, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -28,6 +32,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
+    sync::oneshot,
     time::{interval, sleep},
 };
 use tracing_subscriber::EnvFilter;
@@ -38,6 +43,10 @@ type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long work takes, unless the request says it.
 const WORK: Duration = Duration::from_millis(50);
+/// And at most.
+const LONGEST: Duration = Duration::from_mins(10);
+/// For how long requests go on once the service is told to end.
+const GRACE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> Outcome {
@@ -49,7 +58,8 @@ async fn main() -> Outcome {
     if voters.is_empty() {
         return show(metrics).await;
     }
-    let quorum = Quorate::connect(voters.split(',')).await?;
+    // Not by commas: an address with sentinels has some.
+    let quorum = Quorate::connect(voters.split_whitespace()).await?;
     let listen = env::var("QUORATE_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let listener = TcpListener::bind(&listen).await?;
     println!("listening at {}", listener.local_addr()?);
@@ -74,7 +84,22 @@ async fn serve(
         .route("/health", get(health))
         .route("/metrics", get(metrics))
         .with_state(service);
-    axum::serve(listener, routes).with_graceful_shutdown(end).await?;
+    let (told, ending) = oneshot::channel();
+    let end = async {
+        end.await;
+        // Whoever serves is there to hear it.
+        let _ = told.send(());
+    };
+    let serving = axum::serve(listener, routes).with_graceful_shutdown(end).into_future();
+    let out_of_grace = async {
+        // An error: it serves no more, and the other branch says so.
+        let _ = ending.await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served?,
+        () = out_of_grace => tracing::warn!("requests are given up"),
+    }
     // Returns when the voters know of every release.
     quorum.close().await;
     Ok(())
@@ -110,8 +135,9 @@ async fn work(
         "" => Ok(WORK),
         text => text.parse().map(Duration::from_millis),
     };
-    let Ok(time) = time else {
-        return answer(StatusCode::BAD_REQUEST, &json!({ "error": "how many milliseconds?" }));
+    let Some(time) = time.ok().filter(|time| *time <= LONGEST) else {
+        let error = format!("how many milliseconds, up to {}?", LONGEST.as_millis());
+        return answer(StatusCode::BAD_REQUEST, &json!({ "error": error }));
     };
     let error = match work_alone(&service.quorum, &name, time).await {
         Ok(Some(token)) => return answer(StatusCode::OK, &json!({ "token": u64::from(token) })),

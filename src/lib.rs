@@ -172,7 +172,7 @@
 //!
 //! | span | fields |
 //! |---|---|
-//! | `acquire` | `kind`, `lock`, `outcome`, and once it is granted `hold`, `token`, `attempts` |
+//! | `acquire` | `kind`, `lock`, `outcome`; where a majority was won `hold`, `attempts`, `token` |
 //! | `renew` | `kind`, `lock`, `hold`, `outcome` |
 //! | `release` | `kind`, `lock`, `hold`, `outcome`: released, lost or unconfirmed |
 //!
@@ -184,18 +184,24 @@
 //! | error | two voters are one server: one vote less | `voter`, `twin` |
 //! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
-//! | warn | renewal failed | `lock`, `hold`, `left` of the validity, `voters` |
+//! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | voter in quarantine | `voter`, `why`, `left` |
 //! | warn | connection lost | `voter`, `shard`, `why` |
 //! | warn | not reached yet; it is tried again and again | `voter`, `why` |
 //! | warn | no server tells of the cluster | `cause` |
+//! | warn | it is not known since when a server is a primary | `server`, `cause` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
 //! | info | connected | `voter`, `shard`, `run_id`, `uptime` |
 //! | info | connection closed | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable` |
+//! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
+//! | debug | a server that was promoted cannot be marked now | `server`, `why` |
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
 //! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
+//!
+//! `left` is what is left of the validity. Of renewals that fail one after the other the first is a
+//! warning.
 //!
 //! # Features
 //!

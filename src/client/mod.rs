@@ -141,6 +141,7 @@ impl Quorate {
         for (hold, replies) in releases {
             hold.confirm(replies).await;
         }
+        panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + settings.voter_deadline;
         for closed in closing {

@@ -22,8 +22,8 @@ pub struct Status {
 pub struct VoterStatus {
     /// The voter's address, without credentials.
     pub voter: String,
-    /// Whether there is a connection to it; why there is none. Of a voter in a cluster: to one of
-    /// its servers.
+    /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
+    /// cluster: to one of its servers.
     pub connection: Result<(), Cause>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
@@ -79,9 +79,9 @@ impl fmt::Display for VoterStatus {
 impl Quorate {
     /// Which voters there is a connection to, and which of them count: for a health endpoint.
     ///
-    /// Nothing is asked of servers: a connection on which one does not answer any more is given up
-    /// within seconds, and this tells of that. Takes no longer than the voter deadline, and never
-    /// fails; of a client that was closed every voter is unreachable.
+    /// Each is asked for a sign of life (`PING`), so one that hangs counts as not connected. Takes
+    /// no longer than the voter deadline, and never fails; of a client that was closed every voter
+    /// is unreachable.
     ///
     /// # Cancel safety
     ///

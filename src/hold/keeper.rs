@@ -23,6 +23,7 @@ async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
     let over = hold.over();
     let Coordinator { clock, panel, .. } = &**hold.coordinator();
     let returned = panel.standings.returned();
+    let mut failing = false;
     loop {
         let seen = over.version();
         if over.read(|over| *over) {
@@ -44,14 +45,14 @@ async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
                 biased;
                 () = over.changed_since(seen) => {}
                 () = clock.sleep_until(hold.deadline()) => {}
-                () = renew(&hold, &mut exchange) => {}
+                () = renew(&hold, &mut exchange, &mut failing) => {}
             },
             Duty::Lost => hold.until_lost().await,
         }
     }
 }
 
-async fn renew(hold: &Hold, exchange: &mut Exchange) {
+async fn renew(hold: &Hold, exchange: &mut Exchange, failing: &mut bool) {
     let Some((round, asked)) = hold.renew() else { return };
     *exchange = asked;
     let (kind, lock, id) = (hold.record().kind(), hold.name(), hold.id());
@@ -61,6 +62,7 @@ async fn renew(hold: &Hold, exchange: &mut Exchange) {
     let left = deadline.since(hold.coordinator().clock.now());
     let outcome = match end {
         RoundEnd::Renewed => {
+            *failing = false;
             let share = left.div_duration_f64(validity);
             metrics::histogram!(metric::RENEWAL_VALIDITY, hold.metrics().labels()).record(share);
             "renewed"
@@ -68,7 +70,12 @@ async fn renew(hold: &Hold, exchange: &mut Exchange) {
         RoundEnd::Failed => {
             let voters = hold.coordinator().panel.report(hold.failed());
             let voters = Listed(&voters);
-            tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+            // Once for all rounds that fail one after the other.
+            if std::mem::replace(failing, true) {
+                tracing::debug!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+            } else {
+                tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+            }
             "failed"
         }
         RoundEnd::Superseded => "superseded",

@@ -30,6 +30,8 @@ struct State {
     register: Register,
     /// Until when those quarantines go on that metrics and the log know of.
     told: Vec<Option<Moment>>,
+    /// The client is closed: its share of what is counted of all clients has been taken back.
+    retired: bool,
 }
 
 impl Standings {
@@ -37,10 +39,12 @@ impl Standings {
     pub(crate) fn new(labels: Vec<Arc<str>>, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
         let register = Register::new(Quorum::of(labels.len()), suspicion);
         for label in &labels {
-            metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).set(0.0);
-            metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(0.0);
+            metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).increment(1.0);
+            for begins in [metric::CONNECTIONS, metric::QUARANTINED] {
+                metrics::gauge!(begins, "voter" => Arc::clone(label)).increment(0.0);
+            }
         }
-        let state = State { register, told: vec![None; labels.len()] };
+        let state = State { register, told: vec![None; labels.len()], retired: false };
         Arc::new(Self {
             labels,
             clock,
@@ -128,17 +132,20 @@ impl Standings {
     /// are told.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let now = self.clock.now();
-        let State { register, told } = &mut *state;
+        let State { register, told, retired } = &mut *state;
+        if *retired {
+            return;
+        }
         for (voter, told) in told.iter_mut().enumerate() {
             let kept_out = register.kept_out_longest(voter, now);
             let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
             if until == *told {
                 continue;
             }
-            *told = until;
+            let before = std::mem::replace(told, until);
             let voter = &self.labels[voter];
-            let gauge = metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(voter));
-            gauge.set(f64::from(u8::from(kept_out.is_some())));
+            let more = f64::from(u8::from(until.is_some())) - f64::from(u8::from(before.is_some()));
+            metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(voter)).increment(more);
             if let Some(KeptOut { quarantined: Quarantined { why, left }, .. }) = kept_out {
                 tracing::warn!(%voter, %why, ?left, "voter in quarantine");
                 metrics::counter!(
@@ -159,8 +166,28 @@ impl Standings {
         }
     }
 
+    /// The client is closed.
+    pub(crate) fn retire(&self) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.retired, true) {
+            return;
+        }
+        for (label, told) in self.labels.iter().zip(&mut state.told) {
+            metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).decrement(1.0);
+            if told.take().is_some() {
+                metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).decrement(1.0);
+            }
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Standings {
+    fn drop(&mut self) {
+        self.retire();
     }
 }
 

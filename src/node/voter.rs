@@ -164,7 +164,8 @@ impl Task {
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
                     Ended::Settled => debts.settled(),
                     Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
-                    Ended::Answered | Ended::Owed(_) => {}
+                    Ended::Owed(_) => debts.leak(),
+                    Ended::Answered => {}
                 },
                 () = self.clock.sleep_until(debts.due()), if debts.may_be_tried() => {
                     for debt in debts.take_due(self.clock.now()) {

@@ -54,9 +54,11 @@ pub const WAITING: &str = "quorate_waiting";
 pub const WAKEUPS: &str = "quorate_wakeups_total";
 /// Releases and undos that were given up.
 pub const LEAKED_VOTES: &str = "quorate_leaked_votes_total";
+/// Clients that use a voter.
+pub const CLIENTS: &str = "quorate_clients";
 /// Connections for scripts that stand now.
 pub const CONNECTIONS: &str = "quorate_connections";
-/// Whether a voter is in quarantine now.
+/// Clients for which a voter is in quarantine now.
 pub const QUARANTINED: &str = "quorate_quarantined";
 /// Quarantines begun.
 pub const QUARANTINES: &str = "quorate_quarantines_total";
@@ -211,8 +213,9 @@ pub const ALL: &[Metric] = &[
     gauge(WAITING, &[KIND, LOCK], "callers waiting for a lock now"),
     counter(WAKEUPS, &[KIND, LOCK, WAKEUP], "times that waiters asked again"),
     counter(LEAKED_VOTES, &[VOTER], "releases and undos that the voter never confirmed"),
+    gauge(CLIENTS, &[VOTER], "clients of the process that use the voter and are not closed"),
     gauge(CONNECTIONS, &[VOTER], "connections to the voter's servers that stand now"),
-    gauge(QUARANTINED, &[VOTER], "whether the voter is in quarantine now"),
+    gauge(QUARANTINED, &[VOTER], "clients for which the voter is in quarantine now"),
     counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
     metric(
         (MetricKind::Gauge, Unit::Seconds),

@@ -71,12 +71,12 @@ async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
     let port = Tree::default().conf("port");
     let wanted = nodes(&compose).into_iter();
     let wanted = wanted.map(|(name, _)| format!("redis://quorate:{password}@{name}:{port}"));
-    assert_eq!(voters.split(',').collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    assert_eq!(voters.split_whitespace().collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
 
     let users = fs::read_to_string(dir.path().join("configuration/users.acl")).unwrap();
     let users: Vec<_> = users.lines().map(|line| line.strip_prefix("user ").unwrap()).collect();
     let node = RedisServer::start_as(&Settings::new().users(&users));
-    let voter = voters.split(',').next().unwrap();
+    let voter = voters.split_whitespace().next().unwrap();
     let voter = voter.replace(&format!("lock-1:{port}"), &format!("127.0.0.1:{}", node.port()));
     let quorum = quorate::Quorate::connect([voter]).await.unwrap();
     quorum.mutex("a").lock().await.unwrap().release().await.unwrap();

@@ -25,7 +25,6 @@ async fn servers_that_hang_or_die_are_told_of_and_so_is_their_return() {
     assert!(status.voters.iter().map(|voter| &voter.voter).eq(&labels));
     assert_eq!((status.needed(), status.counting(), status.has_quorum()), (2, 3, true));
 
-    // Nothing is asked of it, and it is found out all the same.
     servers[0].stop();
     eventually_async("the first hangs", async || {
         connected(&quorum.status().await) == [false, true, true]

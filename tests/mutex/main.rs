@@ -12,7 +12,6 @@ mod force;
 mod inputs;
 mod kind;
 mod line;
-mod log;
 mod outage;
 mod pins;
 mod redisson;

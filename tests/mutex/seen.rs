@@ -318,3 +318,42 @@ async fn connections_are_counted_as_they_stand() {
     sleep(ms(1)).await;
     changed_by(-1.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_closed_or_gone_counts_no_more() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
+    // Reading takes it all away: what is seen is by how much it has changed, over all voters.
+    let changed_by = |clients: f64, quarantined: f64| {
+        let mut gauges = BTreeMap::<String, f64>::new();
+        for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+            if let DebugValue::Gauge(value) = value {
+                *gauges.entry(key.key().name().to_owned()).or_default() += value.into_inner();
+            }
+        }
+        let seen = |name| gauges.get(name).copied().unwrap_or_default();
+        let wrong = (seen(metric::CLIENTS) - clients).abs()
+            + (seen(metric::QUARANTINED) - quarantined).abs();
+        assert!(wrong < 0.5, "{gauges:?}, not {clients} and {quarantined}");
+    };
+    let (first, second) = (connect().await, connect().await);
+    changed_by(6.0, 0.0);
+    voters[0].restart_empty();
+    sleep(ms(1)).await;
+    changed_by(0.0, 2.0);
+    first.close().await;
+    first.close().await;
+    changed_by(-3.0, -1.0);
+    drop(second);
+    sleep(ms(1)).await;
+    changed_by(-3.0, -1.0);
+    // A quarantine that ends later ends nothing any more.
+    sleep(secs(60)).await;
+    changed_by(0.0, 0.0);
+    drop(first);
+    sleep(ms(1)).await;
+    changed_by(0.0, 0.0);
+}

@@ -82,9 +82,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "A renewal counts from its last answer.",
         edits: &[Edit {
             file: "src/hold/held/rounds.rs",
-            find: "self.state().lease.renewed(round.terms(), round.started(), clock.now());",
+            find: "state.lease.renewed(round.terms(), round.started(), clock.now());",
             replace: "let started = if PLANTED { clock.now() } else { round.started() };
-                self.state().lease.renewed(round.terms(), started, clock.now());",
+                state.lease.renewed(round.terms(), started, clock.now());",
         }],
         caught_by: &["TrustEndsEarly"],
     },

@@ -41,7 +41,7 @@ impl Service {
         let port = free_port();
         let voters: Vec<_> = voters.iter().map(RedisServer::url).collect();
         let process = Command::new(program)
-            .env("QUORATE_VOTERS", voters.join(","))
+            .env("QUORATE_VOTERS", voters.join(" "))
             .env("QUORATE_LISTEN", format!("127.0.0.1:{port}"))
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())

@@ -131,7 +131,10 @@ impl Hold {
         };
         match end {
             RoundEnd::Renewed => {
-                self.state().lease.renewed(round.terms(), round.started(), clock.now());
+                let mut state = self.state();
+                state.lease.renewed(round.terms(), round.started(), clock.now());
+                // What comes next has another cause.
+                state.failed.clear();
             }
             RoundEnd::Failed => {
                 let chance = self.coordinator.chance();

@@ -69,7 +69,7 @@ impl Runner {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(primary.as_ref()) => link.blame(&why),
-                why = tenure::ended(&link, met.tenure.as_deref()), if asks => {
+                why = tenure::ended(&link, met.tenure.as_deref(), mark), if asks => {
                     link.blame(&why);
                 }
             }

@@ -4,7 +4,7 @@
 //! promoted. It tells that it was, and its replication id, another one after each promotion, is the
 //! name of its tenure. So the first client to meet a server in one leaves a mark there, and those
 //! that come later read from it for how long that server is known. It was promoted before that, so
-//! it counts as younger than it is, and never as older.
+//! by its own clock it counts as younger than it is, and never as older.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,13 @@ use crate::{
     words::Cause,
 };
 
-/// For how long a mark is kept after it was last looked at. Where one is gone, the next client
-/// takes the server for one that has just been promoted.
+/// For how long a mark is kept after the last client that was connected. Where one is gone, the
+/// next client takes the server for one that has just been promoted.
 const KEPT: Duration = Duration::from_hours(24 * 30);
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// With how many of them its mark is kept for longer: once an hour.
+const LOOKS: u32 = if cfg!(test) { 1 } else { 360 };
 
 /// The tenure of a primary that was a replica once, by its answer to INFO. Also of one that was
 /// started with the copy of a primary's data. None again after the time for which it keeps its
@@ -56,8 +58,7 @@ pub(super) async fn age(link: &Link, mark: &str, tenure: &str) -> Outcome<Option
         Err(cause) => {
             tracing::warn!(
                 %server, %cause,
-                "it is not known for how long a server has been a primary: promotions that were \
-                 before a client connected go unnoticed"
+                "it is not known since when a server is a primary"
             );
             Ok(None)
         }
@@ -66,9 +67,14 @@ pub(super) async fn age(link: &Link, mark: &str, tenure: &str) -> Outcome<Option
 
 /// Completes, with the reason, when the server is found not to have been a primary all the time
 /// since it said in which tenure it is. Where nothing is asked of it, nothing else tells.
-pub(super) async fn ended(link: &Link, tenure: Option<&str>) -> Arc<str> {
-    loop {
+pub(super) async fn ended(link: &Link, tenure: Option<&str>, mark: Option<&str>) -> Arc<str> {
+    for look in (1..=LOOKS).cycle() {
         time::sleep(INTERVAL).await;
+        if let (LOOKS, Some(mark), Some(tenure)) = (look, mark, tenure) {
+            // Without it, one that is promoted later would seem as old as this one to new clients.
+            // Where it fails there is a next time.
+            drop(age(link, mark, tenure).await);
+        }
         // Whether it answers at all is looked after elsewhere.
         let answer = ask(link, "INFO", &["replication"]).await.and_then(replies::value);
         let Ok(Value::Text(info)) = answer else { continue };
@@ -80,4 +86,5 @@ pub(super) async fn ended(link: &Link, tenure: Option<&str>) -> Arc<str> {
             return format!("{} has been promoted again, as {now}", link.place()).into();
         }
     }
+    unreachable!("it goes round")
 }

@@ -100,6 +100,9 @@ async fn the_question_leaves_with_the_first_poll_of_its_script_and_is_asked_thou
     let (primary, _replica) = pair();
     let node = acknowledged(&primary).await;
     for [vote, ..] in [votes(), votes()] {
+        // Each counts when it ends: one that nobody heard in time may still be open.
+        let blocked = || primary.info(&["INFO", "clients"], "blocked_clients");
+        eventually_async("no question is open", async || blocked().as_deref() == Ok("0")).await;
         let before = primary.calls("wait");
         {
             let mut request = pin!(node.run(vote));

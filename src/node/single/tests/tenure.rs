@@ -128,6 +128,17 @@ async fn a_server_that_can_write_nothing_now_has_been_met_by_nobody() {
     }
 }
 
+// Once an hour; in this build with each look at the connection.
+#[tokio::test]
+async fn a_mark_is_kept_for_as_long_as_somebody_is_connected() {
+    let (server, _primary) = promoted();
+    let (_node, _heard) = connect(&server.url()).await;
+    let (before, month) = (mark(&server), SECS(29 * 24 * 3_600));
+    tell(&server, &["PEXPIRE", MARK, "60000"]);
+    eventually_async("it is kept for a month again", async || left(&server) > month).await;
+    assert_eq!(mark(&server), before);
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_asked_again_before_any_script_runs() {
     let (server, _primary) = promoted();
