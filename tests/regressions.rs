@@ -390,3 +390,25 @@ async fn nothing_is_asked_for_a_hold_that_has_ended() {
     sleep(MS(500)).await;
     assert!(voters[2].records().is_empty(), "{:?}", voters[2].records());
 }
+
+/// A loss was explained by rounds that had failed long before, although others had succeeded since.
+#[tokio::test(start_paused = true)]
+async fn a_loss_is_not_explained_by_what_failed_before_the_last_renewal() {
+    for renews in [false, true] {
+        let voters = embedded::voters(3);
+        let client = client(&voters).await;
+        let guard = client.mutex("x").lock().await.expect("free");
+        voters.iter().for_each(EmbeddedVoter::stop);
+        // Renewals begin after 10 s of 30.
+        sleep(MS(11_000)).await;
+        assert!(guard.remaining() < MS(19_000), "no round has succeeded");
+        voters.iter().for_each(EmbeddedVoter::resume);
+        if renews {
+            sleep(MS(4_000)).await;
+            assert!(guard.remaining() > MS(25_000), "one has");
+        }
+        client.close().await;
+        let error = guard.lost().await;
+        assert_eq!((error.is_lost(), error.voters().is_empty()), (true, renews), "{error}");
+    }
+}
