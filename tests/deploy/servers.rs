@@ -1,6 +1,6 @@
 //! Servers by `redis.conf` are what locks stand on.
 
-use quorate::{Builder, Quorate};
+use quorate::{Builder, MutexGuard, Quorate};
 
 use crate::{
     scene::connect,
@@ -51,6 +51,21 @@ fn no_line_is_without_a_reason() {
     }
 }
 
+/// Each entry asks all three anew.
+async fn all_vote_for(guard: &MutexGuard) {
+    eventually_async("it votes for the hold as before", async || {
+        let again = guard.reenter().await.unwrap();
+        again.release().await.unwrap();
+        guard.votes() == 3
+    })
+    .await;
+}
+
+async fn nobody_is_kept_out(quorum: &Quorate) {
+    let seen = quorum.mutex("a").inspect().await.unwrap();
+    assert!(seen.voters.iter().all(|view| view.quarantine.is_none()), "{seen:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn locks_stand_on_such_nodes_and_a_restart_forgets_nothing() {
     let mut nodes = RedisServer::start_many(&lock_node(), 3);
@@ -59,15 +74,9 @@ async fn locks_stand_on_such_nodes_and_a_restart_forgets_nothing() {
     for node in &mut nodes {
         node.kill();
         node.restart();
-        eventually_async("it votes for the hold as before", async || {
-            let again = guard.reenter().await.unwrap();
-            again.release().await.unwrap();
-            guard.votes() == 3
-        })
-        .await;
+        all_vote_for(&guard).await;
     }
-    let seen = quorum.mutex("a").inspect().await.unwrap();
-    assert!(seen.voters.iter().all(|view| view.quarantine.is_none()), "{seen:?}");
+    nobody_is_kept_out(&quorum).await;
     guard.release().await.unwrap();
     quorum.fair_mutex("b").lock().await.unwrap().release().await.unwrap();
     let write = quorum.rw_lock("c").write().await.unwrap();
@@ -86,14 +95,8 @@ async fn a_node_that_is_met_while_it_loads_is_known_to_forget_nothing() {
     nodes[0].restart();
     let loading = nodes[0].info(&["INFO", "persistence"], "loading");
     assert_eq!(loading.as_deref(), Ok("1"), "it was loaded too soon to see it");
-    eventually_async("it votes for the hold as before", async || {
-        let again = guard.reenter().await.unwrap();
-        again.release().await.unwrap();
-        guard.votes() == 3
-    })
-    .await;
-    let seen = quorum.mutex("a").inspect().await.unwrap();
-    assert!(seen.voters.iter().all(|view| view.quarantine.is_none()), "{seen:?}");
+    all_vote_for(&guard).await;
+    nobody_is_kept_out(&quorum).await;
     guard.release().await.unwrap();
 }
 
