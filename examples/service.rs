@@ -3,8 +3,8 @@
 //! ```text
 //! export QUORATE_VOTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3"
 //! cargo run --example service &
-//! curl -X POST localhost:8080/work/report          # works for a moment, with the lock `report`
-//! curl -X POST -d 60000 localhost:8080/work/report # for so many milliseconds
+//! curl -X POST localhost:8080/jobs/report          # works for a moment, with the lock `report`
+//! curl -X POST -d 60000 localhost:8080/jobs/report # for so many milliseconds
 //! curl localhost:8080/health                    # 200 with a quorum of voters, else 503
 //! curl localhost:8080/metrics                   # for Prometheus: see deploy/
 //! ```
@@ -80,7 +80,7 @@ async fn serve(
 ) -> Outcome {
     let quorum = service.quorum.clone();
     let routes = Router::new()
-        .nest("/work", Router::new().route("/{name}", post(work)))
+        .route("/jobs/{name}", post(work))
         .route("/health", get(health))
         .route("/metrics", get(metrics))
         .with_state(service);
@@ -213,18 +213,18 @@ async fn show(metrics: PrometheusHandle) -> Outcome {
     let service = Service { quorum, metrics };
     let serving = tokio::spawn(serve(listener, service, async move { end.notified().await }));
 
-    tell(address, "POST", "work/report", "").await?;
-    let long = tokio::spawn(async move { send(address, "POST", "work/report", "2000").await });
+    tell(address, "POST", "jobs/report", "").await?;
+    let long = tokio::spawn(async move { send(address, "POST", "jobs/report", "2000").await });
     while held(address).await? == 0 {
         sleep(Duration::from_millis(10)).await;
     }
-    tell(address, "POST", "work/report", "").await?;
+    tell(address, "POST", "jobs/report", "").await?;
     println!("that for two seconds: {}", long.await??);
     tell(address, "GET", "health", "").await?;
     voters[0].kill();
     voters[1].kill();
     println!("two of three voters are dead");
-    tell(address, "POST", "work/report", "").await?;
+    tell(address, "POST", "jobs/report", "").await?;
     tell(address, "GET", "health", "").await?;
     let page = send(address, "GET", "metrics", "").await?;
     let counted = |line: &&str| line.starts_with("quorate_acquire_seconds_count");

@@ -62,11 +62,8 @@ impl Service {
 
     /// Works for so many milliseconds.
     fn work(&self, name: &str, milliseconds: u64) -> (u16, String) {
-        let body = milliseconds.to_string();
-        let (path, length) = (format!("work/{name}"), body.len());
-        let head = format!("POST /{path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}");
-        let request = format!("{head}\r\n\r\n{body}");
-        ask(self.port, &request).unwrap_or_else(|told| panic!("{told}: {}", self.log()))
+        let answer = work(self.port, name, milliseconds);
+        answer.unwrap_or_else(|told| panic!("{told}: {}", self.log()))
     }
 
     fn metrics(&self) -> String {
@@ -94,6 +91,13 @@ impl Drop for Service {
         self.watchdog.call_off();
         let _ = self.process.wait();
     }
+}
+
+fn work(port: u16, name: &str, milliseconds: u64) -> Result<(u16, String), String> {
+    let body = milliseconds.to_string();
+    let (path, length) = (format!("jobs/{name}"), body.len());
+    let head = format!("POST /{path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}");
+    ask(port, &format!("{head}\r\n\r\n{body}"))
 }
 
 /// The shipped rules with every duration divided: of ranges, offsets, and `for`.
@@ -210,7 +214,17 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
         drop(ends);
     });
     story.draw(&prometheus, &voters);
+    assert_eq!(service.work("last", 600_001).0, 400, "nobody holds a lock for so long");
+    let port = service.port;
+    let last = thread::spawn(move || work(port, "last", 100_000));
+    succeeds("it is held", || match service.work("last", 0) {
+        (409, _) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    // It is not waited for, and its lock is given back; whether it is told depends on the moment.
     assert!(service.ends().success());
+    let told = last.join().expect("it does not panic");
+    assert!(!matches!(told, Ok((200, _))), "{told:?}");
 }
 
 /// What was done, for the picture in the book: `QUORATE_TEST_PICTURE=docs/operations.svg`.
