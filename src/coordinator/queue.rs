@@ -204,7 +204,7 @@ impl Waiter {
                 }
                 BidNext::Wait(until) => {
                     let other = [limit, missed].into_iter().flatten().min();
-                    let until = match other.filter(|_| bid.is_lost()) {
+                    let until = match other.filter(|_| bid.is_refused()) {
                         Some(other) if now >= other => {
                             break missed.filter(|missed| now >= *missed).map(|_| "missed");
                         }
@@ -223,7 +223,7 @@ impl Waiter {
                             bid.heard(voter, verdict, ticket, clock.now());
                         }
                         () = self.callee.changed() => {}
-                        () = coordinator.hear_calls(), if unheard && bid.is_lost() => break None,
+                        () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,
                         () = clock.sleep_until(until) => {}
                     }
                 }

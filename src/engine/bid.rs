@@ -118,9 +118,10 @@ impl Bid {
         self.ticket.or_else(|| self.tickets.fixed())
     }
 
-    /// Whether it cannot be won any more.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.is_some()
+    /// Whether a majority has answered, and it is another's turn or was: only then there is a turn
+    /// to wait for.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.lost.is_some() && !self.too_late && self.votes.may_spare_the_silent()
     }
 
     pub(crate) fn started(&self) -> Moment {

@@ -205,3 +205,22 @@ fn the_place_is_refreshed_although_nothing_happens() {
     assert_eq!(bid.next(at(999), &NOBODY), BidNext::Wait(at(1_000)));
     assert_eq!(bid.next(at(1_000), &NOBODY), BidNext::Again);
 }
+
+#[test]
+fn it_is_refused_only_once_a_majority_has_answered() {
+    let mut refused = bid(Some(4));
+    held(&mut refused, 0, 4, 9_000, 2);
+    unreachable(&mut refused, 1, 2);
+    refused.next(at(2), &NOBODY);
+    assert!(!refused.is_refused(), "the third may be as silent as the second");
+    held(&mut refused, 2, 4, 9_000, 3);
+    refused.next(at(3), &NOBODY);
+    assert!(refused.is_refused());
+
+    let mut too_late = bid(Some(4));
+    for voter in 0..2 {
+        granted(&mut too_late, voter, 4, 5_001);
+    }
+    too_late.next(at(5_001), &NOBODY);
+    assert!(!too_late.is_refused());
+}

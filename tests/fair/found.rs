@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{
     FairMutex, MutexGuard, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, InFlight, Reply},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Reply},
 };
 use tokio::{
     task::JoinHandle,
@@ -104,6 +104,67 @@ async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
     assert_eq!(told, 0);
     drop(breaks);
     drop(guard);
+}
+
+/// A bid that lost its majority while other answers were on their way was ended by whatever ends
+/// the wait for one's turn, and passed for one that was refused: the lock was another's, it said.
+/// Here by connections that broke, and with them calls that may be lost.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_when_calls_may_be_lost() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    hear_calls(&voters, &mutex).await;
+    let far = far(&voters, ms(50));
+    let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
+    sleep(ms(20)).await;
+    for voter in &voters[..3] {
+        voter.cut(InFlight::Lost);
+        voter.kill();
+    }
+    assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
+    drop(far);
+}
+
+/// As the one before, by the limit, which had passed as it began.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_at_the_limit() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    let far = far(&voters, ms(50));
+    let waiter = tokio::spawn(async move { mutex.lock_within(Duration::ZERO).await.map(drop_all) });
+    sleep(ms(20)).await;
+    voters[..3].iter().for_each(EmbeddedVoter::kill);
+    assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
+    drop(far);
+}
+
+/// As the one before, by a client that listens for calls for the first time: it bids once more when
+/// it does. The voters that it hears have votes that do not count.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_when_calls_begin_to_be_heard() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    voters[..3].iter().for_each(EmbeddedVoter::restart_empty);
+    let (near, far) = (far(&voters[..3], ms(10)), far(&voters[3..], ms(50)));
+    let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
+    sleep(ms(5)).await;
+    drop(near);
+    let told = waiter.await.expect("no panic").expect_err("a majority is in quarantine");
+    assert!(told.is_no_quorum(), "{told}");
+    drop(far);
+}
+
+/// A request takes so long to arrive, and its answer too.
+fn far(voters: &[EmbeddedVoter], way: Duration) -> Vec<FaultGuard> {
+    let way = Fault::Delay { there: way, back: way };
+    voters.iter().map(|voter| voter.fault(way)).collect()
+}
+
+/// Waits once, so that the client listens for calls.
+async fn hear_calls(voters: &[EmbeddedVoter], mutex: &FairMutex) {
+    let guard = fair(voters).await.lock().await.expect("it is free");
+    assert!(mutex.lock_within(ms(100)).await.expect("all voters answer").is_none());
+    guard.release().await.expect("it is held");
 }
 
 fn drop_all(guard: Option<MutexGuard>) -> usize {
