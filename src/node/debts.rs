@@ -2,8 +2,13 @@
 //!
 //! While a voter is silent only the oldest is tried, with doubling pauses; its answer lets all the
 //! others go at once. Each is forgotten when the lease it would end has ended by itself.
+//!
+//! A voter of a cluster has several servers, of which one may be silent: each has an account.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use super::Call;
 use crate::{clock::Moment, engine::Backoff};
@@ -13,80 +18,49 @@ use crate::{clock::Moment, engine::Backoff};
 pub(crate) struct Debt {
     pub(crate) call: Call,
     pub(crate) until: Moment,
+    /// The part of the voter that did not answer when it was asked first.
+    pub(crate) shard: usize,
 }
 
 /// What one voter is owed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Debts {
-    owed: VecDeque<Debt>,
-    /// One is under way, to see whether the voter answers.
-    probing: bool,
-    all_at_once: bool,
-    due: Moment,
-    pause: Backoff,
+    by_shard: BTreeMap<usize, Account>,
     /// So many were given up since somebody asked.
     leaked: u64,
 }
 
-impl Default for Debts {
-    fn default() -> Self {
-        Self {
-            owed: VecDeque::new(),
-            probing: false,
-            all_at_once: false,
-            due: Moment::BEGINNING,
-            pause: Backoff::new(Duration::from_millis(20), Duration::from_secs(1)),
-            leaked: 0,
-        }
-    }
-}
-
 impl Debts {
-    /// More than this would cost more memory than the leases that end by themselves are worth.
-    const MOST: usize = 10_000;
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.by_shard.values().all(|account| account.owed.is_empty())
     }
 
-    /// Whether waiting for [`due`](Self::due) makes sense.
-    pub(crate) fn may_be_tried(&self) -> bool {
-        !self.owed.is_empty() && !self.probing
-    }
-
-    pub(crate) fn due(&self) -> Moment {
-        self.due
+    /// When to [take](Self::take_due) some, if waiting for it makes sense.
+    pub(crate) fn due(&self) -> Option<Moment> {
+        let accounts = self.by_shard.values().filter(|account| account.may_be_tried());
+        accounts.map(|account| account.due).min()
     }
 
     /// The voter did not answer this one.
     pub(crate) fn owe(&mut self, debt: Debt, now: Moment) {
-        if self.owed.len() == Self::MOST {
-            // The oldest is the one whose lease ends first.
-            self.owed.pop_front();
-            self.leaked += 1;
-        }
-        self.owed.push_back(debt);
-        self.all_at_once = false;
-        self.probing = false;
-        self.due = self.due.max(now + self.pause.pause(0));
+        self.leaked += self.by_shard.entry(debt.shard).or_default().owe(debt, now);
     }
 
-    /// The voter answered: whatever else it is owed can go.
-    pub(crate) fn settled(&mut self) {
-        self.probing = false;
-        self.all_at_once = true;
-        self.due = Moment::BEGINNING;
-        self.pause.reset();
+    /// This part of the voter answered: whatever else it is owed can go.
+    pub(crate) fn settled(&mut self, shard: usize) {
+        if let Some(account) = self.by_shard.get_mut(&shard) {
+            account.settled();
+        }
     }
 
     /// What to send now.
     pub(crate) fn take_due(&mut self, now: Moment) -> Vec<Debt> {
-        let before = self.owed.len();
-        self.owed.retain(|debt| now < debt.until);
-        self.leaked += (before - self.owed.len()) as u64;
-        let count = if self.all_at_once { self.owed.len() } else { self.owed.len().min(1) };
-        self.probing = count > 0;
-        self.owed.drain(..count).collect()
+        let mut taken = Vec::new();
+        for account in self.by_shard.values_mut().filter(|account| account.is_due(now)) {
+            self.leaked += account.forget(now);
+            taken.extend(account.take());
+        }
+        taken
     }
 
     /// One is given up.
@@ -95,14 +69,85 @@ impl Debts {
     }
 
     pub(crate) fn forgive(&mut self) {
-        self.leaked += self.owed.len() as u64;
-        self.owed.clear();
+        let owed = self.by_shard.values().map(|account| account.owed.len() as u64);
+        self.leaked += owed.sum::<u64>();
+        self.by_shard.clear();
     }
 
     /// How many were given up since this was asked last: the voter may have kept what they would
     /// have ended until it ended by itself.
     pub(crate) fn take_leaked(&mut self) -> u64 {
         std::mem::take(&mut self.leaked)
+    }
+}
+
+/// What one part of a voter is owed.
+#[derive(Debug)]
+struct Account {
+    owed: VecDeque<Debt>,
+    /// One is under way, to see whether the voter answers.
+    probing: bool,
+    all_at_once: bool,
+    due: Moment,
+    pause: Backoff,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            owed: VecDeque::new(),
+            probing: false,
+            all_at_once: false,
+            due: Moment::BEGINNING,
+            pause: Backoff::new(Duration::from_millis(20), Duration::from_secs(1)),
+        }
+    }
+}
+
+impl Account {
+    /// More than this would cost more memory than the leases that end by themselves are worth.
+    const MOST: usize = 10_000;
+
+    fn may_be_tried(&self) -> bool {
+        !self.owed.is_empty() && !self.probing
+    }
+
+    fn is_due(&self, now: Moment) -> bool {
+        self.may_be_tried() && self.due <= now
+    }
+
+    /// How many it gives up for it.
+    fn owe(&mut self, debt: Debt, now: Moment) -> u64 {
+        let full = self.owed.len() == Self::MOST;
+        if full {
+            // The oldest is the one whose lease ends first.
+            self.owed.pop_front();
+        }
+        self.owed.push_back(debt);
+        self.all_at_once = false;
+        self.probing = false;
+        self.due = self.due.max(now + self.pause.pause(0));
+        full.into()
+    }
+
+    fn settled(&mut self) {
+        self.probing = false;
+        self.all_at_once = true;
+        self.due = Moment::BEGINNING;
+        self.pause.reset();
+    }
+
+    /// Gives up what has no effect any more; how many.
+    fn forget(&mut self, now: Moment) -> u64 {
+        let before = self.owed.len();
+        self.owed.retain(|debt| now < debt.until);
+        (before - self.owed.len()) as u64
+    }
+
+    fn take(&mut self) -> impl Iterator<Item = Debt> {
+        let count = if self.all_at_once { self.owed.len() } else { self.owed.len().min(1) };
+        self.probing = count > 0;
+        self.owed.drain(..count)
     }
 }
 
@@ -123,7 +168,7 @@ mod tests {
             args: [].into(),
             deadline: Duration::from_millis(200),
         };
-        Debt { call, until: at(1_000 + number) }
+        Debt { call, until: at(1_000 + number), shard: 0 }
     }
 
     fn names(debts: &[Debt]) -> Vec<&str> {
@@ -136,10 +181,10 @@ mod tests {
         for number in 0..3 {
             debts.owe(debt(number), at(0));
         }
-        assert!(debts.due() >= at(20));
+        assert!(debts.due() >= Some(at(20)));
         assert_eq!(names(&debts.take_due(at(100))), ["0"]);
-        assert!(!debts.may_be_tried(), "one is under way");
-        debts.settled();
+        assert_eq!(debts.due(), None, "one is under way");
+        debts.settled(0);
         assert_eq!(names(&debts.take_due(at(101))), ["1", "2"]);
         assert!(debts.is_empty());
     }
@@ -148,10 +193,10 @@ mod tests {
     fn pauses_double_while_the_voter_is_silent() {
         let mut debts = Debts::default();
         debts.owe(debt(0), at(0));
-        let first = debts.due();
+        let first = debts.due().expect("one is owed");
         let tried = debts.take_due(first).remove(0);
         debts.owe(tried, first);
-        assert_eq!(debts.due().since(first), 2 * first.since(at(0)));
+        assert_eq!(debts.due(), Some(first + 2 * first.since(at(0))));
     }
 
     #[test]
@@ -159,19 +204,31 @@ mod tests {
         let mut debts = Debts::default();
         debts.owe(debt(0), at(0));
         assert!(debts.take_due(at(1_000)).is_empty());
-        assert!(debts.is_empty() && !debts.may_be_tried());
+        assert_eq!((debts.is_empty(), debts.due()), (true, None));
         assert_eq!((debts.take_leaked(), debts.take_leaked()), (1, 0));
     }
 
     #[test]
     fn the_oldest_gives_way_when_there_are_too_many() {
         let mut debts = Debts::default();
-        for number in 0..=Debts::MOST as u64 {
+        for number in 0..=Account::MOST as u64 {
             debts.owe(debt(number), at(0));
         }
         assert_eq!(debts.take_leaked(), 1);
-        assert_eq!(names(&debts.take_due(at(1))), ["1"]);
+        assert_eq!(names(&debts.take_due(at(1_000))), ["1"]);
         debts.forgive();
-        assert_eq!(debts.take_leaked(), Debts::MOST as u64 - 1);
+        assert_eq!(debts.take_leaked(), Account::MOST as u64 - 1);
+    }
+
+    #[test]
+    fn an_answer_of_one_part_of_a_voter_sends_nothing_to_another() {
+        let mut debts = Debts::default();
+        for (number, shard) in [(0, 0), (1, 0), (2, 7)] {
+            debts.owe(Debt { shard, ..debt(number) }, at(0));
+        }
+        debts.settled(7);
+        assert_eq!(names(&debts.take_due(at(1))), ["2"]);
+        assert!(debts.due() >= Some(at(20)), "the other is as silent as before");
+        assert_eq!(names(&debts.take_due(at(100))), ["0"]);
     }
 }

@@ -132,7 +132,8 @@ impl<T> Future for Reply<T> {
 /// What a request under way comes to.
 enum Ended {
     Answered,
-    Settled,
+    /// By this part of the voter.
+    Settled(usize),
     Owed(Debt),
 }
 
@@ -162,12 +163,12 @@ impl Task {
                     None => open = false,
                 },
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
-                    Ended::Settled => debts.settled(),
+                    Ended::Settled(shard) => debts.settled(shard),
                     Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
                     Ended::Owed(_) => debts.leak(),
                     Ended::Answered => {}
                 },
-                () = self.clock.sleep_until(debts.due()), if debts.may_be_tried() => {
+                () = self.sleep_until(debts.due()) => {
                     for debt in debts.take_due(self.clock.now()) {
                         under_way.push(self.pay(debt));
                     }
@@ -186,6 +187,13 @@ impl Task {
         }
     }
 
+    async fn sleep_until(&self, moment: Option<Moment>) {
+        match moment {
+            Some(moment) => self.clock.sleep_until(moment).await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn start(&self, request: Request) -> BoxFuture<'static, Ended> {
         match request {
             Request::Run { call, owed_until: None, answer } => {
@@ -194,9 +202,11 @@ impl Task {
             }
             Request::Run { call, owed_until: Some(until), answer } => {
                 let outcome = self.run(call.clone());
+                let node = Arc::clone(&self.node);
                 Box::pin(async move {
                     let outcome = outcome.await;
-                    let ended = ended(&outcome, call, until);
+                    let shard = node.shard(&call.keys);
+                    let ended = ended(&outcome, Debt { call, until, shard });
                     // Whoever asked may have gone: then nobody misses the answer.
                     let _ = answer.send(outcome);
                     ended
@@ -218,7 +228,7 @@ impl Task {
 
     fn pay(&self, debt: Debt) -> BoxFuture<'static, Ended> {
         let outcome = self.run(debt.call.clone());
-        Box::pin(async move { ended(&outcome.await, debt.call, debt.until) })
+        Box::pin(async move { ended(&outcome.await, debt) })
     }
 
     fn run(&self, call: Call) -> impl Future<Output = Outcome<Answer>> + Send + 'static {
@@ -245,12 +255,12 @@ impl Task {
     }
 }
 
-fn ended(outcome: &Outcome<Answer>, call: Call, until: Moment) -> Ended {
+fn ended(outcome: &Outcome<Answer>, debt: Debt) -> Ended {
     match outcome {
-        Ok(_) => Ended::Settled,
+        Ok(_) => Ended::Settled(debt.shard),
         // Any other error is an answer too: asking again brings the same.
-        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Settled,
-        Err(_) => Ended::Owed(Debt { call, until }),
+        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Settled(debt.shard),
+        Err(_) => Ended::Owed(debt),
     }
 }
 
