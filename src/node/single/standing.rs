@@ -1,6 +1,6 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
@@ -13,10 +13,14 @@ use super::{
     tenure,
 };
 use crate::{
+    clock::Clock,
     engine::Backoff,
     node::{Ear, ONLY},
     words::Cause,
 };
+
+/// A connection that stood for so long is replaced at once.
+const STEADY: Duration = Duration::from_secs(1);
 
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
@@ -30,7 +34,11 @@ impl Runner {
         let mut pauses = Backoff::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(address);
         loop {
-            if self.stand(&mut dialer, &*ear, mark.as_deref()).await {
+            let started = Clock::System.now();
+            let stood = self.stand(&mut dialer, &*ear, mark.as_deref()).await;
+            // What breaks with its first request, as where a cluster is down, is no better than
+            // what is refused.
+            if stood && Clock::System.now().since(started) >= STEADY {
                 pauses.reset();
             }
             // A little chance, so that not all clients of a server come back at once.
