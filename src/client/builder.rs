@@ -72,6 +72,10 @@ impl Builder {
     /// Connections that stand are not touched by a new password; a server that shall end them does
     /// so itself. Sentinels are logged in to by the parameters of their address.
     ///
+    /// In a cluster it is given the `host:port` of each server, and called before each look at the
+    /// map of the slots too: every ten seconds, and up to ten times a second while servers are away
+    /// or slots move. Where that is dear, keep what it answers for a while.
+    ///
     /// # Examples
     ///
     /// ```no_run

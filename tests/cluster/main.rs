@@ -1,7 +1,9 @@
 //! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do
 //! to them. CONFORMANCE 42.
 
+mod down;
 mod failover;
+mod formed;
 #[path = "../faults/history.rs"]
 mod history;
 mod load;

@@ -50,6 +50,12 @@ pub(super) struct Server {
     pub(super) slots: Vec<RangeInclusive<u16>>,
 }
 
+impl Server {
+    pub(super) fn has_slots(&self) -> bool {
+        !self.slots.is_empty()
+    }
+}
+
 /// Slots went from one shard to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Move {

@@ -150,12 +150,16 @@ impl Cluster {
         Branch::start(place, &address, ear, (self.acks, mark))
     }
 
-    /// The connections to the server that has a slot.
+    /// The connections to the server that has a slot. A slot that nobody has may have been given to
+    /// somebody since the map was drawn.
     fn route(&self, slot: u16) -> Outcome<Branch> {
         let map = self.topology.map();
         match map.route(slot) {
             Some((shard, at)) => Ok(self.branch(shard, at)),
-            None => Err(self.unknown(slot)),
+            None => {
+                self.topology.doubt(None);
+                Err(self.unknown(slot))
+            }
         }
     }
 

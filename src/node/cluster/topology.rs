@@ -21,6 +21,7 @@ use super::{
     seat::Seat,
 };
 use crate::{
+    engine::Backoff,
     node::{Address, Ear, Outcome},
     scripts::Value,
     words::Cause,
@@ -28,10 +29,10 @@ use crate::{
 
 /// How often the map is asked for without a reason.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Between two questions, also where there are many reasons.
+/// Between two questions, also where there are many reasons; it doubles while nothing has changed.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Between two questions that nobody answers.
-const RETRY: Duration = Duration::from_millis(200);
+/// The longest of these, also between two questions that nobody answers.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// How many servers are asked at once.
 const AT_ONCE: usize = 2;
@@ -117,8 +118,9 @@ impl State {
         self.seeds[0].at(host, *port)
     }
 
-    /// Asks one server after the other until one tells of the cluster: those that were hinted at,
-    /// those that serve, those that the user named.
+    /// Asks one server after the other until one tells who has the slots: those that were hinted at,
+    /// those that serve, those that the user named. One that knows of nobody may be new, or may have
+    /// forgotten its cluster: it is believed where the others know no more.
     async fn ask(&self) -> Outcome<Vec<Server>> {
         let mut places: Vec<Address> =
             lock(&self.hints).drain().map(|at| self.address(&at)).collect();
@@ -136,18 +138,20 @@ impl State {
         });
         // Several at once, as one that hangs must not hold up the others.
         let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
-        let mut trouble = Cause::Unheard;
+        let mut known = Err(Cause::Unheard);
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(servers) => return Ok(servers),
-                Err(cause) => trouble = cause,
+                Ok(servers) if servers.iter().any(Server::has_slots) => return Ok(servers),
+                Err(_) if known.is_ok() => {}
+                other => known = other,
             }
         }
-        Err(trouble)
+        known
     }
 
-    /// Takes note of an answer.
-    fn heard(&self, answer: Outcome<Vec<Server>>) {
+    /// Takes note of an answer. Whether it changes anything.
+    fn heard(&self, answer: Outcome<Vec<Server>>) -> bool {
+        let before = self.map();
         let mut news = self.news.borrow().clone();
         match answer {
             Ok(servers) => {
@@ -166,17 +170,21 @@ impl State {
                 news.trouble = Some(cause);
             }
         }
+        let changed = news.map != before;
         self.news.send_replace(news);
+        changed
     }
 }
 
 async fn keep(state: Arc<State>) {
+    let mut pauses = Backoff::new(PAUSE, LONGEST_PAUSE);
     loop {
         let answer = state.ask().await;
-        let pause = if answer.is_ok() { PAUSE } else { RETRY };
         let known = answer.is_ok();
-        state.heard(answer);
-        time::sleep(pause).await;
+        if state.heard(answer) {
+            pauses.reset();
+        }
+        time::sleep(pauses.pause(0)).await;
         if known {
             // Without a reason by then it is asked without one.
             let _ = time::timeout(INTERVAL, state.wanted.notified()).await;

@@ -7,7 +7,7 @@ use tokio::time;
 use super::{Address, FEW, dial::Dialer, info, link::Link, replies};
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
-/// The longest that it may take, with the connection.
+/// The longest that it may take, with the connection but without the credentials.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Address {
@@ -17,9 +17,9 @@ impl Address {
         name: &'static str,
         words: &[&'static str],
     ) -> Outcome<Value> {
+        // The user's function has a limit of its own.
+        let dialed = Dialer::new(self.clone()).dial().await.map_err(Cause::Unreachable)?;
         let answer = async {
-            let mut dialer = Dialer::new(self.clone());
-            let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
             let (link, _router) =
                 Link::connected(dialed.config, FEW).await.map_err(Cause::Unreachable)?;
             info::ask(&link, name, words).await.and_then(replies::value)

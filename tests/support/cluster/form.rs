@@ -18,12 +18,17 @@ const FLAGS: [&str; 12] = [
     "99",
 ];
 
-/// Starts the nodes and tells them who they are; they agree about it a little later.
-pub(super) fn form(primaries: usize, replicas_each: usize, settings: &Settings) -> Cluster {
+/// Starts nodes that know of no others and have no slots.
+pub(super) fn blank(count: usize, settings: &Settings) -> Cluster {
     let settings = settings.clone().flags_before(&FLAGS);
-    let nodes = RedisServer::start_many(&settings, primaries * (1 + replicas_each));
+    let nodes = RedisServer::start_many(&settings, count);
     let ids = nodes.iter().map(id).collect();
-    let (count, cluster) = (nodes.len(), Cluster { nodes, ids });
+    Cluster { nodes, ids }
+}
+
+/// Tells the nodes who they are; they agree about it a little later.
+pub(super) fn form(cluster: &Cluster, primaries: usize) {
+    let count = cluster.nodes.len();
     for node in 0..count {
         // Different from the start: otherwise the nodes have to settle which is the greater.
         cluster.tell(node, &["CLUSTER", "SET-CONFIG-EPOCH", &(node + 1).to_string()]);
@@ -41,7 +46,6 @@ pub(super) fn form(primaries: usize, replicas_each: usize, settings: &Settings) 
         let primary = cluster.id((replica - primaries) % primaries);
         cluster.tell(replica, &["CLUSTER", "REPLICATE", primary]);
     }
-    cluster
 }
 
 fn id(node: &RedisServer) -> String {

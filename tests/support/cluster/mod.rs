@@ -50,9 +50,20 @@ impl Cluster {
 
     /// As [`start`](Self::start), each node with these settings.
     pub fn start_as(primaries: usize, replicas_each: usize, settings: &Settings) -> Self {
-        let cluster = form::form(primaries, replicas_each, settings);
+        let cluster = form::blank(primaries * (1 + replicas_each), settings);
+        form::form(&cluster, primaries);
         succeeds("the cluster is complete", || cluster.judge());
         cluster
+    }
+
+    /// Starts nodes that are to become primaries and know of no cluster yet.
+    pub fn start_blank(primaries: usize) -> Self {
+        form::blank(primaries, &Settings::new())
+    }
+
+    /// Makes blank nodes a cluster; they agree about it a little later.
+    pub fn form(&self) {
+        form::form(self, self.nodes.len());
     }
 
     /// The servers, in the order of their numbers.
