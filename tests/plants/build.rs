@@ -8,7 +8,7 @@ use std::{
 use crate::{
     copy::{self, ALIVE},
     plant::Plant,
-    support::compile,
+    support::{compile, profile},
 };
 
 /// Where the copy is.
@@ -23,8 +23,11 @@ pub(crate) fn build(plants: &[&Plant]) -> PathBuf {
     // Where the crate's own simulation is compiled: then no dependency is compiled again.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target");
     let mut cargo = Command::new(env!("CARGO"));
-    // So many schedules take too long in a program that is not optimized.
-    cargo.args(["test", "--release", "--no-run", "--test", "sim", "--all-features"]);
+    // So many schedules take too long in a program that is not optimized at all.
+    let profile = Some(profile()).filter(|profile| profile != "dev");
+    let profile = profile.as_deref().unwrap_or("release");
+    let features = ["--all-features", "--profile", profile];
+    cargo.args(["test", "--no-run", "--test", "sim"]).args(features);
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).env_remove(ALIVE);
     compile(cargo)
 }

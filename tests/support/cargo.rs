@@ -1,6 +1,10 @@
 //! Cargo, called by a test.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// What cargo tells tests about the crate that they belong to.
 const TOLD: [&str; 6] = [
@@ -11,6 +15,16 @@ const TOLD: [&str; 6] = [
     "CARGO_PRIMARY_",
     "CARGO_TARGET_TMPDIR",
 ];
+
+/// The profile by which this test was compiled.
+pub fn profile() -> String {
+    let program = env::current_exe().expect("it runs");
+    let folder = program.ancestors().nth(2).and_then(Path::file_name).expect("it is in `deps`");
+    match folder.to_string_lossy() {
+        dev if dev == "debug" => "dev".to_owned(),
+        other => other.into_owned(),
+    }
+}
 
 /// Compiles one program with these arguments, and returns where it is. What cargo has told the test
 /// is not passed on.

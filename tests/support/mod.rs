@@ -24,7 +24,7 @@ mod wait;
 mod watchdog;
 mod worker;
 
-pub use cargo::compile;
+pub use cargo::{compile, profile};
 pub use cluster::{Cluster, Member};
 pub use install::install_line;
 pub use node::{NODE_PASSWORD, lock_node};

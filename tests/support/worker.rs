@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use super::compile;
+use super::{compile, profile};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Compiles an example, and returns where it is.
+/// Compiles an example as this test was, and returns where it is.
 pub fn compile_example(name: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--example", name, "--all-features"]);
+    cargo.args(["build", "--example", name, "--all-features", "--profile", &profile()]);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     compile(cargo)
 }
