@@ -198,6 +198,8 @@ impl Waiter {
                     break Some(if heard.called.contains(&true) { "called" } else { "timer" });
                 }
                 BidNext::Silent => {
+                    // Nobody listens in the pause, and what comes then may be what a holder needs.
+                    claim.give_back_all();
                     coordinator.count_attempt(&*self.record, "no_quorum");
                     self.ticket = bid.ticket();
                     return End::NoQuorum { started: bid.started(), votes: bid.into_votes() };

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use quorate::{
     FairMutex, MutexGuard, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Reply},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
 };
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
 
-use crate::fixture::{Stopwatch, ms, secs};
+use crate::{
+    fixture::{Stopwatch, ms, secs},
+    support::without_fences,
+};
 
 const QUEUE: &str = "quorate:{a}:queue";
 
@@ -152,6 +155,56 @@ async fn a_bid_without_a_quorum_is_not_refused_when_calls_begin_to_be_heard() {
     let told = waiter.await.expect("no panic").expect_err("a majority is in quarantine");
     assert!(told.is_no_quorum(), "{told}");
     drop(far);
+}
+
+/// A bid that lost its majority before the last voter had answered left its vote there until the
+/// next bid, and took another one then.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
+    let voters = embedded::voters(3);
+    let mutex = fair(&voters).await;
+    let _far = far(&voters[2..], ms(1));
+    voters[..2].iter().for_each(EmbeddedVoter::kill);
+    let waiter = waits(mutex);
+    // The pauses between bids are 20 ms and more, and a bid is over after 2 ms.
+    for _ in 0..20 {
+        sleep(ms(10)).await;
+        assert_eq!(without_fences(voters[2].keys()), [""; 0]);
+    }
+    assert!(voters[2].runs("fair/acquire") > 2);
+    waiter.abort();
+}
+
+/// As the one before, as whoever needs that vote sees it: a holder that never had it, and whose
+/// other voter dies. It lost its lock with two of three voters well.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
+    for fair in [false, true] {
+        let voters = embedded::voters(3);
+        let builder = || Quorate::builder().embedded(&voters).patience(secs(60));
+        let holder = builder().lease(secs(3)).connect().await.expect("all voters answer");
+        let apart = voters[2].fault(Fault::DropRequests);
+        let guard =
+            if fair { holder.fair_mutex("a").lock().await } else { holder.mutex("a").lock().await };
+        let guard = guard.expect("it is free on two of three");
+        drop(apart);
+        let machine = Machine::new("apart");
+        let waiter = builder().machine(&machine).connect().await.expect("all voters answer");
+        let way = Fault::Delay { there: ms(1), back: ms(1) };
+        let faults = [Fault::CutBeforeRun, Fault::CutBeforeRun, way];
+        for (voter, fault) in voters.iter().zip(faults) {
+            voter.fault_each(move |sent| {
+                (sent.client() == "apart").then_some(fault).into_iter().collect()
+            });
+        }
+        let waiting = waits(waiter.fair_mutex("a"));
+        sleep(ms(100)).await;
+        voters[1].kill();
+        sleep(secs(30)).await;
+        assert!(!waiting.is_finished() && guard.is_held(), "fair: {fair}");
+        waiting.abort();
+        guard.release().await.expect("two of three confirm");
+    }
 }
 
 /// A request takes so long to arrive, and its answer too.

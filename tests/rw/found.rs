@@ -1,9 +1,11 @@
 //! Schedules that broke a law or a promise; each test's name is the claim.
 
-use quorate::embedded;
+use quorate::embedded::{self, EmbeddedVoter, Fault};
+use tokio::time::sleep;
 
 use crate::{
-    fixture::Fixture,
+    fixture::{Fixture, ms},
+    support::without_fences,
     waiting::{release, until_waiting, write},
 };
 
@@ -31,5 +33,27 @@ async fn a_writer_keeps_nobody_out_where_its_place_was_lost_with_a_part_of_the_q
         release(&on, reading.release()).await;
         release(&on, writer.await.unwrap().release()).await;
         on.until_clean().await;
+    }
+}
+
+/// As with a fair mutex: the vote stayed until the next bid, which took another one, and may have
+/// been the one that a holder needed.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
+    for writes in [false, true] {
+        let voters = embedded::voters(3);
+        let lock = Fixture::of(&voters).client().await.rw_lock("a");
+        let _far = voters[2].fault(Fault::Delay { there: ms(1), back: ms(1) });
+        voters[..2].iter().for_each(EmbeddedVoter::kill);
+        let waiter = tokio::spawn(async move {
+            if writes { lock.write().await.map(drop) } else { lock.read().await.map(drop) }
+        });
+        // The pauses between bids are 20 ms and more, and a bid is over after 2 ms.
+        for _ in 0..20 {
+            sleep(ms(10)).await;
+            assert_eq!(without_fences(voters[2].keys()), [""; 0], "writes: {writes}");
+        }
+        assert!(voters[2].runs("rw/acquire") > 2, "writes: {writes}");
+        waiter.abort();
     }
 }
