@@ -104,8 +104,8 @@ impl Claim {
         self.owed = (0..self.coordinator.panel.quorum.voters()).collect();
     }
 
-    /// This one has not.
-    pub(super) fn refused(&mut self, voter: usize) {
+    /// This one has given none.
+    pub(super) fn owe_nothing(&mut self, voter: usize) {
         self.owed.retain(|owed| *owed != voter);
     }
 

@@ -219,10 +219,10 @@ impl Waiter {
                             let ticket = self.record.ticket(&mut outcome);
                             let (heard, started) = ((voter, outcome), bid.started());
                             let verdict = panel.hear(&*self.record, &mut tokens, heard, started);
-                            if verdict.obstacle().is_some() {
-                                claim.refused(voter);
-                            }
                             bid.heard(voter, verdict, ticket, clock.now());
+                            if !bid.owes(voter) {
+                                claim.owe_nothing(voter);
+                            }
                         }
                         () = self.callee.changed() => {}
                         () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,

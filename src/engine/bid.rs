@@ -113,6 +113,11 @@ impl Bid {
         self.votes.record(voter, verdict);
     }
 
+    /// Whether a voter may have given a vote that was not given back.
+    pub(crate) fn owes(&self, voter: usize) -> bool {
+        self.owed[voter]
+    }
+
     /// The ticket of the place, once it is fixed.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.ticket.or_else(|| self.tickets.fixed())

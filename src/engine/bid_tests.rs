@@ -190,6 +190,16 @@ fn voters_that_cannot_be_reached_do_not_make_it_ask_in_a_circle() {
 }
 
 #[test]
+fn nothing_is_owed_to_whoever_refused_or_was_not_reached() {
+    let mut bid = bid(Some(4));
+    held(&mut bid, 0, 4, 9_000, 2);
+    unreachable(&mut bid, 1, 2);
+    assert_eq!([0, 1, 2].map(|voter| bid.owes(voter)), [false, false, true]);
+    bid.heard(2, Verdict::Unknown(Cause::Broken("cut".into())), None, at(3));
+    assert!(bid.owes(2), "it may have run");
+}
+
+#[test]
 fn without_a_quorum_no_ticket_is_fixed() {
     let mut bid = bid(None);
     held(&mut bid, 0, 4, 9_000, 2);

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use quorate::{
     FairMutex, MutexGuard, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
+    metric,
 };
 use tokio::{
     task::JoinHandle,
@@ -205,6 +207,28 @@ async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
         waiting.abort();
         guard.release().await.expect("two of three confirm");
     }
+}
+
+/// Each bid owed an undo to a voter that nothing was sent to, and where that stayed away for a
+/// lease it counted as a vote that was leaked.
+#[tokio::test(start_paused = true)]
+async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    voters[2].kill();
+    let entered = waiter.lock_within(secs(60)).await;
+    assert!(entered.expect("two of three answer").is_none());
+    assert!(voters[1].runs("fair/acquire") > 30, "it bid from time to time");
+    let leaked = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
+        let is_leak = key.key().name() == metric::LEAKED_VOTES;
+        is_leak.then_some(value).filter(|count| *count != DebugValue::Counter(0))
+    });
+    assert_eq!(leaked.collect::<Vec<_>>(), []);
+    drop(guard);
 }
 
 /// A request takes so long to arrive, and its answer too.
