@@ -87,7 +87,8 @@ impl Coordinator {
     }
 }
 
-fn outcome_of(loss: &Loss) -> &'static str {
+/// What a lost attempt is counted as.
+pub(super) fn outcome_of(loss: &Loss) -> &'static str {
     match loss {
         Loss::Held => "held",
         Loss::Split => "split",

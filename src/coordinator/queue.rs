@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Ask, Coordinator, Limit, Panel, Record, Replies,
-    attempt::Defeat,
+    attempt::{Defeat, outcome_of},
     claim::{Claim, Won},
     line::Front,
     silence::Silence,
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Bid, BidNext, Rules, Ticket, Tokens, Until, Votes},
+    engine::{Backoff, Bid, BidNext, Loss, Rules, Ticket, Tokens, Until, Votes},
     node::Call,
     wakeup::Callee,
     words::{Error, HoldId},
@@ -35,6 +35,8 @@ pub(crate) struct Waiter {
     /// What was last heard from the voters.
     known: Option<Front>,
     silence: Silence,
+    /// While rivals keep a token from being stored, as where a mutex is waited for.
+    contended: Backoff,
     /// While calls may have been lost, as where a mutex is waited for.
     deaf: Backoff,
 }
@@ -44,6 +46,10 @@ enum End {
     Won(Won),
     /// It is another's turn, or was.
     Refused,
+    /// A majority granted, but others had too many of the votes for its token to be stored.
+    Contended {
+        started: Moment,
+    },
     NoQuorum {
         started: Moment,
         votes: Votes,
@@ -71,6 +77,7 @@ impl Coordinator {
             claim: None,
             known: None,
             silence: Silence::new(None),
+            contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
             deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
         })
     }
@@ -95,12 +102,19 @@ impl Waiter {
             let full = clock.now() + self.rules.voter_deadline;
             let ahead = limit.moment().filter(|limit| *limit > clock.now());
             let cut_short = ahead.is_some_and(|limit| limit < full);
-            let mut silent = false;
+            let (mut silent, mut contended) = (false, false);
             match self.bid(limit.moment()).await {
                 End::Won(won) => return Ok(Some(won)),
                 End::Refused => {
                     self.silence.end();
                     self.known = Some(Front::Denied);
+                    self.contended.reset();
+                }
+                End::Contended { started } => {
+                    self.silence.end();
+                    self.known = Some(Front::Denied);
+                    self.contended.at_least(2 * clock.now().since(started));
+                    contended = true;
                 }
                 // What a bid without its full time does not hear says nothing new.
                 End::NoQuorum { .. } if cut_short && self.known.is_some() => silent = true,
@@ -113,8 +127,8 @@ impl Waiter {
             }
             let is_over = || limit.moment().is_some_and(|limit| clock.now() >= limit);
             let mut over = is_over() || self.silence.outlasts(patience, clock.now());
-            if silent && !over {
-                let again = self.silence.ask_again(patience, clock.now(), coordinator.chance());
+            if (silent || contended) && !over {
+                let again = self.ask_again(silent);
                 clock.sleep_until(limit.moment().map_or(again, |limit| limit.min(again))).await;
                 over = is_over();
             }
@@ -125,6 +139,16 @@ impl Waiter {
                 };
             }
         }
+    }
+
+    /// When to bid again after a pause.
+    fn ask_again(&mut self, silent: bool) -> Moment {
+        let Coordinator { clock, settings, .. } = &*self.coordinator;
+        let (now, chance) = (clock.now(), self.coordinator.chance());
+        if silent {
+            return self.silence.ask_again(settings.patience, now, chance);
+        }
+        now + self.contended.pause(chance)
     }
 
     /// A majority granted a bid: with its token stored, the lock is won.
@@ -146,11 +170,14 @@ impl Waiter {
                 won.attempts = self.bids;
                 End::Won(won)
             }
-            Err(Defeat { votes, started, .. }) => {
+            Err(Defeat { loss, votes, started }) => {
                 claim.give_back_all();
-                self.coordinator.count_attempt(&*self.record, "no_quorum");
+                self.coordinator.count_attempt(&*self.record, outcome_of(&loss));
                 self.ticket = bid.ticket();
-                End::NoQuorum { started, votes }
+                match loss {
+                    Loss::NoQuorum => End::NoQuorum { started, votes },
+                    Loss::Held | Loss::Split => End::Contended { started },
+                }
             }
         }
     }

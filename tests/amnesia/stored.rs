@@ -7,13 +7,14 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use quorate::{
     Token,
     embedded::{EmbeddedVoter, Reply},
+    metric,
 };
 use tokio::time::sleep;
 
 use crate::{
     fixture::{Fixture, Stopwatch, ms, secs},
     growth::Way,
-    inside::{client, drop_script, heal, old_voters},
+    inside::{builder, client, drop_script, heal, old_voters},
 };
 
 /// Far ahead of all clocks, as after a grant to one that is wrong.
@@ -36,10 +37,15 @@ fn renewals(voters: &[EmbeddedVoter], script: &str) -> u64 {
 
 /// Repairs of tokens since the last call, by kind and outcome.
 fn repairs(snapshotter: &Snapshotter) -> BTreeMap<String, u64> {
+    counted(snapshotter, metric::TOKEN_REPAIRS)
+}
+
+/// What a counter has counted since anything was read, by its labels.
+fn counted(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
         let DebugValue::Counter(count) = value else { continue };
-        if key.key().name() == "quorate_token_repairs_total" && count > 0 {
+        if key.key().name() == name && count > 0 {
             let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
             found.insert(labels.join(" "), count);
         }
@@ -122,16 +128,40 @@ async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_l
 // five are a rival's for a moment. A majority answers: that is contention, and no outage.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
-    let voters = old_voters(5);
-    let ours = client(&voters).await;
-    set_ahead(&voters[0], FENCE);
-    for voter in &voters[3..] {
-        voter.command(&["HSET", "quorate:{a}", "rival:1", "1"]).unwrap();
-        voter.command(&["PEXPIRE", "quorate:{a}", "20000"]).unwrap();
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    for fair in [false, true] {
+        let voters = old_voters(5);
+        let ours = builder(&voters).patience(secs(2)).connect().await.unwrap();
+        set_ahead(&voters[0], FENCE);
+        for voter in &voters[3..] {
+            voter.command(&["HSET", "quorate:{a}", "rival:1", "1"]).unwrap();
+            voter.command(&["PEXPIRE", "quorate:{a}", "20000"]).unwrap();
+        }
+        drop_script(&voters[2..3], "mutex/renew");
+        let (mutex, fair_mutex) = (ours.mutex("a"), ours.fair_mutex("a"));
+        let lock_within = async |limit| match fair {
+            false => mutex.lock_within(limit).await,
+            true => fair_mutex.lock_within(limit).await,
+        };
+        let tried = mutex.try_lock().await;
+        assert!(matches!(tried, Ok(None)), "{tried:?}");
+        let watch = Stopwatch::start();
+        let waited = lock_within(ms(500)).await;
+        assert!(matches!(waited, Ok(None)), "fair: {fair}: {waited:?}");
+        assert!(watch.time() <= ms(502), "fair: {fair}: {:?}", watch.time());
+        // For ten times as long as the patience; then the rival's votes have ended.
+        let waited = lock_within(secs(60)).await.expect("a majority answers");
+        let guard = waited.expect("it is free at last");
+        assert!(watch.time() <= secs(21), "fair: {fair}: {:?}", watch.time());
+        let seen = counted(&snapshotter, metric::ATTEMPTS);
+        let asked: u64 = seen.values().sum();
+        assert!((10..100).contains(&asked), "with pauses of up to 750 ms: {seen:?}");
+        let lacking = seen.keys().find(|labels| labels.ends_with("no_quorum"));
+        assert_eq!(lacking, None);
+        guard.release().await.unwrap();
     }
-    drop_script(&voters[2..3], "mutex/renew");
-    let tried = ours.mutex("a").try_lock().await;
-    assert!(matches!(tried, Ok(None)), "{tried:?}");
 }
 
 #[tokio::test(start_paused = true)]
