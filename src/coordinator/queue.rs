@@ -28,6 +28,8 @@ pub(crate) struct Waiter {
     /// How long the place counts without a bid.
     waiting: Duration,
     bids: u32,
+    /// When the latest bid began.
+    bid_at: Moment,
     ticket: Option<Ticket>,
     /// The votes of the latest bid.
     claim: Option<Claim>,
@@ -47,9 +49,7 @@ enum End {
     /// It is another's turn, or was.
     Refused,
     /// A majority granted, but others had too many of the votes for its token to be stored.
-    Contended {
-        started: Moment,
-    },
+    Contended,
     NoQuorum {
         started: Moment,
         votes: Votes,
@@ -73,6 +73,7 @@ impl Coordinator {
             place,
             waiting,
             bids: 0,
+            bid_at: self.clock.now(),
             ticket: None,
             claim: None,
             known: None,
@@ -110,10 +111,9 @@ impl Waiter {
                     self.known = Some(Front::Denied);
                     self.contended.reset();
                 }
-                End::Contended { started } => {
+                End::Contended => {
                     self.silence.end();
                     self.known = Some(Front::Denied);
-                    self.contended.at_least(2 * clock.now().since(started));
                     contended = true;
                 }
                 // What a bid without its full time does not hear says nothing new.
@@ -141,14 +141,22 @@ impl Waiter {
         }
     }
 
-    /// When to bid again after a pause.
+    /// When to bid again after a pause: in time to keep the place alive, however short it lives.
     fn ask_again(&mut self, silent: bool) -> Moment {
         let Coordinator { clock, settings, .. } = &*self.coordinator;
         let (now, chance) = (clock.now(), self.coordinator.chance());
-        if silent {
-            return self.silence.ask_again(settings.patience, now, chance);
-        }
-        now + self.contended.pause(chance)
+        let again = if silent {
+            self.silence.ask_again(settings.patience, now, chance)
+        } else {
+            self.contended.at_least(2 * now.since(self.bid_at));
+            now + self.contended.pause(chance)
+        };
+        again.min(self.bid_at + self.refresh())
+    }
+
+    /// How long after a bid the place is to be told to the voters again.
+    fn refresh(&self) -> Duration {
+        self.waiting / 3
     }
 
     /// A majority granted a bid: with its token stored, the lock is won.
@@ -176,7 +184,7 @@ impl Waiter {
                 self.ticket = bid.ticket();
                 match loss {
                     Loss::NoQuorum => End::NoQuorum { started, votes },
-                    Loss::Held | Loss::Split => End::Contended { started },
+                    Loss::Held | Loss::Split => End::Contended,
                 }
             }
         }
@@ -202,8 +210,9 @@ impl Waiter {
         self.callee.forget();
         let unheard = !coordinator.wakeups.hears_calls();
         let ahead = limit.filter(|limit| *limit > clock.now());
-        let until = Until { refresh: self.waiting / 3, limit: ahead };
-        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, clock.now());
+        let until = Until { refresh: self.refresh(), limit: ahead };
+        self.bid_at = clock.now();
+        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, self.bid_at);
         // Gives back first what the one before may still get.
         self.claim = None;
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);

@@ -14,7 +14,9 @@ use tokio::{
 };
 
 use crate::{
-    fixture::{Stopwatch, ms, secs},
+    fixture::{Fixture, Stopwatch, ms, secs},
+    kind::of_kind,
+    queue::{Waiters, release},
     support::without_fences,
 };
 
@@ -229,6 +231,26 @@ async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
     });
     assert_eq!(leaked.collect::<Vec<_>>(), []);
     drop(guard);
+}
+
+/// While all voters are in quarantine a place stands, and the pauses between its bids grew longer
+/// than it lives with a short lease: whoever asked later passed in such a gap.
+#[tokio::test(start_paused = true)]
+async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
+    for seed in 0..20 {
+        let voters = embedded::voters(3);
+        let client = async |number: u64| {
+            let builder = Quorate::builder().embedded(&voters).seed(2 * seed + number);
+            let builder = builder.lease(ms(400)).longest_lease(secs(3));
+            of_kind(builder.connect().await.expect("all voters answer"))
+        };
+        let (first, second) = (client(0).await, client(1).await);
+        let mut waiters = Waiters::of(&Fixture::of(&voters)).await;
+        voters.iter().for_each(EmbeddedVoter::restart_empty);
+        waiters.come(first.mutex("a"), release).await;
+        waiters.come(second.mutex("a"), release).await;
+        waiters.must_enter_in_order().await;
+    }
 }
 
 /// A request takes so long to arrive, and its answer too.
