@@ -141,9 +141,8 @@ async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
         }
         drop_script(&voters[2..3], "mutex/renew");
         let (mutex, fair_mutex) = (ours.mutex("a"), ours.fair_mutex("a"));
-        let lock_within = async |limit| match fair {
-            false => mutex.lock_within(limit).await,
-            true => fair_mutex.lock_within(limit).await,
+        let lock_within = async |limit| {
+            if fair { fair_mutex.lock_within(limit).await } else { mutex.lock_within(limit).await }
         };
         let tried = mutex.try_lock().await;
         assert!(matches!(tried, Ok(None)), "{tried:?}");
