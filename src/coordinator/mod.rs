@@ -21,7 +21,6 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use attempt::Defeat;
 pub(crate) use claim::{Spoils, Won};
-pub(crate) use line::Place;
 pub(crate) use panel::{Panel, Replies, place};
 pub(crate) use record::{Ask, Record};
 pub(crate) use waiting::Limit;

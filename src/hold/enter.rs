@@ -7,7 +7,7 @@ use tracing::{Span, field::Empty};
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Limit, Place, Record, Won},
+    coordinator::{Coordinator, Limit, Record, Won},
     engine::Rules,
     words::{Error, Kind, Owner, metric},
 };
@@ -48,12 +48,11 @@ async fn seek(
     wish: &Wish,
     (limit, seen): (Limit, &Seen<'_>),
 ) -> Result<Option<Entry>, Error> {
-    let place = coordinator.stand_in_line(&*wish.record);
     loop {
         let own = tokio::select! {
             biased;
             own = own_hold(holds, wish) => own?,
-            asked = ask(coordinator, holds, wish, limit, &place) => match asked? {
+            asked = ask(coordinator, holds, wish, limit) => match asked? {
                 Asked::Own(own) => own,
                 Asked::Won(None) => return Ok(None),
                 Asked::Won(Some(won)) => {
@@ -107,13 +106,12 @@ impl Asked {
 }
 
 /// From a place in the lock's queue, if it has one and there is time to wait; else when the line of
-/// this client has come to `place`.
+/// this client has come to it.
 async fn ask(
     coordinator: &Arc<Coordinator>,
     holds: &Arc<Holds>,
     wish: &Wish,
     limit: Limit,
-    place: &Place,
 ) -> Result<Asked, Error> {
     if limit != Limit::Now
         && let Some(waiter) = coordinator.place(&wish.record, wish.rules)
@@ -121,14 +119,16 @@ async fn ask(
         // Waiting has time for that, and whoever does not wait has the smaller future.
         return Box::pin(waiter.wait(limit)).await.map(Asked::won);
     }
-    let Some(turn) = coordinator.come_first(place, limit).await? else {
+    // Only whoever asks for its turn keeps what is known there from being forgotten.
+    let place = coordinator.stand_in_line(&*wish.record);
+    let Some(turn) = coordinator.come_first(&place, limit).await? else {
         return Ok(Asked::Won(None));
     };
     // Another task of the same owner may have entered while this one came first.
     if let Some(own) = held_by_owner(holds, wish) {
         return Ok(Asked::Own(own));
     }
-    coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await.map(Asked::won)
+    coordinator.acquire(&wish.record, wish.rules, limit, (&place, &turn)).await.map(Asked::won)
 }
 
 /// What the wish's owner has that lets it in; of what it has lost only where nothing else does.

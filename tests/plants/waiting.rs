@@ -55,9 +55,9 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "An error does not let the next one in line come first.",
         edits: &[Edit {
             file: "src/hold/enter.rs",
-            find: "coordinator.acquire(&wish.record, wish.rules, limit, (place, &turn)).await\
+            find: "coordinator.acquire(&wish.record, wish.rules, limit, (&place, &turn)).await\
                    .map(Asked::won)",
-            replace: "let front = (place, &turn);
+            replace: "let front = (&place, &turn);
     let won = coordinator.acquire(&wish.record, wish.rules, limit, front).await;
     if PLANTED && won.is_err() {
         std::mem::forget(turn);
