@@ -4,17 +4,20 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{clock::Moment, signal::Signal, words::Error};
+use crate::{
+    clock::{Clock, Moment},
+    signal::Signal,
+    words::Error,
+};
 
 /// What the first in line last heard from the voters.
 #[derive(Clone, Debug)]
 pub(crate) enum Front {
-    /// Nothing yet.
-    Asking,
     /// The lock is another's, for now.
     Denied,
     /// No quorum since then.
@@ -30,7 +33,19 @@ pub(crate) struct Lines {
 #[derive(Debug)]
 struct Line {
     turn: Semaphore,
-    front: Signal<Front>,
+    news: Signal<News>,
+    /// Changes when whoever is first hears no quorum, or another comes first while there is none.
+    silence: Signal<()>,
+}
+
+/// What is known in a line. It outlasts the turn in which it was heard.
+#[derive(Debug)]
+struct News {
+    /// Whoever is first now has heard nothing yet.
+    asking: bool,
+    known: Option<Front>,
+    /// How long the voters had for that.
+    within: Duration,
 }
 
 /// A place in a line. Dropping it leaves the line.
@@ -39,52 +54,126 @@ pub(crate) struct Place {
     lines: Arc<Lines>,
     key: Arc<str>,
     line: Arc<Line>,
+    came: Moment,
+    voter_deadline: Duration,
 }
 
 /// The first place: the right to ask the voters. Dropping it lets the next one come first.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    line: &'a Line,
+    place: &'a Place,
     _permit: SemaphorePermit<'a>,
 }
 
+impl Line {
+    fn new() -> Self {
+        let news = News { asking: true, known: None, within: Duration::ZERO };
+        Self { turn: Semaphore::new(1), news: Signal::new(news), silence: Signal::new(()) }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut News)) {
+        self.news.change(change);
+        if self.news.read(|news| matches!(news.known, Some(Front::NoQuorum { .. }))) {
+            self.silence.change(|()| ());
+        }
+    }
+}
+
 impl Lines {
-    pub(crate) fn enter(self: &Arc<Self>, key: &Arc<str>) -> Place {
+    /// Whoever comes gives the voters so much time to answer.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        key: &Arc<str>,
+        came: Moment,
+        voter_deadline: Duration,
+    ) -> Place {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines.entry(Arc::clone(key)).or_insert_with(|| {
-            Arc::new(Line { turn: Semaphore::new(1), front: Signal::new(Front::Asking) })
-        });
-        Place { lines: Arc::clone(self), key: Arc::clone(key), line: Arc::clone(line) }
+        let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
+        let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
+        Place { lines, key, line, came, voter_deadline }
     }
 }
 
 impl Place {
+    pub(crate) fn came(&self) -> Moment {
+        self.came
+    }
+
     /// Completes, in the order of coming, when nobody stands before this place.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         let permit = self.line.turn.acquire().await;
-        Turn { line: &self.line, _permit: permit.expect("a line is never closed") }
+        Turn { place: self, _permit: permit.expect("a line is never closed") }
     }
 
     /// The turn, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         let permit = self.line.turn.try_acquire().ok()?;
-        Some(Turn { line: &self.line, _permit: permit })
+        Some(Turn { place: self, _permit: permit })
     }
 
-    /// What the first in line last heard.
-    pub(crate) fn front(&self) -> Front {
-        self.line.front.read(Front::clone)
+    /// What was last heard in this line.
+    pub(crate) fn known(&self) -> Option<Front> {
+        self.line.news.read(|news| news.known.clone())
+    }
+
+    /// Since when no quorum has answered, at most since this place was taken.
+    pub(crate) fn silent_since(&self) -> Option<Moment> {
+        self.line.news.read(|news| self.silent(news).map(|(since, _)| since))
+    }
+
+    /// Where voters had less time than from here, that they were too slow says nothing.
+    fn silent<'a>(&self, news: &'a News) -> Option<(Moment, &'a Error)> {
+        match &news.known {
+            Some(Front::NoQuorum { since, error }) if news.within >= self.voter_deadline => {
+                Some((self.came.max(*since), error))
+            }
+            _ => None,
+        }
     }
 
     /// Completes when the first in line has heard from the voters.
     pub(crate) async fn verdict(&self) {
-        self.line.front.until(|front| !matches!(front, Front::Asking)).await;
+        self.line.news.until(|news| !news.asking).await;
+    }
+
+    /// Waits for what an attempt under way comes to, and no longer than one may take.
+    pub(crate) async fn first_verdict(&self, clock: &Clock) {
+        tokio::select! {
+            biased;
+            () = self.verdict() => {}
+            // It came to nothing that says anything.
+            _ = self.turn() => {}
+            () = clock.sleep(2 * self.voter_deadline) => {}
+        }
+    }
+
+    /// Completes when it has been silent for too long, and either whoever is first has heard that
+    /// once more or another comes first: while an attempt is under way, it may end the silence.
+    pub(crate) async fn silence(&self, is_too_long: impl Fn(Moment) -> bool) -> Error {
+        loop {
+            let seen = self.line.silence.version();
+            let error = self.line.news.read(|news| {
+                let silent = self.silent(news).filter(|(since, _)| is_too_long(*since));
+                silent.map(|(_, error)| error.clone())
+            });
+            if let Some(error) = error {
+                return error;
+            }
+            self.line.silence.changed_since(seen).await;
+        }
     }
 }
 
 impl Turn<'_> {
+    /// Whoever has the turn begins to ask.
+    pub(crate) fn ask(&self) {
+        self.place.line.change(|news| news.asking = true);
+    }
+
     pub(crate) fn tell(&self, front: Front) {
-        self.line.front.change(|current| *current = front);
+        let within = self.place.voter_deadline;
+        let news = News { asking: false, known: Some(front), within };
+        self.place.line.change(|current| *current = news);
     }
 }
 
@@ -104,11 +193,14 @@ mod tests {
 
     use super::*;
 
+    fn enter(lines: &Arc<Lines>) -> Place {
+        lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
+    }
+
     #[tokio::test]
     async fn turns_come_in_the_order_of_coming_and_an_empty_line_is_forgotten() {
         let lines = Arc::new(Lines::default());
-        let key = Arc::from("a");
-        let places: Vec<_> = (0..3).map(|_| lines.enter(&key)).collect();
+        let places: Vec<_> = (0..3).map(|_| enter(&lines)).collect();
         let first = places[0].turn().await;
         let mut second = Box::pin(places[1].turn());
         let mut third = Box::pin(places[2].turn());
@@ -125,13 +217,12 @@ mod tests {
     #[tokio::test]
     async fn the_first_tells_the_others_what_it_heard() {
         let lines = Arc::new(Lines::default());
-        let key = Arc::from("a");
-        let (one, other) = (lines.enter(&key), lines.enter(&key));
+        let (one, other) = (enter(&lines), enter(&lines));
         let turn = one.try_turn().unwrap();
         assert!(other.try_turn().is_none());
         assert!(other.verdict().now_or_never().is_none());
         turn.tell(Front::Denied);
         other.verdict().await;
-        assert!(matches!(other.front(), Front::Denied));
+        assert!(matches!(other.known(), Some(Front::Denied)));
     }
 }

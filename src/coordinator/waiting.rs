@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Loss, Rules},
+    engine::{Backoff, Loss, Rules, Votes},
     wakeup::{self, Listening},
     words::Error,
 };
@@ -35,38 +35,51 @@ impl Limit {
 
 impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own.
-    pub(crate) fn stand_in_line(&self, record: &dyn Record) -> Place {
-        if record.is_shared() {
-            return self.lines.enter(&self.ids.fresh().as_str().into());
-        }
-        self.lines.enter(record.key())
+    pub(crate) fn stand_in_line(&self, record: &dyn Record, rules: Rules) -> Place {
+        let own = record.is_shared().then(|| self.ids.fresh().as_str().into());
+        let key = own.as_ref().unwrap_or_else(|| record.key());
+        self.lines.enter(key, self.clock.now(), rules.voter_deadline)
     }
 
     /// Waits for the first place. `None`: the limit came first, and the lock is another's.
     pub(crate) async fn come_first<'a>(
         &self,
         place: &'a Place,
+        record: &dyn Record,
         limit: Limit,
     ) -> Result<Option<Turn<'a>>, Error> {
         if let Some(turn) = place.try_turn() {
             return Ok(Some(turn));
         }
+        let Self { clock, settings, .. } = self;
+        let outlasts = |since| clock.now().since(since) >= settings.patience;
         match limit {
-            Limit::Never => return Ok(Some(place.turn().await)),
-            Limit::Now => tokio::select! {
+            Limit::Never => tokio::select! {
+                biased;
+                error = place.silence(outlasts) => return Err(error),
+                turn = place.turn() => return Ok(Some(turn)),
+            },
+            Limit::Until(moment) if clock.now() < moment => {
+                tokio::select! {
+                    biased;
+                    error = place.silence(outlasts) => return Err(error),
+                    turn = place.turn() => return Ok(Some(turn)),
+                    () = clock.sleep_until(moment) => {}
+                }
+                if place.known().is_none() {
+                    place.first_verdict(clock).await;
+                }
+            }
+            Limit::Now | Limit::Until(_) => tokio::select! {
                 biased;
                 () = place.verdict() => {}
                 turn = place.turn() => return Ok(Some(turn)),
             },
-            Limit::Until(moment) => tokio::select! {
-                biased;
-                turn = place.turn() => return Ok(Some(turn)),
-                () = self.clock.sleep_until(moment) => {}
-            },
         }
-        match place.front() {
-            Front::NoQuorum { error, .. } => Err(error),
-            Front::Asking | Front::Denied => Ok(None),
+        match place.known() {
+            Some(Front::Denied) => Ok(None),
+            Some(Front::NoQuorum { error, .. }) => Err(error),
+            None => Err(self.no_quorum(record, place.came(), Votes::new(self.panel.quorum))),
         }
     }
 
@@ -78,26 +91,21 @@ impl Coordinator {
         limit: Limit,
         (place, turn): (&Place, &Turn<'_>),
     ) -> Result<Option<Won>, Error> {
-        // Whoever stood here before has been asking the same voters.
-        let known = Some(place.front()).filter(|front| !matches!(front, Front::Asking));
-        let since = match &known {
-            Some(Front::NoQuorum { since, .. }) => Some(*since),
-            _ => None,
-        };
         let mut search = Search {
             coordinator: self,
             record,
             rules,
             limit,
             turn,
-            silence: Silence::new(since),
-            known,
+            // Whoever stood here before has been asking the same voters.
+            silence: Silence::new(place.silent_since()),
+            known: place.known(),
             attempts: 0,
             listening: None,
             contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
             deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
         };
-        turn.tell(Front::Asking);
+        turn.ask();
         search.run().await
     }
 }

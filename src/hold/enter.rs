@@ -120,8 +120,8 @@ async fn ask(
         return Box::pin(waiter.wait(limit)).await.map(Asked::won);
     }
     // Only whoever asks for its turn keeps what is known there from being forgotten.
-    let place = coordinator.stand_in_line(&*wish.record);
-    let Some(turn) = coordinator.come_first(&place, limit).await? else {
+    let place = coordinator.stand_in_line(&*wish.record, wish.rules);
+    let Some(turn) = coordinator.come_first(&place, &*wish.record, limit).await? else {
         return Ok(Asked::Won(None));
     };
     // Another task of the same owner may have entered while this one came first.

@@ -125,7 +125,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock).
+    /// As [`lock`](Self::lock); `is_no_quorum` at the limit too, where no majority was heard.
     ///
     /// # Cancel safety
     ///

@@ -75,6 +75,97 @@ async fn must_hear_of_silence(told: Told, (least, most): (Duration, Duration)) {
     assert!(after >= least && after <= most, "told after {after:?}: {error}");
 }
 
+// CONFORMANCE 11
+// The first in line has asked for 100 ms of 200: nothing is known, which is not a no. What its
+// attempt comes to is worth waiting for.
+#[tokio::test(start_paused = true)]
+async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let _first = waits(client.mutex("a"), None).await;
+    let second = waits(client.mutex("a"), Some(ms(100))).await;
+    must_hear_of_silence(second, (ms(100), ms(202))).await;
+}
+
+// CONFORMANCE 11
+// All have the same patience from the same moment on, wherever they stand. The last attempt begins
+// no later than that ends, and takes 200 ms.
+#[tokio::test(start_paused = true)]
+async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let mut told = Vec::new();
+    for limit in [None; 6].into_iter().chain([Some(ms(2_600))]) {
+        told.push(waits(client.mutex("a"), limit).await);
+    }
+    for told in told {
+        must_hear_of_silence(told, (ms(2_000 - 10), ms(2_202))).await;
+    }
+}
+
+// CONFORMANCE 11
+// Whoever stood before has asked the same voters, also where it leaves before its patience ends.
+#[tokio::test(start_paused = true)]
+async fn patience_does_not_begin_anew_when_another_comes_first() {
+    let (voters, client) = patient().await;
+    for gives_up in [false, true] {
+        let _silence = silence(&voters);
+        let first = waits(client.mutex("a"), Some(ms(1_900))).await;
+        // It has 50 ms in front, too few for an answer.
+        let second = waits(client.mutex("a"), Some(ms(1_950))).await;
+        let third = waits(client.mutex("a"), None).await;
+        must_hear_of_silence(first, (ms(1_900), ms(1_901))).await;
+        if gives_up {
+            sleep(ms(20)).await;
+            second.abort();
+        } else {
+            must_hear_of_silence(second, (ms(1_950), ms(1_951))).await;
+        }
+        must_hear_of_silence(third, (ms(2_000), ms(2_202))).await;
+    }
+}
+
+// The patience of a caller is its own: it counts from its coming.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_late_into_a_silent_line_waits_for_its_whole_patience() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let first = waits(client.mutex("a"), None).await;
+    sleep(ms(1_900)).await;
+    let second = waits(client.mutex("a"), None).await;
+    must_hear_of_silence(first, (ms(2_000), ms(2_202))).await;
+    must_hear_of_silence(second, (ms(2_000), ms(2_202))).await;
+}
+
+// The last attempt begins when 2 s are over: the line goes on.
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
+    let (voters, client) = patient().await;
+    let silence = silence(&voters);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        told.push(waits(client.mutex("a"), None).await);
+    }
+    sleep(ms(1_700)).await;
+    drop(silence);
+    for told in told {
+        assert!(told.await.expect("no panic").0.expect("all voters answer"));
+    }
+}
+
+// With a lease of 400 ms voters have 40 ms to answer, and it takes them 60.
+#[tokio::test(start_paused = true)]
+async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_more_time() {
+    let (voters, client) = patient().await;
+    let far = Fault::Delay { there: ms(30), back: ms(30) };
+    let _far: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+    let hurried = waits(client.mutex("a").lease(ms(400)), None).await;
+    let other = waits(client.mutex("a"), None).await;
+    must_hear_of_silence(hurried, (ms(2_000), ms(2_042))).await;
+    let (entered, after) = other.await.expect("no panic");
+    assert!(entered.expect("all voters answer") && after <= ms(2_202), "{after:?}");
+}
+
 // Another client holds the lock. One of this client's waits in the queue of the fair mutex of the
 // same name, which is the same lock, and asks nobody on behalf of the line.
 #[tokio::test(start_paused = true)]

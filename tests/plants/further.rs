@@ -22,9 +22,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         what: "All who wait in one client ask the voters at once.",
         edits: &[Edit {
             file: "src/coordinator/line.rs",
-            find: "Arc::new(Line { turn: Semaphore::new(1), front",
-            replace: "let places = if PLANTED { 100 } else { 1 };
-            Arc::new(Line { turn: Semaphore::new(places), front",
+            find: "turn: Semaphore::new(1),",
+            replace: "turn: Semaphore::new(if PLANTED { 100 } else { 1 }),",
         }],
         caught_by: &["FewestTrips"],
     },

@@ -30,7 +30,7 @@ pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
     let attempts_ms = 2 * world.plan.times.voter_deadline_ms;
     let most_ms = match how {
         How::Wait => return,
-        How::Try => 2 * attempts_ms,
+        How::Try | How::Within(0) => 2 * attempts_ms,
         How::Within(ms) => ms + attempts_ms,
     };
     in_time(world, client, &format!("asking ({how:?})"), started_ms, most_ms);
