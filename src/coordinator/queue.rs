@@ -100,9 +100,8 @@ impl Waiter {
         let Coordinator { clock, settings, .. } = &*coordinator;
         let patience = settings.patience;
         loop {
-            let full = clock.now() + self.rules.voter_deadline;
             let ahead = limit.moment().filter(|limit| *limit > clock.now());
-            let cut_short = ahead.is_some_and(|limit| limit < full);
+            let cut_short = || ahead.is_some_and(|limit| clock.now() >= limit);
             let (mut silent, mut contended) = (false, false);
             match self.bid(limit.moment()).await {
                 End::Won(won) => return Ok(Some(won)),
@@ -117,7 +116,7 @@ impl Waiter {
                     contended = true;
                 }
                 // What a bid without its full time does not hear says nothing new.
-                End::NoQuorum { .. } if cut_short && self.known.is_some() => silent = true,
+                End::NoQuorum { .. } if cut_short() && self.known.is_some() => silent = true,
                 End::NoQuorum { started, votes } => {
                     let since = self.silence.goes_on(started);
                     let error = coordinator.no_quorum(&*self.record, since, votes);

@@ -133,7 +133,7 @@ impl Search<'_> {
             if let Some(listening) = &mut self.listening {
                 listening.forget();
             }
-            let (limit, cut_short) = self.limit_ahead();
+            let limit = self.limit_ahead();
             self.attempts += 1;
             let defeat = match self.coordinator.attempt(self.record, self.rules, limit).await {
                 Ok(mut won) => {
@@ -144,7 +144,9 @@ impl Search<'_> {
                 Err(defeat) => defeat,
             };
             // What an attempt without its full time does not hear says nothing new, and nothing to
-            // those behind, who may have more.
+            // those behind, who may have more. It may be short of it for telling the token, too.
+            let now = self.coordinator.clock.now();
+            let cut_short = limit.is_some_and(|limit| now >= limit);
             if !(cut_short && defeat.loss == Loss::NoQuorum) {
                 let front = self.front(&defeat);
                 self.turn.tell(front.clone());
@@ -162,12 +164,10 @@ impl Search<'_> {
     }
 
     /// The caller's limit, unless it has passed: then the first attempt is also the last and has
-    /// its full time. And whether the voters have less time to answer than they should.
-    fn limit_ahead(&self) -> (Option<Moment>, bool) {
+    /// its full time.
+    fn limit_ahead(&self) -> Option<Moment> {
         let now = self.coordinator.clock.now();
-        let limit = self.limit.moment().filter(|limit| *limit > now);
-        let due = now + self.rules.voter_deadline;
-        (limit, limit.is_some_and(|limit| limit < due))
+        self.limit.moment().filter(|limit| *limit > now)
     }
 
     fn front(&mut self, defeat: &Defeat) -> Front {

@@ -107,8 +107,8 @@ async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
     for voter in &voters {
         voter.cut(InFlight::Lost);
     }
-    let told = waiting.await.expect("no panic").expect("it was another's when last heard");
-    assert_eq!(told, 0);
+    // Nothing was cut short: what broke broke before the limit.
+    assert!(waiting.await.expect("no panic").expect_err("nobody answers").is_no_quorum());
     drop(breaks);
     drop(guard);
 }
