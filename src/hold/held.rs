@@ -52,6 +52,8 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
+    /// As that, and a majority turned out to have had no vote of it any more.
+    Vanished,
     Closed,
     Lost(Loss),
 }
@@ -156,7 +158,7 @@ impl Hold {
 
     /// Whether its last entry has left it.
     pub(super) fn is_released(&self) -> bool {
-        matches!(self.state().end, Some(End::Released))
+        matches!(self.state().end, Some(End::Released | End::Vanished))
     }
 
     /// What is left of the validity; zero once the hold has ended.
@@ -229,17 +231,23 @@ impl Hold {
         let why = match state.end {
             Some(End::Lost(loss)) => loss.text(),
             Some(End::Closed) => "its client was closed",
+            Some(End::Vanished) => Loss::Vanished.text(),
             Some(End::Released) | None => Loss::Expired.text(),
         };
         self.lost_because(why, state.failed.clone())
     }
 
-    /// The votes turned out to be gone when they were given back.
+    /// The votes turned out to be gone when they were given back; counted once, though several
+    /// releases may find it at the same time.
     pub(super) fn vanished(&self, verdicts: Vec<Verdict>) -> Error {
         let mut state = self.state();
         match state.end {
-            Some(End::Released) => self.tell_loss(Loss::Vanished, &verdicts),
-            Some(End::Lost(_) | End::Closed) | None => self.lose(&mut state, Loss::Vanished),
+            Some(End::Released) => {
+                state.end = Some(End::Vanished);
+                self.tell_loss(Loss::Vanished, &verdicts);
+            }
+            Some(End::Vanished | End::Lost(_) | End::Closed) => {}
+            None => self.lose(&mut state, Loss::Vanished),
         }
         self.lost_because(Loss::Vanished.text(), verdicts)
     }

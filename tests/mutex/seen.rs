@@ -275,6 +275,21 @@ fn values(snapshotter: &Snapshotter, name: &str) -> Vec<f64> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hold_that_is_gone_at_two_releases_is_lost_once() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let on = Fixture::embedded(3);
+    let one = on.client().await.mutex("a").lock().await.unwrap();
+    let two = one.reenter().await.unwrap();
+    (0..on.voters()).for_each(|voter| on.command(voter, &["FLUSHALL"]));
+    let (one, two) = tokio::join!(one.release(), two.release());
+    assert!(one.unwrap_err().is_lost() && two.unwrap_err().is_lost());
+    let lost: f64 = values(&snapshotter, metric::LOST).into_iter().sum();
+    assert!((lost - 1.0).abs() < 0.5, "{lost} holds are lost");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
