@@ -64,8 +64,7 @@ pub(crate) struct Register {
 #[derive(Clone, Debug, Default)]
 struct Standing {
     life: Option<Life>,
-    /// It is the one in which this client met it.
-    is_first: bool,
+    first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
     clock: Option<Course>,
     /// When it was first measured, and how far it was ahead of the client's then.
@@ -80,8 +79,15 @@ type Nanos = i128;
 #[derive(Clone, Debug)]
 struct Life {
     run_id: String,
-    /// It did not start later than this.
-    started: Nanos,
+    durable: bool,
+}
+
+/// What a voter said of its start when this client met it. Neither a start that it has seen nor
+/// another way of writing changes what may have been forgotten before.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    /// It was not later than this.
+    at: Nanos,
     durable: bool,
 }
 
@@ -118,10 +124,10 @@ impl Register {
         now: Moment,
     ) -> bool {
         let standing = self.standing_mut(place);
-        let started = since_beginning(now) - nanos(uptime);
         let Some(life) = &mut standing.life else {
-            standing.life = Some(Life { run_id: run_id.into(), started, durable });
-            standing.is_first = true;
+            standing.life = Some(Life { run_id: run_id.into(), durable });
+            let at = since_beginning(now) - nanos(uptime);
+            standing.first_met = Some(Start { at, durable });
             return false;
         };
         if life.run_id == run_id {
@@ -129,8 +135,7 @@ impl Register {
             return false;
         }
         let forgot = !(life.durable && durable);
-        *life = Life { run_id: run_id.into(), started, durable };
-        standing.is_first = false;
+        *life = Life { run_id: run_id.into(), durable };
         if forgot {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
             let suspected = (since_beginning(now), Quarantine::Restarted);
@@ -215,7 +220,7 @@ impl Register {
 
     fn suspected(&self, place: Place) -> Option<(Nanos, Quarantine)> {
         let standing = self.standing(place)?;
-        let reasons = [standing.forgot, self.young(standing), self.apart(standing)];
+        let reasons = [self.young(standing), self.apart(standing), standing.forgot];
         reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
     }
 
@@ -236,11 +241,11 @@ impl Register {
     }
 
     fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
-        let life = standing.life.as_ref().filter(|life| standing.is_first && !life.durable)?;
-        let mut lives = self.standings().filter_map(|standing| standing.life.as_ref());
-        let is_later = lives.any(|other| life.started > other.started + nanos(Self::TOGETHER));
+        let start = standing.first_met.filter(|start| !start.durable)?;
+        let mut starts = self.standings().filter_map(|standing| standing.first_met);
+        let is_later = starts.any(|other| start.at > other.at + nanos(Self::TOGETHER));
         (is_later || self.suspicion.guard == RestartGuard::Strict)
-            .then_some((life.started, Quarantine::Young))
+            .then_some((start.at, Quarantine::Young))
     }
 
     /// Where the clocks of a majority were together and this one's was not.

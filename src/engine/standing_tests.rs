@@ -80,6 +80,35 @@ fn who_started_with_the_others_is_no_restart_and_who_started_later_may_be_one() 
     assert!((0..40).all(|secs| kept_out(&first, at(secs)).is_empty()));
 }
 
+// Whoever had the data of before has it still, and is no younger for that.
+#[test]
+fn a_voter_stays_the_later_one_when_the_others_start_again() {
+    let mut register = register(RestartGuard::Relative);
+    register.met(only(1), "life 1", (SECS(10), false), at(0));
+    register.met(only(2), "life 2", (SECS(86_400), true), at(0));
+    assert_eq!(kept_out(&register, at(0)), [1]);
+    assert!(register.met(only(2), "next 2", (SECS(0), true), at(1)));
+    assert_eq!(kept_out(&register, at(2)), [1]);
+    let young = quarantined(Quarantine::Young, 1);
+    assert_eq!(register.kept_out(only(1), at(19)).unwrap().quarantined, young);
+    assert!(kept_out(&register, at(20)).is_empty());
+}
+
+// What it did not write before is not on disk for that.
+#[test]
+fn a_voter_stays_young_when_it_begins_to_write_every_change() {
+    for guard in [RestartGuard::Relative, RestartGuard::Strict] {
+        let mut register = register(guard);
+        register.met(only(1), "life 1", (SECS(10), false), at(0));
+        register.met(only(2), "life 2", (SECS(86_400), true), at(0));
+        assert!(!register.met(only(1), "life 1", (SECS(11), true), at(1)));
+        assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
+        assert!(register.met(only(1), "next 1", (SECS(0), true), at(2)));
+        assert_eq!(kept_out(&register, at(19)), [1], "{guard:?}");
+        assert!(kept_out(&register, at(20)).is_empty(), "{guard:?}");
+    }
+}
+
 // The client's machine has just booted: the servers started long before its clock began.
 #[test]
 fn starts_before_the_clients_clock_began_are_told_apart_too() {

@@ -60,6 +60,27 @@ async fn a_forgotten_vote_lets_nobody_in_who_comes_after_the_restart() {
     gets_in_late(&ben, &guard, watch, Quarantine::Young).await;
 }
 
+// Ben has only seen that the second started after the third, which then starts again.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot() {
+    let voters = old_voters(3);
+    let (_ada, guard, watch) = forgotten_vote(&voters).await;
+    voters[0].kill();
+    let ben = client(&voters).await;
+    let mutex = ben.mutex("a");
+    assert_eq!(blamed(&mutex.try_lock().await.unwrap_err(), 1), (Quarantine::Young, LEASE));
+    voters[2].restart();
+    sleep(secs(1)).await;
+    let tried = mutex.try_lock().await;
+    assert!(!matches!(tried, Ok(Some(_))), "{tried:?}");
+    assert_eq!(kept_out(&ben, 1).await, (Quarantine::Young, secs(29)));
+    assert!(guard.is_held());
+    let entered = mutex.lock().await.unwrap();
+    let waited = watch.time();
+    assert!(waited >= secs(10) + LEASE && !guard.is_held(), "{waited:?}");
+    entered.release().await.unwrap();
+}
+
 // The same story, to show that the guard is what keeps him out.
 #[tokio::test(start_paused = true)]
 async fn without_a_restart_guard_a_forgotten_vote_lets_another_in() {

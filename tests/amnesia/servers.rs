@@ -13,11 +13,15 @@ const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 /// those that start within five seconds count as started together.
 async fn old_servers(count: usize) -> Vec<RedisServer> {
     let servers = servers(count);
+    grow_old(&servers).await;
+    servers
+}
+
+async fn grow_old(servers: &[RedisServer]) {
     eventually_async("they have run for a while", async || {
         servers.iter().all(|server| uptime_secs(server) >= 7)
     })
     .await;
-    servers
 }
 
 fn uptime_secs(server: &RedisServer) -> u64 {
@@ -77,6 +81,31 @@ async fn a_server_that_restarts_empty_helps_nobody_in_until_the_longest_lease_ha
         assert!(!guard.is_held() && since(restarted) + MS(500) >= lease);
         entered.release().await.expect("all confirm");
     }
+}
+
+// Ada holds by the first two and reaches no third; the second forgets it, and the first dies. Ben
+// has only seen that the second started after the third, which then starts again with its data.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot() {
+    let lease = MS(5000);
+    let mut servers = servers_with(3, &DURABLE);
+    servers[1] = RedisServer::start();
+    grow_old(&servers).await;
+    let third = proxies(&servers[2..]).await.remove(0);
+    third.refuse().await;
+    let ada = builder(&servers[..2]).voter(third.url()).longest_lease(lease).lease(lease);
+    let ada = connect(ada).await;
+    let guard = ada.mutex("a").lease_fixed(lease).lock().await.expect("two are up");
+    servers[1].restart();
+    let restarted = now();
+    servers[0].kill();
+    let ben = connect(builder(&servers).longest_lease(lease).lease(lease)).await;
+    until_kept_out(&ben, 1, Quarantine::Young).await;
+    servers[2].restart();
+    assert!(guard.is_held(), "the machine was too busy to show anything");
+    let entered = ben.mutex("a").lock().await.expect("two are up");
+    assert!(!guard.is_held() && since(restarted) + MS(500) >= lease, "{:?}", since(restarted));
+    entered.release().await.expect("both confirm");
 }
 
 // Both of two that are left are needed; by default the longest lease is longer than this waits.
