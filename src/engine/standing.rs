@@ -67,8 +67,6 @@ struct Standing {
     first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
     clock: Option<Course>,
-    /// When it was first measured, and how far it was ahead of the client's then.
-    first_measured: Option<(Moment, Span)>,
 }
 
 /// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
@@ -101,6 +99,10 @@ struct Span {
 /// Where a clock may be by what was measured so far, if it runs as clocks do.
 #[derive(Clone, Copy, Debug)]
 struct Course {
+    /// When it was first measured.
+    since: Moment,
+    /// By how much it was apart then from those of a majority, if it was.
+    apart: Option<Duration>,
     at: Moment,
     span: Span,
 }
@@ -159,16 +161,16 @@ impl Register {
     /// knows nothing of it, though it is the server that it was. From a shard to itself: another
     /// server has it.
     pub(crate) fn moved(&mut self, from: Place, to: Place, lost: bool, now: Moment) {
+        let suspected = self.suspected(from);
         if from == to {
             // Its clock is another one, too.
-            let standing = self.standing_mut(to);
-            (standing.clock, standing.first_measured) = (None, None);
+            self.standing_mut(to).clock = None;
         }
         if lost {
             self.forgot(to, (since_beginning(now), Quarantine::Restarted));
             return;
         }
-        if let Some(suspected) = self.suspected(from) {
+        if let Some(suspected) = suspected {
             self.forgot(to, suspected);
         }
         // What the first forgot before that may come to light later.
@@ -189,8 +191,11 @@ impl Register {
         let Suspicion { drift, longest, .. } = self.suspicion;
         let standing = self.standing_mut(place);
         let span = Span::of(stamp);
-        standing.first_measured.get_or_insert((stamp.answered, span));
-        let course = standing.clock.get_or_insert(Course { at: stamp.answered, span });
+        let Some(course) = &mut standing.clock else {
+            standing.clock = Some(Course::begin(span, stamp.answered));
+            self.compare_clocks(stamp.answered);
+            return None;
+        };
         let moved = course.goes_on(span, stamp.answered, drift, longest)?;
         let seen = since_beginning(stamp.answered);
         standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
@@ -220,7 +225,7 @@ impl Register {
 
     fn suspected(&self, place: Place) -> Option<(Nanos, Quarantine)> {
         let standing = self.standing(place)?;
-        let reasons = [self.young(standing), self.apart(standing), standing.forgot];
+        let reasons = [self.young(standing), standing.apart(), standing.forgot];
         reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
     }
 
@@ -248,20 +253,35 @@ impl Register {
             .then_some((start.at, Quarantine::Young))
     }
 
-    /// Where the clocks of a majority were together and this one's was not.
-    fn apart(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
-        let (met, span) = standing.first_measured?;
-        let spans = self.standings().filter_map(|standing| Some(standing.first_measured?.1));
-        let mut middles: Vec<i128> = spans.map(Span::middle).collect();
-        middles.sort_unstable();
-        let median = middles[middles.len() / 2];
+    /// Finds those that are apart where the clocks of a majority are together, now that one of them
+    /// was measured for the first time. The others have gone on since they were.
+    fn compare_clocks(&mut self, now: Moment) {
         let Suspicion { drift, longest, .. } = self.suspicion;
+        let by_now = |course: &Course| course.by(now, drift, longest);
+        let courses = self.standings().filter_map(|standing| standing.clock.as_ref());
+        let mut spans: Vec<Span> = courses.map(by_now).collect();
+        spans.sort_unstable_by_key(|span| span.middle());
+        let median = spans[spans.len() / 2];
         let allowed = nanos(drift.over(longest));
-        let together = middles.iter().filter(|middle| (**middle - median).abs() <= allowed).count();
-        let by = (span.least - median).max(median - span.most);
-        let majority = Quorum::of(middles.len().max(self.voters.len())).needed();
-        (together >= majority && by > allowed)
-            .then(|| (since_beginning(met), Quarantine::ClockApart(length(by))))
+        let is_near = |span: &&Span| (span.middle() - median.middle()).abs() <= allowed;
+        let majority = Quorum::of(spans.len().max(self.voters.len())).needed();
+        if spans.iter().filter(is_near).count() < majority {
+            return;
+        }
+        let clocks = self.voters.iter_mut().flatten().filter_map(|other| other.clock.as_mut());
+        for course in clocks {
+            let by = by_now(course).apart_from(median);
+            if by > allowed {
+                course.apart.get_or_insert(length(by));
+            }
+        }
+    }
+}
+
+impl Standing {
+    fn apart(&self) -> Option<(Nanos, Quarantine)> {
+        let Course { since, apart, .. } = self.clock?;
+        Some((since_beginning(since), Quarantine::ClockApart(apart?)))
     }
 }
 
@@ -279,14 +299,36 @@ impl Span {
     fn middle(self) -> i128 {
         i128::midpoint(self.least, self.most)
     }
+
+    /// By how much at least; negative where they may be the same.
+    fn apart_from(self, other: Self) -> i128 {
+        (self.least - other.most).max(other.least - self.most)
+    }
+
+    fn widened(self, slack: i128) -> Self {
+        Self { least: self.least - slack, most: self.most + slack }
+    }
 }
 
 impl Course {
     /// The most by which a clock that is being set right runs fast or slow, in millionths.
     const SLEW_PPM: u32 = 500;
 
-    /// Goes on with a new measurement. Within a lease a clock may be as wrong as the drift allows,
-    /// over longer times as one that is being set right; by how much it is beyond that, if it is.
+    fn begin(span: Span, now: Moment) -> Self {
+        Self { since: now, apart: None, at: now, span }
+    }
+
+    /// Where it may be by now. Within a lease a clock may be as wrong as the drift allows, over
+    /// longer times as one that is being set right.
+    fn by(&self, now: Moment, drift: Drift, longest: Duration) -> Span {
+        let elapsed = now.since(self.at);
+        let beyond = elapsed.saturating_sub(longest);
+        let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
+        let slack = run(drift.ppm, elapsed.min(longest)) + run(Self::SLEW_PPM, beyond);
+        self.span.widened(slack)
+    }
+
+    /// Goes on with a new measurement; by how much it is beyond where it may be, if it is.
     fn goes_on(
         &mut self,
         span: Span,
@@ -294,19 +336,16 @@ impl Course {
         drift: Drift,
         longest: Duration,
     ) -> Option<Duration> {
-        let elapsed = now.since(self.at);
-        let beyond = elapsed.saturating_sub(longest);
-        let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
-        let slack = run(drift.ppm, elapsed.min(longest)) + run(Self::SLEW_PPM, beyond);
-        let (most, least) = (self.span.most + slack, self.span.least - slack);
+        let expected = self.by(now, drift, longest);
         self.at = self.at.max(now);
-        let moved = (span.least - most).max(least - span.most);
+        let moved = span.apart_from(expected);
         if moved > nanos(drift.fixed) {
             self.span = span;
             return Some(length(moved));
         }
         // They may cross by the fixed part of the drift, and never by more.
-        self.span = Span { least: least.max(span.least), most: most.min(span.most) };
+        self.span =
+            Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
         None
     }
 }

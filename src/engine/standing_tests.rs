@@ -272,3 +272,48 @@ fn a_clock_apart_is_found_among_shards_and_one_of_two_is_not() {
     register.stamped(shard(2), stamp(0));
     assert_eq!(shards_out(&register, at(1)), [1]);
 }
+
+// All by a twentieth of a second an hour: it is the client's clock that runs slow.
+#[test]
+fn a_clock_that_is_measured_late_is_compared_with_where_the_others_are_by_then() {
+    const HOUR_MS: u64 = 3_600_000;
+    for (ahead_ms, out) in [(500, false), (1_500, true), (0, true)] {
+        let mut register = sharded();
+        for hour in 0..=10 {
+            let ahead_ms = i64::try_from(50 * hour).unwrap();
+            let stamp = stamp(ahead_ms, hour * HOUR_MS, 2);
+            let moved = (0..3).find_map(|number| register.stamped(shard(number), stamp));
+            assert_eq!(moved, None);
+        }
+        assert_eq!(register.stamped(shard(3), stamp(ahead_ms, 10 * HOUR_MS, 2)), None);
+        let kept_out = |now| register.kept_out(shard(3), now);
+        assert_eq!(kept_out(at(36_001)).is_some(), out, "{ahead_ms}");
+        assert!(shards_out(&register, at(36_001)).is_empty(), "{ahead_ms}");
+        assert_eq!(kept_out(at(36_031)), None, "{ahead_ms}");
+    }
+}
+
+// Nothing was asked for a day, in which any clock may have been set right.
+#[test]
+fn where_the_others_are_after_a_long_silence_is_not_known_too_well() {
+    for (ahead_ms, out) in [(1_700, false), (60_000, true)] {
+        let mut register = sharded();
+        for number in 0..3 {
+            register.stamped(shard(number), stamp(0, 0, 2));
+        }
+        register.stamped(shard(3), stamp(ahead_ms, 86_400_000, 2));
+        assert_eq!(register.kept_out(shard(3), at(86_401)).is_some(), out, "{ahead_ms}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
+    let mut register = sharded();
+    for (number, ahead_ms) in [0, 60_000, 0].into_iter().enumerate() {
+        register.stamped(shard(number), stamp(ahead_ms, 0, 2));
+    }
+    register.moved(shard(1), shard(1), false, at(10));
+    register.stamped(shard(1), stamp(0, 11_000, 2));
+    assert_eq!(shards_out(&register, at(12)), [1]);
+    assert!(shards_out(&register, at(31)).is_empty());
+}
