@@ -136,7 +136,12 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn label(&self) -> &Arc<str> {
-        &self.labels[self.seat.number()]
+        &self.labels[self.seat()]
+    }
+
+    /// Which of the voters.
+    pub(super) fn seat(&self) -> usize {
+        self.seat.number()
     }
 
     pub(super) fn start(&self, ear: Arc<dyn Ear>, settings: &Settings) -> Arc<dyn Node> {

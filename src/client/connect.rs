@@ -1,9 +1,6 @@
 //! From addresses to a client that a majority answers.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
@@ -35,7 +32,9 @@ pub(super) async fn connect(
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::begin(&labels);
-    let standings = Standings::new(labels, clock.clone(), settings.suspicion());
+    let clusters = origins.iter().enumerate().map(|(voter, origin)| voter - origin.seat());
+    let voters = (labels, clusters.collect());
+    let standings = Standings::new(voters, clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
@@ -50,19 +49,13 @@ pub(super) async fn connect(
         );
     }
     let identities = meet(&panel, &clock, &settings).await?;
-    let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed);
-    let coordinator = Arc::new(coordinator);
-    for (voter, identity) in coordinator.panel.voters.iter().zip(&identities) {
+    for (voter, identity) in panel.voters.iter().zip(&identities) {
         if let Err(why) = identity {
             let voter = voter.label();
             tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
         }
     }
-    if identities.iter().any(Result::is_err) {
-        let rest = meet_the_rest(Arc::downgrade(&coordinator), identities);
-        coordinator.clock.spawn(rest);
-    }
-    Ok(coordinator)
+    Ok(Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed)))
 }
 
 /// Asks all voters who they are, until a majority has said so and the others have had their chance.
@@ -147,38 +140,4 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
     });
     let (needed, voters) = (panel.quorum.needed(), panel.quorum.voters());
     Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
-}
-
-/// Goes on until every voter has said who it is, or the client is closed or gone.
-async fn meet_the_rest(client: Weak<Coordinator>, mut identities: Vec<Outcome<Identity>>) {
-    let unmet = |identity: &Outcome<Identity>| match identity {
-        Ok(_) | Err(Cause::Duplicate(_)) => false,
-        Err(_) => true,
-    };
-    while identities.iter().any(unmet) {
-        for voter in 0..identities.len() {
-            if !unmet(&identities[voter]) {
-                continue;
-            }
-            let open = client.upgrade().filter(|client| !client.gate.is_closing());
-            let Some(asked) = open else { return };
-            let (asked, clock) = (asked.panel.voters[voter].identify(), asked.clock.clone());
-            identities[voter] = asked.await;
-            let Some(client) = client.upgrade() else { return };
-            if let Some((one, other)) = twins(&identities) {
-                let met = if one == voter { other } else { one };
-                identities[voter] = Err(disqualify(&client.panel, voter, met));
-            }
-            drop(client);
-            clock.sleep(10 * PAUSE).await;
-        }
-    }
-}
-
-/// The one that was met later loses its vote.
-fn disqualify(panel: &Panel, late: usize, met: usize) -> Cause {
-    let (late, met) = (&panel.voters[late], panel.voters[met].label());
-    tracing::error!(voter = %late.label(), twin = %met, "two voters are one server: one vote less");
-    late.disqualify(Arc::clone(met));
-    Cause::Duplicate(Arc::clone(met))
 }

@@ -141,6 +141,11 @@ impl Origin {
         }
     }
 
+    /// Which of the voters of its cluster, if it has others.
+    pub(super) fn seat(&self) -> usize {
+        if let Self::Cluster(part) = self { part.seat() } else { 0 }
+    }
+
     pub(super) fn label(&self) -> Arc<str> {
         match self {
             Self::Single(address) => Arc::clone(address.label()),

@@ -5,6 +5,8 @@ use std::fmt;
 use super::Quorate;
 use crate::{
     coordinator::{Coordinator, Panel},
+    engine::Place,
+    node::ONLY,
     words::{Cause, Quarantined},
 };
 
@@ -118,6 +120,9 @@ impl Quorate {
                 identity = identity => identity.map(drop),
                 () = clock.sleep_until(due) => Err(Cause::TimedOut(settings.voter_deadline)),
             };
+            // Its server answers, and has one vote.
+            let twin = standings.twin(Place { voter, shard: ONLY });
+            let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
             found.push(VoterStatus { voter: label.to_string(), connection, quarantine });

@@ -33,10 +33,6 @@ impl Gate {
         }
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.read(|closing| *closing)
-    }
-
     /// Lets nobody in, sends everybody out, and completes when all have left.
     pub(crate) async fn close(&self) {
         self.closing.change(|closing| *closing = true);

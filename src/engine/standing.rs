@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Drift, Quorum};
+use super::{
+    Drift, Quorum, Stamp,
+    clocks::{Course, Nanos, Span, length, nanos, since_beginning},
+};
 use crate::{
     clock::Moment,
     words::{Quarantine, Quarantined, RestartGuard},
@@ -17,23 +20,6 @@ pub(crate) struct Suspicion {
     pub(crate) drift: Drift,
 }
 
-/// What a server's clock showed since 1970, and between which moments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) shown: Duration,
-    pub(crate) asked: Moment,
-    pub(crate) answered: Moment,
-}
-
-impl Stamp {
-    /// By how many seconds the clock was ahead of the client's wall clock, which showed that when
-    /// the answer came.
-    pub(crate) fn ahead_secs(self, wall: Duration) -> f64 {
-        let half = self.answered.since(self.asked) / 2;
-        (self.shown + half).as_secs_f64() - wall.as_secs_f64()
-    }
-}
-
 /// A voter's quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptOut {
@@ -44,7 +30,7 @@ pub(crate) struct KeptOut {
 
 /// A part of a voter that forgets as one: there is one, unless the voter is spread over the servers
 /// of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) voter: usize,
     pub(crate) shard: usize,
@@ -56,6 +42,10 @@ pub(crate) struct Register {
     suspicion: Suspicion,
     /// Each by its shards.
     voters: Vec<Vec<Standing>>,
+    /// The cluster that each voter is a part of; those of one may share servers.
+    clusters: Vec<usize>,
+    /// Who came to a server that another voter had already, and which one that is.
+    twins: Vec<(Place, usize)>,
     /// What has moved from one shard to another, and when that was seen; not for longer than the
     /// longest lease.
     moves: Vec<(Place, Place, Moment)>,
@@ -69,15 +59,13 @@ struct Standing {
     clock: Option<Course>,
 }
 
-/// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
-/// starts of most servers are where that clock is as young as its machine or its process.
-type Nanos = i128;
-
 /// One life of a server, between two starts.
 #[derive(Clone, Debug)]
 struct Life {
     run_id: String,
     durable: bool,
+    /// Since when it is this server, as far as is known.
+    since: Moment,
 }
 
 /// What a voter said of its start when this client met it. Neither a start that it has seen nor
@@ -89,31 +77,14 @@ struct Start {
     durable: bool,
 }
 
-/// By how many nanoseconds a voter's clock is ahead of the client's: at least, and at most.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    least: i128,
-    most: i128,
-}
-
-/// Where a clock may be by what was measured so far, if it runs as clocks do.
-#[derive(Clone, Copy, Debug)]
-struct Course {
-    /// When it was first measured.
-    since: Moment,
-    /// By how much it was apart then from those of a majority, if it was.
-    apart: Option<Duration>,
-    at: Moment,
-    span: Span,
-}
-
 impl Register {
     /// Servers that are started together start within this time.
     const TOGETHER: Duration = Duration::from_secs(5);
 
-    pub(crate) fn new(quorum: Quorum, suspicion: Suspicion) -> Self {
-        let voters = vec![vec![Standing::default()]; quorum.voters()];
-        Self { suspicion, voters, moves: Vec::new() }
+    /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
+    pub(crate) fn new(clusters: Vec<usize>, suspicion: Suspicion) -> Self {
+        let voters = vec![vec![Standing::default()]; clusters.len()];
+        Self { suspicion, voters, clusters, twins: Vec::new(), moves: Vec::new() }
     }
 
     /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
@@ -125,9 +96,21 @@ impl Register {
         (uptime, durable): (Duration, bool),
         now: Moment,
     ) -> bool {
+        let returned = self.lives(place, run_id, (uptime, durable), now);
+        self.compare_servers(now);
+        returned
+    }
+
+    fn lives(
+        &mut self,
+        place: Place,
+        run_id: &str,
+        (uptime, durable): (Duration, bool),
+        now: Moment,
+    ) -> bool {
         let standing = self.standing_mut(place);
         let Some(life) = &mut standing.life else {
-            standing.life = Some(Life { run_id: run_id.into(), durable });
+            standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
             let at = since_beginning(now) - nanos(uptime);
             standing.first_met = Some(Start { at, durable });
             return false;
@@ -137,7 +120,8 @@ impl Register {
             return false;
         }
         let forgot = !(life.durable && durable);
-        *life = Life { run_id: run_id.into(), durable };
+        let since = if life.server() == server(run_id) { life.since } else { now };
+        *life = Life { run_id: run_id.into(), durable, since };
         if forgot {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
             let suspected = (since_beginning(now), Quarantine::Restarted);
@@ -177,6 +161,48 @@ impl Register {
         let longest = self.suspicion.longest;
         self.moves.retain(|(_, _, at)| now.since(*at) < longest);
         self.moves.push((from, to, now));
+    }
+
+    /// Whose server this voter has come to, if that is another's: it has no vote of its own there.
+    pub(crate) fn twin(&self, place: Place) -> Option<usize> {
+        self.twins.iter().find(|(twin, _)| *twin == place).map(|(_, other)| *other)
+    }
+
+    /// Looks for voters that are one server. Who comes to another's or leaves it, or has it alone
+    /// from then on, counts as one that has forgotten: the server does not know the votes that the
+    /// voter gave before, and what it granted to the other is not to be counted a second time.
+    fn compare_servers(&mut self, now: Moment) {
+        let after = self.find_twins();
+        let before = std::mem::replace(&mut self.twins, after.clone());
+        for (place, _) in before.iter().filter(|twin| !after.contains(twin)) {
+            self.forgot(*place, (since_beginning(now), Quarantine::Restarted));
+        }
+        for (place, _) in after.iter().filter(|twin| !before.contains(twin)) {
+            self.forgot(*place, (since_beginning(now), Quarantine::Restarted));
+        }
+    }
+
+    fn find_twins(&self) -> Vec<(Place, usize)> {
+        let shards = self.voters.iter().enumerate().flat_map(|(voter, shards)| {
+            shards.iter().enumerate().map(move |(shard, standing)| (voter, shard, standing))
+        });
+        let lives: Vec<(Place, &Life)> = shards
+            .filter_map(|(voter, shard, standing)| {
+                Some((Place { voter, shard }, standing.life.as_ref()?))
+            })
+            .collect();
+        let first = |(place, life): &(Place, &Life)| {
+            let is_other = |other: &Place| self.clusters[other.voter] != self.clusters[place.voter];
+            let came = |place: Place, life: &Life| (life.since, place);
+            let same = lives.iter().filter(|(other, theirs)| {
+                is_other(other)
+                    && theirs.server() == life.server()
+                    && came(*other, theirs) < came(*place, life)
+            });
+            let first = same.min_by_key(|(other, theirs)| came(*other, theirs));
+            first.map(|(other, _)| (*place, other.voter))
+        };
+        lives.iter().filter_map(first).collect()
     }
 
     fn forgot(&mut self, place: Place, (at, why): (Nanos, Quarantine)) {
@@ -278,6 +304,12 @@ impl Register {
     }
 }
 
+impl Life {
+    fn server(&self) -> &str {
+        server(&self.run_id)
+    }
+}
+
 impl Standing {
     fn apart(&self) -> Option<(Nanos, Quarantine)> {
         let Course { since, apart, .. } = self.clock?;
@@ -285,82 +317,9 @@ impl Standing {
     }
 }
 
-impl Span {
-    /// A server shows whole milliseconds.
-    const RESOLUTION: Duration = Duration::from_millis(1);
-
-    fn of(Stamp { shown, asked, answered }: Stamp) -> Self {
-        Self {
-            least: nanos(shown) - since_beginning(answered),
-            most: nanos(shown + Self::RESOLUTION) - since_beginning(asked),
-        }
-    }
-
-    fn middle(self) -> i128 {
-        i128::midpoint(self.least, self.most)
-    }
-
-    /// By how much at least; negative where they may be the same.
-    fn apart_from(self, other: Self) -> i128 {
-        (self.least - other.most).max(other.least - self.most)
-    }
-
-    fn widened(self, slack: i128) -> Self {
-        Self { least: self.least - slack, most: self.most + slack }
-    }
-}
-
-impl Course {
-    /// The most by which a clock that is being set right runs fast or slow, in millionths.
-    const SLEW_PPM: u32 = 500;
-
-    fn begin(span: Span, now: Moment) -> Self {
-        Self { since: now, apart: None, at: now, span }
-    }
-
-    /// Where it may be by now. Within a lease a clock may be as wrong as the drift allows, over
-    /// longer times as one that is being set right.
-    fn by(&self, now: Moment, drift: Drift, longest: Duration) -> Span {
-        let elapsed = now.since(self.at);
-        let beyond = elapsed.saturating_sub(longest);
-        let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
-        let slack = run(drift.ppm, elapsed.min(longest)) + run(Self::SLEW_PPM, beyond);
-        self.span.widened(slack)
-    }
-
-    /// Goes on with a new measurement; by how much it is beyond where it may be, if it is.
-    fn goes_on(
-        &mut self,
-        span: Span,
-        now: Moment,
-        drift: Drift,
-        longest: Duration,
-    ) -> Option<Duration> {
-        let expected = self.by(now, drift, longest);
-        self.at = self.at.max(now);
-        let moved = span.apart_from(expected);
-        if moved > nanos(drift.fixed) {
-            self.span = span;
-            return Some(length(moved));
-        }
-        // They may cross by the fixed part of the drift, and never by more.
-        self.span =
-            Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
-        None
-    }
-}
-
-fn nanos(time: Duration) -> i128 {
-    i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
-}
-
-fn since_beginning(moment: Moment) -> Nanos {
-    nanos(moment.since(Moment::BEGINNING))
-}
-
-/// Nothing where it is negative.
-fn length(nanos: i128) -> Duration {
-    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+/// What stays of a run id from one promotion of the server to the next.
+fn server(run_id: &str) -> &str {
+    run_id.split_once('/').map_or(run_id, |(server, _)| server)
 }
 
 #[cfg(test)]

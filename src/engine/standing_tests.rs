@@ -16,7 +16,8 @@ fn only(voter: usize) -> Place {
 }
 
 fn register(guard: RestartGuard) -> Register {
-    Register::new(Quorum::of(3), Suspicion { guard, longest: SECS(30), drift: Drift::DEFAULT })
+    let suspicion = Suspicion { guard, longest: SECS(30), drift: Drift::DEFAULT };
+    Register::new(vec![0, 1, 2], suspicion)
 }
 
 /// Three voters that were met now, with these uptimes in seconds.
@@ -227,7 +228,7 @@ fn shard(shard: usize) -> Place {
 fn sharded() -> Register {
     let suspicion =
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
-    let mut register = Register::new(Quorum::of(1), suspicion);
+    let mut register = Register::new(vec![0], suspicion);
     for number in 0..3 {
         register.met(shard(number), &format!("life {number}"), (SECS(100), true), at(0));
     }
@@ -316,4 +317,81 @@ fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
     register.stamped(shard(1), stamp(0, 11_000, 2));
     assert_eq!(shards_out(&register, at(12)), [1]);
     assert!(shards_out(&register, at(31)).is_empty());
+}
+
+/// Three voters that write every change, each on a server of its own.
+fn durable() -> Register {
+    let mut register = register(RestartGuard::Relative);
+    for (voter, server) in ["a", "b", "c"].into_iter().enumerate() {
+        register.met(only(voter), server, (SECS(100), true), at(0));
+    }
+    register
+}
+
+fn twins(register: &Register) -> [Option<usize>; 3] {
+    [0, 1, 2].map(|voter| register.twin(only(voter)))
+}
+
+#[test]
+fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_own() {
+    let mut register = durable();
+    assert_eq!(twins(&register), [None; 3]);
+    assert!(register.met(only(1), "a", (SECS(150), true), at(50)));
+    assert_eq!(twins(&register), [None, Some(0), None]);
+    // The first has it, though it connects again.
+    register.met(only(0), "a", (SECS(155), true), at(55));
+    assert_eq!((twins(&register), kept_out(&register, at(79))), ([None, Some(0), None], vec![1]));
+    register.met(only(1), "b", (SECS(200), true), at(100));
+    assert_eq!(twins(&register), [None; 3]);
+    // What the other server granted is none of its votes, nor is an answer that is still to come.
+    assert_eq!(kept_out(&register, at(129)), [1]);
+    assert!(kept_out(&register, at(130)).is_empty());
+}
+
+// Its grants may still be counted as those of the voter that had it before.
+#[test]
+fn who_has_the_server_of_another_voter_alone_is_kept_out_at_first() {
+    let mut register = durable();
+    register.met(only(2), "a", (SECS(110), true), at(10));
+    register.met(only(1), "a", (SECS(120), true), at(20));
+    assert_eq!(twins(&register), [None, Some(0), Some(0)]);
+    register.met(only(0), "d", (SECS(1), true), at(100));
+    assert_eq!(twins(&register), [None, Some(2), None]);
+    assert_eq!(kept_out(&register, at(129)), [1, 2]);
+    assert!(kept_out(&register, at(130)).is_empty());
+    // Back again it is the one that came last.
+    register.met(only(0), "a", (SECS(300), true), at(200));
+    assert_eq!(twins(&register), [Some(2), Some(2), None]);
+}
+
+#[test]
+fn two_voters_that_change_their_servers_both_vote_again() {
+    let mut register = durable();
+    register.met(only(0), "b", (SECS(150), true), at(50));
+    assert_eq!(twins(&register), [Some(1), None, None]);
+    register.met(only(1), "a", (SECS(151), true), at(51));
+    assert_eq!(twins(&register), [None; 3]);
+}
+
+#[test]
+fn a_server_is_the_same_after_its_promotion_and_another_after_its_restart() {
+    let mut register = durable();
+    register.met(only(0), "a/1", (SECS(110), false), at(10));
+    register.met(only(1), "a/2/tenure", (SECS(110), false), at(20));
+    assert_eq!(twins(&register), [None, Some(0), None]);
+    register.met(only(1), "e", (SECS(0), false), at(30));
+    assert_eq!(twins(&register), [None; 3]);
+}
+
+// One primary may have slots of several voters of its cluster, which sees to that by the slots.
+#[test]
+fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
+    let suspicion =
+        Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
+    let mut register = Register::new(vec![0, 0, 2], suspicion);
+    for (voter, shard) in [(0, 1), (1, 1), (2, 0)] {
+        register.met(Place { voter, shard }, "a", (SECS(100), true), at(0));
+    }
+    let twin = |voter, shard| register.twin(Place { voter, shard });
+    assert_eq!([twin(0, 1), twin(1, 1), twin(2, 0)], [None, None, Some(0)]);
 }

@@ -10,9 +10,9 @@ use tokio::runtime::Handle;
 use super::Identity;
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Place, Quorum, Register, Stamp, Suspicion},
+    engine::{KeptOut, Place, Register, Stamp, Suspicion},
     signal::Signal,
-    words::{Quarantined, metric},
+    words::{Cause, Quarantined, metric},
 };
 
 /// The standing of every voter.
@@ -35,9 +35,14 @@ struct State {
 }
 
 impl Standings {
-    /// To be called on the client's runtime.
-    pub(crate) fn new(labels: Vec<Arc<str>>, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
-        let register = Register::new(Quorum::of(labels.len()), suspicion);
+    /// To be called on the client's runtime. `clusters`: a number for each voter, the same for all
+    /// that are parts of one cluster.
+    pub(crate) fn new(
+        (labels, clusters): (Vec<Arc<str>>, Vec<usize>),
+        clock: Clock,
+        suspicion: Suspicion,
+    ) -> Arc<Self> {
+        let register = Register::new(clusters, suspicion);
         for label in &labels {
             metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).increment(1.0);
             for begins in [metric::CONNECTIONS, metric::QUARANTINED] {
@@ -60,7 +65,9 @@ impl Standings {
         let Identity { run_id, uptime, durable } = identity;
         let mut state = self.state();
         let now = self.clock.now();
+        let before = state.register.twin(place);
         let returned = state.register.met(place, run_id, (*uptime, *durable), now);
+        let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
             self.show_clock(voter, stamp);
             state.register.stamped(place, stamp);
@@ -73,6 +80,16 @@ impl Standings {
             tracing::info!(voter = %self.labels[voter], durable, "a voter came back as another");
             self.returned.change(|()| ());
         }
+        if let Some(twin) = twin {
+            let (voter, twin) = (&self.labels[voter], &self.labels[twin]);
+            tracing::error!(%voter, %twin, "two voters are one server: one vote less");
+        }
+    }
+
+    /// Why a voter has no vote where it is now, if that is the server of another.
+    pub(crate) fn twin(&self, place: Place) -> Option<Cause> {
+        let twin = self.state().register.twin(place)?;
+        Some(Cause::Duplicate(Arc::clone(&self.labels[twin])))
     }
 
     /// A connection of which was told has ended.

@@ -6,7 +6,7 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -35,7 +35,6 @@ use crate::{
 pub(crate) struct Voter {
     label: Arc<str>,
     queue: mpsc::UnboundedSender<Request>,
-    twin: OnceLock<Arc<str>>,
 }
 
 /// Where it is noted what a voter shows of itself.
@@ -43,6 +42,12 @@ pub(crate) struct Voter {
 pub(crate) struct Seen {
     pub(crate) voter: usize,
     pub(crate) standings: Arc<Standings>,
+}
+
+impl Seen {
+    fn place(&self, shard: usize) -> Place {
+        Place { voter: self.voter, shard }
+    }
 }
 
 enum Request {
@@ -59,7 +64,7 @@ impl Voter {
         let (queue, requests) = mpsc::unbounded_channel();
         let task = Task { label: Arc::clone(&label), node, clock: clock.clone(), seen };
         clock.spawn(task.serve(requests));
-        Self { label, queue, twin: OnceLock::new() }
+        Self { label, queue }
     }
 
     /// The voter's address, without credentials.
@@ -96,19 +101,8 @@ impl Voter {
         self.request(Request::Close)
     }
 
-    /// From now on this voter has no vote: it is the same server as `other`.
-    pub(crate) fn disqualify(&self, other: Arc<str>) {
-        // Once is enough, whichever twin was seen first.
-        let _ = self.twin.set(other);
-    }
-
     fn request<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> Request) -> Reply<T> {
         let (sender, receiver) = oneshot::channel();
-        if let Some(twin) = self.twin.get() {
-            // Nobody can have dropped the receiver yet.
-            let _ = sender.send(Err(Cause::Duplicate(Arc::clone(twin))));
-            return Reply(receiver);
-        }
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(make(sender));
         Reply(receiver)
@@ -196,11 +190,11 @@ impl Task {
 
     fn start(&self, request: Request) -> BoxFuture<'static, Ended> {
         match request {
-            Request::Run { call, owed_until: None, answer } => {
-                let outcome = self.run(call);
-                pass(outcome, answer)
-            }
-            Request::Run { call, owed_until: Some(until), answer } => {
+            Request::Run { call, owed_until, answer } => {
+                // A voter to which nothing is sent has nothing to give back.
+                let Some(until) = owed_until.filter(|_| self.twin(&call).is_none()) else {
+                    return pass(self.run(call), answer);
+                };
                 let outcome = self.run(call.clone());
                 let node = Arc::clone(&self.node);
                 Box::pin(async move {
@@ -226,6 +220,11 @@ impl Task {
         }
     }
 
+    /// Why the voter has no vote now, if it is the same server as another.
+    fn twin(&self, call: &Call) -> Option<Cause> {
+        self.seen.standings.twin(self.seen.place(self.node.shard(&call.keys)))
+    }
+
     fn pay(&self, debt: Debt) -> BoxFuture<'static, Ended> {
         let outcome = self.run(debt.call.clone());
         Box::pin(async move { ended(&outcome.await, debt) })
@@ -236,10 +235,17 @@ impl Task {
         let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
         let (node, keys) = (Arc::clone(&self.node), Arc::clone(&call.keys));
         let asked = clock.now();
-        let outcome = self.node.run(call);
+        let outcome = self.twin(&call).map_or_else(|| Ok(self.node.run(call)), Err);
         async move {
-            let outcome = outcome.await.and_then(Answer::only);
+            let outcome = match outcome {
+                Ok(outcome) => outcome.await.and_then(Answer::only),
+                Err(twin) => Err(twin),
+            };
             let outcome = outcome.map(|answer| answer.of_shard(node.shard(&keys)));
+            // The connection may be another one than when it was queued, and lead elsewhere.
+            let outcome = outcome.and_then(|answer| {
+                seen.standings.twin(seen.place(answer.shard)).map_or(Ok(answer), Err)
+            });
             let answered = clock.now();
             record(&label, votes, &outcome, answered.since(asked));
             // Before anybody counts the answer.
@@ -247,8 +253,7 @@ impl Task {
                 && votes
                 && let Some(shown) = answer.clock()
             {
-                let place = Place { voter: seen.voter, shard: answer.shard };
-                seen.standings.stamped(place, Stamp { shown, asked, answered });
+                seen.standings.stamped(seen.place(answer.shard), Stamp { shown, asked, answered });
             }
             outcome
         }

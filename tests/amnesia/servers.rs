@@ -3,11 +3,9 @@
 use quorate::{Cause, Error, Quarantine, Quorate, RestartGuard, Verdict};
 
 use crate::{
-    scene::{MS, builder, connect, now, proxies, servers, servers_with, since, votes_for},
+    scene::{DURABLE, MS, builder, connect, now, proxies, servers, servers_with, since, votes_for},
     support::{RedisServer, Reply, eventually_async},
 };
-
-const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /// So many servers, which have run for long enough that one which restarts is the only young one:
 /// those that start within five seconds count as started together.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate::{Cause, Error, Verdict};
 
 use crate::{
-    scene::{MS, are_empty, builder, connect, proxies, servers, timed, votes_for},
+    scene::{MS, are_empty, builder, connect, connections, proxies, servers, timed, votes_for},
     support::{RedisServer, eventually_async},
 };
 
@@ -113,7 +113,10 @@ async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
     // One server is left, with two addresses: that is no majority of three.
     let first = servers[0].port().to_string();
     eventually_async("the second address is told", async || {
-        let Err(error) = quorum.mutex("a").try_lock().await else { return false };
+        let error = match quorum.mutex("a").try_lock().await {
+            Ok(entered) => panic!("one server has two votes: {entered:?}"),
+            Err(error) => error,
+        };
         let told = |verdict: &Verdict| match verdict {
             Verdict::Unknown(Cause::Duplicate(of)) => of.contains(&first),
             _ => false,
@@ -127,6 +130,11 @@ async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
     let mutex = quorum.mutex("a");
     eventually_async("two servers are a majority of three voters", async || {
         matches!(mutex.try_lock().await, Ok(Some(_)))
+    })
+    .await;
+    quorum.close().await;
+    eventually_async("no connection is left", async || {
+        servers.iter().all(|server| connections(server) == 0)
     })
     .await;
 }

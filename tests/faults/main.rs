@@ -18,6 +18,7 @@ mod renewal;
 mod scene;
 mod split;
 mod status;
+mod twins;
 mod waiting;
 
 #[path = "../support/mod.rs"]

@@ -15,6 +15,9 @@ use crate::support::{Proxy, RedisServer, Reply, without_fences};
 
 pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;
 
+/// A server with these flags forgets nothing by a restart.
+pub(crate) const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
 /// The key under which the mutex of this name stands.
 pub(crate) fn key(name: &str) -> String {
     format!("quorate:{{{name}}}")
@@ -94,6 +97,13 @@ pub(crate) const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
 
 pub(crate) fn forget_calls(server: &RedisServer) {
     server.command(&["CONFIG", "RESETSTAT"]).expect("the counters can be reset");
+}
+
+/// How many clients are connected to a server.
+pub(crate) fn connections(server: &RedisServer) -> usize {
+    let Ok(Reply::Text(clients)) = server.command(&["CLIENT", "LIST"]) else { panic!("no text") };
+    // One of them asks.
+    clients.lines().count() - 1
 }
 
 pub(crate) fn listeners(server: &RedisServer, name: &str) -> i64 {
