@@ -128,6 +128,8 @@ enum Ended {
     Answered,
     /// By this part of the voter.
     Settled(usize),
+    /// Likewise, and whatever it was to end may stand.
+    Refused(usize),
     Owed(Debt),
 }
 
@@ -158,6 +160,10 @@ impl Task {
                 },
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
                     Ended::Settled(shard) => debts.settled(shard),
+                    Ended::Refused(shard) => {
+                        debts.settled(shard);
+                        debts.leak();
+                    }
                     Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
                     Ended::Owed(_) => debts.leak(),
                     Ended::Answered => {}
@@ -264,7 +270,7 @@ fn ended(outcome: &Outcome<Answer>, debt: Debt) -> Ended {
     match outcome {
         Ok(_) => Ended::Settled(debt.shard),
         // Any other error is an answer too: asking again brings the same.
-        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Settled(debt.shard),
+        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Refused(debt.shard),
         Err(_) => Ended::Owed(debt),
     }
 }

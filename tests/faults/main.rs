@@ -10,6 +10,7 @@ mod forgotten;
 mod harm;
 mod history;
 mod holding;
+mod leaks;
 mod minority;
 mod once;
 mod order;
