@@ -154,13 +154,11 @@ impl Cluster {
     /// somebody since the map was drawn.
     fn route(&self, slot: u16) -> Outcome<Branch> {
         let map = self.topology.map();
-        match map.route(slot) {
-            Some((shard, at)) => Ok(self.branch(shard, at)),
-            None => {
-                self.topology.doubt(None);
-                Err(self.unknown(slot))
-            }
-        }
+        let Some((shard, at)) = map.route(slot) else {
+            self.topology.doubt(None);
+            return Err(self.unknown(slot));
+        };
+        Ok(self.branch(shard, at))
     }
 
     fn branch(&self, shard: usize, at: &Endpoint) -> Branch {
