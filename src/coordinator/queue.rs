@@ -192,6 +192,7 @@ impl Waiter {
     /// Its hold, and what to ask.
     fn next_bid(&mut self) -> (HoldId, Call) {
         self.bids += 1;
+        self.bid_at = self.coordinator.clock.now();
         let hold = self.place.attempt(self.bids);
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
@@ -210,7 +211,6 @@ impl Waiter {
         let unheard = !coordinator.wakeups.hears_calls();
         let ahead = limit.filter(|limit| *limit > clock.now());
         let until = Until { refresh: self.refresh(), limit: ahead };
-        self.bid_at = clock.now();
         let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, self.bid_at);
         // Gives back first what the one before may still get.
         self.claim = None;
