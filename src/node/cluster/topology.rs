@@ -118,9 +118,9 @@ impl State {
         self.seeds[0].at(host, *port)
     }
 
-    /// Asks one server after the other until one tells who has the slots: those that were hinted at,
-    /// those that serve, those that the user named. One that knows of nobody may be new, or may have
-    /// forgotten its cluster: it is believed where the others know no more.
+    /// Asks one server after the other until one tells who has the slots: those that were hinted
+    /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
+    /// have forgotten its cluster: it is believed where the others know no more.
     async fn ask(&self) -> Outcome<Vec<Server>> {
         let mut places: Vec<Address> =
             lock(&self.hints).drain().map(|at| self.address(&at)).collect();
