@@ -121,7 +121,9 @@ impl Mutex {
     }
 
     /// Acquires the lock, waiting no longer than `limit`; `None` where another hold had it
-    /// throughout. Nothing is left behind then.
+    /// throughout. Nothing is left behind then. Where another task of this client is still waiting
+    /// for the first answer when the limit comes, that answer is waited for too, for two voter
+    /// deadlines at most.
     ///
     /// # Errors
     ///

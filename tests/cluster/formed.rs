@@ -37,7 +37,7 @@ async fn servers_that_know_of_no_cluster_are_not_believed_where_others_do() {
     client.mutex("a").lock().await.unwrap().release().await.unwrap();
 }
 
-// Longer than a server may take to show its map.
+// Longer than a server may take to show its map; in real time, as the connections are.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_found_although_credentials_take_their_time() {
     let settings = Settings::new().users(&["slow on >secret +@all ~* &*"]);
