@@ -1,91 +1,186 @@
 //! What locks cost the servers: processor time and memory, for sizing.
 //!
-//! `cargo bench --bench capacity`; `QUORATE_BENCH_ROUNDS` sets its length (default 200, some 30
-//! seconds). It starts its own servers. Processor time is what the server itself says that it took
-//! (`INFO cpu`), as a multiple of a plain `SET` with an expiry, sent by the same client library
-//! over as many connections and from as many tasks, to the same server, in turns. Memory is what
-//! the server has more of (`INFO memory`), for each of many.
+//! `cargo bench -p quorate-benches --bench capacity`; `QUORATE_BENCH_ROUNDS` sets its length
+//! (default 200, about a minute). It starts its own servers.
+//!
+//! Processor time is what the server itself reports (`INFO cpu`), as a multiple of a plain `SET`
+//! with an expiry, sent by the same client library over as many connections and from as many tasks,
+//! to the same server, in turns. Memory is what the server has more of (`INFO memory`), for each of
+//! many.
+//!
+//! The limits are about a quarter above what a quiet machine with two processors and Redis 7.0
+//! has shown. A value above its limit means that a script does more than it did, or keeps more, and
+//! that servers need another sizing.
 
-mod common;
-#[path = "../tests/support/mod.rs"]
-mod support;
-
-use std::time::Duration;
+use std::{process::ExitCode, time::Duration};
 
 use fred::{
     clients::Client,
     interfaces::ClientLike,
     types::{Builder, ClusterHash, CustomCommand, config::Config},
 };
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use quorate::Quorate;
-use support::{RedisServer, eventually_async};
-use tokio::runtime::Runtime;
+use quorate_benches::{
+    common,
+    report::{self, Length, Promised, Report},
+};
+use quorate_support::{RedisServer, eventually_async};
+use tokio::{runtime::Runtime, time::sleep};
 
-/// Tasks that ask at the same time, spread over as many clients as the other benches have.
-const TASKS: usize = 50;
-/// What each does before the other side has its turn.
-const BLOCK: usize = 20;
-/// How many of each are there while memory is read.
-const MANY: u32 = 1_000;
+/// What `deploy/redis.conf` sets, in bytes.
+const MAXMEMORY: f64 = 256.0 * 1024.0 * 1024.0;
 
-type Work = fn(Quorate, String) -> futures::future::BoxFuture<'static, Result<(), quorate::Error>>;
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Blocks of each side.
+    blocks: usize,
+    /// Tasks that ask at the same time, spread over as many clients as the other benches have.
+    tasks: usize,
+    /// What each task does before the other side has its turn.
+    block: usize,
+    /// How many of each are there while memory is read.
+    many: u32,
+    /// After which memory is read: the server shrinks the buffers of connections that are idle.
+    settle: Duration,
+}
 
-const WORKS: [(&str, Work); 5] = [
-    ("mutex: lock, release", |client, name| {
-        Box::pin(async move { client.mutex(name).lock().await?.release().await })
-    }),
-    ("the same, without a token", |client, name| {
-        Box::pin(async move { client.mutex(name).fenced(false).lock().await?.release().await })
-    }),
-    ("fair mutex: lock, release", |client, name| {
-        Box::pin(async move { client.fair_mutex(name).lock().await?.release().await })
-    }),
-    ("rw lock: read, release", |client, name| {
-        Box::pin(async move { client.rw_lock(name).read().await?.release().await })
-    }),
-    ("rw lock: write, release", |client, name| {
-        Box::pin(async move { client.rw_lock(name).write().await?.release().await })
-    }),
-];
-
-fn main() {
-    let rounds = common::rounds(200);
-    let server = [RedisServer::start()];
-    let runtime = Runtime::new().expect("a runtime");
-    println!("processor time of one server{:18}in plain SETs", "");
-    for (name, work) in WORKS {
-        let ratio = runtime.block_on(processor(&server, work, rounds));
-        println!("    {name:40} {ratio:8.1}");
-    }
-    println!("memory on each server{:35}bytes", "");
-    for (name, bytes) in runtime.block_on(memory(&server)) {
-        println!("    {name:40} {bytes:11.0}");
+impl Size {
+    fn of(length: Length) -> Self {
+        let [tasks, block] = length.pick([50, 20], [10, 10]);
+        let blocks = length.rounds(200, 20).div_ceil(10);
+        let settle = length.pick(Duration::from_secs(4), Duration::ZERO);
+        Self { blocks, tasks, block, many: length.pick(1_000, 100), settle }
     }
 }
 
+const BARS: Promised = Promised::always(&[
+    "processor_mutex",
+    "processor_mutex_without_token",
+    "processor_fair_mutex",
+    "processor_read",
+    "processor_write",
+    "memory_mutex",
+    "memory_token",
+    "memory_reader",
+    "memory_waiter",
+]);
+
+type Done = BoxFuture<'static, Result<(), quorate::Error>>;
+
+struct Work {
+    measured: &'static str,
+    bar: &'static str,
+    /// The most that it may take, in plain `SET`s.
+    limit: f64,
+    once: fn(Quorate, String) -> Done,
+}
+
+const WORKS: [Work; 5] = [
+    Work {
+        measured: "mutex: lock and release",
+        bar: "processor_mutex",
+        limit: 15.0,
+        once: |client, name| {
+            Box::pin(async move { client.mutex(name).lock().await?.release().await })
+        },
+    },
+    Work {
+        measured: "the same, without a token",
+        bar: "processor_mutex_without_token",
+        limit: 14.0,
+        once: |client, name| {
+            Box::pin(async move { client.mutex(name).fenced(false).lock().await?.release().await })
+        },
+    },
+    Work {
+        measured: "fair mutex: lock and release",
+        bar: "processor_fair_mutex",
+        limit: 17.0,
+        once: |client, name| {
+            Box::pin(async move { client.fair_mutex(name).lock().await?.release().await })
+        },
+    },
+    Work {
+        measured: "read/write lock: read and release",
+        bar: "processor_read",
+        limit: 18.0,
+        once: |client, name| {
+            Box::pin(async move { client.rw_lock(name).read().await?.release().await })
+        },
+    },
+    Work {
+        measured: "read/write lock: write and release",
+        bar: "processor_write",
+        limit: 18.0,
+        once: |client, name| {
+            Box::pin(async move { client.rw_lock(name).write().await?.release().await })
+        },
+    },
+];
+
+fn main() -> ExitCode {
+    report::run(BARS, measure)
+}
+
+fn measure(length: Length) -> Report {
+    let size = Size::of(length);
+    let server = common::servers(1);
+    let runtime = Runtime::new().expect("a runtime");
+    let mut report = Report::default();
+    report.table(["one of them", "processor time of each server, in `SET`s", "limit"]);
+    for work in WORKS {
+        let ratio = runtime.block_on(processor(&server, &work, size));
+        let cell = report.bar(work.bar, ratio, work.limit);
+        report.row([work.measured.to_owned(), cell, format!("{:.2}", work.limit)]);
+    }
+    report.table(["one of them", "memory on each server, in bytes", "limit"]);
+    // Of a server of its own: its tables double when they are full, so what is left would count.
+    let [mutex, token, reader, waiter] = runtime.block_on(memory(&common::servers(1), size));
+    for (measured, bar, bytes, limit) in [
+        ("mutex that is held, its token included", "memory_mutex", mutex, 420.0),
+        ("token of one that is not", "memory_token", token, 200.0),
+        ("reader of one lock", "memory_reader", reader, 180.0),
+        ("waiter for one fair mutex", "memory_waiter", waiter, 430.0),
+    ] {
+        let cell = report.bar(bar, bytes, limit);
+        report.row([measured.to_owned(), cell, format!("{limit:.2}")]);
+    }
+    let fit = MAXMEMORY / token;
+    report.table(["tokens in the 256 MB of `redis.conf`", "as many fit"]);
+    report.row(["at once".to_owned(), format!("{:.2} million", fit / 1e6)]);
+    for (fence_memory, seconds) in [("10 minutes, as by default", 600.0), ("a day", 86_400.0)] {
+        let measured = format!("new names per second, where `fence_memory` is {fence_memory}");
+        report.row([measured, format!("{:.0}", fit / seconds)]);
+    }
+    report
+}
+
 /// How many times as long as a `SET` the server works on this.
-async fn processor(server: &[RedisServer], work: Work, rounds: usize) -> f64 {
-    let clients = common::clients(server, TASKS, patient).await;
+async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
+    let Size { blocks, tasks, block, .. } = size;
+    let once = work.once;
+    let clients = common::clients(server, tasks, patient).await;
     let raw = join_all((0..clients.len()).map(|_| connect(&server[0]))).await;
     let (mut ours, mut floor) = (Duration::ZERO, Duration::ZERO);
-    for _ in 0..rounds.div_ceil(10) {
+    for _ in 0..blocks {
         let before = used(&server[0]);
-        let locking = (0..TASKS).map(|task| {
+        let locking = (0..tasks).map(|task| {
             let client = clients[task % clients.len()].clone();
             async move {
-                for _ in 0..BLOCK {
-                    let done = work(client.clone(), format!("capacity:{task}")).await;
+                for _ in 0..block {
+                    let done = once(client.clone(), format!("capacity:{task}")).await;
                     done.expect("the server answers");
                 }
             }
         });
         join_all(locking.map(tokio::spawn)).await;
         let between = used(&server[0]);
-        let setting = (0..TASKS).map(|task| {
+        let setting = (0..tasks).map(|task| {
             let client = raw[task % raw.len()].clone();
             async move {
-                for _ in 0..BLOCK {
+                for _ in 0..block {
                     let set = CustomCommand::new_static("SET", ClusterHash::Custom(0), false);
                     let words =
                         vec![format!("plain:{task}"), "1".into(), "PX".into(), "30000".into()];
@@ -126,57 +221,63 @@ fn used(server: &RedisServer) -> Duration {
     Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"))
 }
 
-/// Of many of each, what one takes.
-async fn memory(server: &[RedisServer]) -> Vec<(&'static str, f64)> {
-    let client =
-        common::clients(server, 1, |builder| patient(builder).lease(Duration::from_mins(10)));
+/// Of many of each, what one takes: a mutex that is held, its token when it no longer is, a reader
+/// and a waiter.
+async fn memory(server: &[RedisServer], Size { many, settle, .. }: Size) -> [f64; 4] {
+    let client = common::clients(server, 1, |builder| {
+        patient(builder).lease(Duration::from_mins(10)).longest_lease(Duration::from_mins(10))
+    });
     let client = client.await.remove(0);
-    let mut found = Vec::new();
-    // The first of everything is what the server and the client need anyway.
-    let first = client.mutex("first").lock().await.expect("nobody has it");
-    let each = |before: f64| (bytes(&server[0]) - before) / f64::from(MANY);
+    // The first of everything has the server allocate what it needs once.
+    for Work { once, .. } in WORKS {
+        once(client.clone(), "first".to_owned()).await.expect("the server answers");
+    }
+    let each = async |before: f64| (bytes(&server[0], settle).await - before) / f64::from(many);
 
-    let before = bytes(&server[0]);
+    let before = bytes(&server[0], settle).await;
     let mut guards = Vec::new();
-    for number in 0..MANY {
+    for number in 0..many {
         let mutex = client.mutex(format!("capacity:{number:07}"));
         guards.push(mutex.lock().await.expect("nobody has it"));
     }
-    found.push(("mutex that is held, its token included", each(before)));
+    let mutex = each(before).await;
     for guard in guards {
         guard.release().await.expect("it confirms");
     }
-    found.push(("token of one that is not", each(before)));
+    let token = each(before).await;
 
-    let before = bytes(&server[0]);
+    let before = bytes(&server[0], settle).await;
     let mut guards = Vec::new();
-    for _ in 0..MANY {
+    for _ in 0..many {
         guards.push(client.rw_lock("capacity").read().await.expect("nobody writes"));
     }
-    found.push(("reader of one lock", each(before)));
-    drop(guards);
+    let reader = each(before).await;
+    for guard in guards {
+        guard.release().await.expect("it confirms");
+    }
 
     let fair = client.fair_mutex("capacity");
     let held = fair.lock().await.expect("nobody has it");
-    let before = bytes(&server[0]);
-    let waiting: Vec<_> = (0..MANY)
+    let before = bytes(&server[0], settle).await;
+    let waiting: Vec<_> = (0..many)
         .map(|_| {
             let fair = fair.clone();
             tokio::spawn(async move { fair.lock().await.map(drop) })
         })
         .collect();
     eventually_async("all wait", async || {
-        fair.inspect().await.is_ok_and(|seen| seen.queue().len() == MANY as usize)
+        fair.inspect().await.is_ok_and(|seen| seen.queue().len() == many as usize)
     })
     .await;
-    found.push(("waiter for one fair mutex", each(before)));
+    let waiter = each(before).await;
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
-    drop((held, first));
+    drop(held);
     client.close().await;
-    found
+    [mutex, token, reader, waiter]
 }
 
-fn bytes(server: &RedisServer) -> f64 {
+async fn bytes(server: &RedisServer, settle: Duration) -> f64 {
+    sleep(settle).await;
     let text = server.info(&["INFO", "memory"], "used_memory").expect("it says so");
     text.parse().expect("a number")
 }

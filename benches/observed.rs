@@ -1,30 +1,36 @@
 //! What it costs to be seen: lock and release without contention while somebody listens to the
 //! metrics or to the log, against the same client while nobody does.
 //!
-//! `cargo bench --bench observed`; `QUORATE_BENCH_ROUNDS` sets its length (default 200, some 20
-//! seconds). It starts its own servers. All sides take turns, block by block, on one thread, so
-//! whatever else the machine does meanwhile falls on all of them.
-
-mod common;
-#[path = "../tests/support/mod.rs"]
-mod support;
+//! `cargo bench -p quorate-benches --bench observed`; `QUORATE_BENCH_ROUNDS` sets its length
+//! (default 200, some 20 seconds). It starts its own servers. All sides take turns, block by block,
+//! on one thread, so whatever else the machine does meanwhile falls on all of them.
 
 use std::{
     io,
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
-use common::Bars;
 use metrics::NoopRecorder;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use quorate::{Mutex, metric};
-use support::RedisServer;
+use quorate_benches::{
+    common::{self, Times},
+    report::{self, Length, Promised, Report},
+};
+use quorate_support::RedisServer;
 use tracing::{Dispatch, Level, level_filters::LevelFilter};
 
 /// The most that the median may be of what it is where nobody listens.
 const LIMIT: f64 = 1.05;
 /// Cycles before another side has its turn.
 const BLOCK: usize = 50;
+const BARS: Promised = Promised::always(&[
+    "observed_by_no_op_recorder_p50",
+    "observed_by_prometheus_p50",
+    "observed_by_log_at_info_p50",
+    "observed_by_log_at_debug_p50",
+]);
 
 /// Who listens.
 enum Side {
@@ -36,9 +42,13 @@ enum Side {
     Log(Dispatch),
 }
 
-fn main() {
-    let rounds = common::rounds(200);
-    let servers: Vec<RedisServer> = (0..3).map(|_| RedisServer::start()).collect();
+fn main() -> ExitCode {
+    report::run(BARS, compare)
+}
+
+fn compare(length: Length) -> Report {
+    let rounds = length.rounds(200, 4);
+    let servers = common::servers(3);
     let sides = [
         ("nobody", Side::Nobody),
         ("no-op recorder", Side::Noop),
@@ -48,22 +58,24 @@ fn main() {
     ];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let times = runtime.expect("a runtime").block_on(measure(&servers, &sides, rounds));
+    let mut report = Report::default();
+    report.table(["lock and release, heard by", "median / unheard", "limit"]);
     println!("lock + release, 3 nodes, heard by     p50 us    p99 us   count");
-    let mut bars = Bars::default();
     let mut alone = None;
-    for ((name, _), mut times) in sides.iter().zip(times) {
-        times.sort_unstable();
-        let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
-        println!("    {name:27} {:12.1} {:9.1} {:7}", at(50), at(99), times.len());
+    for ((name, _), times) in sides.iter().zip(times) {
+        let times = Times::new(times);
+        let (p50, p99) = (times.percentile(50), times.percentile(99));
+        println!("    {name:27} {p50:12.1} {p99:9.1} {:7}", times.count());
         match alone {
-            None => alone = Some(at(50)),
+            None => alone = Some(p50),
             Some(alone) => {
-                let name = name.to_lowercase().replace([' ', '-'], "_");
-                bars.add(&format!("observed_by_{name}_p50"), at(50) / alone, LIMIT);
+                let bar = name.to_lowercase().replace([' ', '-'], "_");
+                let cell = report.bar(&format!("observed_by_{bar}_p50"), p50 / alone, LIMIT);
+                report.row([(*name).to_owned(), cell, format!("{LIMIT:.2}")]);
             }
         }
     }
-    bars.print();
+    report
 }
 
 /// As the documentation says that it is set up.

@@ -1,117 +1,176 @@
 //! Lock and release without contention, against the floor: the same scripts, sent with the same
 //! client library by hand, to the same servers, in the same run.
 //!
-//! `cargo bench --bench uncontended`; `QUORATE_BENCH_ROUNDS` sets its length (default 200, some 30
-//! seconds). It starts its own servers. What counts is the ratio: both sides take turns, block by
-//! block, so whatever else the machine does meanwhile falls on both.
-
-mod common;
-mod floor;
-#[path = "../tests/support/mod.rs"]
-mod support;
+//! `cargo bench -p quorate-benches --bench uncontended`; `QUORATE_BENCH_ROUNDS` sets its length
+//! (default 200, some 30 seconds). It starts its own servers. What counts is the ratio: both sides
+//! take turns, block by block, so whatever else the machine does meanwhile falls on both.
 
 use std::{
+    process::ExitCode,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-use common::Bars;
-use floor::{Nodes, Script};
 use fred::types::Value;
 use quorate::Quorate;
-use support::{RedisServer, eventually_async};
+use quorate_benches::{
+    common::{self, Times},
+    floor::{self, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script},
+    report::{self, Length, Promised, Report},
+};
+use quorate_support::{RedisServer, eventually_async};
 use tokio::runtime::{self, Runtime};
 
 /// The most that a percentile may be of what it is compared with.
 const LIMIT: f64 = 1.2;
 /// The same of locking with a token, against locking without.
 const TOKEN_LIMIT: f64 = 1.05;
-/// Cycles before the other side has its turn.
-const BLOCK: usize = 50;
-/// Rounds with a stopped server before it goes on: long enough that requests run into their
-/// deadlines and its connection is given up, so that all of that is measured.
-const STOPPED_ROUNDS: usize = 50;
-const WARM_UP: usize = 100;
+const BARS: Promised = Promised::always(&[
+    "lock_release_3_p50",
+    "lock_release_3_p99",
+    "lock_release_5_p50",
+    "lock_release_5_p99",
+    "lock_release_3_current_thread_p50",
+    "lock_release_3_current_thread_p99",
+    "lock_release_5_current_thread_p50",
+    "lock_release_5_current_thread_p99",
+    "token_cost_p50",
+    "token_cost_p99",
+    "token_cost_current_thread_p50",
+    "token_cost_current_thread_p99",
+    "one_stopped_of_5_p50",
+    "one_stopped_of_5_p99",
+    "one_stopped_of_5_current_thread_p50",
+    "one_stopped_of_5_current_thread_p99",
+]);
 
-fn main() {
-    let rounds = common::rounds(200);
-    let servers: Vec<RedisServer> = (0..10).map(|_| RedisServer::start()).collect();
-    let mut bars = Bars::default();
-    println!("lock + release{:27}     p50 us    p99 us   count", "");
-    for (name, make) in RUNTIMES {
+fn main() -> ExitCode {
+    report::run(BARS, measure)
+}
+
+fn measure(length: Length) -> Report {
+    let size = Size::of(length);
+    let servers = common::servers(10);
+    let mut report = Report::default();
+    report.table(["measured", "compared with", "median", "99th percentile", "limit"]);
+    println!("{:64} {:>9} {:>9} {:>7}", "", "p50 us", "p99 us", "count");
+    for runtime in RUNTIMES {
         for nodes in [3, 5] {
-            let (floor, ours) = make().block_on(against_the_floor(&servers[..nodes], rounds));
-            println!("{name}, {nodes} nodes");
-            compare(
-                &mut bars,
-                (&format!("lock_release_{nodes}{}", suffix(name)), LIMIT),
-                [("the same scripts, raw", floor), ("quorate", ours)],
-            );
+            let sides = runtime.start().block_on(against_the_floor(&servers[..nodes], size));
+            Comparison {
+                bar: format!("lock_release_{nodes}"),
+                measured: format!("lock and release, {nodes} servers"),
+                with: "the floor",
+                limit: LIMIT,
+            }
+            .print(&mut report, runtime, sides);
         }
     }
-    for (name, make) in RUNTIMES {
-        let (without, with) = make().block_on(with_and_without_tokens(&servers[..3], rounds));
-        println!("{name}, 3 nodes, only locking");
-        compare(
-            &mut bars,
-            (&format!("token_cost{}", suffix(name)), TOKEN_LIMIT),
-            [("without a token", without), ("with a token", with)],
-        );
+    for runtime in RUNTIMES {
+        let sides = runtime.start().block_on(with_and_without_tokens(&servers[..3], size));
+        Comparison {
+            bar: "token_cost".to_owned(),
+            measured: "only lock, 3 servers, with a token".to_owned(),
+            with: "without a token",
+            limit: TOKEN_LIMIT,
+        }
+        .print(&mut report, runtime, sides);
     }
-    for (name, make) in RUNTIMES {
-        let (healthy, stopped) = make().block_on(with_one_stopped(&servers, rounds));
-        println!("{name}, 5 nodes");
-        compare(
-            &mut bars,
-            (&format!("one_stopped_of_5{}", suffix(name)), LIMIT),
-            [("quorate, all healthy", healthy), ("quorate, one stopped", stopped)],
-        );
+    for runtime in RUNTIMES {
+        let sides = runtime.start().block_on(with_one_stopped(&servers, size));
+        Comparison {
+            bar: "one_stopped_of_5".to_owned(),
+            measured: "lock and release, one of 5 servers stopped".to_owned(),
+            with: "all 5 healthy",
+            limit: LIMIT,
+        }
+        .print(&mut report, runtime, sides);
     }
-    bars.print();
+    report
 }
 
-const RUNTIMES: [(&str, MakeRuntime); 2] = [
-    ("multi-thread", || {
-        runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
-    }),
-    ("current-thread", || {
-        runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
-    }),
-];
-
-type MakeRuntime = fn() -> Runtime;
-
-fn suffix(runtime: &str) -> String {
-    // The runtime that most programs have is not named.
-    if runtime == "multi-thread" {
-        String::new()
-    } else {
-        format!("_{}", runtime.replace('-', "_"))
-    }
-}
-
-/// Prints both sides, and notes how their percentiles compare.
-fn compare(bars: &mut Bars, (name, limit): (&str, f64), sides: [(&str, Vec<Duration>); 2]) {
-    let measured = sides.map(|(side, mut times)| {
-        times.sort_unstable();
-        let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
-        println!("    {side:30} {:13.1} {:9.1} {:7}", at(50), at(99), times.len());
-        [at(50), at(99)]
-    });
-    for (at, percentile) in ["p50", "p99"].into_iter().enumerate() {
-        bars.add(&format!("{name}_{percentile}"), measured[1][at] / measured[0][at], limit);
-    }
-}
-
-async fn against_the_floor(
-    servers: &[RedisServer],
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Blocks of each side.
     rounds: usize,
-) -> (Vec<Duration>, Vec<Duration>) {
+    /// Cycles before the other side has its turn.
+    block: usize,
+    /// Cycles that are not timed.
+    warm_up: usize,
+    /// Rounds with a stopped server before it goes on: long enough that requests run into their
+    /// deadlines and its connection is given up, so that all of that is measured.
+    stopped_rounds: usize,
+}
+
+impl Size {
+    fn of(length: Length) -> Self {
+        let rounds = length.rounds(200, 4);
+        let [block, warm_up, stopped_rounds] = length.pick([50, 100, 50], [10, 10, 2]);
+        Self { rounds, block, warm_up, stopped_rounds }
+    }
+}
+
+/// What both sides run on.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// The runtime that most programs have.
+    Many,
+    One,
+}
+
+const RUNTIMES: [Threads; 2] = [Threads::Many, Threads::One];
+
+impl Threads {
+    fn start(self) -> Runtime {
+        let mut builder = match self {
+            Self::Many => runtime::Builder::new_multi_thread(),
+            Self::One => runtime::Builder::new_current_thread(),
+        };
+        builder.enable_all().build().expect("a runtime")
+    }
+}
+
+struct Comparison {
+    bar: String,
+    measured: String,
+    with: &'static str,
+    limit: f64,
+}
+
+/// Times of what is compared with, and of what is measured.
+struct Sides {
+    with: Vec<Duration>,
+    measured: Vec<Duration>,
+}
+
+impl Comparison {
+    /// Prints both sides, and reports how their percentiles compare.
+    fn print(self, report: &mut Report, runtime: Threads, sides: Sides) {
+        let Self { mut bar, mut measured, with, limit } = self;
+        if let Threads::One = runtime {
+            bar.push_str("_current_thread");
+            measured.push_str(", one thread");
+        }
+        let sides = [(with, sides.with), (&measured, sides.measured)];
+        let [with_us, measured_us] = sides.map(|(side, times)| {
+            let times = Times::new(times);
+            let (p50, p99) = (times.percentile(50), times.percentile(99));
+            println!("    {side:60} {p50:9.1} {p99:9.1} {:7}", times.count());
+            [p50, p99]
+        });
+        let p50 = report.bar(&format!("{bar}_p50"), measured_us[0] / with_us[0], limit);
+        let p99 = report.bar(&format!("{bar}_p99"), measured_us[1] / with_us[1], limit);
+        report.row([measured, with.to_owned(), p50, p99, format!("{limit:.2}")]);
+    }
+}
+
+async fn against_the_floor(servers: &[RedisServer], size: Size) -> Sides {
     let raw = Raw::connect(servers).await;
     let ours = Ours::connect(servers).await;
     // In a task, as in a service: the caller of `block_on` stands outside the runtime's workers.
     let measured = tokio::spawn(async move {
-        let times = in_turns(&raw, &ours, rounds).await;
+        let times = in_turns(&raw, &ours, size).await;
         ours.quorum.close().await;
         raw.nodes.close().await;
         times
@@ -120,15 +179,12 @@ async fn against_the_floor(
 }
 
 /// Of one client, for two locks.
-async fn with_and_without_tokens(
-    servers: &[RedisServer],
-    rounds: usize,
-) -> (Vec<Duration>, Vec<Duration>) {
+async fn with_and_without_tokens(servers: &[RedisServer], size: Size) -> Sides {
     let ours = Ours::connect(servers).await;
     let quorum = ours.quorum.clone();
     let other = Ours { quorum: quorum.clone(), name: "bench:bare".to_owned() };
     let (without, with) = (Locking { ours: other, fenced: false }, Locking { ours, fenced: true });
-    let measured = tokio::spawn(async move { in_turns(&without, &with, rounds).await });
+    let measured = tokio::spawn(async move { in_turns(&without, &with, size).await });
     let times = measured.await.expect("the measuring task ends");
     quorum.close().await;
     times
@@ -136,25 +192,23 @@ async fn with_and_without_tokens(
 
 /// Times of a client whose servers are all healthy, and of one that has one of five stopped: two
 /// sets of servers, which change parts from time to time.
-async fn with_one_stopped(
-    servers: &[RedisServer],
-    rounds: usize,
-) -> (Vec<Duration>, Vec<Duration>) {
-    let (mut healthy, mut stopped) = (Vec::new(), Vec::new());
+async fn with_one_stopped(servers: &[RedisServer], size: Size) -> Sides {
+    let mut all = Sides { with: Vec::new(), measured: Vec::new() };
     let sets: [&[RedisServer]; 2] = [&servers[..5], &servers[5..]];
     let mut sides = [Ours::connect(sets[0]).await, Ours::connect(sets[1]).await];
-    for part in 0..rounds.div_ceil(STOPPED_ROUNDS) {
+    for part in 0..size.rounds.div_ceil(size.stopped_rounds) {
         let sick = part % 2;
         let server = &sets[sick][part % 5];
         server.stop();
         let measured = tokio::spawn(async move {
-            let times = in_turns(&sides[1 - sick], &sides[sick], STOPPED_ROUNDS).await;
+            let part = Size { rounds: size.stopped_rounds, ..size };
+            let times = in_turns(&sides[1 - sick], &sides[sick], part).await;
             (sides, times)
         });
         let (returned, times) = measured.await.expect("the measuring task ends");
         sides = returned;
-        healthy.extend(times.0);
-        stopped.extend(times.1);
+        all.with.extend(times.with);
+        all.measured.extend(times.measured);
         server.resume();
         let mutex = sides[sick].quorum.mutex(&sides[sick].name);
         eventually_async("every voter answers again", async || {
@@ -166,28 +220,24 @@ async fn with_one_stopped(
     for side in &sides {
         side.quorum.close().await;
     }
-    (healthy, stopped)
+    all
 }
 
 /// Blocks of both sides in turns; who goes first changes each round.
-async fn in_turns(
-    one: &impl Side,
-    other: &impl Side,
-    rounds: usize,
-) -> (Vec<Duration>, Vec<Duration>) {
-    let (mut ones, mut others) = (Vec::new(), Vec::new());
-    block(one, WARM_UP, &mut Vec::new()).await;
-    block(other, WARM_UP, &mut Vec::new()).await;
-    for round in 0..rounds {
+async fn in_turns(with: &impl Side, measured: &impl Side, size: Size) -> Sides {
+    let mut sides = Sides { with: Vec::new(), measured: Vec::new() };
+    block(with, size.warm_up, &mut Vec::new()).await;
+    block(measured, size.warm_up, &mut Vec::new()).await;
+    for round in 0..size.rounds {
         if round % 2 == 0 {
-            block(one, BLOCK, &mut ones).await;
-            block(other, BLOCK, &mut others).await;
+            block(with, size.block, &mut sides.with).await;
+            block(measured, size.block, &mut sides.measured).await;
         } else {
-            block(other, BLOCK, &mut others).await;
-            block(one, BLOCK, &mut ones).await;
+            block(measured, size.block, &mut sides.measured).await;
+            block(with, size.block, &mut sides.with).await;
         }
     }
-    (ones, others)
+    sides
 }
 
 /// Who locks and releases.
@@ -246,8 +296,8 @@ impl Side for Locking {
 /// The floor.
 struct Raw {
     nodes: Nodes,
-    acquire: Script,
-    release: Script,
+    acquire: Script<4, 5>,
+    release: Script<3, 6>,
     next: AtomicU64,
 }
 
@@ -256,8 +306,8 @@ impl Raw {
 
     async fn connect(servers: &[RedisServer]) -> Self {
         let nodes = Nodes::connect(servers, floor::DEADLINE).await;
-        let acquire = nodes.load("mutex/acquire").await;
-        let release = nodes.load("mutex/release").await;
+        let acquire = nodes.load(&MUTEX_ACQUIRE).await;
+        let release = nodes.load(&MUTEX_RELEASE).await;
         Self { nodes, acquire, release, next: AtomicU64::new(1) }
     }
 }
@@ -271,10 +321,8 @@ impl Side for Raw {
         let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
         let keys = floor::keys(Self::NAME);
         self.nodes.majority(&self.acquire, &keys, &floor::asking(hold.clone())).await;
-        let channel = floor::channel(Self::NAME);
-        let publish = "PUBLISH".into();
-        let args = [hold, "0".into(), "".into(), channel, publish, "quorate:calls:".into()];
-        self.nodes.majority(&self.release, &keys[..3], &args).await;
+        let leaving = floor::leaving(Self::NAME, hold, "".into());
+        self.nodes.majority(&self.release, floor::first_three(&keys), &leaving).await;
         started.elapsed()
     }
 }

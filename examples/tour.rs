@@ -4,6 +4,8 @@
 //!
 //! `cargo run --example tour`
 
+#![expect(clippy::disallowed_methods, reason = "a tour measures the time from outside")]
+
 use std::{
     error::Error,
     sync::{
@@ -240,7 +242,7 @@ impl Tour {
 
     async fn cleaning_up(&self) -> Scene {
         title("Nothing is left behind");
-        // But for the latest token of each lock, for a day.
+        // But for the latest token of each lock, for ten minutes.
         let forgotten =
             |voter: &EmbeddedVoter| voter.keys().iter().all(|key| key.ends_with(":fence"));
         let clean = |voter: &EmbeddedVoter| forgotten(voter) && voter.subscriptions().is_empty();
@@ -303,7 +305,6 @@ fn title(text: &str) {
     println!("\n{text}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "only the library has one place for it")]
 fn now() -> Instant {
     Instant::now()
 }

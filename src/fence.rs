@@ -121,10 +121,11 @@ impl FenceGate {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let file = tempfile::NamedTempFile::new()?;
+    /// # let file = std::env::temp_dir().join(format!("quorate-fence-{}", std::process::id()));
     /// # let (gate, token) = (quorate::FenceGate::new(), "7".parse()?);
     /// gate.guarded("report", token, || std::fs::write(&file, "done"))??;
     /// # assert_eq!(std::fs::read_to_string(&file)?, "done");
+    /// # std::fs::remove_file(&file)?;
     /// # Ok(())
     /// # }
     /// ```

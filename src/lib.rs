@@ -23,7 +23,7 @@
 //!
 //! # Words
 //!
-//! - *Voter*: one server, or one embedded voter, that casts one vote.
+//! - *Voter*: one server, a part of a cluster, or one embedded voter, that casts one vote.
 //! - *Quorum*: a majority of all voters that were configured: three of five, three of four.
 //! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), never
 //!   a thread or a task.
@@ -34,7 +34,6 @@
 //! - *Validity*: the part of the lease that may be relied on: it counts from before the first
 //!   request was sent, and is shorter by what clocks may differ.
 //! - *Lost*: ended without being released; somebody else may hold the lock.
-//! - *Token*: a number that grows from one exclusive hold of a lock to the next ([`Token`]).
 //! - *Token*: the number of an exclusive hold, higher than those of all holds of the lock before it
 //!   ([`Token`]).
 //! - *Quarantine*: the time for which a voter that may have forgotten votes does not count for new
@@ -78,8 +77,8 @@
 //! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
 //! no. An attempt that fails is undone wherever it may have been granted, at voters that did not
 //! answer too, on the same connection and so behind what it undoes. Undos and releases are sent
-//! again to each voter until it answers or until the lease would have ended. Nothing counts up or
-//! down on a voter, so what arrives twice does no more than once.
+//! again to each voter until it answers or until the lease would have ended. A request that arrives
+//! twice does no more than one that arrives once.
 //!
 //! **... when a renewal fails.** It is repeated after a short pause, until the deadline. A failed
 //! renewal takes no vote away. A voter that lost its data gives its vote again at the next renewal,
@@ -220,12 +219,15 @@ mod fence;
 mod hold;
 mod keys;
 mod lock;
+mod mutant;
 mod node;
 mod scripts;
 mod settings;
 mod signal;
 mod wakeup;
 mod words;
+
+use mutant::mutant;
 
 pub use client::{Builder, Cluster, Quorate, SharedPrimaries, Status, VoterStatus};
 pub use fence::{FenceGate, Stale};

@@ -60,7 +60,7 @@ impl Default for Settings {
             keys: KeyScheme::default(),
             restart_guard: RestartGuard::default(),
             longest_lease: None,
-            fence_memory: Duration::from_hours(24),
+            fence_memory: Duration::from_mins(10),
             replica_acks: ReplicaAcks::default(),
             named: Named::default(),
         }
@@ -119,7 +119,7 @@ impl Settings {
     }
 
     fn longest_lease(&self) -> Duration {
-        self.longest_lease.unwrap_or_else(|| Self::USUAL_LEASE.max(self.lease))
+        self.longest_lease.unwrap_or(Self::USUAL_LEASE)
     }
 
     pub(crate) fn suspicion(&self) -> Suspicion {
@@ -143,7 +143,7 @@ impl Settings {
         if lease > longest && self.restart_guard != RestartGuard::Off {
             return refuse(format!(
                 "is over the longest lease of {longest:?}, for which voters that may have \
-                 forgotten are kept out: all clients need the same longest lease"
+                 forgotten are kept out: set `longest_lease`, to the same in all clients"
             ));
         }
         let least = self.voter_deadline.saturating_mul(2);

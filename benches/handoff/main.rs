@@ -1,8 +1,8 @@
 //! Handing a contended lock on, over five nodes, with 2 to 1,000 waiters: how long it takes from
 //! just before the release until the next one has its guard, and what it costs.
 //!
-//! `cargo bench --bench handoff`; `QUORATE_BENCH_ROUNDS` sets how many hand-offs of each kind are
-//! timed (default 400, some 30 seconds in all). It starts its own servers.
+//! `cargo bench -p quorate-benches --bench handoff`; `QUORATE_BENCH_ROUNDS` sets how many hand-offs
+//! of each kind are timed (default 400, some 30 seconds in all). It starts its own servers.
 //!
 //! The floor is the same scripts, sent by hand with the same client library to the same servers: a
 //! release that calls the next one, and when a majority has called, one bid that a majority grants.
@@ -12,29 +12,28 @@
 //! Costs are counted apart, where nobody refreshes and while nobody comes: whatever is counted then
 //! is caused by hand-offs.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod crowd;
-#[path = "../floor/mod.rs"]
-mod floor;
 mod relay;
-#[path = "../../tests/support/mod.rs"]
-mod support;
 mod tally;
 
 use std::{
+    process::ExitCode,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use common::{Bars, clients, close};
 use crowd::{Crowd, Lock};
 use quorate::{Builder, Quorate};
+use quorate_benches::{
+    common::{self, Times, clients, close},
+    report::{self, Length, Promised, Report},
+};
+use quorate_support::RedisServer;
 use relay::Relay;
-use support::RedisServer;
 use tally::Attempts;
 
-const CROWDS: [usize; 4] = [2, 10, 100, 1000];
+const CROWDS: &[usize] = &[2, 10, 100, 1000];
+const SHORT_CROWDS: &[usize] = &[2, 20];
 /// The most that a hand-off may take, as a multiple of the floor.
 const TIME_LIMIT: f64 = 1.5;
 /// The most attempts that a hand-off may cause.
@@ -43,37 +42,92 @@ const ATTEMPTS_LIMIT: f64 = 1.5;
 const GROWTH_LIMIT: f64 = 1.5;
 /// Until whoever has come sleeps, and the last answers of a hand-off are here.
 const SETTLE: Duration = Duration::from_millis(10);
+const BARS: Promised = Promised {
+    long: &[
+        "handoff_p50_2",
+        "handoff_p50_10",
+        "handoff_p50_100",
+        "handoff_p50_1000",
+        "attempts_per_grant_2",
+        "attempts_per_grant_10",
+        "attempts_per_grant_100",
+        "attempts_per_grant_1000",
+        "handoff_scripts_growth",
+        "handoff_commands_growth",
+    ],
+    short: &[
+        "handoff_p50_2",
+        "handoff_p50_20",
+        "attempts_per_grant_2",
+        "attempts_per_grant_20",
+        "handoff_scripts_growth",
+        "handoff_commands_growth",
+    ],
+};
 const SIDES: [&str; 3] = ["the same scripts, raw", "fair mutex", "mutex"];
 
-#[tokio::main]
-async fn main() {
-    let rounds = common::rounds(400);
-    let attempts = Attempts::record();
-    // In a task, as in a service: `main` itself stands outside the runtime's workers.
-    let measured = tokio::spawn(async move {
-        let servers: Vec<RedisServer> = (0..5).map(|_| RedisServer::start()).collect();
-        let mut bars = Bars::default();
-        println!("hand-off{:33}     p50 us    p99 us   count   p50/floor", "");
-        for waiters in CROWDS {
-            println!("{waiters} waiters");
-            time(&mut bars, &servers, waiters, rounds).await;
-        }
-        println!("\ncost of a hand-off{:23}   attempts   scripts  commands", "");
-        let mut costs = Vec::new();
-        for waiters in CROWDS {
-            println!("{waiters} waiters");
-            costs.push(count(&mut bars, &servers, waiters, rounds.div_ceil(4), &attempts).await);
-        }
-        let [fewest, most] = [costs[0], costs[costs.len() - 1]];
-        bars.add("handoff_scripts_growth", most.scripts / fewest.scripts, GROWTH_LIMIT);
-        bars.add("handoff_commands_growth", most.commands / fewest.commands, GROWTH_LIMIT);
-        bars.print();
-    });
-    measured.await.expect("the measuring task ends");
+fn main() -> ExitCode {
+    report::run(BARS, |length| common::in_a_task(measure(length)))
 }
 
-/// Times all sides with so many waiters, in turns.
-async fn time(bars: &mut Bars, servers: &[RedisServer], waiters: usize, rounds: usize) {
+async fn measure(length: Length) -> Report {
+    let (crowds, rounds) = (length.pick(CROWDS, SHORT_CROWDS), length.rounds(400, 20));
+    let attempts = Attempts::record();
+    let servers = common::servers(5);
+    let mut report = Report::default();
+    println!("hand-off{:33}     p50 us    p99 us   count   p50/floor", "");
+    let mut times = Vec::new();
+    for &waiters in crowds {
+        println!("{waiters} waiters");
+        times.push(time(&servers, waiters, rounds).await);
+    }
+    println!("\ncost of a hand-off{:23}   attempts   scripts  commands", "");
+    let mut costs = Vec::new();
+    for &waiters in crowds {
+        println!("{waiters} waiters");
+        costs.push(count(&servers, waiters, rounds.div_ceil(4), &attempts).await);
+    }
+    report.table([
+        "waiters",
+        "fair mutex / floor",
+        "mutex / floor",
+        "fair mutex: attempts per grant",
+        "mutex: attempts per grant",
+    ]);
+    for ((waiters, [fair, plain]), [fair_cost, plain_cost]) in crowds.iter().zip(times).zip(&costs)
+    {
+        let time = report.bar(&format!("handoff_p50_{waiters}"), fair, TIME_LIMIT);
+        let attempts = format!("attempts_per_grant_{waiters}");
+        let attempts = report.bar(&attempts, fair_cost.attempts, ATTEMPTS_LIMIT);
+        let plain_attempts = format!("{:.2}", plain_cost.attempts);
+        report.row([waiters.to_string(), time, format!("{plain:.2}"), attempts, plain_attempts]);
+    }
+    let [time, attempts] = [TIME_LIMIT, ATTEMPTS_LIMIT].map(two_decimals);
+    report.row(["limit".to_owned(), time, String::new(), attempts, String::new()]);
+    let [[fewest, _], .., [most, _]] = costs[..] else { panic!("there are two crowds or more") };
+    let (few, many) = (crowds[0], crowds[crowds.len() - 1]);
+    let growth = format!("one hand-off of the fair mutex: {many} waiters / {few} waiters");
+    report.table([&growth, "times", "limit"]);
+    let scripts = most.scripts / fewest.scripts;
+    let scripts = report.bar("handoff_scripts_growth", scripts, GROWTH_LIMIT);
+    report.row(["scripts that the servers run".to_owned(), scripts, two_decimals(GROWTH_LIMIT)]);
+    let commands = most.commands / fewest.commands;
+    let commands = report.bar("handoff_commands_growth", commands, GROWTH_LIMIT);
+    report.row([
+        "commands, with those of the scripts".to_owned(),
+        commands,
+        two_decimals(GROWTH_LIMIT),
+    ]);
+    report
+}
+
+fn two_decimals(limit: f64) -> String {
+    format!("{limit:.2}")
+}
+
+/// Times all sides with so many waiters, in turns. Returns the medians of fair mutex and mutex, as
+/// multiples of the floor's.
+async fn time(servers: &[RedisServer], waiters: usize, rounds: usize) -> [f64; 2] {
     let clients = clients(servers, waiters, |builder| builder).await;
     let mut raw = Relay::connect(servers).await;
     let mut fair = Crowd::gather(&clients, waiters, fair).await;
@@ -96,20 +150,17 @@ async fn time(bars: &mut Bars, servers: &[RedisServer], waiters: usize, rounds: 
             }
         }
     }
-    let medians = times.map(|mut times| {
-        times.sort_unstable();
-        let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
-        (at(50), at(99), times.len())
-    });
-    let floor = medians[0].0;
-    for (side, (p50, p99, count)) in SIDES.into_iter().zip(medians) {
-        println!("    {side:30} {p50:17.1} {p99:9.1} {count:7} {:11.2}", p50 / floor);
+    let times = times.map(Times::new);
+    let ratios = times.each_ref().map(|side| side.percentile(50) / times[0].percentile(50));
+    for ((side, times), ratio) in SIDES.into_iter().zip(&times).zip(ratios) {
+        let (p50, p99) = (times.percentile(50), times.percentile(99));
+        println!("    {side:30} {p50:17.1} {p99:9.1} {:7} {ratio:11.2}", times.count());
     }
-    bars.add(&format!("handoff_p50_{waiters}"), medians[1].0 / floor, TIME_LIMIT);
     fair.dismiss().await;
     plain.dismiss().await;
     close(clients).await;
     raw.close().await;
+    [ratios[1], ratios[2]]
 }
 
 /// What one hand-off costs.
@@ -123,14 +174,13 @@ struct Cost {
     commands: f64,
 }
 
-/// Counts what hand-offs cost with so many waiters. Returns that of the fair mutex.
+/// Counts what hand-offs cost with so many waiters: those of the fair mutex, and of the mutex.
 async fn count(
-    bars: &mut Bars,
     servers: &[RedisServer],
     waiters: usize,
     rounds: usize,
     attempts: &Attempts,
-) -> Cost {
+) -> [Cost; 2] {
     let clients = clients(servers, waiters, unhurried).await;
     let mut fair = Crowd::gather(&clients, waiters, fair).await;
     let fair_cost = cost(servers, &mut fair, rounds, &attempts.fair).await;
@@ -143,8 +193,7 @@ async fn count(
         let Cost { attempts, scripts, commands } = cost;
         println!("    {side:30} {attempts:17.2} {scripts:9.1} {commands:9.1}");
     }
-    bars.add(&format!("attempts_per_grant_{waiters}"), fair_cost.attempts, ATTEMPTS_LIMIT);
-    fair_cost
+    [fair_cost, plain_cost]
 }
 
 async fn cost(
@@ -187,5 +236,6 @@ fn plain(client: &Quorate) -> Lock {
 fn unhurried(builder: Builder) -> Builder {
     let long = Duration::from_mins(10);
     let deadline = Duration::from_secs(10);
-    builder.lease(long).waiter_deadline(long).poll(long).voter_deadline(deadline)
+    let builder = builder.lease(long).longest_lease(long);
+    builder.waiter_deadline(long).poll(long).voter_deadline(deadline)
 }

@@ -14,14 +14,11 @@ use futures::{
 };
 use tokio::time::sleep;
 
-use crate::{
-    SETTLE,
-    floor::{self, Nodes, Script},
-    support::RedisServer,
-};
+use crate::SETTLE;
+use quorate_benches::floor::{self, CALLS, FAIR_ACQUIRE, MUTEX_RELEASE, Nodes, Script};
+use quorate_support::RedisServer;
 
 const NAME: &str = "bench:flat";
-const CALLS: &str = "quorate:calls:";
 /// Ids as long as those of clients.
 const IDS: [&str; 2] =
     ["67e55044-10b1-426f-9247-bb680e5fe0c8", "67e55044-10b1-426f-9247-bb680e5fe0c9"];
@@ -31,8 +28,8 @@ const MAJORITY: usize = 3;
 
 pub(crate) struct Relay {
     parties: [Party; 2],
-    acquire: Script,
-    release: Script,
+    acquire: Script<4, 8>,
+    release: Script<3, 6>,
     places: u64,
 }
 
@@ -56,8 +53,8 @@ impl Relay {
     pub(crate) async fn connect(servers: &[RedisServer]) -> Self {
         let parties =
             [Party::connect(servers, IDS[0]).await, Party::connect(servers, IDS[1]).await];
-        let acquire = parties[0].nodes.load("fair/acquire").await;
-        let release = parties[0].nodes.load("mutex/release").await;
+        let acquire = parties[0].nodes.load(&FAIR_ACQUIRE).await;
+        let release = parties[0].nodes.load(&MUTEX_RELEASE).await;
         Self { parties, acquire, release, places: 0 }
     }
 
@@ -116,12 +113,13 @@ impl Relay {
             taking.nodes.majority(acquire, &keys, &asking).await;
             started.elapsed()
         };
-        tokio::join!(giving.nodes.majority(release, &keys[..3], &leaving), taken).1
+        tokio::join!(giving.nodes.majority(release, floor::first_three(&keys), &leaving), taken).1
     }
 
     async fn leave(&mut self, place: &Place) {
         let nodes = &self.parties[place.party].nodes;
-        nodes.all(&self.release, &floor::keys(NAME)[..3], &place.leaving()).await;
+        let keys = floor::keys(NAME);
+        nodes.all(&self.release, floor::first_three(&keys), &place.leaving()).await;
     }
 }
 
@@ -153,13 +151,12 @@ impl Party {
 }
 
 impl Place {
-    fn asking(&self) -> Vec<Value> {
-        let from = [self.ticket.clone(), "5000".into(), CALLS.into()];
-        [floor::asking(self.hold.clone()).as_slice(), &from].concat()
+    fn asking(&self) -> [Value; 8] {
+        let [hold, count, lease, floor, keep] = floor::asking(self.hold.clone());
+        [hold, count, lease, floor, keep, self.ticket.clone(), "5000".into(), CALLS.into()]
     }
 
-    fn leaving(&self) -> [Value; 5] {
-        let name = self.name.clone().into();
-        [self.hold.clone(), "0".into(), name, floor::channel(NAME), CALLS.into()]
+    fn leaving(&self) -> [Value; 6] {
+        floor::leaving(NAME, self.hold.clone(), self.name.clone().into())
     }
 }

@@ -7,7 +7,7 @@ use metrics::{
     set_global_recorder,
 };
 
-use crate::support::{RedisServer, Reply};
+use quorate_support::{RedisServer, Reply};
 
 /// Attempts of all clients of this process to gather a majority. Records nothing else, so that the
 /// times are not those of a recorder.

@@ -15,21 +15,38 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    common::{Bars, clients, close},
-    floor::{self, Nodes, Script},
-    median, patient,
-    support::RedisServer,
+use crate::{median, patient};
+use quorate_benches::{
+    common::{clients, close},
+    floor::{self, CALLS, Nodes, RW_ACQUIRE, RW_RELEASE, Script},
+    report::{Length, Report},
 };
+use quorate_support::RedisServer;
 
-const READERS: usize = 100;
 /// The most that a writer may need, as a multiple of the floor.
 const LIMIT: f64 = 1.5;
-/// After which a writer gives up that readers do not let pass.
-const VAIN: Duration = Duration::from_secs(3);
 /// After which something must have gone wrong where they do.
 const PATIENCE: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How often a writer tries to enter.
+#[derive(Clone, Copy)]
+pub(crate) struct Tries {
+    count: usize,
+    /// After which a writer gives up that readers do not let pass; `None` where they do.
+    limit: Option<Duration>,
+}
+
+impl Tries {
+    pub(crate) fn of(preference: Preference, length: Length, rounds: usize) -> Self {
+        if preference != Preference::Readers {
+            return Self { count: rounds, limit: None };
+        }
+        // More tries past readers that nobody makes wait would show the same.
+        let limit = Duration::from_millis(length.pick(3000, 200));
+        Self { count: rounds.min(length.pick(3, 1)), limit: Some(limit) }
+    }
+}
 
 /// How long a writer needs to enter.
 ///
@@ -38,24 +55,25 @@ const DEADLINE: Duration = Duration::from_secs(1);
 /// themselves say afterwards, the second is taken by hand just before, with the same scripts and
 /// among the same readers. Reads that were granted on the way of its request are not in the floor.
 pub(crate) async fn among(
-    bars: &mut Bars,
+    report: &mut Report,
     servers: &[RedisServer],
+    size: usize,
     preference: Preference,
-    tries: usize,
+    tries: Tries,
 ) {
     let name = format!("{preference:?}").to_lowercase();
     let lock = |client: &Quorate| client.rw_lock(format!("bench:{name}")).preference(preference);
-    let readers = clients(servers, READERS, patient).await;
+    let readers = clients(servers, size, patient).await;
     let locks: Vec<RwLock> = readers.iter().map(lock).collect();
-    let crowd = Crowd::gather(&locks);
+    let crowd = Crowd::gather(&locks, size);
     let raw = Raw::connect(servers).await;
     let writing = clients(servers, 1, patient).await;
     let writer = lock(&writing[0]);
     let (mut times, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..tries {
+    for _ in 0..tries.count {
         crowd.come_and_go().await;
         let trips = raw.round_trips().await;
-        if let Some((took, remaining)) = crowd.write(&writer, preference).await {
+        if let Some((took, remaining)) = crowd.write(&writer, tries.limit).await {
             let floor = (remaining + trips).as_secs_f64();
             times.push(took.as_secs_f64() * 1e3);
             floors.push(floor * 1e3);
@@ -66,22 +84,33 @@ pub(crate) async fn among(
     raw.nodes.close().await;
     close(writing).await;
     close(readers).await;
-    let entered = times.len();
-    print!("    {:30} {entered:4} of {tries:2}", format!("preference: {name}"));
-    if entered == 0 {
-        println!("{:>10} {:>9}", format!("> {}", VAIN.as_millis()), "");
+    let entered = format!("{} of {}", times.len(), tries.count);
+    print!("    {:30} {entered:>10}", format!("preference: {name}"));
+    let who = match preference {
+        Preference::Writers => "readers let writers pass",
+        Preference::Readers => "writers let readers pass",
+        Preference::Fair => "all come in the order of asking",
+    };
+    if times.is_empty() {
+        println!(" {:>9}", "never");
+        report.row([who.to_owned(), entered, "never".to_owned(), String::new()]);
         return;
     }
     let ratio = median(ratios);
-    println!("{:10.1} {:9.1} {ratio:10.2}", median(times), median(floors));
-    if preference != Preference::Readers {
-        bars.add(&format!("writer_among_{READERS}_{name}"), ratio, LIMIT);
-    }
+    println!(" {:9.1} {:9.1} {ratio:10.2}", median(times), median(floors));
+    let [cell, limit] = if tries.limit.is_none() {
+        let bar = format!("writer_among_{size}_{name}");
+        [report.bar(&bar, ratio, LIMIT), format!("{LIMIT:.2}")]
+    } else {
+        [format!("{ratio:.2}"), String::new()]
+    };
+    report.row([who.to_owned(), entered, cell, limit]);
 }
 
 /// Readers that hold some 20 ms, and ask again as soon as they have released.
 struct Crowd {
     tasks: JoinSet<()>,
+    size: usize,
     seen: Arc<Seen>,
 }
 
@@ -101,19 +130,19 @@ struct Writer {
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
 impl Crowd {
-    fn gather(locks: &[RwLock]) -> Self {
+    fn gather(locks: &[RwLock], size: usize) -> Self {
         let (mut tasks, seen) = (JoinSet::new(), Arc::<Seen>::default());
-        for reader in 0..READERS {
+        for reader in 0..size {
             tasks.spawn(read(locks[reader % locks.len()].clone(), reader, Arc::clone(&seen)));
         }
-        Self { tasks, seen }
+        Self { tasks, size, seen }
     }
 
     /// Returns when all readers have come and gone several times since: by then they are no longer
     /// in step, as the last writer left them.
     async fn come_and_go(&self) {
         let ended = || self.seen.ended.load(Ordering::Relaxed);
-        let enough = ended() + 5 * READERS as u64;
+        let enough = ended() + 5 * self.size as u64;
         let come = async {
             while ended() < enough {
                 sleep(Duration::from_millis(1)).await;
@@ -123,15 +152,14 @@ impl Crowd {
     }
 
     /// How long a writer took to enter, and how long those still had that read when it asked.
-    async fn write(&self, lock: &RwLock, preference: Preference) -> Option<(Duration, Duration)> {
-        let is_vain = preference == Preference::Readers;
+    async fn write(&self, lock: &RwLock, limit: Option<Duration>) -> Option<(Duration, Duration)> {
         let asked = Instant::now();
         *self.seen.writer() = Writer { asked: Some(asked), last: None };
-        let entered = lock.write_within(if is_vain { VAIN } else { PATIENCE }).await;
+        let entered = lock.write_within(limit.unwrap_or(PATIENCE)).await;
         let took = asked.elapsed();
         let Writer { last, .. } = std::mem::take(&mut *self.seen.writer());
         let Some(guard) = entered.expect("a majority answers") else {
-            assert!(is_vain, "readers must let a writer pass");
+            assert!(limit.is_some(), "readers must let a writer pass");
             return None;
         };
         guard.release().await.expect("a majority confirms");
@@ -173,15 +201,15 @@ impl Seen {
 /// Requests by hand, for a lock that nobody else wants.
 struct Raw {
     nodes: Nodes,
-    acquire: Script,
-    release: Script,
+    acquire: Script<6, 10>,
+    release: Script<5, 4>,
 }
 
 impl Raw {
     async fn connect(servers: &[RedisServer]) -> Self {
         let nodes = Nodes::connect(servers, DEADLINE).await;
-        let acquire = nodes.load("rw/acquire").await;
-        let release = nodes.load("rw/release").await;
+        let acquire = nodes.load(&RW_ACQUIRE).await;
+        let release = nodes.load(&RW_RELEASE).await;
         Self { nodes, acquire, release }
     }
 
@@ -192,14 +220,15 @@ impl Raw {
         let keys = parts.map(|part| Value::from(format!("quorate:{{bench:flat}}:rw:{part}")));
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from("67e55044-10b1-426f-9247-bb680e5fe0c8:1");
-        let [who, rest @ ..] = floor::asking(hold.clone());
-        let asking = [who, "write".into()].into_iter().chain(rest);
-        let from = ["".into(), "next".into(), "5000".into(), "quorate:calls:".into()];
-        let asking: Vec<_> = asking.chain(from).collect();
-        let leaving = [hold, "0".into(), "".into(), "quorate:calls:".into()];
+        let [hold, count, lease, floor, keep] = floor::asking(hold);
+        let leaving = [hold.clone(), "0".into(), "".into(), CALLS.into()];
+        let (ticket, turn, wait) = ("".into(), "next".into(), "5000".into());
+        let mode = "write".into();
+        let asking = [hold, mode, count, lease, floor, keep, ticket, turn, wait, CALLS.into()];
+        let without_fence = keys.first_chunk().expect("there are six");
         let started = Instant::now();
         self.nodes.majority(&self.acquire, &keys, &asking).await;
-        self.nodes.majority(&self.release, &keys[..5], &leaving).await;
+        self.nodes.majority(&self.release, without_fence, &leaving).await;
         started.elapsed()
     }
 }

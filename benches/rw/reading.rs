@@ -12,18 +12,16 @@ use quorate::{Mutex, Quorate, RwLock};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{
-    common::{Bars, clients, close},
-    median, patient,
-    support::{RedisServer, Reply},
+use crate::{median, patient};
+use quorate_benches::{
+    common::{clients, close},
+    report::Report,
 };
+use quorate_support::{RedisServer, Reply};
 
 /// What the reads may take of the time of as many cycles of mutexes: a user who reads one lock
 /// rather than lock one of many should not feel it. As a throughput, 0.8 of the mutexes'.
 const LIMIT: f64 = 1.25;
-/// In which cycles are counted before the other side has its turn; longer where most of those who
-/// take part have not come twice by then: they begin in step.
-const BLOCK: Duration = Duration::from_millis(200);
 const SIDES: [&str; 2] = ["mutexes, each its own", "reads of one lock"];
 
 enum Lock {
@@ -41,20 +39,28 @@ struct Measured {
     script_us: f64,
 }
 
-pub(crate) async fn compare(bars: &mut Bars, servers: &[RedisServer], tasks: usize, rounds: usize) {
+/// `length`: of a block, in which cycles are counted before the other side has its turn; longer
+/// where most of those who take part have not come twice by then: they begin in step.
+pub(crate) async fn compare(
+    report: &mut Report,
+    servers: &[RedisServer],
+    tasks: usize,
+    rounds: usize,
+    length: Duration,
+) {
     let clients = clients(servers, tasks, patient).await;
     let own = |client: &Quorate, task| Lock::Own(client.mutex(format!("bench:own:{task}")));
     let shared = |client: &Quorate, _| Lock::Shared(client.rw_lock("bench:shared"));
     let sides = [locks(&clients, tasks, own), locks(&clients, tasks, shared)];
     for side in &sides {
-        block(servers, side).await;
+        block(servers, side, length).await;
     }
     let mut ratios = Vec::new();
     let mut measured = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         // Who goes first changes each round.
         for side in (0..2).map(|side| (side + round) % 2) {
-            measured[side].push(block(servers, &sides[side]).await);
+            measured[side].push(block(servers, &sides[side], length).await);
         }
         ratios.push(measured[1][round].per_second / measured[0][round].per_second);
     }
@@ -67,7 +73,8 @@ pub(crate) async fn compare(bars: &mut Bars, servers: &[RedisServer], tasks: usi
         print!(" {:11.1}", median(|block| block.servers_us));
         println!(" {:11.1}", median(|block| block.script_us));
     }
-    bars.add(&format!("read_cost_{tasks}"), ratio.recip(), LIMIT);
+    let cell = report.bar(&format!("read_cost_{tasks}"), ratio.recip(), LIMIT);
+    report.row([tasks.to_string(), cell, format!("{LIMIT:.2}")]);
 }
 
 fn locks(
@@ -80,7 +87,7 @@ fn locks(
 
 /// All enter and leave, again and again, for a while.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
-async fn block(servers: &[RedisServer], locks: &[Arc<Lock>]) -> Measured {
+async fn block(servers: &[RedisServer], locks: &[Arc<Lock>], length: Duration) -> Measured {
     let (cycles, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut tasks = JoinSet::new();
     let at_first = Spent::by_now(servers);
@@ -95,7 +102,7 @@ async fn block(servers: &[RedisServer], locks: &[Arc<Lock>]) -> Measured {
     }
     let before = at_least(locks.len(), &cycles).await;
     let started = Instant::now();
-    sleep(BLOCK).await;
+    sleep(length).await;
     let after = at_least(3 * locks.len(), &cycles).await;
     let took = started.elapsed();
     ended.store(true, Ordering::Relaxed);
@@ -143,6 +150,7 @@ struct Spent {
 }
 
 impl Spent {
+    #[expect(clippy::disallowed_methods, reason = "the time that this process has spent")]
     fn by_now(servers: &[RedisServer]) -> Self {
         let clock = clock_gettime(ClockId::ProcessCPUTime);
         let client = Duration::try_from(clock).expect("time goes forward").as_secs_f64();

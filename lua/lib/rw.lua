@@ -38,10 +38,15 @@ local function in_the_way(writer, readers, hold, mode)
 end
 
 -- Gives the vote to a reader; never shortens what is left of its lease, and touches no other's. The
--- key ends with the last of its readers.
+-- key ends with the last of its readers. Keeping a vote begins with PEXPIREAT, as in `claim`.
 local function share(readers, hold, lease_ms)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
+  if former then
+    redis.call('PEXPIREAT', readers, math.max(ends, now + redis.call('PTTL', readers)))
+    redis.call('ZADD', readers, ends, hold)
+    return
+  end
   redis.call('ZADD', readers, ends, hold)
   if redis.call('PTTL', readers) < ends - now then
     local done = redis.pcall('PEXPIREAT', readers, ends)

@@ -9,9 +9,13 @@
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
 local function force_release(lock, revoked, queue, alive, hold, marker_ms, channel, publish,
                              calls)
+  -- First, and also where there is no mark yet: after a first write a server that is full refuses
+  -- no other.
+  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
+  redis.call('PEXPIRE', revoked, ms)
   redis.call('HSET', revoked, hold, 1)
-  expire(revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
-  local ms = redis.call('PTTL', lock)
+  expire(revoked, ms)
+  ms = redis.call('PTTL', lock)
   if redis.call('HEXISTS', lock, hold) == 0 then
     return 0, ms, redis.call('HKEYS', lock)[1] or ''
   end

@@ -15,8 +15,13 @@ local function release(lock, queue, alive, hold, count, place, channel, publish,
     if by ~= hold then
       return 0, redis.call('PTTL', lock), by or ''
     end
+    local ms = redis.call('PTTL', lock)
+    if ms > 0 then
+      -- Changes nothing: after a first write a server that is full refuses no other.
+      redis.call('PEXPIRE', lock, ms)
+    end
     redis.call('HSET', lock, hold, count)
-    return 1, redis.call('PTTL', lock), ''
+    return 1, ms, ''
   end
   sweep(queue, alive)
   local was_first = place ~= '' and first(queue) == place

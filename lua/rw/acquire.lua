@@ -41,8 +41,7 @@ end
 local function stand(queue, alive, writers, mode, place, ticket, wait_ms)
   enter(queue, alive, place, ticket, wait_ms)
   if mode == 'write' then
-    redis.call('ZADD', writers, ticket, place)
-    expire(writers, math.max(wait_ms, redis.call('PTTL', writers)))
+    put(writers, ticket, place, wait_ms)
   end
 end
 

@@ -8,11 +8,16 @@
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
 local function force_release(writer, readers, revoked, queue, alive, writers,
                              hold, marker_ms, calls)
+  -- First, and also where there is no mark yet: after a first write a server that is full refuses
+  -- no other.
+  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
+  redis.call('PEXPIRE', revoked, ms)
   redis.call('HSET', revoked, hold, 1)
-  expire(revoked, math.max(tonumber(marker_ms), redis.call('PTTL', revoked)))
+  expire(revoked, ms)
   sweep_readers(readers)
   sweep(queue, alive, writers)
-  local gone, ms = take_back(writer, readers, hold)
+  local gone
+  gone, ms = take_back(writer, readers, hold)
   local place = place_of(hold) or ''
   local wrote = gone == 'write' or redis.call('ZSCORE', writers, place)
   leave(place, queue, alive, writers)

@@ -12,8 +12,13 @@ local function release(writer, readers, queue, alive, writers, hold, count, plac
   if tonumber(count) > 0 then
     sweep_readers(readers)
     if redis.call('HEXISTS', writer, hold) == 1 then
+      local ms = redis.call('PTTL', writer)
+      if ms > 0 then
+        -- Changes nothing: after a first write a server that is full refuses no other.
+        redis.call('PEXPIRE', writer, ms)
+      end
       redis.call('HSET', writer, hold, count)
-      return 1, redis.call('PTTL', writer), ''
+      return 1, ms, ''
     end
     local ends = redis.call('ZSCORE', readers, hold)
     if ends then

@@ -73,8 +73,8 @@ impl Builder {
     /// so itself. Sentinels are logged in to by the parameters of their address.
     ///
     /// In a cluster it is given the `host:port` of each server, and called before each look at the
-    /// map of the slots too: every ten seconds, and up to ten times a second while servers are away
-    /// or slots move. Where that is dear, keep what it answers for a while.
+    /// map of the slots too: every ten seconds, and up to twenty times a second while servers are
+    /// away or slots move. If that is expensive, cache the answer for a while.
     ///
     /// # Examples
     ///
@@ -136,17 +136,18 @@ impl Builder {
         self
     }
 
-    /// How often waiters ask although nobody called them: the net under lost wake-ups. Default:
-    /// 2 s.
+    /// How often waiters of a mutex ask again without a wake-up, in case one was lost. Waiters in a
+    /// queue do so after a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
     pub fn poll(mut self, interval: Duration) -> Self {
         self.settings.poll = interval;
         self
     }
 
-    /// How long the place of a waiter in the queue of a fair lock is kept without a sign of life:
-    /// one that dies holds up those behind it for so long. Default: 5 s, and never more than the
-    /// lease that it asks for. At least four times the voter deadline; waiters ask again after a
-    /// third of it.
+    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a fair
+    /// mutex or a read/write lock. A waiter that dies blocks those behind it for this time.
+    /// Default: 5 s, or four times the voter deadline if that is longer. At least four times the
+    /// voter deadline, and never more than the lease that the waiter asks for. Waiters ask again
+    /// after a third of it.
     pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.waiter_deadline = Some(deadline);
         self
@@ -165,19 +166,23 @@ impl Builder {
         self
     }
 
-    /// The longest lease that any client of these voters asks for: for so long a voter that may
-    /// have forgotten votes is kept out, and longer leases are refused. All clients need the same.
-    /// Default: 30 s, or the client's lease where that is longer.
+    /// The longest lease that any client of these voters asks for. A voter that may have forgotten
+    /// votes is kept out of new holds for this time. Longer leases are refused, unless the [restart
+    /// guard](Self::restart_guard) is off. Default: 30 s.
+    ///
+    /// **All clients need the same.** A client with a shorter one counts a voter again while a hold
+    /// of another client may still stand that the voter forgot: two holders.
     pub fn longest_lease(mut self, lease: Duration) -> Self {
         self.settings.longest_lease = Some(lease);
         self
     }
 
-    /// For how long voters remember the token of a lock that nobody acquires. Default: 24 h.
+    /// For how long voters remember the token of a lock that nobody acquires. Default: 10 minutes.
     ///
-    /// Tokens that were forgotten do not go back, as none is lower than the wall clock of the
-    /// client that gets it, in microseconds: the wall clocks of all clients must differ by less
-    /// than this time.
+    /// It must be longer than the time by which the wall clocks of any two clients differ. A token
+    /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
+    /// grow although voters forget them, as long as clocks agree to within this time. Each name
+    /// that was locked within it takes some 160 bytes of every voter.
     pub fn fence_memory(mut self, memory: Duration) -> Self {
         self.settings.fence_memory = memory;
         self
@@ -234,8 +239,9 @@ impl Builder {
         self
     }
 
-    /// Fixes all chance within the client (its id, the extra of its pauses), so that a simulation
-    /// repeats itself. Two clients of the same seed have the same id: never use it elsewhere.
+    /// Fixes the client's id and the chance in its pauses, so that a simulation with embedded
+    /// voters repeats itself. The pauses before a server is connected to again are not fixed. Two
+    /// clients of the same seed have the same id: never use it elsewhere.
     #[cfg(feature = "embedded")]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

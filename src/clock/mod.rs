@@ -1,15 +1,21 @@
 //! The one place that reads the time, and starts what runs by it.
 //!
-//! Validity is counted on a clock that runs on while the machine sleeps (`CLOCK_BOOTTIME` on Linux,
-//! the monotonic clock elsewhere) and that no step of the wall clock can move.
+//! Validity is counted on a clock that no step of the wall clock can move. On Linux it runs on
+//! while the machine sleeps, and does not run slow while the wall clock is being set right
+//! (`CLOCK_BOOTTIME` or `CLOCK_MONOTONIC_RAW`, whichever has gone on further). Elsewhere it is the
+//! monotonic clock.
 
 #[cfg(feature = "embedded")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod steady;
 
 use std::{
     ops::{Add, Sub},
     time::Duration,
 };
+
+use tokio::runtime::Handle;
 
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
@@ -78,6 +84,10 @@ impl Clock {
         Self::Tokio(tokio::time::Instant::now())
     }
 
+    #[cfg_attr(
+        feature = "embedded",
+        expect(clippy::disallowed_methods, reason = "this is the file that may")
+    )]
     pub(crate) fn now(&self) -> Moment {
         match self {
             Self::System => system_now(),
@@ -109,12 +119,13 @@ impl Clock {
         }
     }
 
-    /// Starts a task where this clock is: on the current runtime, and stopped with the machine.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    /// Starts a task of a client, on the runtime in which it was connected; stopped with the
+    /// machine.
+    pub(crate) fn spawn(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         match self {
             #[cfg(feature = "embedded")]
-            Self::Machine(machine) => drop(tokio::spawn(machine.run(task))),
-            _ => drop(tokio::spawn(task)),
+            Self::Machine(machine) => drop(runtime.spawn(machine.run(task))),
+            _ => drop(runtime.spawn(task)),
         }
     }
 
@@ -153,10 +164,24 @@ fn system_wall() -> Duration {
 }
 
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 fn system_now() -> Moment {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    Moment::BEGINNING + Duration::new(part(now.tv_sec), 0) + Duration::from_nanos(part(now.tv_nsec))
+    use rustix::time::{ClockId, clock_gettime};
+    use std::sync::{Mutex, PoisonError};
+    use steady::{Reading, Steady};
+
+    static STEADY: Mutex<Steady> = Mutex::new(Steady::new());
+    let shown = |clock| {
+        let now = clock_gettime(clock);
+        let part = |value: i64| u64::try_from(value).unwrap_or(0);
+        Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
+    };
+    let mut steady = STEADY.lock().unwrap_or_else(PoisonError::into_inner);
+    // One after the other.
+    let raw_before = shown(ClockId::MonotonicRaw);
+    let boot = shown(ClockId::Boottime);
+    let raw_after = shown(ClockId::MonotonicRaw);
+    Moment::BEGINNING + steady.read(Reading { raw_before, boot, raw_after })
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -73,6 +73,8 @@ impl Coordinator {
                     })?;
                     self.count_attempt(&**record, "won");
                     let heard = (attempt.into_votes(), replies);
+                    let late = crate::mutant!("validity_from_the_reply");
+                    let started = if late { self.clock.now() } else { started };
                     return Ok(Won::new(claim, (started, rules), token, heard));
                 }
                 Next::Lost(loss) => {

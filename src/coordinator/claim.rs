@@ -81,7 +81,9 @@ impl Claim {
             record: Arc::clone(record),
             hold,
             lease: rules.terms.lease,
-            owed: (0..coordinator.panel.quorum.voters()).collect(),
+            owed: (0..coordinator.panel.quorum.voters())
+                .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
+                .collect(),
             wake: true,
         }
     }
@@ -133,7 +135,8 @@ impl Claim {
         }
         let Coordinator { clock, panel, .. } = &*self.coordinator;
         let call = call(&*self.record, &self.hold, self.wake);
-        let until = clock.now() + self.lease;
+        let once = crate::mutant!("undoes_once");
+        let until = clock.now() + if once { Duration::ZERO } else { self.lease };
         for voter in voters {
             drop(panel.voters[voter].insist(call.clone(), until));
         }

@@ -18,6 +18,7 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::runtime::Handle;
 
 use attempt::Defeat;
 pub(crate) use claim::{Spoils, Won};
@@ -40,6 +41,8 @@ use line::Lines;
 pub(crate) struct Coordinator {
     pub(crate) panel: Panel,
     pub(crate) clock: Clock,
+    /// Where the client was connected: what goes on in the background goes on there.
+    runtime: Handle,
     pub(crate) settings: Settings,
     pub(crate) ids: HoldIds,
     wakeups: Arc<Wakeups>,
@@ -50,6 +53,7 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
+    /// To be called on the client's runtime.
     pub(crate) fn new(
         panel: Panel,
         clock: Clock,
@@ -62,6 +66,7 @@ impl Coordinator {
         Self {
             panel,
             clock,
+            runtime: Handle::current(),
             settings,
             ids: HoldIds::new(client),
             wakeups,
@@ -70,6 +75,12 @@ impl Coordinator {
             floors: Mutex::default(),
             gate: Gate::open(),
         }
+    }
+
+    /// Starts a task that lives as long as the client's runtime, whichever runtime this is called
+    /// in.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.clock.spawn(&self.runtime, task);
     }
 
     /// Counts the answers to a release until they say what came of it.
@@ -114,7 +125,8 @@ impl Coordinator {
         self.floors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one source of randomness.
+    /// Draws a number for a pause of an attempt, a bid or a renewal. The pauses before a server is
+    /// connected to again are drawn elsewhere, without the seed.
     pub(crate) fn chance(&self) -> u32 {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
     }

@@ -196,7 +196,8 @@ impl Waiter {
         let hold = self.place.attempt(self.bids);
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
-        let ask = Ask { hold: &hold, count: 1, lease, ticket: self.ticket, token };
+        let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
+        let ask = Ask { hold: &hold, count: 1, lease, ticket, token };
         let call = self.record.acquire(&ask);
         (hold, call)
     }

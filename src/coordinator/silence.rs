@@ -34,6 +34,7 @@ impl Silence {
     }
 
     pub(super) fn outlasts(&self, patience: Duration, now: Moment) -> bool {
+        let patience = if crate::mutant!("no_patience") { Duration::ZERO } else { patience };
         self.since.is_some_and(|since| now.since(since) >= patience)
     }
 

@@ -202,7 +202,7 @@ impl Search<'_> {
                 self.contended.at_least(2 * now.since(defeat.started));
                 now + self.contended.pause(self.coordinator.chance())
             }
-            Loss::Held if self.listening.is_none() => {
+            Loss::Held if self.listening.is_none() && !crate::mutant!("listens_to_nobody") => {
                 self.listen(limit).await;
                 return limit.is_none_or(|limit| clock.now() < limit);
             }

@@ -133,7 +133,8 @@ impl Attempt {
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.min(answers_due).since(self.asked));
         }
-        if self.votes.is_won() {
+        let waits = crate::mutant!("waits_for_all_grants") && self.votes.is_open();
+        if self.votes.is_won() && !waits {
             return self.win(now);
         }
         if !self.votes.is_hopeless() {

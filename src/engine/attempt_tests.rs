@@ -17,6 +17,7 @@ fn rules(lease_ms: u64) -> Rules {
     }
 }
 
+/// Of `a`, `b` and `c` the lot of `b` is the smallest: it leads where all have as many votes.
 fn attempt(me: &str, voters: usize) -> Attempt {
     Attempt::start(HoldId::parse(me), Quorum::of(voters), rules(30_000), at(0))
 }
@@ -27,7 +28,7 @@ fn by(name: &str) -> Verdict {
 
 #[test]
 fn it_is_won_at_the_grant_that_makes_the_majority() {
-    let mut attempt = attempt("a", 5);
+    let mut attempt = attempt("b", 5);
     for voter in 0..2 {
         attempt.heard(voter, Verdict::Granted, at(1));
         assert_eq!(attempt.next(at(1)), Next::Wait(at(200)));
@@ -39,7 +40,7 @@ fn it_is_won_at_the_grant_that_makes_the_majority() {
 
 #[test]
 fn a_majority_with_less_than_the_minimum_validity_is_no_majority() {
-    let mut attempt = Attempt::start(HoldId::parse("a"), Quorum::of(1), rules(1000), at(0));
+    let mut attempt = Attempt::start(HoldId::parse("b"), Quorum::of(1), rules(1000), at(0));
     attempt.heard(0, Verdict::Granted, at(489));
     // 988 ms of validity from the start: after 489 ms less than the half second is left.
     assert_eq!(attempt.next(at(489)), Next::Lost(Loss::NoQuorum));
@@ -49,7 +50,7 @@ fn a_majority_with_less_than_the_minimum_validity_is_no_majority() {
 #[test]
 fn a_lease_smaller_than_the_drift_is_never_won() {
     let rules = Rules { minimum_validity: Duration::ZERO, ..rules(2) };
-    let mut attempt = Attempt::start(HoldId::parse("a"), Quorum::of(1), rules, at(0));
+    let mut attempt = Attempt::start(HoldId::parse("b"), Quorum::of(1), rules, at(0));
     attempt.heard(0, Verdict::Granted, at(0));
     assert_eq!(attempt.next(at(0)), Next::Lost(Loss::NoQuorum));
 }
@@ -58,7 +59,7 @@ fn a_lease_smaller_than_the_drift_is_never_won() {
 fn without_a_quorum_the_last_causes_are_awaited_as_long_again_as_the_first_took() {
     let gone = || Verdict::Unknown(Cause::Unreachable("gone".into()));
     let decided = || {
-        let mut attempt = attempt("a", 3);
+        let mut attempt = attempt("b", 3);
         attempt.heard(0, gone(), at(0));
         attempt.heard(1, gone(), at(3));
         assert_eq!(attempt.next(at(3)), Next::Wait(at(6)));
@@ -75,7 +76,7 @@ fn without_a_quorum_the_last_causes_are_awaited_as_long_again_as_the_first_took(
 
 #[test]
 fn silence_until_the_deadline_is_no_quorum() {
-    let mut attempt = attempt("a", 3);
+    let mut attempt = attempt("b", 3);
     attempt.heard(0, Verdict::Granted, at(199));
     assert_eq!(attempt.next(at(199)), Next::Wait(at(200)));
     assert_eq!(attempt.next(at(200)), Next::Lost(Loss::NoQuorum));
@@ -83,11 +84,12 @@ fn silence_until_the_deadline_is_no_quorum() {
 
 #[test]
 fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again() {
-    let mut attempt = attempt("a", 3);
+    let mut attempt = attempt("b", 3);
     attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("b"), at(4));
+    attempt.heard(1, by("a"), at(4));
     attempt.heard(2, by("c"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(6)), "half a round trip of 4 ms");
+    assert_eq!(attempt.next(at(5)), Next::Wait(at(6)));
     assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
     attempt.heard(1, Verdict::Granted, at(10));
     assert_eq!(attempt.next(at(10)), Next::Won(at(29_698)), "validity from the first request");
@@ -95,45 +97,45 @@ fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again() {
 
 #[test]
 fn a_silent_voter_does_not_lengthen_the_leader_s_pause() {
-    let mut attempt = attempt("a", 5);
+    let mut attempt = attempt("b", 5);
     attempt.heard(0, Verdict::Granted, at(3));
     attempt.heard(1, Verdict::Granted, at(3));
-    attempt.heard(2, by("b"), at(4));
-    attempt.heard(3, by("b"), at(4));
+    attempt.heard(2, by("a"), at(4));
+    attempt.heard(3, by("a"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(200)), "the fifth may decide it");
     assert_eq!(attempt.next(at(200)), Next::Wait(at(202)), "half of 4 ms");
 }
 
 #[test]
 fn only_the_first_round_waits_for_a_silent_voter() {
-    let mut attempt = attempt("a", 3);
+    let mut attempt = attempt("b", 3);
     attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("b"), at(4));
+    attempt.heard(1, by("a"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(200)));
     assert_eq!(attempt.next(at(200)), Next::Wait(at(202)));
     assert_eq!(attempt.next(at(202)), Next::AskAgain(vec![1, 2]));
-    attempt.heard(1, by("b"), at(206));
+    attempt.heard(1, by("a"), at(206));
     assert_eq!(attempt.next(at(206)), Next::Wait(at(210)), "two round trips from 202 on");
     assert_eq!(attempt.next(at(210)), Next::Wait(at(212)));
 }
 
 #[test]
 fn the_others_of_a_split_give_way_at_once() {
-    let mut attempt = attempt("b", 3);
+    let mut attempt = attempt("a", 3);
     attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("a"), at(4));
+    attempt.heard(1, by("b"), at(4));
     attempt.heard(2, by("c"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Lost(Loss::Split));
 }
 
 #[test]
 fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
-    let mut attempt = attempt("a", 3);
+    let mut attempt = attempt("b", 3);
     attempt.heard(0, Verdict::Granted, at(4));
     let mut now = at(4);
     let mut rounds = 0;
     loop {
-        attempt.heard(1, by("b"), now);
+        attempt.heard(1, by("a"), now);
         attempt.heard(2, by("c"), now);
         match attempt.next(now) {
             Next::Wait(until) => now = until,
@@ -150,17 +152,17 @@ fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
 #[test]
 fn undecided_classes_wait_one_more_round_trip_at_most() {
     let mut attempt = attempt("z", 3);
-    attempt.heard(0, by("a"), at(4));
-    attempt.heard(1, by("b"), at(4));
+    attempt.heard(0, by("b"), at(4));
+    attempt.heard(1, by("a"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(8)));
     // The silent third counts as unknown: nobody is known to have a majority.
     assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
 }
 
 fn split_after_4_ms(limit_ms: u64) -> Attempt {
-    let mut attempt = attempt("a", 3).within(Some(at(limit_ms)));
+    let mut attempt = attempt("b", 3).within(Some(at(limit_ms)));
     attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("b"), at(4));
+    attempt.heard(1, by("a"), at(4));
     attempt.heard(2, by("c"), at(4));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(6)));
     assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
@@ -170,7 +172,7 @@ fn split_after_4_ms(limit_ms: u64) -> Attempt {
 #[test]
 fn a_leader_whose_next_round_would_begin_behind_the_limit_gives_up() {
     let mut attempt = split_after_4_ms(11);
-    attempt.heard(1, by("b"), at(10));
+    attempt.heard(1, by("a"), at(10));
     attempt.heard(2, by("c"), at(10));
     assert_eq!(attempt.next(at(10)), Next::Lost(Loss::Split), "12 is too late");
 }
@@ -185,10 +187,10 @@ fn a_later_round_that_the_limit_ends_is_still_a_split() {
 #[test]
 fn a_slow_voter_of_two_is_waited_for_and_not_taken_for_silent() {
     let mut attempt = attempt("z", 2);
-    attempt.heard(0, by("a"), at(1));
+    attempt.heard(0, by("b"), at(1));
     assert_eq!(attempt.next(at(1)), Next::Wait(at(2)));
     assert_eq!(attempt.next(at(2)), Next::Wait(at(200)));
-    attempt.heard(1, by("a"), at(9));
+    attempt.heard(1, by("b"), at(9));
     assert_eq!(attempt.next(at(9)), Next::Lost(Loss::Held));
 }
 

@@ -120,6 +120,9 @@ impl Bid {
 
     /// The ticket of the place, once it is fixed.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
+        if crate::mutant!("ticket_is_raised") {
+            return self.tickets.fixed().max(self.ticket);
+        }
         self.ticket.or_else(|| self.tickets.fixed())
     }
 

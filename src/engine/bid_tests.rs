@@ -74,6 +74,17 @@ fn a_minority_is_given_back_at_once_and_once() {
     assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(1_000)));
 }
 
+/// Besides it one of the other two is enough.
+#[test]
+fn a_vote_that_was_given_back_is_free_for_the_next_bid() {
+    let mut bid = bid(Some(4));
+    granted(&mut bid, 0, 4, 2);
+    held(&mut bid, 1, 4, 500, 2);
+    held(&mut bid, 2, 4, 900, 2);
+    assert_eq!(bid.next(at(2), &NOBODY), BidNext::GiveBack(vec![0]));
+    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(504)));
+}
+
 #[test]
 fn a_late_grant_is_given_back_and_so_is_what_stays_unknown() {
     let mut bid = bid(Some(4));

@@ -33,7 +33,8 @@ impl Lease {
         Self {
             terms,
             deadline: terms.deadline(started),
-            renew_at: renewed.then(|| started + terms.lease / 3),
+            renew_at: (renewed && !crate::mutant!("renews_never"))
+                .then(|| started + terms.lease / 3),
             retry: Backoff::new(shortest, terms.lease / 20),
         }
     }
@@ -177,11 +178,11 @@ impl Round {
         if now >= self.due {
             self.votes.close(self.due.since(self.started));
         }
-        if self.votes.is_won() {
-            return RoundNext::End(RoundEnd::Renewed);
-        }
         if self.votes.is_superseded() {
             return RoundNext::End(RoundEnd::Superseded);
+        }
+        if self.votes.is_won() {
+            return RoundNext::End(RoundEnd::Renewed);
         }
         if now >= self.due || self.votes.lacks_quorum() {
             return RoundNext::End(RoundEnd::Failed);

@@ -94,13 +94,22 @@ fn by(name: &str) -> Verdict {
 }
 
 #[test]
-fn one_refusal_does_not_end_a_round_that_can_still_be_won() {
+fn one_voter_without_an_answer_does_not_end_a_round_that_can_still_be_won() {
     let mut round = round(3);
-    round.heard(0, Verdict::Revoked, false);
+    round.heard(0, Verdict::Unknown(Cause::Unheard), false);
     assert_eq!(round.next(at(1), 0), RoundNext::Wait(at(200)));
     round.heard(1, Verdict::Granted, false);
     round.heard(2, Verdict::Granted, false);
     assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Renewed));
+}
+
+#[test]
+fn one_voter_that_knows_of_the_force_ends_a_round_that_a_majority_grants() {
+    let mut round = round(3);
+    round.heard(1, Verdict::Granted, false);
+    round.heard(2, Verdict::Granted, false);
+    round.heard(0, Verdict::Revoked, true);
+    assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Superseded));
 }
 
 #[test]

@@ -75,6 +75,8 @@ struct Start {
     /// It was not later than this.
     at: Nanos,
     durable: bool,
+    /// It was longer ago than any lease lasts.
+    long_ago: bool,
 }
 
 impl Register {
@@ -108,25 +110,25 @@ impl Register {
         (uptime, durable): (Duration, bool),
         now: Moment,
     ) -> bool {
+        let longest = self.suspicion.longest;
         let standing = self.standing_mut(place);
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
             let at = since_beginning(now) - nanos(uptime);
-            standing.first_met = Some(Start { at, durable });
+            standing.first_met = Some(Start { at, durable, long_ago: uptime >= longest });
             return false;
         };
         if life.run_id == run_id {
             life.durable = durable;
             return false;
         }
-        let forgot = !(life.durable && durable);
+        let forgot = !(life.durable && durable || crate::mutant!("restart_not_noticed"));
         let since = if life.server() == server(run_id) { life.since } else { now };
         *life = Life { run_id: run_id.into(), durable, since };
         if forgot {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
             let suspected = (since_beginning(now), Quarantine::Restarted);
             self.forgot(place, suspected);
-            let longest = self.suspicion.longest;
             let heirs: Vec<Place> = self
                 .moves
                 .iter()
@@ -224,7 +226,9 @@ impl Register {
         };
         let moved = course.goes_on(span, stamp.answered, drift, longest)?;
         let seen = since_beginning(stamp.answered);
-        standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
+        if !crate::mutant!("clock_jump_not_noticed") {
+            standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
+        }
         Some(moved)
     }
 
@@ -271,10 +275,16 @@ impl Register {
         self.voters.iter().flatten()
     }
 
+    /// Whether a voter may have had votes before its start: others have run for longer. That all
+    /// started together is believed only where none has run for as long as a lease lasts, and none
+    /// has what it had before.
     fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
         let start = standing.first_met.filter(|start| !start.durable)?;
         let mut starts = self.standings().filter_map(|standing| standing.first_met);
-        let is_later = starts.any(|other| start.at > other.at + nanos(Self::TOGETHER));
+        let is_later = starts.any(|other| {
+            start.at > other.at + nanos(Self::TOGETHER)
+                || !start.long_ago && (other.long_ago || other.durable)
+        });
         (is_later || self.suspicion.guard == RestartGuard::Strict)
             .then_some((start.at, Quarantine::Young))
     }
@@ -325,3 +335,7 @@ fn server(run_id: &str) -> &str {
 #[cfg(test)]
 #[path = "standing_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "standing_clock_tests.rs"]
+mod clock_tests;

@@ -54,6 +54,9 @@ impl Support {
     pub(crate) fn heard(&mut self, voter: usize, verdict: &Verdict, sent: Moment, terms: Terms) {
         let backing = &mut self.voters[voter];
         backing.granted = *verdict == Verdict::Granted;
+        if *verdict == Verdict::Revoked {
+            backing.keeps = None;
+        }
         if backing.granted {
             backing.keeps = backing.keeps.max(Some(terms.deadline(sent)));
         }

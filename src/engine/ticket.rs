@@ -37,6 +37,9 @@ impl Tickets {
     pub(crate) fn fixed(&self) -> Option<Ticket> {
         let mut said: Vec<Ticket> = self.said.iter().flatten().map(|said| said.ticket).collect();
         said.sort_unstable();
+        if crate::mutant!("ticket_is_raised") && said.len() >= self.quorum.needed() {
+            return said.last().copied();
+        }
         said.get(self.quorum.needed() - 1).copied()
     }
 

@@ -38,7 +38,8 @@ impl Terms {
 
     /// What is left of the lease after the drift: zero where the drift is as large.
     pub(crate) fn validity(self) -> Duration {
-        self.lease.saturating_sub(self.drift)
+        let drift = if crate::mutant!("no_drift") { Duration::ZERO } else { self.drift };
+        self.lease.saturating_sub(drift)
     }
 
     /// Those with the longer lease.

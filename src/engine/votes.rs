@@ -24,6 +24,9 @@ impl Quorum {
     }
 
     pub(crate) fn needed(self) -> usize {
+        if crate::mutant!("half_is_a_majority") {
+            return self.voters.div_ceil(2);
+        }
         self.voters / 2 + 1
     }
 
@@ -117,6 +120,9 @@ impl Votes {
 
     pub(crate) fn is_won(&self) -> bool {
         self.granted() >= self.quorum.needed()
+            || crate::mutant!("majority_of_the_answered")
+                && !self.is_open()
+                && 2 * self.granted() > self.quorum.voters() - self.unknown()
     }
 
     /// The voters that have not been heard.
@@ -160,6 +166,9 @@ impl Votes {
     /// sent to.
     pub(crate) fn may_have_granted(&self) -> Vec<usize> {
         let may = |verdict: &Option<Verdict>| {
+            if crate::mutant!("undoes_known_grants") {
+                return *verdict == Some(Verdict::Granted);
+            }
             !is_refusal(verdict.as_ref())
                 && !matches!(verdict, Some(Verdict::Unknown(Cause::Unreachable(_))))
         };
@@ -176,7 +185,7 @@ impl Votes {
 
     /// The class of a hopeless round; `None` while answers that have not come could change it.
     pub(crate) fn loss(&self) -> Option<Loss> {
-        if self.lacks_quorum() {
+        if self.lacks_quorum() && !crate::mutant!("no_quorum_is_busy") {
             return Some(Loss::NoQuorum);
         }
         let most = self.holders(|_| true).into_values().max().unwrap_or(0);
@@ -186,22 +195,22 @@ impl Votes {
         (self.open() == 0).then_some(Loss::Split)
     }
 
-    /// Whether `me` keeps its votes in a split: it has the most, or as many and the smaller id.
+    /// Whether `me` keeps its votes in a split: it has the most, or as many and the smaller lot.
     /// Refusals name the holder, so all contenders come to the same answer.
     pub(crate) fn leads(&self, me: &HoldId) -> bool {
-        let mine = (self.granted(), Reverse(me));
-        mine.0 > 0
-            && self.holders(|_| true).into_iter().all(|(id, votes)| mine > (votes, Reverse(id)))
+        let rank = |id: &HoldId, votes| (votes, Reverse((lot(id), id.clone())));
+        let mine = rank(me, self.granted());
+        let others = self.holders(|_| true).into_iter();
+        mine.0 > 0 && others.map(|(id, votes)| rank(id, votes)).all(|other| mine > other)
     }
 
     /// A renewal that cannot be saved: another hold has a majority that counts, or the hold was
-    /// ended by force and cannot get one.
+    /// ended by force. One voter that says so is enough: nobody writes that mark by accident, and
+    /// others may have lost it.
     pub(crate) fn is_superseded(&self) -> bool {
         let revoked = self.count(|verdict| matches!(verdict, Some(Verdict::Revoked)));
         let holders = self.holders(|voter| !self.suspected.contains(&voter));
-        let refused: usize = holders.values().sum();
-        holders.into_values().any(|votes| votes >= self.quorum.needed())
-            || (revoked > 0 && revoked + refused > self.quorum.spare())
+        revoked > 0 || holders.into_values().any(|votes| votes >= self.quorum.needed())
     }
 
     /// More voters have no vote of the hold than a majority can do without.
@@ -218,7 +227,10 @@ impl Votes {
     /// Nothing that is still to come changes what a release came to: a majority gave a vote back,
     /// or had none, or can do neither any more.
     pub(crate) fn settles_release(&self) -> bool {
-        self.is_won() || self.lacks_majority() || self.lacks_quorum() || !self.is_open()
+        self.is_won() && !crate::mutant!("release_awaits_everybody")
+            || self.lacks_majority()
+            || self.lacks_quorum()
+            || !self.is_open()
     }
 
     fn lacking(&self) -> usize {
@@ -271,6 +283,18 @@ impl Votes {
         }
         holders
     }
+}
+
+/// Decides between holds with as many votes. Every contender computes the same number; it is
+/// another one for each attempt, so that no client is favoured (FNV-1a, and the last step of
+/// MurmurHash3, without which it would go by the first characters: the client's).
+fn lot(hold: &HoldId) -> u64 {
+    let hash = hold.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
 }
 
 /// Another hold has the vote, or stands before.

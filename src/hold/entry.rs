@@ -33,7 +33,7 @@ impl Entry {
         renewed: bool,
     ) -> Self {
         let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed);
-        coordinator.clock.spawn(keeper::keep(Arc::clone(&hold), late));
+        coordinator.spawn(keeper::keep(Arc::clone(&hold), late));
         Self { hold, left: false }
     }
 
@@ -125,7 +125,8 @@ impl Entry {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.hold.is_held()
+        let watchdog = || !self.hold.over().read(|over| *over);
+        self.hold.is_held() || crate::mutant!("held_until_the_watchdog_says") && watchdog()
     }
 
     pub(crate) fn remaining(&self) -> Duration {
@@ -142,7 +143,7 @@ impl Entry {
         let mut work = pin!(work);
         poll_fn(|context| {
             // The clock first: a timer may be late, and no work may follow the deadline.
-            if !self.is_held() {
+            if !self.is_held() && !crate::mutant!("work_outlives_the_deadline") {
                 return Poll::Ready(Err(self.hold.lost()));
             }
             if let Poll::Ready(error) = lost.as_mut().poll(context) {
@@ -192,7 +193,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.left {
+        if !self.left && !crate::mutant!("dropped_guard_stays") {
             // What is queued is sent whether or not anybody hears the answers.
             drop(self.hold.leave());
         }

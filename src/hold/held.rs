@@ -216,6 +216,14 @@ impl Hold {
         self.lose(state, loss);
     }
 
+    /// The watchdog is gone. A lease that is not renewed needs none.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state();
+        if !state.lease.is_fixed() {
+            self.lose(&mut state, Loss::Abandoned);
+        }
+    }
+
     fn tell_loss(&self, loss: Loss, verdicts: &[Verdict]) {
         let labels = self.metrics().and("reason", loss.reason());
         metrics::counter!(metric::LOST, labels).increment(1);
@@ -279,7 +287,8 @@ impl Hold {
             return Left::Lost(self.lost());
         }
         if state.count > 0 {
-            let release = self.record.release(&self.id, state.count, false);
+            let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
+            let release = self.record.release(&self.id, left, false);
             return Left::Inner(self.coordinator.panel.ask_all(&release));
         }
         let frees_at = self.coordinator.clock.now() + state.longest;
@@ -305,8 +314,10 @@ impl Hold {
         let (now, of) = (self.coordinator.clock.now(), self.metrics());
         metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);
         metrics::histogram!(metric::HOLD_SECONDS, of.labels()).record(now.since(self.acquired));
-        let release = self.record.release(&self.id, 0, true);
-        self.coordinator.panel.insist_all(&release, now + state.longest)
+        let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
+        let once = crate::mutant!("releases_once");
+        let until = now + if once { Duration::ZERO } else { state.longest };
+        self.coordinator.panel.insist_all(&release, until)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -16,7 +16,20 @@ use crate::{
 pub(super) fn keep(hold: Arc<Hold>, exchange: Exchange) -> impl Future<Output = ()> {
     // Now: a voter may come back before the task first runs.
     let seen_return = hold.coordinator().panel.standings.returned().version();
-    watch(hold, exchange, seen_return)
+    let kept = Kept(Arc::clone(&hold));
+    async move {
+        watch(hold, exchange, seen_return).await;
+        drop(kept);
+    }
+}
+
+/// Where the watchdog ends before its hold, nobody renews that any more.
+struct Kept(Arc<Hold>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
 }
 
 async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {

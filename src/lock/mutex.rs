@@ -91,7 +91,8 @@ impl Mutex {
         self.0.lock().await
     }
 
-    /// Acquires the lock if no other hold has it; `None` where one has.
+    /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
+    /// votes, or if somebody waits for the fair mutex of this name.
     ///
     /// Of several tries at the same moment one succeeds.
     ///
@@ -120,10 +121,10 @@ impl Mutex {
         self.0.try_lock().await
     }
 
-    /// Acquires the lock, waiting no longer than `limit`; `None` where another hold had it
-    /// throughout. Nothing is left behind then. Where another task of this client is still waiting
-    /// for the first answer when the limit comes, that answer is waited for too, for two voter
-    /// deadlines at most.
+    /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
+    /// taken after `limit`; nothing stays queued. May overrun `limit` by up to two voter deadlines
+    /// if another task's request for the same lock is in flight. If `limit` is zero, it asks once,
+    /// as [`try_lock`](Self::try_lock) does.
     ///
     /// # Errors
     ///

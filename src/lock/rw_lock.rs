@@ -147,7 +147,8 @@ impl RwLock {
     /// # Errors
     ///
     /// As [`Mutex::lock`](crate::Mutex::lock). [`is_deadlock`](Error::is_deadlock): this owner
-    /// reads the lock and does not write it; nothing was sent.
+    /// reads the lock and does not write it. It is refused at once, also if its read came while
+    /// this write was waiting.
     ///
     /// # Cancel safety
     ///

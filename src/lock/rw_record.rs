@@ -77,6 +77,7 @@ impl RwRecord {
     /// Where in the queue it comes.
     fn turn(&self) -> &'static str {
         match (self.access, self.preference) {
+            (Access::Read, Preference::Fair) if crate::mutant!("reader_comes_first") => "first",
             (Access::Write, _) | (Access::Read, Preference::Fair) => "next",
             (Access::Read, Preference::Readers) => "first",
             (Access::Read, Preference::Writers) => "last",

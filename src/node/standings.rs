@@ -169,9 +169,9 @@ impl Standings {
                     metric::QUARANTINES, "voter" => Arc::clone(voter), "reason" => why.reason()
                 )
                 .increment(1);
-                let _inside = self.runtime.enter();
                 let at = now + left;
-                self.clock.spawn(Self::look_again(Arc::downgrade(self), self.clock.clone(), at));
+                let looking = Self::look_again(Arc::downgrade(self), self.clock.clone(), at);
+                self.clock.spawn(&self.runtime, looking);
             }
         }
     }

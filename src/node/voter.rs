@@ -15,7 +15,10 @@ use futures::{
     future::BoxFuture,
     stream::{FuturesUnordered, StreamExt},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
 
 use super::{
     Call, Identity, Node, Outcome, Stamp, Standings,
@@ -63,7 +66,7 @@ impl Voter {
     pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: &Clock, seen: Seen) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let task = Task { label: Arc::clone(&label), node, clock: clock.clone(), seen };
-        clock.spawn(task.serve(requests));
+        clock.spawn(&Handle::current(), task.serve(requests));
         Self { label, queue }
     }
 
@@ -118,7 +121,8 @@ impl<T> Future for Reply<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let received = ready!(Pin::new(&mut self.0).poll(context));
-        let closed = || Err(Cause::Unreachable("the client is closed".into()));
+        let closed =
+            || Err(Cause::Unreachable("the client is closed, or its runtime has ended".into()));
         Poll::Ready(received.unwrap_or_else(|_| closed()))
     }
 }

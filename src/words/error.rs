@@ -70,7 +70,8 @@ impl Error {
         Self(Box::new(Inner { kind, voters }))
     }
 
-    /// A setting, an address or a lock name cannot be used; nothing was sent.
+    /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
+    /// was asked for.
     pub fn is_invalid(&self) -> bool {
         matches!(self.0.kind, Kind::Invalid(_))
     }
@@ -92,8 +93,8 @@ impl Error {
         matches!(self.0.kind, Kind::Unconfirmed { .. })
     }
 
-    /// The owner reads the lock that it wants to write: that would wait for itself for ever.
-    /// Nothing was sent.
+    /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
+    /// gets no write, and nothing of one stays on the voters.
     pub fn is_deadlock(&self) -> bool {
         matches!(self.0.kind, Kind::Reads { .. })
     }

@@ -1,21 +1,18 @@
 //! Every metric: name, type, unit, help, labels and buckets.
 //!
 //! Recorded by the [`metrics`](::metrics) facade, by these names. A recorder that has to know
-//! something beforehand, as most have to know the buckets of histograms, finds it in [`ALL`]:
+//! something beforehand, as most have to know the buckets of histograms, finds it in [`ALL`]
+//! (`examples/web/service.rs` has this as it runs):
 //!
-//! ```
-//! use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+//! ```text
+//! use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 //!
-//! # fn main() -> Result<(), BuildError> {
 //! let mut prometheus = PrometheusBuilder::new();
 //! for metric in quorate::metric::ALL.iter().filter(|metric| !metric.buckets.is_empty()) {
 //!     let name = Matcher::Full(metric.name.to_owned());
 //!     prometheus = prometheus.set_buckets_for_metric(name, metric.buckets)?;
 //! }
 //! let page = prometheus.install_recorder()?; // `page.render()` is what Prometheus reads
-//! # let _ = page;
-//! # Ok(())
-//! # }
 //! ```
 
 use std::sync::Arc;
@@ -134,7 +131,8 @@ const ACQUIRED: Label = label("outcome", &["granted", "held", "no_quorum", "canc
 const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
 const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
 const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded"]);
-const LOSS: Label = label("reason", &["expired", "fixed", "superseded", "forced", "vanished"]);
+const LOSS: Label =
+    label("reason", &["expired", "fixed", "superseded", "forced", "vanished", "abandoned"]);
 const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
 const SUSPICION: Label = label("reason", &["restarted", "young", "clock_moved", "clock_apart"]);
 const REPAIRED: Label = label("outcome", &["stored", "failed"]);

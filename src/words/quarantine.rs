@@ -67,8 +67,9 @@ impl fmt::Display for Quarantined {
 
 /// Whether voters that may have forgotten votes are kept out of new holds for the longest lease.
 ///
-/// A voter that writes every change to disk before it answers (`appendonly yes` and `appendfsync
-/// always`) forgets nothing by a restart, and is not kept out for one.
+/// A voter that writes every change to disk before it answers (`appendonly yes`, `appendfsync
+/// always` and `no-appendfsync-on-rewrite no`) forgets nothing by a restart, and is not kept out
+/// for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartGuard {
@@ -76,9 +77,9 @@ pub enum RestartGuard {
     /// them, had started or become primaries later than another or had a clock apart from the
     /// majority's.
     ///
-    /// Where all voters start at about the same time nobody is kept out. So this is unsafe for one
-    /// longest lease after all of them have lost their data together, if holders have survived it;
-    /// a voter that is alone is all of them.
+    /// Where all voters have started within the last longest lease, and within 5 s of each other,
+    /// nobody is kept out. So this is unsafe for one longest lease after all of them have lost
+    /// their data together, if holders have survived it; a voter that is alone is all of them.
     #[default]
     Relative,
     /// Also all that have started not longer ago than the longest lease: after all voters have

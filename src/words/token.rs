@@ -6,8 +6,9 @@ use super::Error;
 
 /// A fencing token: a number that grows strictly from one exclusive hold of a lock to the next.
 ///
-/// It grows whichever voters granted, whichever restarted, and whatever a minority of them forgot.
-/// A holder sends it along with its work, and the protected side refuses one that is lower than the
+/// It grows whichever voters granted and whichever restarted. Where voters lose data, that relies
+/// on the wall clocks of the clients: see [what is not guaranteed](crate#what-is-not-guaranteed). A
+/// holder sends it along with its work, and the protected side refuses one that is lower than the
 /// highest it has seen: see [`FenceGate`](crate::FenceGate). Tokens of different locks say nothing
 /// about each other, though each is about the time of its hold in microseconds since 1970.
 ///

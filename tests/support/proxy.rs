@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
 use super::ports::free_port;
+use super::wait::eventually_async;
 
 /// A proxy in front of `127.0.0.1:target`; all its connections close when it is dropped.
 ///
@@ -132,6 +133,13 @@ impl Proxy {
             acceptor.abort();
             let _ = acceptor.await;
         }
+        // A server that is being started elsewhere in this process has what was open here for a
+        // moment, until it runs as a program of its own.
+        eventually_async("nobody listens any more", async || {
+            let connecting = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port())).await;
+            connecting.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+        })
+        .await;
     }
 
     /// Accepts connections again, on the same port.

@@ -40,6 +40,22 @@ struct Running {
     stopped: AtomicBool,
 }
 
+/// Of a server's log, shown where its test fails.
+const LAST_LINES: usize = 6;
+
+impl Drop for RedisServer {
+    /// A test that fails says what its servers said last.
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n    ");
+        eprintln!("the server at 127.0.0.1:{} said last:\n    {last}", self.port);
+    }
+}
+
 impl RedisServer {
     /// Starts a server that keeps nothing on disk and waits until it answers.
     pub fn start() -> Self {
@@ -81,6 +97,7 @@ impl RedisServer {
     }
 
     /// Starts a replica of this server, with the same settings; returns when it has the data.
+    #[must_use]
     pub fn start_replica(&self) -> Self {
         let port = self.port.to_string();
         let flags = ["--replicaof", "127.0.0.1", &port];

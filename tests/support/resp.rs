@@ -16,7 +16,7 @@ pub enum Reply {
 
 /// Sends commands to the server that listens on `socket`, over one connection and each after the
 /// reply to the one before it; each step has `limit` to finish.
-pub fn talk(
+pub(crate) fn talk(
     socket: &Path,
     commands: &[&[&str]],
     limit: Duration,

@@ -49,7 +49,6 @@ impl Sentinels {
     }
 
     /// The name under which the sentinels know the servers.
-    #[expect(clippy::unused_self, reason = "asked of the value that has it")]
     pub fn service(&self) -> &'static str {
         SERVICE
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "tls")]
 use super::tls::{Certificates, ClientCertificates};
 
 /// The one who may do everything where a server has users of its own: the tests themselves, by
@@ -81,6 +82,7 @@ impl Settings {
 
     /// The port speaks TLS and nothing else, also with replicas and among nodes of a cluster. The
     /// server's directory has the files that [`Certificates`] names.
+    #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, certificates: &Certificates, clients: ClientCertificates) -> Self {
         self.speaks_tls = true;

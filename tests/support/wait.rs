@@ -3,12 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(5);
 /// Between questions that several servers answer.
 const LONG_PAUSE: Duration = Duration::from_millis(20);
 
-/// Blocks this thread until `holds` answers true; panics with `what` after 20 seconds.
+/// Blocks this thread until `holds` answers true; panics with `what` after a minute.
 ///
 /// On a current-thread runtime nothing else runs meanwhile: use [`eventually_async`] where the
 /// condition depends on another task.
@@ -22,7 +22,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `holds` answers true, while other tasks run; panics with `what` after 20 seconds.
+/// Waits until `holds` answers true, while other tasks run; panics with `what` after a minute.
 pub async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let polling = async {
         while !holds().await {
@@ -33,8 +33,8 @@ pub async fn eventually_async(what: &str, mut holds: impl AsyncFnMut() -> bool) 
     assert!(in_time, "not within {LIMIT:?}: {what}");
 }
 
-/// Blocks this thread until `attempt` succeeds; panics with `what` and the last failure after 20
-/// seconds.
+/// Blocks this thread until `attempt` succeeds; panics with `what` and the last failure after a
+/// minute.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 pub fn succeeds<T>(what: &str, mut attempt: impl FnMut() -> Result<T, String>) -> T {

@@ -1,26 +1,16 @@
-//! An example of the crate that runs as a process of its own.
+//! A program that runs as a process of its own.
 
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{self, Receiver},
     thread,
     time::Duration,
 };
 
-use super::{compile, profile};
-
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Compiles an example as this test was, and returns where it is.
-pub fn compile_example(name: &str) -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--example", name, "--all-features", "--profile", &profile()]);
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    compile(cargo)
-}
 
 /// A process that waits for a lock and gives it back at a line of its input; killed when dropped.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ pub(super) enum Loss {
     Revoked,
     Superseded,
     Vanished,
+    Abandoned,
 }
 
 impl Loss {
@@ -19,6 +20,7 @@ impl Loss {
             Self::Revoked => "it was ended by force",
             Self::Superseded => "another hold has a majority",
             Self::Vanished => "a majority of voters no longer had its vote",
+            Self::Abandoned => "the runtime in which its client was connected has ended",
         }
     }
 
@@ -30,6 +32,7 @@ impl Loss {
             Self::Revoked => "forced",
             Self::Superseded => "superseded",
             Self::Vanished => "vanished",
+            Self::Abandoned => "abandoned",
         }
     }
 }

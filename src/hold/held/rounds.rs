@@ -95,7 +95,10 @@ impl Hold {
     pub(in crate::hold) async fn hear_the_rest(&self, exchange: &mut Exchange) {
         loop {
             let (voter, outcome) = exchange.replies.next().await;
-            self.heard(exchange, voter, outcome);
+            let (verdict, _) = self.heard(exchange, voter, outcome);
+            if verdict == Verdict::Revoked {
+                self.lose(&mut self.state(), Loss::Revoked);
+            }
         }
     }
 
@@ -132,7 +135,9 @@ impl Hold {
         match end {
             RoundEnd::Renewed => {
                 let mut state = self.state();
-                state.lease.renewed(round.terms(), round.started(), clock.now());
+                let late = crate::mutant!("renews_from_the_reply");
+                let started = if late { clock.now() } else { round.started() };
+                state.lease.renewed(round.terms(), started, clock.now());
                 // What comes next has another cause.
                 state.failed.clear();
             }
@@ -140,6 +145,10 @@ impl Hold {
                 let chance = self.coordinator.chance();
                 let mut state = self.state();
                 state.lease.failed(clock.now(), chance);
+                if crate::mutant!("failed_round_gives_back") {
+                    let release = self.record.release(&self.id, 0, true);
+                    drop(self.coordinator.panel.ask_all(&release));
+                }
                 state.failed = round.into_verdicts();
             }
             RoundEnd::Superseded => {

@@ -3,8 +3,8 @@
 //! Each of N voters has one of N equal ranges of hash slots. A lock has the same place within each
 //! range, so its slots lie a range apart, and no server has two of them where the slots are dealt
 //! out in equal parts to N servers or more. The keys get there by what is added to their hash tag:
-//! `{invoice:42}` becomes `{invoice:42#6Bw}`. That depends on the lock and the number of voters
-//! alone, so all clients find the same, whatever the cluster looks like.
+//! `{invoice:42}` becomes `{invoice:42#5r4}` for the first of three. That depends on the lock and
+//! the number of voters alone, so all clients find the same, whatever the cluster looks like.
 
 use std::{
     borrow::Cow,

@@ -27,7 +27,7 @@ pub(super) fn run<T: AsRef<str>>(
     args: &[T],
 ) -> Result<Reply, String> {
     SHARED.with_borrow_mut(|interpreter| {
-        let function = interpreter.compiled(script.source)?;
+        let function = interpreter.compiled(script)?;
         interpreter.call(database, &function, keys, args)
     })
 }
@@ -60,8 +60,8 @@ struct Interpreter {
     /// What stands behind it.
     globals: Table,
     protected_call: Function,
-    /// Few: looked for by where their text is.
-    compiled: Vec<(&'static str, Function)>,
+    /// Few: looked for by where they are.
+    compiled: Vec<(&'static Script, Function)>,
 }
 
 impl Interpreter {
@@ -79,13 +79,16 @@ impl Interpreter {
         Ok(Self { lua, environment, globals, protected_call, compiled: Vec::new() })
     }
 
-    fn compiled(&mut self, source: &'static str) -> Result<Function, String> {
-        let known = self.compiled.iter().find(|(known, _)| ptr::eq(*known, source));
+    fn compiled(&mut self, script: &'static Script) -> Result<Function, String> {
+        let known = self.compiled.iter().find(|(known, _)| ptr::eq(*known, script));
         if let Some((_, function)) = known {
             return Ok(function.clone());
         }
+        let source = script.source;
+        #[cfg(quorate_mutants)]
+        let source = &crate::mutant::mutated(script.name, source);
         let function = self.compile(source)?;
-        self.compiled.push((source, function.clone()));
+        self.compiled.push((script, function.clone()));
         Ok(function)
     }
 

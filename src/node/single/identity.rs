@@ -1,6 +1,6 @@
 //! Who a server is, in its own words.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use fred::types::Resp3Frame as Frame;
 
@@ -35,7 +35,8 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
     let info = replies::value(ask(link, "INFO", &[]).await?)?;
     let asked = Clock::System.now();
     let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
-    let sync = ask(link, "CONFIG", &["GET", "appendfsync"]);
+    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
+    let sync = ask(link, "CONFIG", &["GET", "*appendfsync*"]);
     let ((time, answered), sync) = tokio::join!(time, sync);
     let shown = shown(time?);
     let stamp = shown.map(|shown| Stamp { shown, asked, answered });
@@ -50,7 +51,7 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
     if field(&info, "loading").is_ok_and(|loading| loading == "1") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
-    let mut identity = identity(&info, is_always(sync?))?;
+    let mut identity = identity(&info, syncs_always(sync?))?;
     let tenure = tenure::of(&info).filter(|_| asks);
     if let (Some(mark), Some(tenure)) = (mark, &tenure)
         && let Some(age) = tenure::age(link, mark, tenure).await?
@@ -61,9 +62,13 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
 }
 
 fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
-    let uptime = field(info, "uptime_in_seconds")?.parse();
+    // Negative where the server's clock was set back after its start: as young as can be.
+    let uptime = field(info, "uptime_in_seconds")?.parse::<i64>();
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
-    let appends = field(info, "aof_enabled").is_ok_and(|enabled| enabled == "1");
+    let uptime = u64::try_from(uptime).unwrap_or(0);
+    let is_on = |name| field(info, name).is_ok_and(|value| value == "1");
+    // While the first file is being written after this was switched on, there is none yet.
+    let appends = is_on("aof_enabled") && !is_on("aof_rewrite_in_progress");
     // What was a replica before may have missed what its predecessor had on disk.
     let promoted = tenure::of(info).is_some();
     Ok(Identity {
@@ -73,11 +78,18 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     })
 }
 
-/// A server that refuses to tell how it syncs may well not.
-fn is_always(reply: Frame) -> bool {
+/// Whether a change is on disk when it is answered, also while the server writes a file anew. One
+/// that refuses to tell may well not do so.
+fn syncs_always(reply: Frame) -> bool {
     let Frame::Map { data, .. } = reply else { return false };
-    let always = |value| replies::value(value) == Ok(Value::Text("always".into()));
-    data.into_values().any(always)
+    let text = |frame| match replies::value(frame) {
+        Ok(Value::Text(text)) => Some(text),
+        _ => None,
+    };
+    let told: BTreeMap<_, _> =
+        data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+    let is = |name: &str, value: &str| told.get(name).is_some_and(|told| told == value);
+    is("appendfsync", "always") && is("no-appendfsync-on-rewrite", "no")
 }
 
 /// Since 1970.
@@ -86,4 +98,32 @@ fn shown(reply: Frame) -> Option<Duration> {
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
     let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
     Duration::from_secs(seconds).checked_add(Duration::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(uptime: &str, more: &str) -> Outcome<Identity> {
+        let info = format!(
+            "run_id:life\r\nuptime_in_seconds:{uptime}\r\naof_enabled:1\r\n\
+             master_replid2:0000\r\n{more}"
+        );
+        identity(&info, true)
+    }
+
+    // The clock by which the server counts was set back by an hour after its start.
+    #[test]
+    fn a_server_with_a_negative_uptime_has_just_started() {
+        let identity = told("-3598", "").unwrap();
+        assert_eq!((identity.uptime, identity.durable), (Duration::ZERO, true));
+        assert_eq!(told("3598", "").unwrap().uptime, Duration::from_secs(3598));
+        assert!(told("soon", "").is_err());
+    }
+
+    #[test]
+    fn a_server_that_writes_its_file_anew_may_not_have_all_on_disk() {
+        assert!(told("1", "aof_rewrite_in_progress:0").unwrap().durable);
+        assert!(!told("1", "aof_rewrite_in_progress:1").unwrap().durable);
+    }
 }

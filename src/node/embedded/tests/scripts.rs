@@ -23,6 +23,7 @@ fn renew(hold: &str) -> Call {
     call(&mutex::RENEW, &["lock", "revoked", "fence"], &[hold, "2", "30000", "", ""])
 }
 
+// Claim 5
 #[tokio::test(start_paused = true)]
 async fn a_vote_is_granted_refused_renewed_and_given_back() {
     let voter = voter();

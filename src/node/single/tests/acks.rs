@@ -4,13 +4,13 @@ use futures::poll;
 
 use super::{
     Call, Cause, Ear, Heard, Node, Outcome, RedisServer, SingleNode, Value, answers, call, connect,
-    support::{Reply, eventually, eventually_async},
 };
 use crate::{
     node::{Address, Security},
     scripts::{Script, fair, mutex, rw},
     settings::ReplicaAcks,
 };
+use quorate_support::{Reply, eventually, eventually_async};
 
 const LONG: Duration = Duration::from_secs(2);
 

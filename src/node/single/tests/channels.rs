@@ -1,9 +1,7 @@
 use futures::future::join_all;
 
-use super::{
-    Cause, RedisServer, connect, listen, start,
-    support::{Proxy, eventually_async},
-};
+use super::{Cause, RedisServer, connect, listen, start};
+use quorate_support::{Proxy, eventually_async};
 
 fn publish(server: &RedisServer, channel: &str) -> String {
     format!("{:?}", server.command(&["PUBLISH", channel, "0"]).unwrap())

@@ -5,9 +5,9 @@ use futures::future::join_all;
 use super::{
     Call, Cause, DEADLINE, RedisServer, Value, WRITE, answers, call, connect, connections, count,
     fails, is_unreachable, listen, start,
-    support::{Proxy, Reply, eventually_async},
 };
 use crate::clock::Clock;
+use quorate_support::{Proxy, Reply, eventually_async};
 
 fn counted(server: &RedisServer, key: &str) -> String {
     match server.command(&["GET", key]).unwrap() {

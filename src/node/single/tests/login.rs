@@ -1,8 +1,3 @@
-#[cfg(feature = "tls")]
-use std::process::Command;
-
-#[cfg(feature = "tls")]
-use super::support::{Certificates, ClientCertificates, Settings, eventually_async};
 use super::{RedisServer, Value, answers, connect, count, fails, start};
 use crate::words::Cause;
 
@@ -98,43 +93,4 @@ async fn a_unix_socket_works_also_after_a_restart() {
     server.restart();
     answers(&node).await;
     assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
-}
-
-#[cfg(feature = "tls")]
-#[tokio::test]
-async fn tls_trusts_the_platforms_root_certificates_and_nothing_else() {
-    const NAME: &str =
-        "node::single::tests::login::tls_trusts_the_platforms_root_certificates_and_nothing_else";
-    // The certificates are chosen by the environment, which a process cannot safely set for itself.
-    if let Ok(url) = std::env::var("QUORATE_TEST_TLS") {
-        return inside(&url).await;
-    }
-    let settings = Settings::new().tls(&Certificates::new(), ClientCertificates::NotAsked);
-    let server = RedisServer::start_as(&settings);
-    for (trusted, expected) in [("ca.pem", "works"), ("stranger-ca.pem", "UnknownIssuer")] {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", NAME, "--nocapture"])
-            .env("SSL_CERT_FILE", server.dir().join(trusted))
-            .env("QUORATE_TEST_TLS", server.url())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains(&format!("the outcome: {expected}")), "{trusted}: {output:?}");
-    }
-}
-
-#[cfg(feature = "tls")]
-async fn inside(url: &str) {
-    let (node, _) = start(url);
-    let mut outcome = "none yet".to_owned();
-    eventually_async("an outcome", async || {
-        outcome = match node.run(count("a")).await {
-            Ok(_) => "works".to_owned(),
-            Err(cause) if cause.to_string().contains("UnknownIssuer") => "UnknownIssuer".to_owned(),
-            Err(cause) => format!("{cause}"),
-        };
-        !outcome.contains("not connected yet")
-    })
-    .await;
-    println!("the outcome: {outcome}");
 }

@@ -9,12 +9,12 @@ use futures::FutureExt;
 
 use super::{
     Cause, Heard, RedisServer, Value, answers, connect, count, fails, is_unreachable, start,
-    support::{Proxy, Reply, eventually_async},
 };
 use crate::{
     clock::Clock,
     node::{Identity, Stamp},
 };
+use quorate_support::{Proxy, Reply, eventually_async};
 
 /// Whom it met last, and what it was told of the time.
 fn last(heard: &Heard) -> (Identity, Option<Stamp>) {
@@ -36,6 +36,9 @@ async fn a_server_is_durable_where_it_syncs_each_change_before_it_answers() {
     assert!(durable(&["--appendonly", "yes", "--appendfsync", "always"]).await);
     assert!(!durable(&["--appendonly", "yes", "--appendfsync", "everysec"]).await);
     assert!(!durable(&["--appendonly", "no", "--appendfsync", "always"]).await);
+    // While it writes its file anew it would sync nothing.
+    let always = ["--appendonly", "yes", "--appendfsync", "always"];
+    assert!(!durable(&[&always[..], &["--no-appendfsync-on-rewrite", "yes"]].concat()).await);
 }
 
 // What it writes to disk is not what its predecessor had there.

@@ -8,8 +8,6 @@ mod login;
 mod met;
 mod order;
 mod scripts;
-#[path = "../../../../tests/support/mod.rs"]
-mod support;
 mod tenure;
 
 use std::{
@@ -21,7 +19,6 @@ use std::{
     time::Duration,
 };
 
-use self::support::{RedisServer, eventually_async};
 use super::{Address, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
@@ -29,6 +26,7 @@ use crate::{
     settings::ReplicaAcks,
     words::Cause,
 };
+use quorate_support::{RedisServer, eventually_async};
 
 /// Counts how often it ran.
 static COUNT: Script = Script {

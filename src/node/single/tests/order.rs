@@ -2,9 +2,8 @@ use std::{pin::pin, sync::Arc};
 
 use futures::{FutureExt, future::join_all, poll};
 
-use super::{
-    Call, RedisServer, WRITE, call, connect, connections, count, support::eventually_async,
-};
+use super::{Call, RedisServer, WRITE, call, connect, connections, count};
+use quorate_support::eventually_async;
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -19,8 +18,8 @@ async fn a_thousand_requests_run_in_the_order_of_their_first_polls() {
     requests.reverse();
     join_all(requests).await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
     let written = server.command(&["LRANGE", "list", "0", "-1"]).unwrap();
-    let expected = (0..1000).rev().map(|n: u32| super::support::Reply::Text(n.to_string()));
-    assert_eq!(written, super::support::Reply::List(expected.collect()));
+    let expected = (0..1000).rev().map(|n: u32| quorate_support::Reply::Text(n.to_string()));
+    assert_eq!(written, quorate_support::Reply::List(expected.collect()));
 }
 
 #[tokio::test]

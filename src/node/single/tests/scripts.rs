@@ -2,11 +2,9 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use tokio::task::coop;
 
-use super::{
-    Call, Cause, Node, RedisServer, Value, call, connect, count,
-    support::{Reply, eventually_async},
-};
+use super::{Call, Cause, Node, RedisServer, Value, call, connect, count};
 use crate::scripts::{Answer, mutex};
+use quorate_support::{Reply, eventually_async};
 
 #[tokio::test]
 async fn scripts_answer_also_by_their_hash() {

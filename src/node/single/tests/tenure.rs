@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::{
-    Cause, Heard, MARK, RedisServer, Value, answers, connect, count, fails, start,
-    support::{Proxy, Reply, eventually, eventually_async},
-};
+use super::{Cause, Heard, MARK, RedisServer, Value, answers, connect, count, fails, start};
 use crate::{node::Identity, scripts::voter};
+use quorate_support::{Proxy, Reply, eventually, eventually_async};
 
 const SECS: fn(u64) -> Duration = Duration::from_secs;
 

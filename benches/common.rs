@@ -1,0 +1,61 @@
+//! What the benches share: the clients that take part, and the runtime.
+
+use std::time::Duration;
+
+use quorate::{Builder, Quorate};
+use quorate_support::{RedisServer, Settings};
+use tokio::runtime::Runtime;
+
+/// The most clients that take part, however many tasks they have between them.
+const CLIENTS: usize = 10;
+
+pub fn servers(count: usize) -> Vec<RedisServer> {
+    RedisServer::start_many(&Settings::new(), count)
+}
+
+/// Clients for so many tasks.
+pub async fn clients(
+    servers: &[RedisServer],
+    tasks: usize,
+    set: fn(Builder) -> Builder,
+) -> Vec<Quorate> {
+    let mut clients = Vec::new();
+    for _ in 0..tasks.min(CLIENTS) {
+        let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
+        clients.push(set(builder).connect().await.expect("the servers answer"));
+    }
+    clients
+}
+
+pub async fn close(clients: Vec<Quorate>) {
+    for client in clients {
+        client.close().await;
+    }
+}
+
+/// Runs in a task, as in a service: the caller of `block_on` stands outside the runtime's workers.
+pub fn in_a_task<T: Send + 'static>(bench: impl Future<Output = T> + Send + 'static) -> T {
+    let runtime = Runtime::new().expect("a runtime");
+    let measured = runtime.block_on(async { tokio::spawn(bench).await });
+    measured.expect("the measuring task ends")
+}
+
+/// Times of one kind, in order.
+#[derive(Debug)]
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    pub fn new(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// In microseconds.
+    pub fn percentile(&self, percent: usize) -> f64 {
+        self.0[self.0.len() * percent / 100].as_secs_f64() * 1e6
+    }
+}

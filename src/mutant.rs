@@ -1,0 +1,142 @@
+//! Mutants: bugs that stand in the code on purpose, each beside the rule that it breaks.
+//!
+//! `crate::mutant!(..)` with the name of a mutant is the constant `false`, and the compiler leaves
+//! nothing of the mutant. Only the hunt compiles the library with `--cfg quorate_mutants`. A mutant
+//! is then alive if the environment variable `QUORATE_MUTANT` has its name. `tests/proofs/mutants`
+//! lists all mutants and shows that the simulation finds each. A refactor moves a mutant with its
+//! rule.
+
+/// Whether this mutant is alive.
+#[cfg(not(quorate_mutants))]
+macro_rules! mutant {
+    ($name:literal) => {
+        false
+    };
+}
+
+/// Whether this mutant is alive.
+#[cfg(quorate_mutants)]
+macro_rules! mutant {
+    ($name:literal) => {
+        $crate::mutant::is_alive($name)
+    };
+}
+
+pub(crate) use mutant;
+
+#[cfg(quorate_mutants)]
+pub(crate) fn is_alive(name: &str) -> bool {
+    static ALIVE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    ALIVE.get_or_init(|| std::env::var("QUORATE_MUTANT").ok()).as_deref() == Some(name)
+}
+
+/// A mutant of a script: embedded voters run the script with another text in it.
+#[cfg(any(test, quorate_mutants))]
+#[derive(Debug)]
+pub(crate) struct ScriptMutant {
+    pub(crate) name: &'static str,
+    /// As in the catalog.
+    pub(crate) script: &'static str,
+    /// Stands in the script exactly once.
+    pub(crate) find: &'static str,
+    pub(crate) replace: &'static str,
+}
+
+#[cfg(any(test, quorate_mutants))]
+pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
+    ScriptMutant {
+        name: "claim_without_expiry",
+        script: "mutex/acquire",
+        find: "expire(lock, lease_ms)",
+        replace: "",
+    },
+    ScriptMutant {
+        name: "claim_adds_up",
+        script: "mutex/acquire",
+        find: "  local text = admit(",
+        replace: "  count = count + (redis.call('HGET', lock, hold) or 0)\n  local text = admit(",
+    },
+    ScriptMutant {
+        name: "token_counts_twice",
+        script: "mutex/acquire",
+        find: "local latest = has and redis.call('GET', fence)",
+        replace: "local latest = false",
+    },
+    ScriptMutant {
+        name: "mutex_passes_the_queue",
+        script: "mutex/acquire",
+        find: "if head and redis.call('EXISTS', lock) == 0 then",
+        replace: "if false then",
+    },
+    ScriptMutant {
+        name: "renew_never_grants_again",
+        script: "mutex/renew",
+        find: "  return claim(",
+        replace: "  if redis.call('EXISTS', lock) == 0 then return 2, 0, '' end\n  return claim(",
+    },
+    ScriptMutant {
+        name: "force_leaves_no_mark",
+        script: "mutex/force_release",
+        find: "redis.call('HSET', revoked, hold, 1)",
+        replace: "",
+    },
+    ScriptMutant {
+        name: "last_is_called",
+        script: "mutex/release",
+        find: "  local head = first(queue)\n",
+        replace: "  local head = redis.call('ZRANGE', queue, -1, -1)[1]\n",
+    },
+    ScriptMutant {
+        name: "ticket_is_raised",
+        script: "fair/acquire",
+        find: "if ticket == '' then",
+        replace: "if ticket == '' or not redis.call('ZSCORE', queue, place) then",
+    },
+    ScriptMutant {
+        name: "place_ends_with_the_grant",
+        script: "fair/acquire",
+        find: "  return code, ms, (ticket",
+        replace: "  if code == 1 then leave(place, queue, alive) end\n  return code, ms, (ticket",
+    },
+    ScriptMutant {
+        name: "holder_is_entered",
+        script: "fair/acquire",
+        find: "if ticket or by ~= hold and (by or was_first) then",
+        replace: "if ticket or by or was_first then",
+    },
+    ScriptMutant {
+        name: "reader_looks_at_no_writer",
+        script: "rw/acquire",
+        find: "if by and by ~= hold and by ~= write_of(hold) then",
+        replace: "if by and by ~= hold and mode == 'write' then",
+    },
+    ScriptMutant {
+        name: "one_end_for_all_readers",
+        script: "rw/acquire",
+        find: "  redis.call('ZADD', readers, ends, hold)\n  if",
+        replace: "  for _, one in ipairs({ hold, unpack(redis.call('ZRANGE', readers, 0, -1)) }) \
+                  do redis.call('ZADD', readers, ends, one) end\n  if",
+    },
+    ScriptMutant {
+        name: "mark_of_a_writer_stays",
+        script: "rw/release",
+        find: "leave(place, queue, alive, writers)\n    call_next",
+        replace: "leave(place, queue, alive)\n    call_next",
+    },
+    ScriptMutant {
+        name: "last_reader_calls_nobody",
+        script: "rw/release",
+        find: "if next_writer ~= place and redis.call('EXISTS', readers) == 0 then",
+        replace: "if next_writer ~= place and gone == 'write' then",
+    },
+];
+
+/// The script as it runs with the mutant that is alive.
+#[cfg(all(quorate_mutants, feature = "embedded"))]
+pub(crate) fn mutated(script: &str, source: &str) -> String {
+    let alive = |mutant: &&ScriptMutant| mutant.script == script && is_alive(mutant.name);
+    match IN_SCRIPTS.iter().find(alive) {
+        Some(mutant) => source.replace(mutant.find, mutant.replace),
+        None => source.to_owned(),
+    }
+}

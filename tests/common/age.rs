@@ -1,0 +1,84 @@
+//! Voters that restart, and how old they are: more of [`Fixture`].
+
+use std::time::Duration;
+
+use quorate::{
+    Builder, Quorate,
+    embedded::{Fault, InFlight, Machine},
+};
+
+use crate::{
+    fixture::{Fixture, Site},
+    scene::{DURABLE, key, servers_with},
+    standing::{OLD, until_old},
+};
+use quorate_support::{Proxy, RedisServer, Reply};
+
+/// A voter that one client does not reach; while it lasts.
+#[derive(Debug)]
+pub struct Apart(#[expect(dead_code, reason = "what is refused there")] Option<Proxy>);
+
+impl Fixture {
+    /// Servers that forget nothing by a restart, but for the second.
+    pub fn durable_but_the_second(count: usize) -> Self {
+        let mut servers = servers_with(count, &DURABLE);
+        servers[1] = RedisServer::start();
+        Self::servers(servers)
+    }
+
+    /// Until no voter is taken for young.
+    pub async fn grow_old(&self) {
+        for site in &self.sites {
+            if let Site::Embedded { voter, .. } = site {
+                voter.set_uptime(Duration::from_hours(1));
+            }
+        }
+        until_old(self.all_servers(), OLD).await;
+    }
+
+    /// Starts a voter again that has its data still.
+    pub fn restart_with_data(&mut self, voter: usize) {
+        match &mut self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.restart(),
+            Site::Real { server, .. } => server.restart(),
+        }
+    }
+
+    /// Whether this hold has a voter's vote for the mutex of this name.
+    pub fn has_vote(&self, voter: usize, name: &str, hold: &str) -> bool {
+        self.ask(voter, &["HGET", &key(name), hold]) != Reply::Nil
+    }
+
+    /// Cuts the connections to a voter, whose way is [longer](Self::make_way_longer).
+    pub async fn cut(&self, voter: usize, in_flight: InFlight) {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.cut(in_flight),
+            Site::Real { proxy, .. } => proxy.as_ref().expect("there is a proxy").cut().await,
+        }
+    }
+
+    /// A client that reaches all voters but one.
+    pub async fn client_apart_from(
+        &self,
+        apart: usize,
+        set: impl FnOnce(Builder) -> Builder,
+    ) -> (Quorate, Apart) {
+        match &self.sites[apart] {
+            Site::Embedded { voter, .. } => {
+                let machine = Machine::new("apart");
+                let way = |client: &str| (client == "apart").then_some(Fault::DropRequests);
+                voter.fault_each(move |sent| way(sent.client()).into_iter().collect());
+                let client = set(self.builder()).machine(&machine).connect().await;
+                (client.expect("a majority answers"), Apart(None))
+            }
+            Site::Real { server, .. } => {
+                let proxy = Proxy::start(server.port()).await;
+                proxy.refuse().await;
+                let urls = self.all_servers().map(RedisServer::url).enumerate();
+                let urls = urls.map(|(at, url)| if at == apart { proxy.url() } else { url });
+                let client = set(Quorate::builder().voters(urls)).connect().await;
+                (client.expect("a majority answers"), Apart(Some(proxy)))
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The kind of lock that a claim is about, where it holds for more than one.
+
+use std::{ops::Deref, time::Duration};
+
+use quorate::{Error, FairMutex, Inspection, Mutex, MutexGuard, Owner, Quorate};
+
+/// A lock that one holds at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Mutex,
+    FairMutex,
+}
+
+/// A client whose mutexes are of one kind.
+#[derive(Clone, Debug)]
+pub struct Client {
+    client: Quorate,
+    kind: Kind,
+}
+
+impl Client {
+    pub fn new(client: Quorate, kind: Kind) -> Self {
+        Self { client, kind }
+    }
+
+    pub fn mutex(&self, name: impl AsRef<str>) -> Lock {
+        match self.kind {
+            Kind::Mutex => Lock::Mutex(self.client.mutex(name)),
+            Kind::FairMutex => Lock::FairMutex(self.client.fair_mutex(name)),
+        }
+    }
+}
+
+impl Deref for Client {
+    type Target = Quorate;
+
+    fn deref(&self) -> &Quorate {
+        &self.client
+    }
+}
+
+/// A mutex of either kind.
+#[derive(Clone, Debug)]
+pub enum Lock {
+    Mutex(Mutex),
+    FairMutex(FairMutex),
+}
+
+/// The same call on either.
+macro_rules! on_either {
+    ($lock:expr, $mutex:ident => $call:expr) => {
+        match $lock {
+            Lock::Mutex($mutex) => $call,
+            Lock::FairMutex($mutex) => $call,
+        }
+    };
+    ($lock:expr, $mutex:ident => keep $call:expr) => {
+        match $lock {
+            Lock::Mutex($mutex) => Lock::Mutex($call),
+            Lock::FairMutex($mutex) => Lock::FairMutex($call),
+        }
+    };
+}
+
+impl Lock {
+    #[must_use]
+    pub fn owner(self, owner: &Owner) -> Self {
+        on_either!(self, mutex => keep mutex.owner(owner))
+    }
+
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        on_either!(self, mutex => keep mutex.lease(lease))
+    }
+
+    #[must_use]
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        on_either!(self, mutex => keep mutex.lease_fixed(lease))
+    }
+
+    #[must_use]
+    pub fn fenced(self, fenced: bool) -> Self {
+        on_either!(self, mutex => keep mutex.fenced(fenced))
+    }
+
+    pub async fn lock(&self) -> Result<MutexGuard, Error> {
+        on_either!(self, mutex => mutex.lock().await)
+    }
+
+    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
+        on_either!(self, mutex => mutex.try_lock().await)
+    }
+
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
+        on_either!(self, mutex => mutex.lock_within(limit).await)
+    }
+
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        on_either!(self, mutex => mutex.inspect().await)
+    }
+
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        on_either!(self, mutex => mutex.force_release().await)
+    }
+}

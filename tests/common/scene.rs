@@ -1,0 +1,178 @@
+//! Servers, clients of them, and the time that things take.
+
+use std::{
+    env,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use quorate::{Builder, Quorate};
+
+use quorate_support::{Proxy, RedisServer, Reply, without_fences};
+
+pub const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A server with these flags forgets nothing by a restart.
+pub const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+/// The key under which the mutex of this name stands.
+pub fn key(name: &str) -> String {
+    format!("quorate:{{{name}}}")
+}
+
+/// Starts servers side by side.
+pub fn servers(count: usize) -> Vec<RedisServer> {
+    servers_with(count, &[])
+}
+
+pub fn servers_with(count: usize, flags: &[&str]) -> Vec<RedisServer> {
+    thread::scope(|scope| {
+        let start = || RedisServer::start_with(flags);
+        let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
+        starts.into_iter().map(|start| start.join().expect("it starts")).collect()
+    })
+}
+
+/// A proxy before each server.
+pub async fn proxies(servers: &[RedisServer]) -> Vec<Proxy> {
+    let mut proxies = Vec::new();
+    for server in servers {
+        proxies.push(Proxy::start(server.port()).await);
+    }
+    proxies
+}
+
+/// A client of these servers that a busy machine does not make impatient.
+pub fn builder(servers: &[RedisServer]) -> Builder {
+    patient(Quorate::builder().voters(servers.iter().map(RedisServer::url)))
+}
+
+/// A client that reaches its servers through these proxies.
+pub fn builder_through(proxies: &[Proxy]) -> Builder {
+    patient(Quorate::builder().voters(proxies.iter().map(Proxy::url)))
+}
+
+/// With a lease that is too short for as much patience: no request waits for longer than a tenth of
+/// it.
+pub fn leased(builder: Builder, lease: Duration) -> Builder {
+    builder.lease(lease).longest_lease(lease).voter_deadline((lease / 10).min(PATIENCE))
+}
+
+/// However long a busy machine takes for it.
+pub async fn connect(builder: Builder) -> Quorate {
+    builder.connect_timeout(Duration::from_mins(1)).connect().await.expect("a majority answers")
+}
+
+/// No server has a key.
+pub fn are_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>) -> bool {
+    servers.into_iter().all(|server| without_fences(server.keys()).is_empty())
+}
+
+/// The count under which this hold stands on a server; nothing where it has no vote.
+pub fn count(server: &RedisServer, name: &str, hold: &str) -> Option<u32> {
+    match server.command(&["HGET", &key(name), hold]).expect("HGET is answered") {
+        Reply::Text(count) => Some(count.parse().expect("a count")),
+        _ => None,
+    }
+}
+
+pub fn votes_for(server: &RedisServer, name: &str, hold: &str) -> bool {
+    count(server, name, hold).is_some()
+}
+
+/// How often a server ran these commands since its counters were last set to zero, inside scripts
+/// and outside.
+pub fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
+    let Ok(Reply::Text(info)) = server.command(&["INFO", "commandstats"]) else {
+        panic!("INFO answers with a text")
+    };
+    let of = |command: &&str| {
+        let line = info.lines().find_map(|line| {
+            line.strip_prefix("cmdstat_")?.strip_prefix(*command)?.strip_prefix(":calls=")
+        });
+        let number = line.and_then(|line| line.split(',').next());
+        number.map_or(0, |number| number.parse::<u64>().expect("a number of calls"))
+    };
+    commands.iter().map(of).sum()
+}
+
+/// Scripts, however named.
+pub const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
+
+pub fn forget_calls(server: &RedisServer) {
+    server.command(&["CONFIG", "RESETSTAT"]).expect("the counters can be reset");
+}
+
+/// How many clients are connected to a server.
+pub fn connections(server: &RedisServer) -> usize {
+    let Ok(Reply::Text(clients)) = server.command(&["CLIENT", "LIST"]) else { panic!("no text") };
+    // One of them asks.
+    clients.lines().count() - 1
+}
+
+pub fn listeners(server: &RedisServer, name: &str) -> i64 {
+    let channel = format!("{}:wake", key(name));
+    match server.command(&["PUBSUB", "NUMSUB", &channel]) {
+        Ok(Reply::List(list)) => match list[..] {
+            [_, Reply::Int(count)] => count,
+            _ => panic!("no count: {list:?}"),
+        },
+        other => panic!("no list: {other:?}"),
+    }
+}
+
+/// The time since the first call in this process, on one monotonic clock for all threads.
+#[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+pub fn now() -> Duration {
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+    BEGINNING.get_or_init(Instant::now).elapsed()
+}
+
+pub fn since(earlier: Duration) -> Duration {
+    now().saturating_sub(earlier)
+}
+
+/// What something took, and what it came to.
+pub async fn timed<T>(what: impl Future<Output = T>) -> (Duration, T) {
+    let started = now();
+    let output = what.await;
+    (since(started), output)
+}
+
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Tells the threads of a scope that it is over, also where the test has failed: a scope waits for
+/// them.
+#[derive(Debug)]
+pub struct Ending<'a>(pub &'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// A server of a busy machine may need so long for an answer, and is not silent.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// For tests that are not about a silent voter.
+pub fn patient(builder: Builder) -> Builder {
+    builder.voter_deadline(PATIENCE)
+}
+
+/// How many of `full` rounds to run: a tenth, unless `QUORATE_TEST_SIZE` names a percentage.
+pub fn rounds(full: u64) -> u64 {
+    (full * knob("QUORATE_TEST_SIZE", 10) / 100).max(1)
+}
+
+/// A number from the environment, for longer runs.
+pub fn knob(name: &str, otherwise: u64) -> u64 {
+    env::var(name).map_or(otherwise, |text| text.parse().expect("the knob is a number"))
+}

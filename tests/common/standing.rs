@@ -1,0 +1,53 @@
+//! Which voters a client does not count, and why; and servers that nobody takes for young.
+
+use std::time::Duration;
+
+use quorate::{Error, Quarantine, Quarantined, Quorate};
+
+use quorate_support::{RedisServer, eventually_async, succeeds_async};
+
+/// Why a voter is kept out of the lock `a`, and for how long, if it is.
+pub async fn kept_out(client: &Quorate, voter: usize) -> Option<Quarantined> {
+    let inspect = async || client.mutex("a").inspect().await.map_err(|error| error.to_string());
+    succeeds_async("a majority answers", inspect).await.voters[voter].quarantine
+}
+
+/// Waits until a voter is kept out for this reason; the client never gets the lock `a` meanwhile.
+pub async fn until_kept_out(client: &Quorate, voter: usize, why: Quarantine) {
+    eventually_async("the voter is kept out", async || {
+        let tried = client.mutex("a").try_lock().await;
+        assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+        kept_out(client, voter).await.is_some_and(|quarantined| quarantined.why == why)
+    })
+    .await;
+}
+
+/// Waits until the client has noticed that a voter came back as another, without asking for a lock.
+pub async fn until_noticed(client: &Quorate, voter: usize) {
+    eventually_async("it has come back as another", async || {
+        let quarantined = kept_out(client, voter).await;
+        quarantined.is_some_and(|quarantined| quarantined.why == Quarantine::Restarted)
+    })
+    .await;
+}
+
+/// What a client that came late is told, which wants the lock `a`: not that it has it, and that
+/// this voter may have forgotten.
+pub async fn refused(late: &Quorate, voter: usize) -> Option<Error> {
+    let tried = late.mutex("a").try_lock().await;
+    assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+    let quarantined = kept_out(late, voter).await.expect("it is kept out");
+    assert_eq!(quarantined.why, Quarantine::Young);
+    tried.err()
+}
+
+/// How old servers are that nobody takes for young: those that start within five seconds count as
+/// started together, and they tell their age in whole seconds.
+pub const OLD: Duration = Duration::from_secs(7);
+
+/// Waits until these servers have run for so long.
+pub async fn until_old<'a>(servers: impl IntoIterator<Item = &'a RedisServer>, age: Duration) {
+    let servers: Vec<_> = servers.into_iter().collect();
+    let are_old = async || servers.iter().all(|server| server.uptime() >= age);
+    eventually_async("they have run for a while", are_old).await;
+}

@@ -1,0 +1,8 @@
+//! The tree, and what stands in it beside the library.
+
+mod deploy;
+mod fencing;
+mod figures;
+mod prometheus;
+mod scripts;
+mod tidy;

@@ -1,0 +1,253 @@
+//! Random calls of the scripts, and what they may find.
+
+use proptest::{collection::vec, prelude::*, sample::select};
+
+use crate::scripts::{Step, words};
+
+/// Leases this long, and further apart than the tolerance, cannot be taken for one another.
+const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
+/// What a hold's leases are longer than those of the hold before it. The order of two deadlines on
+/// one side is the order on the other then, whenever they were set.
+const APART_MS: u32 = 10_000;
+
+const LOCKS: [&str; 3] = ["lock:1", "lock:2", "lock:3"];
+/// Locks that are read and written: few, so that more happens to each.
+const RW_LOCKS: [&str; 2] = ["lock:1", "lock:2"];
+/// The last four are of two places in a queue.
+const HOLDS: [&str; 7] = [
+    "client-a:1",
+    "client-a:2",
+    "client-b:1",
+    "client-a:7.1",
+    "client-a:7.2",
+    "client-b:7.1",
+    "client-b:7.2",
+];
+/// Of three places and of none, and what reads under three of these.
+const RW_HOLDS: [&str; 9] = [
+    "client-a:1",
+    "client-b:1",
+    "client-a:7.1",
+    "client-a:7.2",
+    "client-b:7.1",
+    "client-c:7.1",
+    "client-a:1/7",
+    "client-a:1/8",
+    "client-a:7.1/8",
+];
+/// Of tokens, or tokens themselves; the last is the end of all counting.
+const FLOORS: [&str; 6] = ["", "", "1", "4", "7", "9007199254740991"];
+const FENCE_MS: &str = "400000";
+const REPLIDS: [&str; 2] = ["8e4a2f", "c03d71"];
+const TICKETS: [&str; 4] = ["", "", "1", "3"];
+/// The last is that of readers behind all writers.
+const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
+pub(crate) const LAST: &str = "1000000000000";
+const TURNS: [&str; 3] = ["first", "last", "next"];
+
+/// All places of these holds.
+pub(crate) fn places() -> impl Iterator<Item = &'static str> {
+    HOLDS.iter().chain(&RW_HOLDS).filter_map(|hold| place_of(hold))
+}
+
+fn place_of(hold: &'static str) -> Option<&'static str> {
+    let (place, _) = hold.split_once('.')?;
+    (!hold.contains('/')).then_some(place)
+}
+
+/// One request of a script.
+#[derive(Clone, Debug)]
+struct Request {
+    lock: &'static str,
+    hold: &'static str,
+    lease_ms: u32,
+    ticket: &'static str,
+    floor: &'static str,
+    count: u8,
+    leaves: bool,
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let who = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS));
+    let numbers = (select(&TICKETS), select(&FLOORS), 0..3_u8);
+    (who, numbers, any::<bool>()).prop_map(|(who, (ticket, floor, count), leaves)| {
+        let (lock, hold, lease_ms) = who;
+        Request { lock, hold, lease_ms, ticket, floor, count, leaves }
+    })
+}
+
+/// One request of a script of the read/write lock.
+#[derive(Clone, Debug)]
+struct RwRequest {
+    lock: &'static str,
+    hold: usize,
+    lease_ms: u32,
+    ticket: &'static str,
+    floor: &'static str,
+    turn: &'static str,
+    writes: bool,
+    count: u8,
+    leaves: bool,
+    /// Its place counts for no time at all.
+    is_late: bool,
+}
+
+fn rw_request() -> impl Strategy<Value = RwRequest> {
+    let who = (select(&RW_LOCKS), 0..RW_HOLDS.len(), select(&LEASES_MS), any::<bool>());
+    let turn = (select(&RW_TICKETS), select(&FLOORS), select(&TURNS), 0..12_u8);
+    // Given back more often than entered again.
+    let count = prop_oneof![2 => Just(0), 1 => 1..3_u8];
+    (who, turn, count, any::<bool>()).prop_map(|(who, turn, count, leaves)| {
+        let (lock, hold, lease_ms, writes) = who;
+        let (ticket, floor, turn, fate) = turn;
+        let is_late = fate == 0;
+        RwRequest { lock, hold, lease_ms, ticket, floor, turn, writes, count, leaves, is_late }
+    })
+}
+
+fn is_rw(script: &str) -> bool {
+    script.starts_with("rw/")
+}
+
+/// A call of any script with one to four requests.
+pub(crate) fn any_call() -> impl Strategy<Value = Step> {
+    let others = quorate::scripts().filter(|(name, _)| !is_rw(name)).count();
+    let rw = quorate::scripts().count() - others;
+    let weight = |count| u32::try_from(count).expect("there are few");
+    prop_oneof![weight(others) => other_call(), weight(rw) => rw_call()]
+}
+
+fn other_call() -> impl Strategy<Value = Step> {
+    let scripts: Vec<_> = quorate::scripts().filter(|(name, _)| !is_rw(name)).collect();
+    (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
+        call(source, requests.into_iter().map(|request| request.arguments(name)))
+    })
+}
+
+/// A call of any script of the read/write lock with one to three requests.
+pub(crate) fn rw_call() -> impl Strategy<Value = Step> {
+    let scripts = quorate::scripts().filter(|(name, _)| is_rw(name));
+    // Most is done by acquiring.
+    let often = |(name, source)| vec![(name, source); if name == "rw/acquire" { 4 } else { 1 }];
+    let scripts: Vec<_> = scripts.flat_map(often).collect();
+    (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
+        call(source, requests.into_iter().map(|request| request.arguments(name)))
+    })
+}
+
+fn call(source: &str, requests: impl Iterator<Item = (Step, Step)>) -> Step {
+    let (keys, args): (Vec<_>, Vec<_>) = requests.unzip();
+    let (keys, args) = (keys.concat(), args.concat());
+    let head = [words(&["EVAL", source]), vec![keys.len().to_string()]];
+    [head.concat(), keys, args].concat()
+}
+
+impl Request {
+    fn arguments(self, script: &str) -> (Step, Step) {
+        let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
+        let (count, time_ms) = (&count.to_string()[..], &lease_ms.to_string()[..]);
+        let [revoked, queue, alive, fence, mark] =
+            &["revoked", "queue", "alive", "fence", "mark"].map(|kind| format!("{kind}:{lock}"));
+        let place = place_of(hold);
+        // Only an attempt from a place asks so.
+        let attempt = place.map_or("client-c:9.1", |_| hold);
+        let left = place.filter(|_| leaves).unwrap_or_default();
+        let (keys, args): (&[&str], &[&str]) = match script {
+            "mutex/acquire" => {
+                (&[lock, queue, alive, fence], &[hold, count, time_ms, floor, FENCE_MS])
+            }
+            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, time_ms, floor, FENCE_MS]),
+            "mutex/release" => {
+                (&[lock, queue, alive], &[hold, count, left, "channel", "PUBLISH", "calls:"])
+            }
+            "mutex/force_release" => {
+                (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "PUBLISH", "calls:"])
+            }
+            "mutex/inspect" => (&[lock, queue, alive], &[]),
+            "fair/acquire" => (
+                &[lock, queue, alive, fence],
+                &[attempt, "1", time_ms, floor, FENCE_MS, ticket, time_ms, "calls:"],
+            ),
+            "voter/tenure" => (&[mark], &[REPLIDS[usize::from(count == "1")], time_ms]),
+            other => panic!("{other} is not compared: say here what it takes"),
+        };
+        (words(keys), words(args))
+    }
+}
+
+impl RwRequest {
+    fn arguments(self, script: &str) -> (Step, Step) {
+        let Self { lock, hold: number, ticket, floor, turn, leaves, .. } = self;
+        let hold = RW_HOLDS[number];
+        let [writer, readers, revoked, queue, alive, writers, fence] =
+            &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
+        let number = u32::try_from(number).expect("there are few");
+        let lease = &(self.lease_ms + number * APART_MS).to_string()[..];
+        let wait = if self.is_late { "0" } else { lease };
+        let count = &self.count.to_string()[..];
+        // Whoever stands under a write only reads.
+        let mode = if self.writes && !hold.contains('/') { "write" } else { "read" };
+        let turn = if mode == "write" { "next" } else { turn };
+        let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
+        let waiting: &[&str] = &[writer, readers, queue, alive, writers];
+        let (keys, args): (&[&str], &[&str]) = match script {
+            "rw/acquire" => (
+                &[writer, readers, queue, alive, writers, fence],
+                &[hold, mode, count, lease, floor, FENCE_MS, ticket, turn, wait, "calls:"],
+            ),
+            "rw/renew" => {
+                (&[writer, readers, revoked, fence], &[hold, mode, count, lease, floor, FENCE_MS])
+            }
+            "rw/release" => (waiting, &[hold, count, left, "calls:"]),
+            "rw/force_release" => {
+                (&[writer, readers, revoked, queue, alive, writers], &[hold, lease, "calls:"])
+            }
+            "rw/inspect" => (waiting, &[]),
+            other => panic!("{other} is not compared: say here what it takes"),
+        };
+        (words(keys), words(args))
+    }
+}
+
+/// What a script may find: keys of another type, records without an expiry or without sense.
+pub(crate) fn planted() -> impl Strategy<Value = Step> {
+    let key = select(&LOCKS);
+    let derived = (select(&["revoked", "queue", "alive", "fence", "mark"]), select(&LOCKS));
+    let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
+    // Of a clock that was set back since, or a long time ago.
+    let mark = (select(&LOCKS), select(&REPLIDS), select(&["1000", "99999999999999"]));
+    let marked = mark.prop_map(|(lock, replid, since)| {
+        words(&["SET", &format!("mark:{lock}"), &format!("{replid} {since}")])
+    });
+    prop_oneof![
+        2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),
+        1 => derived.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        1 => marked,
+        1 => derived.prop_map(|key| words(&["DEL", &key])),
+        1 => key.clone().prop_map(|key| words(&["HSET", key, "other", "no number"])),
+        1 => key.clone().prop_map(|key| words(&["ZADD", key, "1", "other"])),
+        2 => key.clone().prop_map(|key| words(&["DEL", key])),
+        1 => key.prop_map(|key| words(&["PEXPIRE", key, "-1"])),
+        1 => Just(words(&["FLUSHALL"])),
+    ]
+}
+
+const RW_KEYS: [&str; 7] = ["writer", "readers", "revoked", "queue", "alive", "writers", "fence"];
+
+/// The same of a read/write lock; and readers and places whose time has long passed.
+pub(crate) fn rw_planted() -> impl Strategy<Value = Step> {
+    let key = (select(&RW_KEYS), select(&RW_LOCKS));
+    let key = key.prop_map(|(kind, lock)| format!("rw-{kind}:{lock}"));
+    let ended = (select(&RW_LOCKS), select(&RW_HOLDS), any::<bool>());
+    let ended = ended.prop_map(|(lock, hold, waits)| match place_of(hold).filter(|_| waits) {
+        Some(place) => words(&["ZADD", &format!("rw-alive:{lock}"), "XX", "1", place]),
+        None => words(&["ZADD", &format!("rw-readers:{lock}"), "1", hold]),
+    });
+    prop_oneof![
+        4 => key.clone().prop_map(|key| words(&["DEL", &key])),
+        4 => ended,
+        1 => key.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        1 => key.prop_map(|key| words(&["PEXPIRE", &key, "-1"])),
+        1 => Just(words(&["FLUSHALL"])),
+    ]
+}

@@ -1,0 +1,139 @@
+//! Conformance: the embedded voter and a real server get the same calls and must answer the same.
+
+mod calls;
+mod commands;
+mod declared;
+mod pair;
+
+use proptest::{
+    collection::vec,
+    prelude::*,
+    test_runner::{Config, RngSeed, TestRunner},
+};
+
+use calls::{any_call, planted, rw_call, rw_planted};
+use commands::{command, sorted_set_command};
+use pair::Pair;
+
+/// One step of a random sequence: a command's words.
+type Step = Vec<String>;
+
+fn words(words: &[&str]) -> Step {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn compare(seed: u64, step: impl Strategy<Value = Step>) {
+    let pair = Pair::start();
+    let config = Config {
+        cases: 100,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let compared = TestRunner::new(config).run(&vec(step, 1..40), |steps| {
+        pair.must_answer_alike(&["FLUSHALL"])?;
+        for step in &steps {
+            let words: Vec<_> = step.iter().map(String::as_str).collect();
+            pair.must_answer_alike(&words)?;
+        }
+        pair.must_hold_the_same()
+    });
+    compared.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+}
+
+#[test]
+fn every_script_answers_as_on_a_server() {
+    for seed in 1..=3 {
+        compare(seed, prop_oneof![6 => any_call(), 1 => planted()]);
+    }
+}
+
+#[test]
+fn every_script_of_a_read_write_lock_answers_as_on_a_server() {
+    for seed in 1..=3 {
+        compare(seed, prop_oneof![9 => rw_call(), 1 => rw_planted()]);
+    }
+}
+
+#[test]
+fn every_command_answers_as_a_server_does() {
+    for seed in 1..=3 {
+        compare(seed, command());
+    }
+}
+
+#[test]
+fn every_command_for_sorted_sets_answers_as_a_server_does() {
+    for seed in 1..=3 {
+        compare(seed, sorted_set_command());
+    }
+}
+
+#[test]
+fn a_score_is_read_and_printed_as_by_a_server() {
+    let pair = Pair::start();
+    let numbers = "1763712000000,3.0,+7,.5,5.,0.1,-0.3,0.0001,0.00001,-2e-7,1e16,1e17,0e400,-0,\
+        -99999999999999984,99999999999999999,9007199254740993,123456789012345678,INF,-Infinity,\
+        1000000000000000.25,1000000000000000.75,1.7976931348623157e308,4.9e-324,1e-320";
+    let others = "1e-400,1e400,nan,,.,-,e5,1e, 1,1 ,1_0,١";
+    for score in numbers.split(',').chain(others.split(',')) {
+        for words in [
+            &["ZADD", "set", score, "member"][..],
+            &["ZSCORE", "set", "member"],
+            &["ZRANGE", "set", "0", "-1", "WITHSCORES"],
+            &["ZRANGEBYSCORE", "set", score, "+inf"],
+            &["ZRANGEBYSCORE", "set", "-inf", &format!("({score}")],
+            &["ZCOUNT", "set", score, "+inf"],
+            &["ZCOUNT", "set", "-inf", &format!("({score}")],
+        ] {
+            pair.must_answer_alike(words).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_command_that_nobody_knows_is_refused_as_on_a_server() {
+    let pair = Pair::start();
+    for words in [&["NOPE", "a"][..], &["nope", "a", "b c"], &["EVAL", "x"], &["EVAL", "x", "1"]] {
+        pair.must_answer_alike(words).unwrap();
+    }
+}
+
+#[test]
+fn lua_is_a_servers_lua() {
+    let pair = Pair::start();
+    pair.must_answer_alike(&["SET", "text", "x"]).unwrap();
+    for script in [
+        "return {1, -2.9, 'x', {true}, nil, 3}",
+        "return {false, {ok = 'fine'}}",
+        "return {redis.call('TYPE', 'text'), redis.call('GET', 'none')}",
+        "return {type(redis.call('GET', 'none')), type(redis.call('TYPE', 'text'))}",
+        "return redis.pcall('HGET', 'text', 'f')",
+        "return redis.pcall('HGET', 'text', 'f').err",
+        "return redis.call('HGET', 'text', 'f')",
+        "return {pcall(redis.call, 'HGET', 'text', 'f')}",
+        "return {pcall(function() return redis.call('PEXPIRE', 'text', 'soon') end)}",
+        "return {pcall(function() return 1 < 'x' end)}",
+        "return nil + 1",
+        "error('no')",
+        "undefined = 1",
+        "return undefined",
+        "math.pi = 3",
+        "return os",
+        "redis.call('SET', KEYS[1], 1e12) return redis.call('GET', KEYS[1])",
+        "redis.call('SET', KEYS[1], 1.5) return redis.call('GET', KEYS[1])",
+        "return {#KEYS, #ARGV, KEYS[1], ARGV[2]}",
+        "redis.call('SET', KEYS[1], ARGV[1]) redis.call('HGET', KEYS[1], 'f')",
+        "redis.call('DEL', KEYS[1]) return redis.call('ZADD', KEYS[1], 1.5, 'a', 0.1, 'b')",
+        "return redis.call('ZADD', KEYS[1], 2^60, 'c', -math.huge, 'd')",
+        "return redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')",
+        "return {redis.call('ZRANK', KEYS[1], 'none'), redis.call('ZSCORE', KEYS[1], 'a') + 1}",
+        "return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. 1.5)",
+        "return redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. 1.5) - 1",
+        "return redis.call('PEXPIREAT', KEYS[1], (redis.call('TIME')[1] + 100) * 1000)",
+        "return redis.call('PEXPIREAT', KEYS[1], redis.call('TIME')[1] * 1000 - 1)",
+    ] {
+        pair.must_answer_alike(&["EVAL", script, "1", "key", "a", "b"]).unwrap();
+        pair.must_hold_the_same().unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! The embedded voter and the server, side by side.
+
+use proptest::{prelude::*, test_runner::TestCaseResult};
+use quorate::embedded::EmbeddedVoter;
+
+use crate::scripts::calls;
+use quorate_support::{RedisServer, Reply};
+
+/// How far the times left may lie apart: both sides count real time, one call after the other.
+const TOLERANCE_MS: u64 = 1500;
+
+/// Both sides of the comparison.
+pub(crate) struct Pair {
+    voter: EmbeddedVoter,
+    server: RedisServer,
+}
+
+impl Pair {
+    pub(crate) fn start() -> Self {
+        let pair = Self { voter: EmbeddedVoter::new("embedded"), server: RedisServer::start() };
+        // Deadlines in queues are told by the clock of each.
+        let [embedded, served] = pair.ask(&["TIME"]).map(|reply| micros(&reply.unwrap()));
+        pair.voter.jump_clock(served - embedded);
+        pair
+    }
+
+    /// Runs one command on both sides.
+    fn ask(&self, words: &[&str]) -> [Result<Reply, String>; 2] {
+        // The harness cuts off the blanks at the end of an error.
+        let embedded = self.voter.command(words).map(plain);
+        let embedded = embedded.map_err(|message| message.trim_end().to_owned());
+        // In the error of a script a server names the script too.
+        let served = self
+            .server
+            .command(words)
+            .map_err(|message| message.split(" script: ").next().unwrap_or_default().to_owned());
+        [embedded, served]
+    }
+
+    pub(crate) fn must_answer_alike(&self, words: &[&str]) -> TestCaseResult {
+        let [embedded, served] = self.ask(words);
+        let alike = match (&embedded, &served) {
+            (Ok(embedded), Ok(served)) => are_alike(embedded, served),
+            (embedded, served) => embedded == served,
+        };
+        prop_assert!(alike, "{words:?}:\nembedded {embedded:?}\n  server {served:?}");
+        Ok(())
+    }
+
+    /// Compares all there is, types and times left included.
+    pub(crate) fn must_hold_the_same(&self) -> TestCaseResult {
+        let keys = self.voter.keys();
+        prop_assert_eq!(&keys, &self.server.keys());
+        for key in keys {
+            self.must_answer_alike(&["TYPE", &key])?;
+            self.must_answer_alike(&["PTTL", &key])?;
+            self.must_answer_alike(&["GET", &key])?;
+            let [embedded, served] = self.ask(&["HGETALL", &key]).map(|reply| reply.map(sorted));
+            prop_assert_eq!(embedded, served, "{}", key);
+            if key.contains("alive:") {
+                self.must_keep_alive_the_same(&key)?;
+            } else {
+                self.must_answer_alike(&["ZRANGE", &key, "0", "-1", "WITHSCORES"])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deadlines of the same millisecond on one side may not be so on the other: the order says
+    /// nothing.
+    fn must_keep_alive_the_same(&self, key: &str) -> TestCaseResult {
+        let all = ["ZRANGE", key, "0", "-1"];
+        let [embedded, served] = self.ask(&all).map(|reply| reply.map(sorted));
+        prop_assert_eq!(embedded, served, "{}", key);
+        for place in calls::places() {
+            self.must_answer_alike(&["ZSCORE", key, place])?;
+        }
+        Ok(())
+    }
+}
+
+fn plain(reply: quorate::embedded::Reply) -> Reply {
+    use quorate::embedded::Reply as Embedded;
+    match reply {
+        Embedded::Nil => Reply::Nil,
+        Embedded::Int(number) => Reply::Int(number),
+        Embedded::Text(text) => Reply::Text(text),
+        Embedded::List(replies) => Reply::List(replies.into_iter().map(plain).collect()),
+    }
+}
+
+fn micros(time: &Reply) -> i64 {
+    let Reply::List(parts) = time else { panic!("no list: {time:?}") };
+    let part = |part: &Reply| match part {
+        Reply::Text(text) => text.parse::<i64>().expect("a number"),
+        other => panic!("no text: {other:?}"),
+    };
+    part(&parts[0]) * 1_000_000 + part(&parts[1])
+}
+
+/// Equal, but for times, which are the only numbers this large besides the last ticket.
+fn are_alike(embedded: &Reply, served: &Reply) -> bool {
+    let is_time = |number: i64| number > 10_000 && number.to_string() != calls::LAST;
+    let numbers =
+        |a: i64, b: i64| a == b || is_time(a) && is_time(b) && a.abs_diff(b) < TOLERANCE_MS;
+    let texts = |a: &str, b: &str| match (a.parse(), b.parse()) {
+        (Ok(a), Ok(b)) => numbers(a, b),
+        _ => a == b,
+    };
+    let parts = |text: &str| text.split([' ', '\n']).map(str::to_owned).collect::<Vec<_>>();
+    match (embedded, served) {
+        (Reply::Int(a), Reply::Int(b)) => numbers(*a, *b),
+        (Reply::Text(a), Reply::Text(b)) => {
+            let (a, b) = (parts(a), parts(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| texts(a, b))
+        }
+        (Reply::List(a), Reply::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_alike(a, b))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// A server lists the fields of a hash in no order.
+fn sorted(reply: Reply) -> Vec<String> {
+    let Reply::List(entries) = reply else { return vec![format!("{reply:?}")] };
+    let mut texts: Vec<_> = entries.iter().map(|entry| format!("{entry:?}")).collect();
+    texts.sort();
+    texts
+}

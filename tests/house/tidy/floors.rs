@@ -1,0 +1,106 @@
+//! Who may import whom: the folders of `src/` stand on floors, and name only what is not above.
+
+use super::{
+    code::{code, first_word, in_word, names},
+    rules::{Finding, Rule},
+};
+
+/// From low to high.
+const FLOORS: [&[&str]; 12] = [
+    &["words", "mutant"],
+    &["clock", "signal", "fence"],
+    &["engine"],
+    &["settings", "keys"],
+    &["scripts"],
+    &["node"],
+    &["wakeup"],
+    &["coordinator"],
+    &["hold"],
+    &["lock"],
+    &["client"],
+    &["lib", "main", "bin", "program"],
+];
+const TOP: usize = FLOORS.len() - 1;
+
+pub(crate) const NO_IMPORT_FROM_ABOVE: Rule = |path, text| {
+    let Some(module) = module_of(path) else { return Vec::new() };
+    let Some(own) = floor_of(&module[0]) else {
+        let complaint = format!("`{}` stands on no floor: give it one in tests/house", module[0]);
+        return vec![Finding { line: 1, complaint }];
+    };
+    let above = |(line, name): (usize, String)| {
+        // What is no module is one of the names that lib.rs shows to users.
+        let is_above = floor_of(&name).unwrap_or(TOP) > own;
+        let complaint = format!("`{name}` is above `{}`", module[0]);
+        is_above.then_some(Finding { line, complaint })
+    };
+    imports(text, module.len()).into_iter().filter_map(above).collect()
+};
+
+/// `src/node/single/mod.rs` is `node::single`.
+fn module_of(path: &str) -> Option<Vec<String>> {
+    let path = path.strip_prefix("src/")?.strip_suffix(".rs")?;
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    Some(path.split('/').map(str::to_owned).collect())
+}
+
+fn floor_of(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|names| names.contains(&name))
+}
+
+/// The names directly under the crate's root that the code names, with their lines; `depth` is how
+/// many `super` lead from the file to the root.
+fn imports(text: &str, depth: usize) -> Vec<(usize, String)> {
+    let (lines, mut found) = (code(text), Vec::new());
+    let text = lines.join("\n");
+    let line_of = |at: usize| text[..at].matches('\n').count();
+    // Unit tests could name the library as its users do.
+    for root in ["crate::", "quorate::", "super::"] {
+        for (at, _) in text.match_indices(root) {
+            let path = text[at..].trim_start_matches(root);
+            let start = text.len() - path.len();
+            // Further ones of a row of `super` came with the first.
+            if text[..at].ends_with(in_word) || text[..at].ends_with("super::") {
+                continue;
+            }
+            let up = (start - at) / root.len();
+            let is_root = root != "super::" || up >= depth + modules_around(&lines[..=line_of(at)]);
+            let heads = heads(path).into_iter().map(|(at, name)| (start + at, name));
+            // A `super` within a group may lead to the root too.
+            let heads = heads.filter(|(_, name)| is_root || *name == "super");
+            found.extend(heads.map(|(at, name)| (line_of(at) + 1, name.to_owned())));
+        }
+    }
+    found
+}
+
+/// What a path begins with, or each path of a group, and where.
+fn heads(path: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut depth, mut begins) = (Vec::new(), 0, true);
+    for (at, sign) in path.char_indices() {
+        match sign {
+            '{' => (depth, begins) = (depth + 1, depth == 0),
+            '}' => (depth, begins) = (depth - 1, false),
+            ',' if depth == 1 => begins = true,
+            sign if begins && !sign.is_whitespace() => {
+                begins = false;
+                let word = first_word(&path[at..]);
+                found.push((at, if word.is_empty() { &path[at..=at] } else { word }));
+            }
+            _ => {}
+        }
+        if depth == 0 && !begins {
+            break;
+        }
+    }
+    found
+}
+
+/// How many modules of the file the last of these lines stands in: one or none, as rustfmt has it.
+fn modules_around(lines: &[String]) -> usize {
+    let opens = |line: &String| {
+        !line.starts_with(' ') && names(line, "mod") && line.trim_end().ends_with('{')
+    };
+    let inside = lines.iter().fold(false, |inside, line| opens(line) || inside && line != "}");
+    usize::from(inside)
+}

@@ -1,0 +1,170 @@
+//! The tree keeps its own rules. Each test first shows that its rule finds planted violations and
+//! nothing else, and then holds the rule against every file.
+
+mod claims;
+mod code;
+mod floors;
+mod rules;
+pub(crate) mod tree;
+
+use floors::NO_IMPORT_FROM_ABOVE;
+use rules::{
+    ENGINE_IS_PURE, FRED_ONLY_IN_SINGLE, Finding, MLUA_ONLY_IN_EMBEDDED, NO_MACHINE_PATHS,
+    NOBODY_IS_EXCUSED_BY_CLIPPY, NOTES_ARE_SENTENCES, Rule, SHORT_LINES, SHORT_SOURCE_FILES,
+    is_source,
+};
+
+/// The planted text is found wrong, on that line and no other.
+#[track_caller]
+fn catches(rule: Rule, path: &str, text: &str, line: usize) {
+    let found: Vec<usize> = rule(path, text).iter().map(|finding| finding.line).collect();
+    assert_eq!(found, [line], "{path}: {text}");
+}
+
+#[track_caller]
+fn permits(rule: Rule, path: &str, text: &str) {
+    let found = rule(path, text);
+    assert!(found.is_empty(), "{path}: {text}: {found:?}");
+}
+
+#[track_caller]
+fn holds_in_the_tree(rule: Rule) {
+    let mut broken = Vec::new();
+    for (path, text) in tree::files() {
+        let told = |finding: Finding| format!("{path}:{}: {}", finding.line, finding.complaint);
+        broken.extend(rule(&path, &text).into_iter().map(told));
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn no_file_imports_a_floor_above_its_own() {
+    let rule = NO_IMPORT_FROM_ABOVE;
+    catches(rule, "src/words/name.rs", "\nuse crate::clock::Clock;", 2);
+    let group = "use crate::{\n words::{A, B},\n node::Node,\n};";
+    catches(rule, "src/engine/votes.rs", group, 3);
+    catches(rule, "src/engine/votes.rs", "use super::super::hold::Guard;", 1);
+    catches(rule, "src/engine/mod.rs", "use super::{words::A, lock};", 1);
+    catches(rule, "src/engine/votes.rs", "use super::{\n A,\n super::lock::Mutex};", 3);
+    catches(rule, "src/clock/mod.rs", "mod tests {\n use super::super::node::Node;\n}", 2);
+    catches(rule, "src/scripts/mod.rs", "fn f() {}\nfn g(x: crate::client::Client) {}", 2);
+    catches(rule, "src/hold/guard.rs", "use crate::Error;", 1);
+    catches(rule, "src/client.rs", "use super::*;", 1);
+    catches(rule, "src/lock/fair.rs", "#[cfg(test)] mod tests { use quorate::Mutex; }", 1);
+    catches(rule, "src/elsewhere.rs", "", 1);
+    let group = "use crate::{words::{Error, HoldId}, hold::Reaper, node};";
+    permits(rule, "src/hold/guard.rs", group);
+    permits(rule, "src/words/error.rs", "/// [`Mutex`](crate::Mutex)\nuse super::HoldId;");
+    permits(
+        rule,
+        "src/clock/mod.rs",
+        "mod tests {\n use super::*;\n use super::super::words::A;\n}",
+    );
+    permits(
+        rule,
+        "src/node/single/mod.rs",
+        "use super::{Call, voter}; pub(in crate::node) fn f() {}",
+    );
+    permits(rule, "src/node/single/tests.rs", "use quorate_support::RedisServer;");
+    permits(rule, "src/settings.rs", "use crate::keys::KeyScheme;");
+    permits(rule, "src/lib.rs", "use crate::client::Client;\nmod tests {\n use super::*;\n}");
+    permits(rule, "src/main.rs", "use quorate::Mutex;");
+    permits(rule, "tests/harness.rs", "use crate::anything;");
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn only_the_single_server_node_names_fred() {
+    let rule = FRED_ONLY_IN_SINGLE;
+    catches(rule, "src/node/voter.rs", "use tokio::sync;\nuse fred::prelude::*;", 2);
+    permits(rule, "src/node/voter.rs", "// fred answers late\nlet alfred = \"fred\";");
+    permits(rule, "src/node/single/mod.rs", "use fred::prelude::*;");
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn only_the_embedded_node_names_mlua() {
+    let rule = MLUA_ONLY_IN_EMBEDDED;
+    catches(rule, "src/words/error.rs", "impl From<mlua::Error> for Error {}", 1);
+    permits(rule, "src/node/embedded/lua.rs", "use mlua::Lua;");
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn the_engine_has_no_runtime_no_clock_and_no_chance_of_its_own() {
+    let rule = ENGINE_IS_PURE;
+    let path = "src/engine/votes.rs";
+    catches(rule, path, "\nasync fn count() {}", 2);
+    catches(rule, path, "use tokio::sync::mpsc;", 1);
+    catches(rule, path, "use std::time::{Duration, Instant};", 1);
+    catches(rule, path, "let pause = rand::rng;", 1);
+    catches(rule, path, "let pause = rng().random_range(0..9);", 1);
+    permits(rule, path, "// async\nuse std::time::Duration; fn f(rng: &mut impl rand::Rng) {}");
+    permits(rule, "src/node/voter.rs", "async fn ask() {}");
+    holds_in_the_tree(rule);
+}
+
+// By `clippy.toml`, which says how long a function may be, and what reads a clock.
+#[test]
+fn nobody_but_the_file_that_reads_clocks_is_excused_from_what_clippy_judges() {
+    let rule = NOBODY_IS_EXCUSED_BY_CLIPPY;
+    let clocks = "\n#[expect(clippy::disallowed_methods, reason = \"in a hurry\")]";
+    catches(rule, "src/hold/watchdog.rs", clocks, 2);
+    permits(rule, "src/clock/mod.rs", clocks);
+    permits(rule, "tests/locks/main.rs", clocks);
+    let lines = "#[allow(clippy::too_many_lines)]";
+    catches(rule, "src/clock/mod.rs", lines, 1);
+    catches(rule, "tests/locks/main.rs", lines, 1);
+    permits(rule, "src/hold/watchdog.rs", "// clippy::too_many_lines");
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn no_source_file_has_more_than_400_lines() {
+    let rule = SHORT_SOURCE_FILES;
+    catches(rule, "src/client.rs", &"\n".repeat(401), 401);
+    permits(rule, "src/client.rs", &"\n".repeat(400));
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn half_of_the_source_files_have_fewer_than_200_lines() {
+    let median = |mut lengths: Vec<usize>| {
+        lengths.sort_unstable();
+        lengths[lengths.len() / 2]
+    };
+    assert_eq!(median(vec![300, 199, 1]), 199);
+    assert_eq!(median(vec![1, 200]), 200);
+    let sources = tree::files().into_iter().filter(|(path, _)| is_source(path));
+    let median = median(sources.map(|(_, text)| text.lines().count()).collect());
+    assert!(median < 200, "src: the median file has {median} lines");
+}
+
+#[test]
+fn no_line_has_more_than_100_columns() {
+    let rule = SHORT_LINES;
+    catches(rule, "lua/a.lua", &format!("\n{}", "ä".repeat(101)), 2);
+    permits(rule, "src/a.rs", &"ä".repeat(100));
+    permits(rule, "README.md", &"a".repeat(101));
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn every_note_left_behind_is_a_sentence() {
+    let rule = NOTES_ARE_SENTENCES;
+    let note = concat!("TO", "DO");
+    catches(rule, "src/a.rs", &format!("fn f() {{}}\n// {note}: fix this"), 2);
+    permits(rule, "src/a.rs", &format!("// {note}: ask again once the server names it"));
+    permits(rule, "src/a.rs", &format!("const {note}S: u8 = 1;"));
+    holds_in_the_tree(rule);
+}
+
+#[test]
+fn no_file_names_a_path_of_one_machine() {
+    let rule = NO_MACHINE_PATHS;
+    catches(rule, "docs/a.md", concat!("\nsee `/wo", "rk/notes`"), 2);
+    catches(rule, "tests/a.rs", concat!("open(\"/tm", "p/wt-a/b\")"), 1);
+    catches(rule, "Cargo.toml", concat!("path = \"/ro", "ot/a\""), 1);
+    permits(rule, "docs/a.md", concat!("https://example.org/wo", "rk/ and ./wo", "rk/"));
+    holds_in_the_tree(rule);
+}

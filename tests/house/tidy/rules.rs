@@ -1,0 +1,127 @@
+//! The rules for single files: each is a function of a path and a text.
+
+use std::path::Path;
+
+use super::code::{code, names};
+
+/// What is wrong, and on which line.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) line: usize,
+    pub(crate) complaint: String,
+}
+
+pub(crate) type Rule = fn(path: &str, text: &str) -> Vec<Finding>;
+
+const FILE_LINES: usize = 400;
+const COLUMNS: usize = 100;
+const NOTE_WORDS: usize = 5;
+
+pub(crate) const FRED_ONLY_IN_SINGLE: Rule =
+    |path, text| only_under("src/node/single/", "fred", path, text);
+
+pub(crate) const MLUA_ONLY_IN_EMBEDDED: Rule =
+    |path, text| only_under("src/node/embedded/", "mlua", path, text);
+
+fn only_under(folder: &str, name: &str, path: &str, text: &str) -> Vec<Finding> {
+    if !is_source(path) || path.starts_with(folder) {
+        return Vec::new();
+    }
+    named(&[name], text)
+}
+
+pub(crate) const ENGINE_IS_PURE: Rule = |path, text| {
+    let impure = ["async", "tokio", "Instant", "SystemTime", "rand::rng", "rng()", "rand::random"];
+    let in_engine = path.starts_with("src/engine/") || path == "src/engine.rs";
+    if in_engine { named(&impure, text) } else { Vec::new() }
+};
+
+/// Clippy counts the lines of functions, and knows what reads a clock, however it is written.
+pub(crate) const NOBODY_IS_EXCUSED_BY_CLIPPY: Rule = |path, text| {
+    if !is_rust(path) {
+        return Vec::new();
+    }
+    let may_read_clocks = !is_source(path) || path == "src/clock/mod.rs";
+    let excused = ["clippy::too_many_lines", "clippy::disallowed_methods"];
+    named(&excused[..if may_read_clocks { 1 } else { 2 }], text)
+};
+
+pub(crate) const SHORT_SOURCE_FILES: Rule = |path, text| {
+    let lines = text.lines().count();
+    if !is_source(path) || lines <= FILE_LINES {
+        return Vec::new();
+    }
+    let complaint = format!("{lines} lines; {FILE_LINES} are the most");
+    vec![Finding { line: FILE_LINES + 1, complaint }]
+};
+
+pub(crate) const SHORT_LINES: Rule = |path, text| {
+    if !is_code(path) {
+        return Vec::new();
+    }
+    let long = |line: &str| {
+        let columns = line.chars().count();
+        (columns > COLUMNS).then(|| format!("{columns} columns; {COLUMNS} are the most"))
+    };
+    by_line(text, long)
+};
+
+pub(crate) const NOTES_ARE_SENTENCES: Rule = |_, text| {
+    let note = concat!("TO", "DO");
+    let bare = |line: &str| {
+        let (before, after) = line.split_once(note)?;
+        let is_note = !before.ends_with(char::is_alphanumeric) && !after.starts_with(is_in_name);
+        let words = after.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
+        (is_note && words.count() < NOTE_WORDS).then(|| format!("{note} without a sentence"))
+    };
+    by_line(text, bare)
+};
+
+pub(crate) const NO_MACHINE_PATHS: Rule = |_, text| {
+    // In two pieces each, so that this file may stand in the repository.
+    let roots = [concat!("/wo", "rk/"), concat!("/tm", "p/wt-"), concat!("/ro", "ot/")];
+    let names_one = |line: &str| {
+        let starts_path = |at: usize| !line[..at].ends_with(|sign| is_in_name(sign) || sign == '.');
+        let found =
+            roots.iter().find(|root| line.match_indices(*root).any(|(at, _)| starts_path(at)));
+        found.map(|root| format!("`{root}` is a path of one machine"))
+    };
+    by_line(text, names_one)
+};
+
+fn by_line(text: &str, judge: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    let judged = text.lines().zip(1..).filter_map(|(text, line)| Some((line, judge(text)?)));
+    judged.map(|(line, complaint)| Finding { line, complaint }).collect()
+}
+
+/// Where the code, comments and strings aside, has one of these.
+fn named(patterns: &[&str], text: &str) -> Vec<Finding> {
+    let judge = |(line, code): (usize, &String)| {
+        let pattern = patterns.iter().find(|pattern| names(code, pattern))?;
+        Some(Finding { line: line + 1, complaint: format!("`{pattern}`") })
+    };
+    code(text).iter().enumerate().filter_map(judge).collect()
+}
+
+fn is_in_name(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_' || sign == '-'
+}
+
+pub(crate) fn is_rust(path: &str) -> bool {
+    is_code(path) && extension(path) == Some("rs")
+}
+
+pub(crate) fn is_source(path: &str) -> bool {
+    path.starts_with("src/") && extension(path) == Some("rs")
+}
+
+/// Rust, Lua and scripts (which have no extension), in the folders that hold them.
+fn is_code(path: &str) -> bool {
+    let folders = ["src/", "tests/", "benches/", "examples/", "lua/"];
+    folders.iter().any(|folder| path.starts_with(folder))
+        && matches!(extension(path), None | Some("rs" | "lua" | "sh"))
+}
+
+fn extension(path: &str) -> Option<&str> {
+    Path::new(path).extension()?.to_str()
+}

@@ -1,0 +1,12 @@
+//! Voters that forget, and what that does to nobody: tokens grow, and whoever holds a lock holds it
+//! alone. On voters inside the process, in paused time, and on real servers that are killed.
+
+mod clocks;
+mod growth;
+mod guard;
+mod inside;
+mod live;
+mod restarts;
+mod rolling;
+mod seen;
+mod stored;

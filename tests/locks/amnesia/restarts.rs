@@ -1,0 +1,223 @@
+//! Stories of voters that restart, with their data and without: told inside the process, where
+//! times are exact, and on servers.
+
+use std::time::Duration;
+
+use quorate::{Builder, MutexGuard, Quarantine, Quorate, RestartGuard, embedded::InFlight};
+use tokio::time::sleep;
+
+use crate::amnesia::inside::blamed;
+use quorate_support::eventually_async;
+use quorate_tests::{
+    age::Apart,
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    scene::{builder, connect, leased, servers_with},
+    standing::{kept_out, until_kept_out},
+};
+
+claims!(three:
+    a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed,
+    a_connection_that_was_cut_is_no_quarantine,
+    after_the_first_start_of_all_voters_a_lock_is_there_at_once_unless_the_guard_is_strict,
+    after_a_restart_of_all_voters_who_saw_it_waits_for_the_longest_lease,
+);
+claims!(keeping:
+    a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot,
+    a_restart_that_forgets_nothing_is_no_quarantine,
+);
+
+/// The lease, and the longest there is.
+const LEASE: Duration = secs(5);
+/// Servers tell their age in whole seconds, and both ends of a time are read a little late.
+const DOUBT: Duration = ms(1000);
+/// A pause between two attempts: at most half a second and half of that more.
+const PAUSE: Duration = ms(750);
+
+fn set(builder: Builder) -> Builder {
+    leased(builder, LEASE).patience(3 * LEASE)
+}
+
+/// A client that has met a majority.
+async fn client(on: &Fixture) -> Quorate {
+    connect(set(on.builder())).await
+}
+
+/// Ada holds the lock for a whole lease by the first two of three voters, the second of which comes
+/// back empty a little later. She does not renew: nobody tells it again.
+async fn forgotten_vote(on: &mut Fixture) -> (MutexGuard, (Quorate, Apart), Stopwatch) {
+    let (ada, apart) = on.client_apart_from(2, set).await;
+    let watch = Stopwatch::start();
+    let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.expect("two are up");
+    sleep(LEASE / 10).await;
+    on.restart(1);
+    (guard, (ada, apart), watch)
+}
+
+/// The voter is kept out for this reason, and inside the process for exactly so long.
+async fn is_kept_out(
+    on: &Fixture,
+    client: &Quorate,
+    voter: usize,
+    why: Quarantine,
+    left: Duration,
+) {
+    until_kept_out(client, voter, why).await;
+    let quarantined = kept_out(client, voter).await.expect("it is kept out");
+    assert!(quarantined.left <= left, "{quarantined}");
+    assert!(on.is_real() || quarantined.left == left, "{quarantined}");
+}
+
+// Claim 38
+// Ben has seen the restart, and Cleo comes then. With the vote that Ada gives back they do without
+// the one that forgot.
+async fn a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed(mut on: Fixture) {
+    on.grow_old().await;
+    let ben = on.connect(set(on.builder())).await;
+    let (held, _ada, watch) = forgotten_vote(&mut on).await;
+    let cleo = client(&on).await;
+    is_kept_out(&on, &ben, 1, Quarantine::Restarted, LEASE).await;
+    is_kept_out(&on, &cleo, 1, Quarantine::Young, LEASE).await;
+    assert!(held.is_held(), "the machine was too busy to show anything");
+    for client in [&*ben, &cleo] {
+        let guard = client.mutex("a").lock().await.expect("all are up");
+        let waited = watch.time();
+        assert!(guard.is_held() && !held.is_held() && waited >= trusted(LEASE), "{waited:?}");
+        assert!(on.is_real() || waited <= trusted(LEASE) + PAUSE, "{waited:?}");
+        guard.release().await.expect("all confirm");
+    }
+}
+
+// The same story, to show that the guard is what keeps him out.
+#[tokio::test(start_paused = true)]
+async fn without_a_restart_guard_a_forgotten_vote_lets_another_in() {
+    let mut on = Fixture::embedded(3);
+    on.grow_old().await;
+    let ben = connect(set(on.builder()).restart_guard(RestartGuard::Off)).await;
+    let (held, _ada, _) = forgotten_vote(&mut on).await;
+    let second = ben.mutex("a").try_lock().await.expect("all are up");
+    assert!(second.is_some_and(|second| second.is_held()) && held.is_held());
+}
+
+// The second forgets Ada's vote, and the first dies. Ben has only seen that the second started
+// after the third, which then starts again with its data.
+async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot(mut on: Fixture) {
+    on.grow_old().await;
+    let (held, _ada, watch) = forgotten_vote(&mut on).await;
+    on.kill(0);
+    let ben = client(&on).await;
+    is_kept_out(&on, &ben, 1, Quarantine::Young, LEASE).await;
+    on.restart_with_data(2);
+    sleep(LEASE / 10).await;
+    is_kept_out(&on, &ben, 1, Quarantine::Young, 9 * LEASE / 10).await;
+    assert!(held.is_held(), "the machine was too busy to show anything");
+    let guard = ben.mutex("a").lock().await.expect("two are up");
+    let (waited, doubt) = (watch.time(), if on.is_real() { DOUBT } else { ms(0) });
+    assert!(!held.is_held() && waited + doubt >= LEASE / 10 + LEASE, "{waited:?}");
+    guard.release().await.expect("both confirm");
+}
+
+/// Two voters that are left count, and inside the process at once.
+async fn both_count(on: &Fixture, client: &Quorate) {
+    let watch = Stopwatch::start();
+    eventually_async("both count", async || match client.mutex("b").try_lock().await {
+        Ok(Some(guard)) => guard.release().await.is_ok(),
+        _ => false,
+    })
+    .await;
+    assert!(on.is_real() || watch.time() == ms(0), "{:?}", watch.time());
+}
+
+// Both voters that are left are needed. By default the longest lease is longer than this waits.
+async fn a_connection_that_was_cut_is_no_quarantine(mut on: Fixture) {
+    on.make_way_longer(0).await;
+    on.make_way_longer(1).await;
+    let ben = on.client().await;
+    on.kill(2);
+    for in_flight in [InFlight::Lost, InFlight::Arrives] {
+        on.cut(0, in_flight).await;
+        on.cut(1, in_flight).await;
+        both_count(&on, &ben).await;
+    }
+}
+
+// Both voters that are left are needed, and restart.
+async fn a_restart_that_forgets_nothing_is_no_quarantine(mut on: Fixture) {
+    let (ada, ben) = (on.client().await, on.client().await);
+    let guard = ada.mutex("a").lock().await.expect("all are up");
+    eventually_async("all vote", async || guard.votes() == 3).await;
+    on.kill(1);
+    for voter in [0, 2] {
+        on.restart_with_data(voter);
+        assert!(on.has_vote(voter, "a", guard.hold().as_str()), "it has forgotten");
+    }
+    for client in [&*ben, &connect(on.builder()).await] {
+        both_count(&on, client).await;
+        let tried = client.mutex("a").try_lock().await.expect("both answer");
+        assert!(tried.is_none(), "a second holder");
+    }
+    assert!(guard.is_held());
+    eventually_async("ada has come back to both", async || ada.status().await.counting() == 2)
+        .await;
+    guard.release().await.expect("both confirm");
+}
+
+// A server that says it syncs every write, and one that only seems to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_syncs_every_second_is_kept_out_after_a_restart() {
+    let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "everysec"]);
+    let ben = connect(builder(&servers)).await;
+    servers[2].kill();
+    servers[1].restart();
+    until_kept_out(&ben, 1, Quarantine::Restarted).await;
+}
+
+// All have started at once, and none of them writes to disk.
+async fn after_the_first_start_of_all_voters_a_lock_is_there_at_once_unless_the_guard_is_strict(
+    mut on: Fixture,
+) {
+    on.restart_all();
+    let watch = Stopwatch::start();
+    let strict = connect(set(on.builder()).restart_guard(RestartGuard::Strict)).await;
+    let error = strict.mutex("a").try_lock().await.expect_err("nobody counts yet");
+    let (why, left) = blamed(&error, 0);
+    assert!(why == Quarantine::Young && (on.is_real() || left == LEASE), "{why} {left:?}");
+
+    let relative = client(&on).await;
+    let entered = relative.mutex("a").try_lock().await.expect("all are up").expect("it is free");
+    assert!(on.is_real() || watch.time() == ms(0), "{:?}", watch.time());
+    entered.release().await.expect("all confirm");
+
+    if !on.is_real() {
+        watch.sleep_until(LEASE.saturating_sub(ms(1))).await;
+    }
+    assert!(strict.mutex("a").try_lock().await.is_err() || watch.time() + DOUBT > LEASE);
+    eventually_async("the longest lease has passed", async || {
+        matches!(strict.mutex("a").try_lock().await, Ok(Some(_)))
+    })
+    .await;
+    let waited = watch.time();
+    assert!(waited + DOUBT > LEASE, "{waited:?}");
+    assert!(on.is_real() || (LEASE..=LEASE + ms(5)).contains(&waited), "{waited:?}");
+}
+
+// Whoever was there sees that all have forgotten. The first two that come back are a majority:
+// nobody enters before their quarantine has ended.
+async fn after_a_restart_of_all_voters_who_saw_it_waits_for_the_longest_lease(mut on: Fixture) {
+    let (ben, ada) = (on.connect(set(on.builder())).await, client(&on).await);
+    let held = ada.mutex("a").lease_fixed(LEASE).lock().await.expect("all are up");
+    on.restart(0);
+    let watch = Stopwatch::start();
+    on.restart(1);
+    on.restart(2);
+    for voter in 0..2 {
+        is_kept_out(&on, &ben, voter, Quarantine::Restarted, LEASE).await;
+    }
+    let error = ben.mutex("a").try_lock().await.expect_err("nobody counts");
+    (0..2).for_each(|voter| assert_eq!(blamed(&error, voter).0, Quarantine::Restarted));
+    let guard = ben.mutex("a").lock().await.expect("all are up");
+    let waited = watch.time();
+    assert!(waited >= LEASE && (on.is_real() || waited <= LEASE + PAUSE), "{waited:?}");
+    assert!(guard.is_held() && !held.is_held());
+    guard.release().await.expect("all confirm");
+}

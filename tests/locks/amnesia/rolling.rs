@@ -1,0 +1,90 @@
+//! A lock is held while voters restart empty, one after the other.
+
+use quorate::{MutexGuard, Quorate};
+use tokio::time::sleep;
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+claims!(minority:
+    a_voter_that_restarts_empty_has_the_hold_again_at_once_and_nobody_enters,
+    rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in,
+);
+
+/// Nobody gets the lock: not who saw all restarts, nor who comes now.
+async fn nobody_enters(on: &Fixture, held: &MutexGuard, contender: &Quorate) {
+    let fresh = on.builder().connect().await.expect("a majority answers");
+    for client in [contender, &fresh] {
+        for fair in [false, true] {
+            let tried = if fair {
+                client.fair_mutex("a").try_lock().await
+            } else {
+                client.mutex("a").try_lock().await
+            };
+            assert!(!matches!(tried, Ok(Some(_))), "a second holder: {tried:?}");
+        }
+    }
+    fresh.close().await;
+    assert!(held.is_held());
+}
+
+/// Whatever was not heard of a voter before it forgot does not count until its quarantine ends.
+async fn all_are_heard(held: &MutexGuard) {
+    eventually_async("all five have voted", async || held.votes() == 5).await;
+}
+
+/// One voter is wiped by a restart. It has the hold again at once, long before the next renewal is
+/// due; but where another asks it first and has its vote for a moment (`raced`), by the next one.
+async fn wipe(
+    on: &mut Fixture,
+    (voter, raced): (usize, bool),
+    held: &MutexGuard,
+    contender: &Quorate,
+) {
+    let watch = Stopwatch::start();
+    on.restart(voter);
+    if raced {
+        nobody_enters(on, held, contender).await;
+    }
+    eventually_async("all five vote for the hold", async || {
+        on.keys().iter().all(|keys| keys == &["quorate:{a}"]) && held.votes() == 5
+    })
+    .await;
+    let limit = secs(if raced { 11 } else { 1 });
+    assert!(on.is_real() || watch.time() <= limit, "{:?}", watch.time());
+    nobody_enters(on, held, contender).await;
+}
+
+// Claim 33
+// The lease is 3 s, so it is renewed every second; the votes are counted after each of ten.
+async fn a_voter_that_restarts_empty_has_the_hold_again_at_once_and_nobody_enters(mut on: Fixture) {
+    let builder = || on.builder().lease(secs(3)).voter_deadline(ms(300));
+    let (ours, contender) = (on.connect(builder()).await, on.client().await);
+    let guard = ours.mutex("a").lock().await.unwrap();
+    all_are_heard(&guard).await;
+    wipe(&mut on, (1, false), &guard, &contender).await;
+    for _ in 0..10 {
+        sleep(secs(1)).await;
+        eventually_async("all five vote", async || guard.votes() == 5).await;
+        nobody_enters(&on, &guard, &contender).await;
+    }
+    on.release(guard).await;
+    on.until_clean().await;
+}
+
+// Claims 33, 38
+async fn rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in(mut on: Fixture) {
+    let (ours, contender) = (on.client().await, on.client().await);
+    let guard = ours.mutex("a").lock().await.unwrap();
+    all_are_heard(&guard).await;
+    for round in 0..on.rounds(10, (10, 2)) {
+        for voter in 0..on.voters() {
+            wipe(&mut on, (voter, round % 2 == 1), &guard, &contender).await;
+        }
+    }
+    on.release(guard).await;
+    on.until_clean().await;
+}

@@ -1,0 +1,108 @@
+//! What is seen of quarantines from outside.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tokio::time::sleep;
+
+use crate::amnesia::inside::{LEASE, client, old_voters};
+use quorate_tests::fixture::{ms, secs};
+
+const MINUTE_MICROS: i64 = 60_000_000;
+
+/// What was recorded of one metric, by the values of the labels. Reading takes it all away: what is
+/// not recorded again is zero.
+fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let value = match value {
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Counter(count) => f64::from(u32::try_from(count).expect("it is small")),
+            DebugValue::Histogram(_) => continue,
+        };
+        if key.key().name() == name {
+            let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
+            found.insert(labels.join(" "), value);
+        }
+    }
+    found
+}
+
+/// The voters that are shown as in quarantine so long after one of them has restarted empty, while
+/// nobody asks anything.
+async fn kept_out(after: Duration) -> Vec<String> {
+    let recorder = DebuggingRecorder::new();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = old_voters(3);
+    let ours = client(&voters).await;
+    if !after.is_zero() {
+        voters[1].restart_empty();
+        sleep(after).await;
+    }
+    let gauges = recorded(&recorder.snapshotter(), "quorate_quarantined");
+    assert_eq!(gauges.len(), 3, "every voter is shown: {gauges:?}");
+    // What it takes back when it ends is nothing to who listens next.
+    ours.close().await;
+    gauges.into_iter().filter(|(_, value)| *value > 0.5).map(|(voter, _)| voter).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quarantine_is_shown_while_it_lasts_and_ends_by_itself() {
+    assert_eq!(kept_out(ms(0)).await, [""; 0], "nobody has restarted");
+    assert_eq!(kept_out(ms(1)).await, ["embedded-2"]);
+    assert_eq!(kept_out(LEASE.saturating_sub(ms(10))).await, ["embedded-2"]);
+    assert_eq!(kept_out(LEASE + ms(10)).await, [""; 0]);
+}
+
+// Claims 37, 38
+#[tokio::test(start_paused = true)]
+async fn quarantines_are_counted_by_their_reason() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = old_voters(3);
+    let ours = client(&voters).await;
+    let counted = || {
+        let mut counted = recorded(&snapshotter, "quorate_quarantines_total");
+        counted.retain(|_, count| *count > 0.5);
+        counted
+    };
+    assert_eq!(counted(), BTreeMap::new());
+    let once = |reason: &str| BTreeMap::from([(format!("embedded-2 {reason}"), 1.0)]);
+
+    voters[1].restart_empty();
+    sleep(ms(1)).await;
+    assert_eq!(counted(), once("restarted"));
+    let fresh = client(&voters).await;
+    assert_eq!(counted(), once("young"));
+    fresh.close().await;
+    sleep(2 * LEASE).await;
+
+    voters[1].jump_clock(MINUTE_MICROS);
+    ours.mutex("a").lock().await.unwrap().release().await.unwrap();
+    assert_eq!(counted(), once("clock_moved"));
+    // This one has waited for long enough to know no more than what its clock says.
+    voters[1].set_uptime(secs(3600));
+    let fresh = client(&voters).await;
+    assert_eq!(counted(), once("clock_apart"));
+    fresh.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_each_clock_is_ahead_is_shown_from_the_first_connection_on() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = old_voters(3);
+    voters[0].jump_clock(2_000_000);
+    voters[1].jump_clock(-3_000_000);
+    let ours = client(&voters).await;
+    let ahead = || {
+        let ahead = recorded(&snapshotter, "quorate_clock_ahead_seconds");
+        ahead.into_values().map(|ahead| format!("{ahead:+.1}")).collect::<Vec<_>>()
+    };
+    assert_eq!(ahead(), ["+2.0", "-3.0", "+0.0"]);
+    voters[2].jump_clock(MINUTE_MICROS);
+    drop(ours.mutex("a").try_lock().await);
+    assert_eq!(ahead(), ["+2.0", "-3.0", "+60.0"]);
+}

@@ -1,0 +1,189 @@
+//! A token stands on a majority before its hold is handed out, and takes a second trip only where
+//! the voters differ.
+
+use std::collections::BTreeMap;
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use quorate::{
+    Token,
+    embedded::{EmbeddedVoter, Reply},
+    metric,
+};
+use tokio::time::sleep;
+
+use crate::amnesia::{
+    growth::Way,
+    inside::{builder, client, drop_script, heal, old_voters},
+};
+use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
+
+/// Far ahead of all clocks, as after a grant to one that is wrong.
+const AHEAD: u64 = 2_000_000_000_000_000;
+const FENCE: &str = "quorate:{a}:fence";
+
+fn set_ahead(voter: &EmbeddedVoter, fence: &str) {
+    voter.command(&["SET", fence, &AHEAD.to_string()]).unwrap();
+}
+
+/// How many voters store just this token.
+fn stored(voters: &[EmbeddedVoter], token: Option<Token>) -> usize {
+    let text = Reply::Text(token.expect("it is fenced").to_string());
+    voters.iter().filter(|voter| voter.command(&["GET", FENCE]) == Ok(text.clone())).count()
+}
+
+fn renewals(voters: &[EmbeddedVoter], script: &str) -> u64 {
+    voters.iter().map(|voter| voter.runs(script)).sum()
+}
+
+/// Repairs of tokens since the last call, by kind and outcome.
+fn repairs(snapshotter: &Snapshotter) -> BTreeMap<String, u64> {
+    counted(snapshotter, metric::TOKEN_REPAIRS)
+}
+
+/// What a counter has counted since anything was read, by its labels.
+fn counted(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let DebugValue::Counter(count) = value else { continue };
+        if key.key().name() == name && count > 0 {
+            let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
+            found.insert(labels.join(" "), count);
+        }
+    }
+    found
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_voters_know_the_same_a_token_costs_no_second_trip() {
+    let voters = old_voters(5);
+    let clients = [client(&voters).await, client(&voters).await];
+    for (way, renew) in
+        [(Way::Mutex, "mutex/renew"), (Way::Fair, "mutex/renew"), (Way::Write, "rw/renew")]
+    {
+        for round in 0..10 {
+            way.token(&clients[round % 2]).await;
+        }
+        assert_eq!(renewals(&voters, renew), 0, "{way:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_one_voter_knows_a_higher_one_the_others_are_told_once() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    for (way, fence, renew, kind) in [
+        (Way::Mutex, FENCE, "mutex/renew", "mutex"),
+        (Way::Fair, FENCE, "mutex/renew", "fair_mutex"),
+        (Way::Write, "quorate:{a}:rw:fence", "rw/renew", "write"),
+    ] {
+        let voters = old_voters(5);
+        let ours = client(&voters).await;
+        set_ahead(&voters[0], fence);
+        assert_eq!(u64::from(way.token(&ours).await), AHEAD + 1, "{way:?}");
+        assert_eq!(renewals(&voters, renew), 4, "{way:?}: all but the one that knows");
+        assert_eq!(repairs(&snapshotter), BTreeMap::from([(format!("{kind} stored"), 1)]));
+        assert_eq!(u64::from(way.token(&ours).await), AHEAD + 2);
+        assert_eq!(renewals(&voters, renew), 4, "now all know it");
+        assert_eq!(repairs(&snapshotter), BTreeMap::new());
+    }
+}
+
+// The moment is that of the guard: there is no await in between.
+#[tokio::test(start_paused = true)]
+async fn a_majority_stores_the_token_when_the_guard_is_there() {
+    let voters = old_voters(5);
+    let ours = client(&voters).await;
+    for ahead in 0..5 {
+        set_ahead(&voters[ahead], FENCE);
+        let mutex = ours.mutex("a");
+        let guard = if ahead % 2 == 0 {
+            mutex.try_lock().await.unwrap().expect("it is free")
+        } else {
+            ours.fair_mutex("a").lock().await.unwrap()
+        };
+        assert!(stored(&voters, guard.token()) >= 3);
+        guard.release().await.unwrap();
+    }
+}
+
+// One voter of three is ahead, and the others cannot be told.
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_left_of_it() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = old_voters(3);
+    let (on, ours) = (Fixture::of(&voters), client(&voters).await);
+    set_ahead(&voters[0], FENCE);
+    drop_script(&voters, "mutex/renew");
+    let tried = ours.mutex("a").try_lock().await;
+    assert!(tried.as_ref().is_err_and(quorate::Error::is_no_quorum), "{tried:?}");
+    assert_eq!(repairs(&snapshotter), BTreeMap::from([("mutex failed".to_owned(), 1)]));
+    sleep(ms(1)).await;
+    on.until_clean().await;
+}
+
+// Of three that grant one is ahead, and one does not answer when it is told; the other two of the
+// five are a rival's for a moment. A majority answers: that is contention, and no outage.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    for fair in [false, true] {
+        let voters = old_voters(5);
+        let ours = builder(&voters).patience(secs(2)).connect().await.unwrap();
+        set_ahead(&voters[0], FENCE);
+        for voter in &voters[3..] {
+            voter.command(&["HSET", "quorate:{a}", "rival:1", "1"]).unwrap();
+            voter.command(&["PEXPIRE", "quorate:{a}", "20000"]).unwrap();
+        }
+        drop_script(&voters[2..3], "mutex/renew");
+        let (mutex, fair_mutex) = (ours.mutex("a"), ours.fair_mutex("a"));
+        let lock_within = async |limit| {
+            if fair { fair_mutex.lock_within(limit).await } else { mutex.lock_within(limit).await }
+        };
+        let tried = mutex.try_lock().await;
+        assert!(matches!(tried, Ok(None)), "{tried:?}");
+        let watch = Stopwatch::start();
+        let waited = lock_within(ms(500)).await;
+        assert!(matches!(waited, Ok(None)), "fair: {fair}: {waited:?}");
+        assert!(watch.time() <= ms(502), "fair: {fair}: {:?}", watch.time());
+        // For ten times as long as the patience; then the rival's votes have ended.
+        let waited = lock_within(secs(60)).await.expect("a majority answers");
+        let guard = waited.expect("it is free at last");
+        assert!(watch.time() <= secs(21), "fair: {fair}: {:?}", watch.time());
+        let seen = counted(&snapshotter, metric::ATTEMPTS);
+        let asked: u64 = seen.values().sum();
+        assert!((10..100).contains(&asked), "with pauses of up to 750 ms: {seen:?}");
+        let lacking = seen.keys().find(|labels| labels.ends_with("no_quorum"));
+        assert_eq!(lacking, None);
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
+    for fair in [false, true] {
+        let voters = old_voters(3);
+        let (on, ours) = (Fixture::of(&voters), client(&voters).await);
+        set_ahead(&voters[0], FENCE);
+        drop_script(&voters, "mutex/renew");
+        let watch = Stopwatch::start();
+        let waiting = tokio::spawn(async move {
+            let guard =
+                if fair { ours.fair_mutex("a").lock().await } else { ours.mutex("a").lock().await };
+            guard.unwrap()
+        });
+        sleep(secs(3)).await;
+        assert!(!waiting.is_finished(), "fair: {fair}");
+        heal(&voters);
+        let guard = waiting.await.unwrap();
+        assert!(watch.time() <= secs(5), "{:?}", watch.time());
+        assert!(guard.token().is_some_and(|token| u64::from(token) > AHEAD));
+        assert!(stored(&voters, guard.token()) >= 2);
+        guard.release().await.unwrap();
+        on.until_clean().await;
+    }
+}

@@ -1,0 +1,62 @@
+//! What the tests of the queue share.
+
+use std::sync::{Arc, Mutex};
+
+use quorate::MutexGuard;
+use tokio::task::JoinSet;
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    fixture::Fixture,
+    kind::{Client, Lock},
+};
+
+/// Waits until so many stand in the queue of `a` on a majority.
+pub(crate) async fn until_waiting(client: &Client, count: usize) {
+    eventually_async(&format!("{count} stand in the queue"), async || {
+        let seen = client.mutex("a").inspect().await;
+        seen.is_ok_and(|seen| seen.queue().len() == count)
+    })
+    .await;
+}
+
+/// Waiters that came one after the other, and who has entered.
+pub(crate) struct Waiters {
+    observer: Client,
+    tasks: JoinSet<()>,
+    entered: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Waiters {
+    pub(crate) async fn of(on: &Fixture) -> Self {
+        let observer = on.client().await;
+        Self { observer, tasks: JoinSet::new(), entered: Arc::default() }
+    }
+
+    /// One more, behind those that stand there; `ends` is what it does when it has entered.
+    pub(crate) async fn come<F: Future<Output = ()> + Send>(
+        &mut self,
+        lock: Lock,
+        ends: impl FnOnce(MutexGuard) -> F + Send + 'static,
+    ) {
+        let (number, entered) = (self.tasks.len(), Arc::clone(&self.entered));
+        self.tasks.spawn(async move {
+            let guard = lock.lock().await.expect("a majority answers");
+            entered.lock().unwrap().push(number);
+            ends(guard).await;
+        });
+        until_waiting(&self.observer, number + 1).await;
+    }
+
+    /// Waits for all, and checks that they entered in the order of coming.
+    pub(crate) async fn must_enter_in_order(self) {
+        let count = self.tasks.len();
+        self.tasks.join_all().await;
+        assert_eq!(*self.entered.lock().unwrap(), (0..count).collect::<Vec<_>>());
+    }
+}
+
+/// What most do when they have entered.
+pub(crate) async fn release(guard: MutexGuard) {
+    guard.release().await.expect("it is held");
+}

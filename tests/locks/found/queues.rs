@@ -1,0 +1,311 @@
+//! Bugs of locks that are waited for in a queue: fair mutexes and read/write locks.
+
+use std::time::Duration;
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use quorate::{
+    FairMutex, MutexGuard, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
+    metric,
+};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    fair::queue::{Waiters, release},
+    rw::waiting as rw,
+};
+use quorate_support::without_fences;
+use quorate_tests::{
+    fixture::{Fixture, Stopwatch, ms, secs},
+    kind::{Client, Kind},
+};
+
+const QUEUE: &str = "quorate:{a}:queue";
+
+async fn fair(voters: &[EmbeddedVoter]) -> FairMutex {
+    let client = Quorate::builder().embedded(voters).connect().await;
+    client.expect("all voters answer").fair_mutex("a")
+}
+
+fn waits(mutex: FairMutex) -> JoinHandle<MutexGuard> {
+    tokio::spawn(async move { mutex.lock().await.expect("all voters answer") })
+}
+
+/// The second run found the vote taken, by the very hold that it ran for.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_runs_twice_does_not_queue_whom_it_gave_the_vote() {
+    let voters = embedded::voters(3);
+    let twice: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::RunTwice)).collect();
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    drop(twice);
+    for voter in &voters {
+        assert_eq!(voter.keys(), ["quorate:{a}", "quorate:{a}:fence"]);
+    }
+    drop(guard);
+}
+
+/// The deadlines that were left of the others made the queue look as if one of them was missing.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_again() {
+    let voters = embedded::voters(1);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let first = waits(fair(&voters).await);
+    sleep(ms(10)).await;
+    let second = waits(fair(&voters).await);
+    sleep(ms(10)).await;
+    voters[0].command(&["DEL", QUEUE]).expect("it is there");
+    // Each tells its place again within a third of five seconds.
+    sleep(ms(1_700)).await;
+    assert_eq!(voters[0].command(&["ZCARD", QUEUE]), Ok(Reply::Int(2)));
+    guard.release().await.expect("it is held");
+    let first = timeout(secs(1), first).await.expect("it is its turn").expect("no panic");
+    assert!(!second.is_finished());
+    drop(first);
+    drop(second.await);
+}
+
+/// It waited on until its place was to be told again, once its client heard the calls.
+#[tokio::test(start_paused = true)]
+async fn a_bid_that_begins_at_the_limit_is_the_last() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    assert!(waiter.lock_within(ms(10)).await.expect("all voters answer").is_none());
+    let watch = Stopwatch::start();
+    let entered = waiter.lock_within(Duration::ZERO).await;
+    assert!(entered.expect("all voters answer").is_none());
+    assert!(watch.time() <= ms(2), "{:?}", watch.time());
+    drop(guard);
+}
+
+/// The pause after a bid that nobody answered was followed by another one.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_comes_in_the_pause_after_silence_is_kept() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    let silence: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect();
+    let watch = Stopwatch::start();
+    // Nobody answers for 200 ms, and a pause is 20 ms at least.
+    let entered = waiter.lock_within(ms(210)).await;
+    assert!(entered.expect_err("nobody answers").is_no_quorum());
+    assert!(watch.time() <= ms(212), "{:?}", watch.time());
+    drop(silence);
+    drop(guard);
+}
+
+/// With less time left than voters have to answer, a waiter that no voter could be reached for bid
+/// again without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    let waiting = tokio::spawn(async move { waiter.lock_within(secs(1)).await.map(drop_all) });
+    sleep(ms(900)).await;
+    let breaks: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::CutBeforeRun)).collect();
+    for voter in &voters {
+        voter.cut(InFlight::Lost);
+    }
+    // Nothing was cut short: what broke broke before the limit.
+    assert!(waiting.await.expect("no panic").expect_err("nobody answers").is_no_quorum());
+    drop(breaks);
+    drop(guard);
+}
+
+/// A bid that lost its majority while other answers were on their way was ended by whatever ends
+/// the wait for one's turn, and passed for one that was refused: the lock was another's, it said.
+/// Here by connections that broke, and with them calls that may be lost.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_when_calls_may_be_lost() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    hear_calls(&voters, &mutex).await;
+    let far = far(&voters, ms(50));
+    let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
+    sleep(ms(20)).await;
+    for voter in &voters[..3] {
+        voter.cut(InFlight::Lost);
+        voter.kill();
+    }
+    assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
+    drop(far);
+}
+
+/// As the one before, by the limit, which had passed as it began.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_at_the_limit() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    let far = far(&voters, ms(50));
+    let waiter = tokio::spawn(async move { mutex.lock_within(Duration::ZERO).await.map(drop_all) });
+    sleep(ms(20)).await;
+    voters[..3].iter().for_each(EmbeddedVoter::kill);
+    assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
+    drop(far);
+}
+
+/// As the one before, by a client that listens for calls for the first time: it bids once more when
+/// it does. The voters that it hears have votes that do not count.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_is_not_refused_when_calls_begin_to_be_heard() {
+    let voters = embedded::voters(5);
+    let mutex = fair(&voters).await;
+    voters[..3].iter().for_each(EmbeddedVoter::restart_empty);
+    let (near, far) = (far(&voters[..3], ms(10)), far(&voters[3..], ms(50)));
+    let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
+    sleep(ms(5)).await;
+    drop(near);
+    let told = waiter.await.expect("no panic").expect_err("a majority is in quarantine");
+    assert!(told.is_no_quorum(), "{told}");
+    drop(far);
+}
+
+/// A bid that lost its majority before the last voter had answered left its vote there until the
+/// next bid, and took another one then.
+#[tokio::test(start_paused = true)]
+async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
+    for (kind, script) in
+        [("fair", "fair/acquire"), ("read", "rw/acquire"), ("write", "rw/acquire")]
+    {
+        let voters = embedded::voters(3);
+        let client = Quorate::builder().embedded(&voters).connect().await.expect("all answer");
+        let _far = far(&voters[2..], ms(1));
+        voters[..2].iter().for_each(EmbeddedVoter::kill);
+        let waiter = tokio::spawn(async move {
+            match kind {
+                "fair" => client.fair_mutex("a").lock().await.map(drop),
+                "read" => client.rw_lock("a").read().await.map(drop),
+                _ => client.rw_lock("a").write().await.map(drop),
+            }
+        });
+        // The pauses between bids are 20 ms and more, and a bid is over after 2 ms.
+        for _ in 0..20 {
+            sleep(ms(10)).await;
+            assert_eq!(without_fences(voters[2].keys()), [""; 0], "{kind}");
+        }
+        assert!(voters[2].runs(script) > 2, "{kind}");
+        waiter.abort();
+    }
+}
+
+/// As the one before, as whoever needs that vote sees it: a holder that never had it, and whose
+/// other voter dies. It lost its lock with two of three voters well.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
+    for fair in [false, true] {
+        let voters = embedded::voters(3);
+        let builder = || Quorate::builder().embedded(&voters).patience(secs(60));
+        let holder = builder().lease(secs(3)).connect().await.expect("all voters answer");
+        let apart = voters[2].fault(Fault::DropRequests);
+        let guard =
+            if fair { holder.fair_mutex("a").lock().await } else { holder.mutex("a").lock().await };
+        let guard = guard.expect("it is free on two of three");
+        drop(apart);
+        let machine = Machine::new("apart");
+        let waiter = builder().machine(&machine).connect().await.expect("all voters answer");
+        let way = Fault::Delay { there: ms(1), back: ms(1) };
+        let faults = [Fault::CutBeforeRun, Fault::CutBeforeRun, way];
+        for (voter, fault) in voters.iter().zip(faults) {
+            voter.fault_each(move |sent| {
+                (sent.client() == "apart").then_some(fault).into_iter().collect()
+            });
+        }
+        let waiting = waits(waiter.fair_mutex("a"));
+        sleep(ms(100)).await;
+        voters[1].kill();
+        sleep(secs(30)).await;
+        assert!(!waiting.is_finished() && guard.is_held(), "fair: {fair}");
+        waiting.abort();
+        guard.release().await.expect("two of three confirm");
+    }
+}
+
+/// Each bid owed an undo to a voter that nothing was sent to, and where that stayed away for a
+/// lease it counted as a vote that was leaked.
+#[tokio::test(start_paused = true)]
+async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = fair(&voters).await;
+    voters[2].kill();
+    let entered = waiter.lock_within(secs(60)).await;
+    assert!(entered.expect("two of three answer").is_none());
+    assert!(voters[1].runs("fair/acquire") > 30, "it bid from time to time");
+    let leaked = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
+        let is_leak = key.key().name() == metric::LEAKED_VOTES;
+        is_leak.then_some(value).filter(|count| *count != DebugValue::Counter(0))
+    });
+    assert_eq!(leaked.collect::<Vec<_>>(), []);
+    drop(guard);
+}
+
+/// While all voters are in quarantine a place stands, and the pauses between its bids grew longer
+/// than it lives with a short lease: whoever asked later passed in such a gap.
+#[tokio::test(start_paused = true)]
+async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
+    for seed in 0..20 {
+        let voters = embedded::voters(3);
+        let client = async |number: u64| {
+            let builder = Quorate::builder().embedded(&voters).seed(2 * seed + number);
+            let builder = builder.lease(ms(400)).longest_lease(secs(3));
+            Client::new(builder.connect().await.expect("all voters answer"), Kind::FairMutex)
+        };
+        let (first, second) = (client(0).await, client(1).await);
+        let mut waiters = Waiters::of(&Fixture::of(&voters).of_kind(Kind::FairMutex)).await;
+        voters.iter().for_each(EmbeddedVoter::restart_empty);
+        waiters.come(first.mutex("a"), release).await;
+        waiters.come(second.mutex("a"), release).await;
+        waiters.must_enter_in_order().await;
+    }
+}
+
+/// What was left of the queue still named the writer: it kept readers out, or the script failed,
+/// where its deadline was gone. The writer comes back with its next bid.
+#[tokio::test(start_paused = true)]
+async fn a_writer_keeps_nobody_out_where_its_place_was_lost_with_a_part_of_the_queue() {
+    for lost in [&["queue"][..], &["alive"], &["queue", "alive"]] {
+        let voters = embedded::voters(3);
+        let on = Fixture::of(&voters);
+        let client = on.client().await;
+        let reading = client.rw_lock("a").read().await.unwrap();
+        let writer = rw::write(&client);
+        rw::until_waiting(&client, 1, 0).await;
+        for (voter, part) in
+            voters.iter().flat_map(|voter| lost.iter().map(move |part| (voter, part)))
+        {
+            voter.command(&["DEL", &format!("quorate:{{a}}:rw:{part}")]).unwrap();
+        }
+        let other = client.rw_lock("a").try_read().await;
+        let other = other.expect("no script fails").expect("nobody is known to wait");
+        rw::until_waiting(&client, 1, 0).await;
+        assert!(client.rw_lock("a").try_read().await.unwrap().is_none(), "{lost:?}");
+        rw::release(&on, other.release()).await;
+        rw::release(&on, reading.release()).await;
+        rw::release(&on, writer.await.unwrap().release()).await;
+        on.until_clean().await;
+    }
+}
+
+/// A request takes so long to arrive, and its answer too.
+fn far(voters: &[EmbeddedVoter], way: Duration) -> Vec<FaultGuard> {
+    let way = Fault::Delay { there: way, back: way };
+    voters.iter().map(|voter| voter.fault(way)).collect()
+}
+
+/// Waits once, so that the client listens for calls.
+async fn hear_calls(voters: &[EmbeddedVoter], mutex: &FairMutex) {
+    let guard = fair(voters).await.lock().await.expect("it is free");
+    assert!(mutex.lock_within(ms(100)).await.expect("all voters answer").is_none());
+    guard.release().await.expect("it is held");
+}
+
+fn drop_all(guard: Option<MutexGuard>) -> usize {
+    guard.into_iter().map(drop).count()
+}

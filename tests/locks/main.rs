@@ -1,0 +1,8 @@
+//! What users of locks rely on: each test's name is the claim.
+
+mod amnesia;
+mod cancel;
+mod fair;
+mod found;
+mod mutex;
+mod rw;

@@ -1,0 +1,105 @@
+//! Many at the same moment.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use quorate::MutexGuard;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::{task::JoinSet, time::timeout};
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+    kind::Client,
+};
+
+claims!(everywhere of both:
+    of_several_tries_of_separate_clients_at_the_same_moment_one_wins,
+    of_several_tries_of_one_client_at_the_same_moment_one_wins,
+);
+
+async fn clients(on: &Fixture, count: usize) -> Vec<Client> {
+    join_all((0..count).map(|_| on.client())).await
+}
+
+// Whoever won keeps the lock until all have their answers, so a second winner would show; and the
+// lock is free at the start, so somebody has to win.
+async fn one_wins(on: &Fixture, clients: &[Client]) {
+    for round in 0..10 {
+        let mut tries = JoinSet::new();
+        for client in clients {
+            let mutex = client.mutex("a");
+            tries.spawn(async move { mutex.try_lock().await.unwrap() });
+        }
+        let answers = tries.join_all().await;
+        let winners: Vec<MutexGuard> = answers.into_iter().flatten().collect();
+        assert_eq!(winners.len(), 1, "in round {round}");
+        for winner in winners {
+            winner.release().await.unwrap();
+        }
+        on.until_clean().await;
+    }
+}
+
+async fn of_several_tries_of_separate_clients_at_the_same_moment_one_wins(on: Fixture) {
+    let clients = clients(&on, 8).await;
+    one_wins(&on, &clients).await;
+}
+
+async fn of_several_tries_of_one_client_at_the_same_moment_one_wins(on: Fixture) {
+    let client = on.client().await;
+    one_wins(&on, &vec![client; 8]).await;
+}
+
+/// A way to a voter and back takes between these, and changes all the time.
+const ROUND_TRIP: std::ops::RangeInclusive<u64> = 10..=14;
+
+/// How long it takes from the start of sixteen until one has the lock.
+async fn time_to_a_winner(voters: usize, seed: u64) -> Duration {
+    let mut on = Fixture::embedded(voters);
+    let mut chance = StdRng::seed_from_u64(seed);
+    let mut contenders = JoinSet::new();
+    for number in 0..16 {
+        let client = on.builder().seed(seed * 100 + number).connect().await.unwrap();
+        contenders.spawn(async move { client.mutex("a").lock().await.unwrap() });
+    }
+    let watch = Stopwatch::start();
+    let winner = loop {
+        for voter in 0..voters {
+            on.delay(voter, ms(chance.random_range(ROUND_TRIP)));
+        }
+        if let Ok(won) = timeout(ms(1), contenders.join_next()).await {
+            break won.unwrap().unwrap();
+        }
+        assert!(watch.time() < secs(5), "nobody won with seed {seed}");
+    };
+    let time = watch.time();
+    drop(winner);
+    contenders.abort_all();
+    time
+}
+
+/// Sixteen clients start within one round trip, 100 times. In the first round the votes split; the
+/// hold with the most keeps them and asks the others again half a round trip later: two rounds and
+/// a half, so three of the longest round trips bound it.
+async fn somebody_wins_within_two_rounds(voters: usize) {
+    let mut times = Vec::new();
+    for seed in 0..100 {
+        times.push(time_to_a_winner(voters, seed).await);
+    }
+    times.sort_unstable();
+    let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    assert!(p99 <= ms(3 * ROUND_TRIP.end()), "median {median:?}, p99 {p99:?}");
+}
+
+// Claim 43
+#[tokio::test(start_paused = true)]
+async fn of_sixteen_at_once_on_five_voters_somebody_wins_within_two_rounds() {
+    somebody_wins_within_two_rounds(5).await;
+}
+
+// Claim 43
+#[tokio::test(start_paused = true)]
+async fn of_sixteen_at_once_on_four_voters_somebody_wins_within_two_rounds() {
+    somebody_wins_within_two_rounds(4).await;
+}

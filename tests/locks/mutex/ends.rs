@@ -1,0 +1,196 @@
+//! Ends of holds and of clients: loss, close, and guards that are dropped in odd places.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use tokio::{
+    runtime::Runtime,
+    time::{sleep, timeout},
+};
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    kind::Client,
+};
+
+claims!(everywhere of both:
+    close_releases_everything_and_later_calls_say_closed,
+    close_tells_whoever_waits,
+    close_undoes_what_is_being_acquired,
+    while_held_drops_the_work_at_loss,
+    while_held_gives_back_what_the_work_gives,
+    lost_completes_with_the_reason_and_not_while_the_lock_is_held,
+    a_guard_dropped_outside_any_runtime_releases,
+);
+
+// All there is on the voters afterwards is the other client's.
+async fn close_releases_everything_and_later_calls_say_closed(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let kept = theirs.mutex("c").lock().await.unwrap();
+    let owner = quorate::Owner::new();
+    let one = ours.mutex("a").owner(&owner).lock().await.unwrap();
+    let again = one.reenter().await.unwrap();
+    let other = ours.mutex("b").lock().await.unwrap();
+    ours.close().await;
+    on.until_only(&["quorate:{c}"]).await;
+    for guard in [one, again, other] {
+        assert!(!guard.is_held());
+        assert!(guard.remaining().is_zero());
+        let why = guard.lost().await;
+        assert!(why.is_lost() && why.to_string().contains("closed"), "{why}");
+        assert!(guard.release().await.unwrap_err().is_lost());
+    }
+    let mutex = ours.mutex("a");
+    assert!(mutex.lock().await.unwrap_err().is_closed());
+    assert!(mutex.try_lock().await.unwrap_err().is_closed());
+    assert!(mutex.lock_within(secs(1)).await.unwrap_err().is_closed());
+    assert!(mutex.inspect().await.unwrap_err().is_closed());
+    assert!(mutex.force_release().await.unwrap_err().is_closed());
+    ours.close().await;
+    assert!(kept.is_held());
+    kept.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// The lock stays another's, and the next poll is ten minutes away: only the close can end this.
+async fn close_tells_whoever_waits(on: Fixture) {
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let client = on.connect(on.builder().poll(secs(600))).await;
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let mutex = client.mutex("a");
+            tokio::spawn(async move { mutex.lock().await.map(drop) })
+        })
+        .collect();
+    on.until_listening().await;
+    sleep(ms(100)).await;
+    client.close().await;
+    for waiter in waiters {
+        let told = timeout(on.at_most(ms(1)), waiter).await.expect("it is told").unwrap();
+        assert!(told.unwrap_err().is_closed());
+    }
+    on.until_only(&["quorate:{a}"]).await;
+    guard.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// The requests are on their way to a voter that is 20 ms away when the client closes, so no answer
+// has come. An undo that nobody sent would leave the record for 30 s, which is longer than this
+// waits for the voters to be clean.
+async fn close_undoes_what_is_being_acquired(mut on: Fixture) {
+    for voter in 0..on.voters() {
+        on.make_way_longer(voter).await;
+    }
+    let client = on.client().await;
+    (0..on.voters()).for_each(|voter| on.delay(voter, ms(20)));
+    let mutex = client.mutex("a");
+    let acquiring = tokio::spawn(async move { mutex.lock().await.map(drop) });
+    sleep(ms(5)).await;
+    client.close().await;
+    match acquiring.await.unwrap() {
+        Err(error) => assert!(error.is_closed(), "{error}"),
+        // Only a busy machine lets 20 ms pass before the close.
+        Ok(()) => assert!(on.is_real()),
+    }
+    let watch = Stopwatch::start();
+    on.until_clean().await;
+    assert!(watch.time() < secs(20));
+}
+
+/// Says when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+// The work never ends by itself; the lease of 1 s does, for its holder after 988 ms.
+async fn while_held_drops_the_work_at_loss(on: Fixture) {
+    let mutex = on.client_with_lease(secs(1)).await.mutex("a");
+    let before = Stopwatch::start();
+    let guard = mutex.lease_fixed(secs(1)).lock().await.unwrap();
+    let after = Stopwatch::start();
+    let dropped = Arc::new(AtomicBool::new(false));
+    let work = Dropped(Arc::clone(&dropped));
+    let error = guard
+        .while_held(async move {
+            let _work = work;
+            pending::<()>().await;
+        })
+        .await
+        .unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert!(dropped.load(Ordering::SeqCst) && !guard.is_held());
+    assert!(before.time() >= trusted(secs(1)) && after.time() <= on.at_most(ms(990)));
+    // Lost is lost: the next work does not even begin.
+    assert!(guard.while_held(async { panic!("it began") }).await.unwrap_err().is_lost());
+}
+
+async fn while_held_gives_back_what_the_work_gives(on: Fixture) {
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let sum = guard.while_held(async { 20 + 22 }).await.unwrap();
+    assert_eq!(sum, 42);
+    guard.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// As long as it is held there is nothing to tell; then there is, to everyone who asks.
+async fn lost_completes_with_the_reason_and_not_while_the_lock_is_held(on: Fixture) {
+    let before = Stopwatch::start();
+    let client = on.client_with_lease(secs(1)).await;
+    let guard = client.mutex("a").lease_fixed(secs(1)).lock().await.unwrap();
+    let after = Stopwatch::start();
+    let (one, other) = tokio::join!(guard.lost(), guard.lost());
+    assert!(before.time() >= trusted(secs(1)) && after.time() <= on.at_most(ms(990)));
+    assert!(!guard.is_held() && guard.remaining().is_zero());
+    for why in [one, other] {
+        assert!(why.is_lost());
+        let start = format!("lock `a` lost by hold {}: its fixed lease ended", guard.hold());
+        assert!(why.to_string().starts_with(&start), "{why}");
+    }
+    // What the voters still had was given back.
+    on.until_clean().await;
+}
+
+// The release is queued to the client's own tasks, wherever the drop happens.
+async fn a_guard_dropped_outside_any_runtime_releases(on: Fixture) {
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    thread::spawn(move || drop(guard)).join().expect("no panic");
+    on.until_clean().await;
+}
+
+/// Everything is dropped after its runtime: there is nobody left to send anything, and no panic.
+fn ends_without_panic(make: fn() -> Fixture) {
+    let runtime = Runtime::new().unwrap();
+    let (on, client, guard) = runtime.block_on(async {
+        let on = make();
+        let client: Client = on.client().await;
+        let owner = quorate::Owner::new();
+        let guard = client.mutex("a").owner(&owner).lock().await.unwrap();
+        (on, client, guard)
+    });
+    drop(runtime);
+    assert!(!format!("{guard:?}").is_empty());
+    drop(guard);
+    drop(client);
+    drop(on);
+}
+
+#[test]
+fn a_guard_dropped_after_its_runtime_does_not_panic_on_embedded_voters() {
+    ends_without_panic(|| Fixture::embedded(3));
+}
+
+#[test]
+fn a_guard_dropped_after_its_runtime_does_not_panic_on_a_server() {
+    ends_without_panic(|| Fixture::real(1));
+}

@@ -1,0 +1,84 @@
+//! Ending a hold by force.
+
+use tokio::time::{sleep, timeout};
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+};
+
+claims!(everywhere of both:
+    force_release_frees_the_lock_whoever_holds_it,
+    force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss,
+    one_mark_is_enough_to_end_a_hold,
+    renewals_do_not_bring_back_what_was_ended_by_force,
+);
+
+// Claim 12
+// The first has the lock with a count of two, and for 30 s to come; nobody has given it back.
+async fn force_release_frees_the_lock_whoever_holds_it(on: Fixture) {
+    let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
+    assert!(!theirs.force_release().await.unwrap(), "nobody holds it");
+    let outer = ours.lock().await.unwrap();
+    let inner = outer.reenter().await.unwrap();
+    assert!(theirs.force_release().await.unwrap());
+    assert!(theirs.inspect().await.unwrap().is_free());
+    let next = theirs.try_lock().await.unwrap().expect("it was freed");
+    assert!(theirs.try_lock().await.unwrap().is_none());
+    // The former holder's release touches nothing of the next one's.
+    assert!(inner.release().await.unwrap_err().is_lost() && !outer.is_held());
+    drop(outer);
+    assert_eq!(&theirs.inspect().await.unwrap().holder().unwrap().hold, next.hold());
+    next.release().await.unwrap();
+}
+
+// Claim 12
+// The holder renews at 2 s and would trust its lease until 5.938 s: it is told in between, and the
+// waiter, that does not poll, has entered before 6 s have passed.
+async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixture) {
+    let lease = secs(6);
+    let watch = Stopwatch::start();
+    let guard = on.client_with_lease(lease).await.mutex("a").lock().await.unwrap();
+    let quorum = on.connect(on.builder().poll(secs(600))).await;
+    let waiter = tokio::spawn(async move { quorum.mutex("a").lock().await });
+    on.until_listening().await;
+    sleep(ms(100)).await;
+    assert!(on.client().await.mutex("a").force_release().await.unwrap());
+    let next = timeout(secs(4), waiter).await.expect("it was woken").unwrap().unwrap();
+    let why = guard.lost().await;
+    let told = watch.time();
+    assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
+    assert!(told >= lease / 3 && told < trusted(lease), "told after {told:?}");
+    assert!(!guard.is_held() && next.is_held());
+    assert!(guard.release().await.unwrap_err().is_lost());
+    next.release().await.unwrap();
+}
+
+// Claim 12
+// Of the voters that were told one may restart without its data, and one may have been away: the
+// mark that is left ends the hold, whatever the others grant.
+async fn one_mark_is_enough_to_end_a_hold(on: Fixture) {
+    let guard = on.client_with_lease(secs(6)).await.mutex("a").lock().await.unwrap();
+    on.command(on.voters() - 1, &["HSET", "quorate:{a}:revoked", guard.hold().as_str(), "1"]);
+    let error = timeout(secs(4), guard.lost()).await.expect("it is told at the next renewal");
+    assert!(error.is_lost() && error.to_string().contains("ended by force"), "{error}");
+    assert!(!guard.is_held());
+}
+
+// Claim 12
+// Only the mark of the ended hold is left, through the time of several renewals: a renewal that
+// took the free vote again would have made the record anew.
+async fn renewals_do_not_bring_back_what_was_ended_by_force(on: Fixture) {
+    let guard = on.client_with_lease(secs(1)).await.mutex("a").lock().await.unwrap();
+    let operator = on.client_with_lease(secs(1)).await.mutex("a");
+    assert!(operator.force_release().await.unwrap());
+    let watch = Stopwatch::start();
+    while watch.time() < ms(1500) {
+        assert!(on.keys().iter().all(|keys| keys == &["quorate:{a}:revoked"]), "{:?}", on.keys());
+        sleep(ms(20)).await;
+    }
+    assert!(!guard.is_held());
+    // Four times what was left of the lease, at most.
+    eventually_async("the mark has an end too", async || on.keys().iter().all(Vec::is_empty)).await;
+}

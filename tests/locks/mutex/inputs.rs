@@ -1,0 +1,156 @@
+//! What cannot work is refused before anything is sent, with the values that are wrong.
+
+use quorate::{
+    Error, KeyScheme, Quorate,
+    embedded::{self, EmbeddedVoter, Machine},
+};
+
+use quorate_support::RedisServer;
+use quorate_tests::fixture::{Fixture, ms, secs};
+
+const SECRET: &str = "s3cr3t";
+
+/// Neither form of the error may show the password.
+fn is_discreet(error: &Error) -> bool {
+    !format!("{error} {error:?} {error:#?}").contains(SECRET)
+}
+
+#[track_caller]
+fn assert_invalid(error: &Error, message: &str) {
+    assert!(error.is_invalid(), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
+    assert!(error.voters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent() {
+    let on = Fixture::embedded(3);
+    let client = on.client().await;
+    let long = "n".repeat(513);
+    for (name, message) in [("", "empty"), (long.as_str(), "513 bytes, the limit is 512")] {
+        let mutex = client.mutex(name);
+        assert_invalid(&mutex.lock().await.unwrap_err(), message);
+        assert_invalid(&mutex.try_lock().await.unwrap_err(), message);
+        assert_invalid(&mutex.lock_within(secs(1)).await.unwrap_err(), message);
+        assert_invalid(&mutex.inspect().await.unwrap_err(), message);
+        assert_invalid(&mutex.force_release().await.unwrap_err(), message);
+    }
+    assert_eq!(on.runs("mutex/acquire").unwrap(), [0, 0, 0]);
+    let longest = "n".repeat(512);
+    client.mutex(&longest).lock().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_cannot_work_are_refused_and_nothing_is_sent() {
+    let on = Fixture::embedded(3);
+    let client = on.client().await;
+    let day = secs(24 * 60 * 60);
+    for (lease, message) in [
+        (ms(0), "the lease is zero"),
+        (ms(399), "399ms is less than twice the voter deadline (400ms)"),
+        (day + ms(1), "over the limit of 86400s"),
+    ] {
+        let mutex = client.mutex("a");
+        assert_invalid(&mutex.clone().lease(lease).lock().await.unwrap_err(), message);
+        assert_invalid(&mutex.lease_fixed(lease).try_lock().await.unwrap_err(), message);
+        assert_invalid(&on.builder().lease(lease).connect().await.unwrap_err(), message);
+    }
+    assert_eq!(on.runs("mutex/acquire").unwrap(), [0, 0, 0]);
+    let refused = client.mutex("a").lease(secs(31)).lock().await.unwrap_err();
+    assert_invalid(&refused, "the lease of 31s is over the longest lease of 30s");
+    // Other clients would not know: the longest is raised by its name only.
+    for builder in [on.builder(), on.builder().longest_lease(secs(30))] {
+        let refused = builder.lease(secs(31)).connect().await.unwrap_err();
+        assert_invalid(&refused, "over the longest lease of 30s");
+        assert_invalid(&refused, "set `longest_lease`");
+    }
+    let client = on.connect(on.builder().longest_lease(day)).await;
+    for lease in [ms(400), day] {
+        client.mutex("a").lease(lease).lock().await.unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_work_are_refused_when_connecting() {
+    let voters = embedded::voters(3);
+    let builder = || Quorate::builder().embedded(&voters);
+    for (builder, message) in [
+        (builder().voter_deadline(ms(0)), "the voter deadline is zero"),
+        (builder().patience(ms(0)), "the patience is zero"),
+        (builder().poll(ms(0)), "the poll interval is zero"),
+        (builder().connect_timeout(ms(0)), "the connect timeout is zero"),
+        (builder().minimum_validity(secs(30)), "minimum validity"),
+        (builder().drift(1_000_000, ms(0)), "no validity left"),
+        (builder().keys(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
+        (builder().keys(KeyScheme::Prefix("a{b".into())), "has a brace"),
+        (builder().waiter_deadline(ms(799)), "less than four times the voter deadline (800ms)"),
+        (Quorate::builder(), "there are no voters"),
+        (
+            builder().voter("redis://127.0.0.1:1").machine(&Machine::new("a")),
+            "a client with servers cannot be put on a machine",
+        ),
+    ] {
+        assert_invalid(&builder.connect().await.unwrap_err(), message);
+    }
+    let none: [&str; 0] = [];
+    assert_invalid(&Quorate::connect(none).await.unwrap_err(), "there are no voters");
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_used_is_refused_without_showing_its_password() {
+    for address in [
+        format!("redis://user:{SECRET}@"),
+        format!("redis://user:{SECRET}@host:notaport"),
+        format!("redis://user:{SECRET}@host:6379/db"),
+        format!("redis://user:{SECRET}#x@host"),
+        format!("redis://user:{SECRET}/x@host"),
+        format!("redis://user:{SECRET}?x@host"),
+        format!("http://user:{SECRET}@host"),
+        format!("user:{SECRET}@host:6379"),
+        format!("redis-cluster://user:{SECRET}@host"),
+        format!("redis:{SECRET}@host"),
+    ] {
+        let builder = Quorate::builder().voter(&address);
+        assert!(!format!("{builder:?} {builder:#?}").contains(SECRET), "{builder:?}");
+        let error = builder.connect().await.unwrap_err();
+        assert!(error.is_invalid() && is_discreet(&error), "{address}: {error}");
+    }
+}
+
+// The right password works, and is shown nowhere; a wrong one is told as the server's refusal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_shown_neither_by_clients_nor_by_errors() {
+    let server = RedisServer::start_with(&["--requirepass", SECRET]);
+    let address = |password: &str| format!("redis://:{password}@127.0.0.1:{}", server.port());
+    let client = Quorate::connect([address(SECRET)]).await.unwrap();
+    let guard = client.mutex("a").lock().await.unwrap();
+    assert!(!format!("{client:?} {:?} {guard:?}", client.mutex("a")).contains(SECRET));
+    assert!(format!("{client:?}").contains(&format!("127.0.0.1:{}", server.port())));
+    guard.release().await.unwrap();
+    let wrong = format!("not{SECRET}");
+    let builder = Quorate::builder().voter(address(&wrong)).connect_timeout(secs(1));
+    let error = builder.connect().await.unwrap_err();
+    assert!(error.is_no_quorum() && is_discreet(&error), "{error}");
+    assert!(error.to_string().contains("WRONGPASS"), "{error}");
+}
+
+// Two addresses of one server would be two votes of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_server_twice_is_refused() {
+    let server = RedisServer::start();
+    let other = RedisServer::start();
+    let addresses = [server.url(), other.url(), format!("redis://localhost:{}/1", server.port())];
+    let builder =
+        Quorate::builder().voters(&addresses).voter_deadline(secs(5)).connect_timeout(secs(20));
+    let error = builder.connect().await.unwrap_err();
+    assert_invalid(&error, "are the same server");
+    let label = format!("127.0.0.1:{}", server.port());
+    assert!(error.to_string().contains(&label), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_embedded_voter_twice_is_refused() {
+    let (one, other) = (EmbeddedVoter::new("one"), EmbeddedVoter::new("other"));
+    let builder = Quorate::builder().embedded([&one, &other, &one]);
+    assert_invalid(&builder.connect().await.unwrap_err(), "voters one and one are the same server");
+}

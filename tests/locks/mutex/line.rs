@@ -1,0 +1,209 @@
+//! The line of one client: what a fair mutex does not have.
+
+use std::time::Duration;
+
+use quorate::{
+    Error, Mutex, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::sleep,
+};
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+claims!(inside: from_one_client_only_one_candidate_goes_out);
+
+// Claim 43
+// The lock is another client's. Of the sixteen waiters only the first asks: once, and once more
+// when it is known to hear the channel. The holder has asked once.
+async fn from_one_client_only_one_candidate_goes_out(on: Fixture) {
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let client = on.client().await;
+    let mut waiting = JoinSet::new();
+    for _ in 0..16 {
+        let mutex = client.mutex("a");
+        waiting.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
+    }
+    on.until_listening().await;
+    sleep(ms(100)).await;
+    assert_eq!(on.runs("mutex/acquire").unwrap(), vec![3; on.voters()]);
+    guard.release().await.unwrap();
+    while let Some(entered) = waiting.join_next().await {
+        entered.unwrap();
+    }
+    on.until_clean().await;
+}
+
+/// A client with a patience of 2 s, and its voters.
+async fn patient() -> (Vec<EmbeddedVoter>, Quorate) {
+    let voters = embedded::voters(3);
+    let client = Quorate::builder().embedded(&voters).patience(secs(2)).connect().await;
+    (voters, client.expect("all voters answer"))
+}
+
+fn silence(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
+    voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect()
+}
+
+/// How a caller waits in line, and what it is told.
+type Told = JoinHandle<(Result<bool, Error>, Duration)>;
+
+/// Comes into line now; measures from its coming on.
+async fn waits(mutex: Mutex, limit: Option<Duration>) -> Told {
+    let watch = Stopwatch::start();
+    let waiter = tokio::spawn(async move {
+        let entered = match limit {
+            Some(limit) => mutex.lock_within(limit).await.map(|guard| guard.is_some()),
+            None => mutex.lock().await.map(|_| true),
+        };
+        (entered, watch.time())
+    });
+    sleep(ms(1)).await;
+    waiter
+}
+
+/// That it was told of the silence between these times after its coming.
+async fn must_hear_of_silence(told: Told, (least, most): (Duration, Duration)) {
+    let (entered, after) = told.await.expect("no panic");
+    let error = entered.expect_err("no voter answers");
+    assert!(error.is_no_quorum() && error.voters().len() == 3, "{error}");
+    assert!(after >= least && after <= most, "told after {after:?}: {error}");
+}
+
+// Claim 11
+// The first in line has asked for 100 ms of 200: nothing is known, which is not a no. What its
+// attempt comes to is worth waiting for.
+#[tokio::test(start_paused = true)]
+async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let _first = waits(client.mutex("a"), None).await;
+    let second = waits(client.mutex("a"), Some(ms(100))).await;
+    must_hear_of_silence(second, (ms(100), ms(202))).await;
+}
+
+// Claim 11
+// All have the same patience from the same moment on, wherever they stand. The last attempt begins
+// no later than that ends, and takes 200 ms.
+#[tokio::test(start_paused = true)]
+async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let mut told = Vec::new();
+    for limit in [None; 6].into_iter().chain([Some(ms(2_600))]) {
+        told.push(waits(client.mutex("a"), limit).await);
+    }
+    for told in told {
+        must_hear_of_silence(told, (ms(2_000 - 10), ms(2_202))).await;
+    }
+}
+
+// Claim 11
+// Whoever stood before has asked the same voters, also where it leaves before its patience ends.
+#[tokio::test(start_paused = true)]
+async fn patience_does_not_begin_anew_when_another_comes_first() {
+    let (voters, client) = patient().await;
+    for gives_up in [false, true] {
+        let _silence = silence(&voters);
+        let first = waits(client.mutex("a"), Some(ms(1_900))).await;
+        // It has 50 ms in front, too few for an answer.
+        let second = waits(client.mutex("a"), Some(ms(1_950))).await;
+        let third = waits(client.mutex("a"), None).await;
+        must_hear_of_silence(first, (ms(1_900), ms(1_901))).await;
+        if gives_up {
+            sleep(ms(20)).await;
+            second.abort();
+        } else {
+            must_hear_of_silence(second, (ms(1_950), ms(1_951))).await;
+        }
+        must_hear_of_silence(third, (ms(2_000), ms(2_202))).await;
+    }
+}
+
+// The patience of a caller is its own: it counts from its coming.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_late_into_a_silent_line_waits_for_its_whole_patience() {
+    let (voters, client) = patient().await;
+    let _silence = silence(&voters);
+    let first = waits(client.mutex("a"), None).await;
+    sleep(ms(1_900)).await;
+    let second = waits(client.mutex("a"), None).await;
+    must_hear_of_silence(first, (ms(2_000), ms(2_202))).await;
+    must_hear_of_silence(second, (ms(2_000), ms(2_202))).await;
+}
+
+// The last attempt begins when 2 s are over: the line goes on.
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
+    let (voters, client) = patient().await;
+    let silence = silence(&voters);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        told.push(waits(client.mutex("a"), None).await);
+    }
+    sleep(ms(1_700)).await;
+    drop(silence);
+    for told in told {
+        assert!(told.await.expect("no panic").0.expect("all voters answer"));
+    }
+}
+
+// With a lease of 400 ms voters have 40 ms to answer, and it takes them 60.
+#[tokio::test(start_paused = true)]
+async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_more_time() {
+    let (voters, client) = patient().await;
+    let far = Fault::Delay { there: ms(30), back: ms(30) };
+    let _far: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+    let hurried = waits(client.mutex("a").lease(ms(400)), None).await;
+    let other = waits(client.mutex("a"), None).await;
+    must_hear_of_silence(hurried, (ms(2_000), ms(2_042))).await;
+    let (entered, after) = other.await.expect("no panic");
+    assert!(entered.expect("all voters answer") && after <= ms(2_202), "{after:?}");
+}
+
+// Another client holds the lock. One of this client's waits in the queue of the fair mutex of the
+// same name, which is the same lock, and asks nobody on behalf of the line.
+#[tokio::test(start_paused = true)]
+async fn what_was_heard_long_ago_does_not_shorten_the_patience() {
+    let (voters, client) = patient().await;
+    let holder = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let guard = holder.mutex("a").lock().await.expect("it is free");
+    let fair = client.fair_mutex("a");
+    let fair = tokio::spawn(async move { fair.lock().await });
+    sleep(ms(10)).await;
+    let short = silence(&voters);
+    assert!(client.mutex("a").try_lock().await.expect_err("nobody answers").is_no_quorum());
+    sleep(ms(50)).await;
+    drop(short);
+    sleep(secs(15)).await;
+    let short = silence(&voters);
+    let waiter = waits(client.mutex("a"), None).await;
+    sleep(ms(300)).await;
+    assert!(!waiter.is_finished(), "{:?}", waiter.await);
+    drop(short);
+    guard.release().await.expect("it is held");
+    drop(fair.await.expect("no panic").expect("all voters answer"));
+    assert!(waiter.await.expect("no panic").0.expect("all voters answer"));
+}
+
+// As the one before: that it was another's then says nothing now.
+#[tokio::test(start_paused = true)]
+async fn what_was_heard_long_ago_is_no_answer_to_a_hurried_caller() {
+    let (voters, client) = patient().await;
+    let holder = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let _guard = holder.mutex("a").lock().await.expect("it is free");
+    let fair = client.fair_mutex("a");
+    let fair = tokio::spawn(async move { fair.lock().await });
+    sleep(ms(10)).await;
+    assert!(client.mutex("a").try_lock().await.expect("all voters answer").is_none());
+    sleep(secs(15)).await;
+    let _silence = silence(&voters);
+    let hurried = waits(client.mutex("a"), Some(ms(100))).await;
+    must_hear_of_silence(hurried, (ms(100), ms(101))).await;
+    fair.abort();
+}

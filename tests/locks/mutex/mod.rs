@@ -1,0 +1,17 @@
+//! What users of the mutex rely on. Each test's name is the claim; each claim is written once and
+//! holds on voters inside the process (in paused time: fast and exact) and on real servers.
+
+mod basics;
+mod contention;
+mod ends;
+mod expiry;
+mod force;
+mod inputs;
+mod line;
+mod outage;
+mod pins;
+mod redisson;
+mod reentry;
+mod seen;
+mod validity;
+mod waiting;

@@ -1,0 +1,190 @@
+//! Voters that restart, stand still or are gone.
+
+use quorate::{Cause, Verdict, VoterReport};
+use tokio::time::{sleep, timeout};
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+};
+
+claims!(everywhere of both:
+    servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed,
+    all_servers_gone_is_an_error_with_each_cause_in_bounded_time,
+    servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time,
+);
+claims!(forgetful of both:
+    servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal,
+);
+claims!(minority of both:
+    errors_name_each_voter_and_what_it_said,
+    a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others,
+);
+
+// Claim 10
+// The voters are away until the loss is told, which is when the 2 s are over, and come back
+// with nothing, so that nobody enters before the longest lease is over. The new hold is still there
+// after more than its lease, so it was renewed.
+async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed(
+    mut on: Fixture,
+) {
+    let builder = on.builder().lease(secs(2)).longest_lease(secs(2)).voter_deadline(ms(200));
+    let mutex = on.connect(builder).await.mutex("a");
+    let watch = Stopwatch::start();
+    let guard = mutex.lock().await.unwrap();
+    on.kill_all();
+    let why = timeout(on.at_most(secs(2)), guard.lost()).await.expect("loss is told");
+    assert!(why.is_lost() && !guard.is_held(), "{why}");
+    assert!(watch.time() >= trusted(secs(2)), "too soon: {:?}", watch.time());
+    on.restart_all();
+    assert!(guard.release().await.unwrap_err().is_lost());
+    let guard = mutex.lock().await.unwrap();
+    sleep(ms(2500)).await;
+    assert!(guard.is_held());
+    on.release(guard).await;
+    on.until_clean().await;
+}
+
+// Claim 10
+// The lease has time to go when the voters are back; after it all have the record again although
+// nobody has acquired anything: a renewal brought it.
+async fn servers_that_come_back_empty_in_time_get_their_votes_back_from_a_renewal(mut on: Fixture) {
+    let guard = on.client_with_lease(secs(6)).await.mutex("a").lock().await.unwrap();
+    let watch = Stopwatch::start();
+    on.kill_all();
+    on.restart_all();
+    // Servers on a busy machine take long enough to start for a renewal to come first.
+    assert!(on.is_real() || on.keys().iter().all(Vec::is_empty));
+    eventually_async("every voter has the record again", async || {
+        on.keys().iter().all(|keys| keys == &["quorate:{a}"])
+    })
+    .await;
+    watch.sleep_until(ms(6500)).await;
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    on.until_clean().await;
+}
+
+/// No voter answers: `lock` says so after the patience, the others when they are told to. The
+/// patience counts from the first answer that failed; a pause is at most half a second
+/// and half of that more by chance.
+async fn all_calls_fail_in_bounded_time(
+    on: &mut Fixture,
+    strike: impl FnOnce(&mut Fixture),
+    told: impl Fn(&Cause) -> bool,
+) {
+    let (patience, exact) = (secs(2), if on.is_real() { secs(1) } else { ms(200) });
+    let mutex = on.connect(on.builder().patience(patience).voter_deadline(exact)).await.mutex("a");
+    strike(on);
+    let attempt = on.at_most(ms(200));
+    let watch = Stopwatch::start();
+    let error = mutex.try_lock().await.unwrap_err();
+    assert!(error.is_no_quorum() && watch.time() <= attempt, "{:?}: {error}", watch.time());
+    let watch = Stopwatch::start();
+    let error = mutex.lock().await.unwrap_err();
+    let waited = watch.time();
+    assert!(error.is_no_quorum(), "{error}");
+    assert!(waited >= patience && waited <= attempt + patience + ms(750) + attempt, "{waited:?}");
+    assert_eq!(error.voters().len(), on.voters());
+    for (voter, report) in error.voters().iter().enumerate() {
+        assert_eq!(report.voter, on.label(voter));
+        let Verdict::Unknown(cause) = &report.verdict else { panic!("{report}") };
+        // The others may not have been heard: a majority of silence decides.
+        assert!(told(cause) || matches!(cause, Cause::Unheard), "{report}");
+        assert!(error.to_string().contains(&report.to_string()));
+    }
+    let watch = Stopwatch::start();
+    let error = mutex.lock_within(ms(700)).await.unwrap_err();
+    assert!(error.is_no_quorum(), "{error}");
+    assert!(watch.time() <= ms(700) + attempt, "{:?}", watch.time());
+    let watch = Stopwatch::start();
+    assert!(mutex.inspect().await.unwrap_err().is_no_quorum());
+    assert!(mutex.force_release().await.unwrap_err().is_no_quorum());
+    assert!(watch.time() <= 2 * attempt);
+}
+
+// Claim 11
+async fn all_servers_gone_is_an_error_with_each_cause_in_bounded_time(mut on: Fixture) {
+    let told = |cause: &Cause| matches!(cause, Cause::Unreachable(_) | Cause::Broken(_));
+    all_calls_fail_in_bounded_time(&mut on, Fixture::kill_all, told).await;
+}
+
+// Claim 11
+// A connection that stays silent may be given up and made anew: then the voter is unreachable.
+async fn servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time(mut on: Fixture) {
+    let stop_all = |on: &mut Fixture| (0..on.voters()).for_each(|voter| on.stop(voter));
+    let exact = !on.is_real();
+    let told = move |cause: &Cause| match cause {
+        Cause::TimedOut(after) => !exact || *after == ms(200),
+        Cause::Unreachable(_) | Cause::Broken(_) => !exact,
+        _ => false,
+    };
+    all_calls_fail_in_bounded_time(&mut on, stop_all, told).await;
+    (0..on.voters()).for_each(|voter| on.resume(voter));
+}
+
+// Claim 45
+// Two voters have a holder, two are gone and one stands still: no majority either way. The last to
+// be decided is the one that stands still, so by then the two have said who holds; where it was
+// given up for its silence before, the three are no majority at once, and that is all there is to
+// tell.
+async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
+    let mutex = on.connect(on.builder().voter_deadline(ms(500))).await.mutex("a");
+    let holder = on.client().await.mutex("a").lock().await.unwrap();
+    eventually_async("every voter has the record", async || {
+        on.keys().iter().all(|keys| !keys.is_empty())
+    })
+    .await;
+    on.kill(1);
+    on.kill(2);
+    on.stop(3);
+    let mut error = mutex.lock_within(secs(3)).await.unwrap_err();
+    // What is asked in the moment of a server's end may get no answer instead of that one.
+    eventually_async("the ends of two servers are noticed", async || {
+        error = mutex.try_lock().await.unwrap_err();
+        let gone = |report: &VoterReport| report.to_string().contains("unreachable: ");
+        gone(&error.voters()[1]) && gone(&error.voters()[2])
+    })
+    .await;
+    assert!(error.is_no_quorum(), "{error}");
+    for (voter, report) in error.voters().iter().enumerate() {
+        assert_eq!(report.voter, on.label(voter));
+        let Verdict::Unknown(cause) = &report.verdict else {
+            let Verdict::Refused { by, ttl: Some(ttl) } = &report.verdict else {
+                panic!("{report}")
+            };
+            assert!([0, 4].contains(&voter), "{report}");
+            assert!(by == holder.hold() && *ttl <= secs(30), "{report}");
+            assert!(report.to_string().contains(&format!("held by {by} for {ttl:?} more")));
+            continue;
+        };
+        match voter {
+            1 | 2 => assert!(report.to_string().contains("unreachable: "), "{report}"),
+            0 | 4 if on.is_real() => assert_eq!(*cause, Cause::Unheard),
+            // Silent, or given up for its silence and being connected to again.
+            3 => assert!(matches!(cause, Cause::TimedOut(_) | Cause::Unreachable(_)), "{report}"),
+            _ => panic!("{report}"),
+        }
+    }
+    let message = error.to_string();
+    assert!(message.starts_with("no quorum of 3 for lock `a` in "), "{message}");
+    on.resume(3);
+}
+
+// Claim 30
+// What is asked of the dead two is refused or unanswered; a client that waited for them would take
+// as long as their deadline. The three that live have nothing left of the hold afterwards.
+async fn a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others(mut on: Fixture) {
+    let mutex = on.client().await.mutex("a");
+    on.kill(1);
+    on.kill(3);
+    let watch = Stopwatch::start();
+    for _ in 0..5 {
+        let guard = mutex.try_lock().await.unwrap().expect("three of five are a majority");
+        guard.release().await.unwrap();
+    }
+    assert!(watch.time() <= on.at_most(ms(0)), "{:?}", watch.time());
+    on.restart_all();
+    on.until_clean().await;
+}

@@ -1,0 +1,138 @@
+//! What the types promise to the compiler: taking one of these away breaks users.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{Debug, Display},
+    hash::Hash,
+    panic::{RefUnwindSafe, UnwindSafe},
+};
+
+use quorate::{
+    Access, Builder, Cause, Cluster, Credentials, Error, FairMutex, FenceGate, HoldId, Holder,
+    Inspection, KeyScheme, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
+    ReadGuard, Reader, RestartGuard, RwInspection, RwLock, RwState, RwView, SharedPrimaries, Stale,
+    Status, Tls, Token, Verdict, VoterReport, VoterStatus, VoterView, Waiting, WriteGuard,
+    embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
+    metric::{Label, Metric, MetricKind},
+};
+
+use quorate_tests::fixture::{Fixture, secs};
+
+fn is_pinned<T: Send + Sync + Unpin + Debug + 'static>() {}
+fn cloned<T: Clone>() {}
+fn compared<T: Clone + Eq>() {}
+
+/// Holds the promises for each of these types, and notes its name.
+macro_rules! pinned {
+    ($($type:ident),+ $(,)?) => {{
+        $(is_pinned::<$type>();)+
+        BTreeSet::from([$(stringify!($type)),+])
+    }};
+}
+
+#[test]
+fn every_public_type_is_send_sync_unpin_and_debug() {
+    #[rustfmt::skip]
+    let pinned = pinned![
+        Access, Builder, Cause, Cluster, Credentials, EmbeddedVoter, Error, FairMutex, Fault,
+        FaultGuard, FenceGate, HoldId, Holder, InFlight, Inspection, KeyScheme, Label, Machine,
+        Metric, MetricKind, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
+        Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
+        Sent, SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus,
+        VoterView, Waiting, WriteGuard,
+    ];
+    assert_eq!(
+        pinned,
+        public_types(),
+        "the list above and what the library shows are not the same"
+    );
+}
+
+/// The types that users can name: what the root and `embedded` show, and what `metric` has.
+fn public_types() -> BTreeSet<&'static str> {
+    let shown =
+        [include_str!("../../../src/lib.rs"), include_str!("../../../src/node/embedded/mod.rs")];
+    let shown = shown.iter().flat_map(|text| text.split("\npub use ").skip(1));
+    let shown = shown.map(|rest| rest.split_once(';').expect("a declaration ends").0);
+    let metric = include_str!("../../../src/words/metric.rs").split("\npub ").skip(1);
+    let metric = metric.filter(|item| item.starts_with("struct ") || item.starts_with("enum "));
+    let metric = metric.map(|item| item.split_once('{').expect("it has a body").0);
+    let words = shown.chain(metric).flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+    words.filter(|word| word.starts_with(char::is_uppercase)).collect()
+}
+
+#[test]
+fn values_can_be_cloned_compared_and_shown() {
+    fn shown<T: Display>() {}
+    fn keys<T: Hash + Ord>() {}
+    fn error<T: std::error::Error + UnwindSafe + RefUnwindSafe>() {}
+    cloned::<Quorate>();
+    cloned::<Builder>();
+    cloned::<Mutex>();
+    cloned::<FairMutex>();
+    cloned::<RwLock>();
+    cloned::<Error>();
+    cloned::<EmbeddedVoter>();
+    compared::<Owner>();
+    compared::<Access>();
+    compared::<Preference>();
+    compared::<RwInspection>();
+    compared::<RwView>();
+    compared::<RwState>();
+    compared::<Reader>();
+    compared::<HoldId>();
+    compared::<Verdict>();
+    compared::<Cause>();
+    compared::<VoterReport>();
+    compared::<Inspection>();
+    compared::<Holder>();
+    compared::<Waiting>();
+    compared::<KeyScheme>();
+    shown::<HoldId>();
+    shown::<Inspection>();
+    shown::<RwInspection>();
+    shown::<RwState>();
+    shown::<Holder>();
+    shown::<Waiting>();
+    shown::<VoterReport>();
+    keys::<HoldId>();
+    error::<Error>();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_future_can_be_spawned() {
+    fn can_be_spawned<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let client = Fixture::embedded(3).client().await;
+    let mutex = client.mutex("a");
+    let guard = can_be_spawned(mutex.lock()).await.unwrap();
+    drop(can_be_spawned(guard.lost()));
+    can_be_spawned(guard.while_held(async {})).await.unwrap();
+    drop(can_be_spawned(guard.reenter()).await.unwrap());
+    drop(can_be_spawned(mutex.try_lock()).await);
+    drop(can_be_spawned(mutex.lock_within(secs(1))).await);
+    can_be_spawned(mutex.inspect()).await.unwrap();
+    can_be_spawned(guard.release()).await.unwrap();
+    can_be_spawned(mutex.force_release()).await.unwrap();
+    let fair = client.fair_mutex("a");
+    can_be_spawned(fair.lock()).await.unwrap().release().await.unwrap();
+    drop(can_be_spawned(fair.try_lock()).await);
+    drop(can_be_spawned(fair.lock_within(secs(1))).await);
+    can_be_spawned(fair.inspect()).await.unwrap();
+    can_be_spawned(fair.force_release()).await.unwrap();
+    let rw = client.rw_lock("a");
+    can_be_spawned(rw.read()).await.unwrap().release().await.unwrap();
+    let writing = can_be_spawned(rw.write()).await.unwrap();
+    drop(can_be_spawned(writing.read()).await.unwrap());
+    drop(can_be_spawned(writing.downgrade()).await.unwrap());
+    drop(can_be_spawned(rw.try_read()).await);
+    drop(can_be_spawned(rw.read_within(secs(1))).await);
+    drop(can_be_spawned(rw.try_write()).await);
+    drop(can_be_spawned(rw.write_within(secs(1))).await);
+    can_be_spawned(rw.inspect()).await.unwrap();
+    can_be_spawned(rw.force_release(Access::Read)).await.unwrap();
+    can_be_spawned(client.close()).await;
+    drop(can_be_spawned(Quorate::connect(["redis://127.0.0.1:1"])));
+    drop(can_be_spawned(Quorate::builder().connect()));
+}

@@ -1,0 +1,381 @@
+//! What is seen from outside: every metric there is, with its labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use quorate::{
+    Owner, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
+    metric::{self, Label, Metric},
+};
+use tokio::time::sleep;
+
+use quorate_tests::fixture::{Fixture, ms, secs};
+
+/// Every metric's labels, each with all the values it was seen or promised with.
+type Labels = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// Without the label of locks that are named, and of mutexes only.
+fn promised() -> Labels {
+    let labels = |metric: &Metric| {
+        let labels = metric.labels.iter().filter(|label| label.name != "lock");
+        let values = |label: &Label| match label.name {
+            "kind" => BTreeSet::from(["mutex".to_owned()]),
+            _ => label.values.iter().map(|value| (*value).to_owned()).collect(),
+        };
+        labels.map(|label| (label.name.to_owned(), values(label))).collect()
+    };
+    metric::ALL.iter().map(|metric| (metric.name.to_owned(), labels(metric))).collect()
+}
+
+/// What was recorded, and each metric's unit and help.
+fn recorded(snapshotter: &Snapshotter) -> (Labels, BTreeMap<String, f64>) {
+    let (mut found, mut gauges) = (Labels::new(), BTreeMap::new());
+    for (key, unit, help, value) in snapshotter.snapshot().into_vec() {
+        let name = key.key().name().to_owned();
+        assert!(unit.is_some() && help.is_some(), "{name} is not described");
+        // Each counter begins at zero, whether or not it ever counts.
+        if matches!(value, DebugValue::Counter(0)) {
+            continue;
+        }
+        let labels = found.entry(name.clone()).or_default();
+        for label in key.key().labels() {
+            let values = labels.entry(label.key().to_owned()).or_default();
+            values.insert(label.value().to_owned());
+        }
+        if let DebugValue::Gauge(value) = value {
+            gauges.insert(name, value.into_inner());
+        }
+    }
+    (found, gauges)
+}
+
+/// Grants, refusals, silence, a split, cancelling, renewals of every outcome, and a loss.
+async fn everything_happens() {
+    let mut on = Fixture::embedded(4);
+    let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
+    let owner = Owner::new();
+
+    // Granted and renewed, while others are refused, or give up.
+    let guard = ours.clone().owner(&owner).lock().await.unwrap();
+    assert!(theirs.try_lock().await.unwrap().is_none());
+    assert!(theirs.lock().now_or_never().is_none());
+    sleep(secs(11)).await;
+
+    // A round that fails, one that is superseded, and an entry after that.
+    on.kill_all();
+    sleep(secs(11)).await;
+    assert!(theirs.try_lock().await.unwrap_err().is_no_quorum());
+    on.restart_all();
+    sleep(secs(2)).await;
+    assert!(theirs.force_release().await.unwrap());
+    assert!(guard.lost().await.is_lost());
+    assert!(ours.clone().owner(&owner).lock().await.unwrap_err().is_lost());
+    drop(guard);
+
+    // Two voters each for two strangers.
+    for voter in 0..4 {
+        let stranger = if voter < 2 { "stranger:1" } else { "stranger:2" };
+        on.command(voter, &["DEL", "quorate:{a}:revoked"]);
+        on.command(voter, &["HSET", "quorate:{b}", stranger, "1"]);
+        on.command(voter, &["PEXPIRE", "quorate:{b}", "60000"]);
+    }
+    assert!(on.client().await.mutex("b").try_lock().await.unwrap().is_none());
+
+    // What a voter answers late is an answer too, once those that restarted count again.
+    sleep(secs(30)).await;
+    on.delay(0, ms(20));
+    theirs.lock().await.unwrap().release().await.unwrap();
+    sleep(secs(1)).await;
+}
+
+/// Every reason for a quarantine but a restart, and a token that the others are told, or cannot be.
+async fn voters_are_suspected_and_told_a_token() {
+    let voters = embedded::voters(4);
+    for voter in &voters {
+        voter.set_uptime(secs(3600));
+    }
+    let on = Fixture::of(&voters);
+    let mutex = on.client().await.mutex("c");
+
+    let fence = ["SET", "quorate:{c}:fence", "1800000000000000"];
+    voters[0].command(&fence).unwrap();
+    mutex.lock().await.unwrap().release().await.unwrap();
+    voters[0].command(&["SET", fence[1], "1900000000000000"]).unwrap();
+    for voter in &voters {
+        voter.fault_each(|sent| match sent.script() {
+            Some("mutex/renew") => vec![Fault::DropRequests],
+            _ => Vec::new(),
+        });
+    }
+    assert!(mutex.try_lock().await.unwrap_err().is_no_quorum());
+
+    voters[1].jump_clock(60_000_000);
+    sleep(secs(1)).await;
+    assert!(mutex.try_lock().await.is_err());
+    // Only one who met it before knows that it has moved, and only who did not that it is young.
+    voters[2].restart_empty();
+    on.client().await;
+}
+
+/// Every other way to lose a lock, every reason to ask again, and votes that nobody gives back.
+async fn holds_are_lost_and_waiters_are_called() {
+    let voters = embedded::voters(4);
+    let on = Fixture::of(&voters);
+    let (ours, theirs) = (on.client().await.mutex("d"), on.client().await.mutex("d"));
+    let everywhere = |words: &[&str]| {
+        for voter in &voters {
+            voter.command(words).unwrap();
+        }
+    };
+
+    let guard = ours.clone().lease_fixed(secs(5)).lock().await.unwrap();
+    assert!(guard.lost().await.is_lost());
+    let guard = ours.lock().await.unwrap();
+    everywhere(&["DEL", "quorate:{d}"]);
+    everywhere(&["HSET", "quorate:{d}", "stranger:1", "1"]);
+    assert!(guard.lost().await.is_lost());
+    everywhere(&["DEL", "quorate:{d}"]);
+    let guard = ours.lock().await.unwrap();
+    everywhere(&["DEL", "quorate:{d}"]);
+    assert!(guard.release().await.unwrap_err().is_lost());
+
+    // All of a client's tasks end, as when the runtime ends in which it was connected.
+    let machine = Machine::new("gone");
+    let gone = on.builder().machine(&machine).connect().await.unwrap();
+    let guard = gone.mutex("e").lock().await.unwrap();
+    machine.kill();
+    assert!(guard.lost().await.to_string().contains("runtime"));
+
+    // One waits until the next poll, one whose connections break, and one until the release.
+    let guard = ours.lock().await.unwrap();
+    assert!(theirs.lock_within(secs(3)).await.unwrap().is_none());
+    let waits = tokio::spawn(async move { theirs.lock_within(secs(9)).await.unwrap() });
+    sleep(ms(100)).await;
+    for voter in &voters {
+        voter.cut(InFlight::Lost);
+    }
+    sleep(ms(900)).await;
+    guard.release().await.unwrap();
+    let guard = waits.await.unwrap().expect("it is its own now");
+
+    voters.iter().for_each(EmbeddedVoter::kill);
+    assert!(guard.lost().await.is_lost());
+    sleep(secs(60)).await;
+    voters.iter().for_each(EmbeddedVoter::restart_empty);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let recording = metrics::set_default_local_recorder(&recorder);
+    everything_happens().await;
+    voters_are_suspected_and_told_a_token().await;
+    holds_are_lost_and_waiters_are_called().await;
+    drop(recording);
+
+    let (mut seen, gauges) = recorded(&snapshotter);
+    // The values of this label are the voters' addresses.
+    let voters: BTreeSet<String> = (1..=4).map(|voter| format!("embedded-{voter}")).collect();
+    for labels in seen.values_mut() {
+        if let Some(values) = labels.get_mut("voter") {
+            assert_eq!(*values, voters);
+            values.clear();
+        }
+    }
+    // Voters inside the process have no replicas; `tests/servers/replicas` sees this one.
+    let mut promised = promised();
+    promised.remove("quorate_unacknowledged_total").expect("it is promised");
+    assert_eq!(seen, promised);
+    assert!(seen.len() >= 20, "there are promises");
+
+    // Whoever held or waited has gone.
+    let left = gauges["quorate_held"].abs() + gauges["quorate_waiting"].abs();
+    assert!(left < 0.5, "{gauges:?}");
+}
+
+/// The table of the book: name, type, and labels with their values.
+fn in_the_book() -> BTreeMap<String, (String, String)> {
+    let lines = include_str!("../../../docs/metrics.md").lines();
+    let rows = lines.filter_map(|line| line.strip_prefix("| `quorate_"));
+    rows.map(|row| {
+        let mut cells = row.split(" | ");
+        let mut cell = || cells.next().expect("a cell").to_owned();
+        let name = format!("quorate_{}", cell().trim_end_matches('`'));
+        (name, (cell(), cell()))
+    })
+    .collect()
+}
+
+#[test]
+fn the_book_lists_every_metric_with_its_type_and_labels() {
+    let row = |metric: &Metric| {
+        let labels = metric.labels.iter().filter(|label| label.name != "lock");
+        let labels = labels.map(|label| match label.name {
+            name @ ("kind" | "voter") => format!("`{name}`"),
+            name => format!("`{name}`: {}", label.values.join(", ")),
+        });
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        (metric.name.to_owned(), (kind, labels.collect::<Vec<_>>().join(", ")))
+    };
+    assert_eq!(in_the_book(), metric::ALL.iter().map(row).collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_are_named_only_where_that_was_asked_for() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let quorum = Quorate::builder().embedded(&voters).named_metrics(["report", "invoice:*"]);
+    let quorum = quorum.connect().await.unwrap();
+    for name in ["report", "invoice:1", "invoice:2", "secret"] {
+        let guard = quorum.mutex(name).lock().await.unwrap();
+        assert!(quorum.mutex(name).lock_within(secs(15)).await.unwrap().is_none());
+        guard.release().await.unwrap();
+    }
+    let (mut labels, mut grants) = (Labels::new(), BTreeMap::<_, usize>::new());
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let lock = key.key().labels().find(|label| label.key() == "lock");
+        let lock = lock.map_or("none", |lock| lock.value()).to_owned();
+        if let DebugValue::Histogram(values) = &value
+            && key.key().name() == metric::WAIT_SECONDS
+        {
+            *grants.entry(lock.clone()).or_default() += values.len();
+        }
+        if value != DebugValue::Counter(0) && key.key().labels().any(|one| one.key() == "kind") {
+            let seen = labels.entry(key.key().name().to_owned()).or_default();
+            seen.entry("lock".to_owned()).or_default().insert(lock);
+        }
+    }
+    let expected = [("invoice:*", 2), ("none", 1), ("report", 1)];
+    assert_eq!(grants, expected.map(|(lock, count)| (lock.to_owned(), count)).into());
+    for (name, seen) in &labels {
+        assert_eq!(
+            seen["lock"].iter().collect::<Vec<_>>(),
+            ["invoice:*", "none", "report"],
+            "{name}"
+        );
+    }
+    assert!(labels.len() >= 11, "all that have a kind and happened: {labels:?}");
+}
+
+/// The values of a histogram, of a gauge or of a counter, all labels together.
+fn values(snapshotter: &Snapshotter, name: &str) -> Vec<f64> {
+    let mut found = Vec::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        if key.key().name() == name {
+            match value {
+                DebugValue::Histogram(values) => {
+                    found.extend(values.into_iter().map(f64::from));
+                }
+                DebugValue::Gauge(value) => found.push(value.into_inner()),
+                DebugValue::Counter(count) => {
+                    found.push(f64::from(u32::try_from(count).expect("it is small")));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_gone_at_two_releases_is_lost_once() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let on = Fixture::embedded(3);
+    let one = on.client().await.mutex("a").lock().await.unwrap();
+    let two = one.reenter().await.unwrap();
+    (0..on.voters()).for_each(|voter| on.command(voter, &["FLUSHALL"]));
+    let (one, two) = tokio::join!(one.release(), two.release());
+    assert!(one.unwrap_err().is_lost() && two.unwrap_err().is_lost());
+    let lost: f64 = values(&snapshotter, metric::LOST).into_iter().sum();
+    assert!((lost - 1.0).abs() < 0.5, "{lost} holds are lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let on = Fixture::embedded(3);
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let [left] = values(&snapshotter, metric::GRANT_VALIDITY)[..] else { panic!("one") };
+    assert!(left > 0.999, "no time has passed: {left}");
+    sleep(secs(11)).await;
+    let [left] = values(&snapshotter, metric::RENEWAL_VALIDITY)[..] else { panic!("one") };
+    assert!((0.65..0.67).contains(&left), "a third of the lease has passed: {left}");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_are_counted_as_they_stand() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(1);
+    let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
+    // Reading takes it all away: what is seen is by how much it has changed.
+    let changed_by = |by: f64| {
+        let seen: f64 = values(&snapshotter, metric::CONNECTIONS).into_iter().sum();
+        assert!((seen - by).abs() < 0.5, "{seen} more, not {by}");
+    };
+    let first = connect().await;
+    changed_by(1.0);
+    let second = connect().await;
+    changed_by(1.0); // of all clients together
+    voters[0].cut(InFlight::Lost);
+    changed_by(0.0); // they stand again
+    voters[0].kill();
+    changed_by(-2.0);
+    voters[0].restart_empty();
+    changed_by(2.0);
+    first.close().await;
+    sleep(ms(1)).await;
+    changed_by(-1.0);
+    drop(second);
+    sleep(ms(1)).await;
+    changed_by(-1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_closed_or_gone_counts_no_more() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
+    // Reading takes it all away: what is seen is by how much it has changed, over all voters.
+    let changed_by = |clients: f64, quarantined: f64| {
+        let mut gauges = BTreeMap::<String, f64>::new();
+        for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+            if let DebugValue::Gauge(value) = value {
+                *gauges.entry(key.key().name().to_owned()).or_default() += value.into_inner();
+            }
+        }
+        let seen = |name| gauges.get(name).copied().unwrap_or_default();
+        let wrong = (seen(metric::CLIENTS) - clients).abs()
+            + (seen(metric::QUARANTINED) - quarantined).abs();
+        assert!(wrong < 0.5, "{gauges:?}, not {clients} and {quarantined}");
+    };
+    let (first, second) = (connect().await, connect().await);
+    changed_by(6.0, 0.0);
+    voters[0].restart_empty();
+    sleep(ms(1)).await;
+    changed_by(0.0, 2.0);
+    first.close().await;
+    first.close().await;
+    changed_by(-3.0, -1.0);
+    drop(second);
+    sleep(ms(1)).await;
+    changed_by(-3.0, -1.0);
+    // A quarantine that ends later ends nothing any more.
+    sleep(secs(60)).await;
+    changed_by(0.0, 0.0);
+    drop(first);
+    sleep(ms(1)).await;
+    changed_by(0.0, 0.0);
+}

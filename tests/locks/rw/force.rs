@@ -1,0 +1,54 @@
+//! Ending holds by force.
+
+use quorate::Access;
+
+use crate::rw::waiting::{read, release, until_waiting, write};
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, secs},
+};
+
+claims!(everywhere:
+    ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it,
+    ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone,
+);
+
+// Claim 12
+async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it(on: Fixture) {
+    let (ours, theirs) = (on.client_with_lease(secs(2)).await, on.client().await);
+    let operator = on.client_with_lease(secs(1)).await.rw_lock("a");
+    assert!(!operator.force_release(Access::Read).await.unwrap(), "nobody reads");
+    let (one, other) = (read(&ours).await.unwrap(), read(&ours).await.unwrap());
+    let writer = write(&theirs);
+    until_waiting(&theirs, 1, 0).await;
+    assert!(!operator.force_release(Access::Write).await.unwrap(), "nobody writes");
+    assert!(operator.force_release(Access::Read).await.unwrap());
+    let writing = writer.await.unwrap();
+    for guard in [one, other] {
+        let why = guard.lost().await;
+        assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
+    }
+    assert!(writing.is_held());
+    release(&on, writing.release()).await;
+    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+}
+
+// Claim 12
+async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on: Fixture) {
+    let (ours, theirs) = (on.client_with_lease(secs(2)).await, on.client().await);
+    let operator = on.client_with_lease(secs(1)).await.rw_lock("a");
+    let writing = write(&ours).await.unwrap();
+    let own = writing.read().await.unwrap();
+    let reader = read(&theirs);
+    until_waiting(&theirs, 0, 1).await;
+    assert!(operator.force_release(Access::Write).await.unwrap());
+    let reading = reader.await.unwrap();
+    let why = writing.lost().await;
+    assert!(why.to_string().contains("ended by force"), "{why}");
+    assert!(own.is_held() && reading.is_held());
+    assert!(operator.try_write().await.unwrap().is_none(), "it is read");
+    release(&on, own.release()).await;
+    release(&on, reading.release()).await;
+    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+}

@@ -1,0 +1,13 @@
+//! What users of the read/write lock rely on. Each test's name is the claim; each claim is written
+//! once and holds on voters inside the process (in paused time: fast and exact) and on real
+//! servers.
+
+mod crowd;
+mod downgrade;
+mod force;
+mod leases;
+mod owners;
+mod preference;
+mod processes;
+mod sharing;
+pub(crate) mod waiting;

@@ -1,0 +1,166 @@
+//! One writes, or many read.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::rw::waiting::{read, release, until, until_waiting, write};
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+claims!(everywhere:
+    readers_share_and_a_writer_waits_for_all_of_them,
+    readers_wait_for_a_writer_and_enter_together_when_it_leaves,
+    a_writer_is_alone_among_many,
+    what_inspect_says_follows_the_lock,
+    a_mutex_of_the_same_name_is_another_lock,
+);
+claims!(minority: a_minority_that_is_dead_is_not_missed);
+
+// Claim 22
+async fn readers_share_and_a_writer_waits_for_all_of_them(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let readings = [&ours, &theirs, &ours].map(|client| read(client));
+    let mut guards = Vec::new();
+    for reading in readings {
+        guards.push(reading.await.unwrap());
+    }
+    let mut writer = write(&theirs);
+    until_waiting(&ours, 1, 0).await;
+    for guard in guards {
+        assert!(timeout(ms(20), &mut writer).await.is_err(), "somebody reads");
+        release(&on, guard.release()).await;
+    }
+    let writing = writer.await.unwrap();
+    assert!(ours.rw_lock("a").try_read().await.unwrap().is_none());
+    release(&on, writing.release()).await;
+    on.until_clean().await;
+}
+
+// Claim 22
+// All twenty hold at the same time: each waits for the others before it leaves.
+async fn readers_wait_for_a_writer_and_enter_together_when_it_leaves(on: Fixture) {
+    let clients = [on.client().await, on.client().await];
+    let writing = clients[0].rw_lock("a").write().await.unwrap();
+    let together = Arc::new(tokio::sync::Barrier::new(20));
+    let mut readers = JoinSet::new();
+    for number in 0..20 {
+        let (lock, together) = (clients[number % 2].rw_lock("a"), Arc::clone(&together));
+        readers.spawn(async move {
+            let guard = lock.read().await.unwrap();
+            together.wait().await;
+            assert!(guard.is_held());
+            guard
+        });
+    }
+    until_waiting(&clients[0], 0, 20).await;
+    let watch = Stopwatch::start();
+    release(&on, writing.release()).await;
+    let guards = readers.join_all().await;
+    assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
+    assert_eq!(clients[1].rw_lock("a").inspect().await.unwrap().readers().len(), 20);
+    for guard in guards {
+        release(&on, guard.release()).await;
+    }
+    on.until_clean().await;
+}
+
+// Claim 22
+// Readers count up from 0, a writer finds 0 and makes it -1: seen from inside, whatever the order.
+async fn a_writer_is_alone_among_many(on: Fixture) {
+    let clients = [on.client().await, on.client().await, on.client().await];
+    let inside = Arc::new(AtomicI64::new(0));
+    let mut tasks = JoinSet::new();
+    let rounds = on.rounds(20, (20, 5));
+    for (number, client) in clients.iter().cycle().take(12).enumerate() {
+        let (lock, inside) = (client.rw_lock("a"), Arc::clone(&inside));
+        tasks.spawn(async move {
+            for _ in 0..rounds {
+                if number % 4 == 0 {
+                    let guard = lock.write().await.unwrap();
+                    assert_eq!(inside.swap(-1, Ordering::SeqCst), 0, "a writer is alone");
+                    sleep(ms(1)).await;
+                    assert!(guard.is_held());
+                    assert_eq!(inside.swap(0, Ordering::SeqCst), -1);
+                    guard.release().await.unwrap();
+                } else {
+                    let guard = lock.read().await.unwrap();
+                    assert!(inside.fetch_add(1, Ordering::SeqCst) >= 0, "nobody writes");
+                    sleep(ms(1)).await;
+                    assert!(guard.is_held());
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    guard.release().await.unwrap();
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    on.until_clean().await;
+}
+
+// Claim 1
+async fn what_inspect_says_follows_the_lock(on: Fixture) {
+    let (client, theirs) = (on.client().await, on.client().await);
+    let lock = client.rw_lock("a");
+    assert!(lock.inspect().await.unwrap().is_free());
+    let reading = lock.read().await.unwrap();
+    until(&theirs, "it is read", |seen| {
+        let readers = seen.readers();
+        readers.len() == 1
+            && readers[0].hold == *reading.hold()
+            && readers[0].ttl <= secs(30)
+            && readers[0].ttl > secs(5)
+            && seen.mode() == Some(quorate::Access::Read)
+            && seen.writer().is_none()
+    })
+    .await;
+    let writer = write(&theirs);
+    until_waiting(&client, 1, 0).await;
+    let reader = read(&theirs);
+    until_waiting(&client, 1, 1).await;
+    release(&on, reading.release()).await;
+    let writing = writer.await.unwrap();
+    let again = writing.reenter().await.unwrap();
+    until(&client, "it is written, twice, and one waits to read", |seen| {
+        let writer = seen.writer().is_some_and(|it| it.hold == *writing.hold() && it.count == 2);
+        writer && seen.waiting_readers().len() == 1 && seen.waiting_writers().is_empty()
+    })
+    .await;
+    drop(again);
+    release(&on, writing.release()).await;
+    release(&on, reader.await.unwrap().release()).await;
+    until(&theirs, "it is free", quorate::RwInspection::is_free).await;
+    on.until_clean().await;
+}
+
+async fn a_mutex_of_the_same_name_is_another_lock(on: Fixture) {
+    let client = on.client().await;
+    let exclusive = client.mutex("a").lock().await.unwrap();
+    let writing = client.rw_lock("a").try_write().await.unwrap().expect("nobody has it");
+    release(&on, writing.release()).await;
+    release(&on, exclusive.release()).await;
+    on.until_clean().await;
+}
+
+// Claim 30
+async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    on.kill(1);
+    on.stop(3);
+    let (one, other) = (ours.rw_lock("a").read().await.unwrap(), read(&theirs).await.unwrap());
+    let writer = write(&theirs);
+    until_waiting(&ours, 1, 0).await;
+    release(&on, one.release()).await;
+    release(&on, other.release()).await;
+    let writing = writer.await.unwrap();
+    on.resume(3);
+    release(&on, writing.release()).await;
+}

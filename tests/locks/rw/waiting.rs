@@ -1,0 +1,136 @@
+//! Waiting for a condition on the lock `a`, and giving up.
+
+use std::time::Duration;
+
+use quorate::{Quorate, ReadGuard, RwInspection, WriteGuard};
+use tokio::task::JoinHandle;
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+claims!(everywhere:
+    whoever_gives_up_leaves_nothing_and_lets_the_others_pass,
+    whoever_is_dropped_while_waiting_leaves_nothing,
+    a_try_answers_at_once,
+    waiting_ends_in_time_where_the_lock_is_released,
+);
+
+/// The keys of a lock that is only read, or only written.
+pub(crate) const READERS: &[&str] = &["quorate:{a}:rw:readers"];
+pub(crate) const WRITER: &[&str] = &["quorate:{a}:rw:writer"];
+
+/// Waits until a majority says this about the lock.
+pub(crate) async fn until(client: &Quorate, what: &str, says: impl Fn(&RwInspection) -> bool) {
+    eventually_async(what, async || {
+        client.rw_lock("a").inspect().await.is_ok_and(|seen| says(&seen))
+    })
+    .await;
+}
+
+/// Waits until so many wait to write and to read.
+pub(crate) async fn until_waiting(client: &Quorate, writers: usize, readers: usize) {
+    until(client, &format!("{writers} wait to write and {readers} to read"), |seen| {
+        seen.waiting_writers().len() == writers && seen.waiting_readers().len() == readers
+    })
+    .await;
+}
+
+pub(crate) fn read(client: &Quorate) -> JoinHandle<ReadGuard> {
+    let lock = client.rw_lock("a");
+    tokio::spawn(async move { lock.read().await.expect("a majority answers") })
+}
+
+pub(crate) fn write(client: &Quorate) -> JoinHandle<WriteGuard> {
+    let lock = client.rw_lock("a");
+    tokio::spawn(async move { lock.write().await.expect("a majority answers") })
+}
+
+/// Releases. Servers on a busy machine may not confirm it in time: then it goes on by itself.
+pub(crate) async fn release(
+    on: &Fixture,
+    released: impl Future<Output = Result<(), quorate::Error>>,
+) {
+    match released.await {
+        Err(error) if on.is_real() && error.is_unconfirmed() => {}
+        released => released.expect("it is held"),
+    }
+}
+
+async fn must_take(on: &Fixture, limit: Duration, work: impl Future<Output = bool>) {
+    let watch = Stopwatch::start();
+    assert!(!work.await, "the lock is held throughout");
+    let waited = watch.time();
+    assert!(waited >= limit && waited <= on.at_most(limit + ms(2)), "{waited:?}");
+}
+
+// Claims 8, 29
+// Afterwards the voters have the holder's record and nothing else, so a reader passes.
+async fn whoever_gives_up_leaves_nothing_and_lets_the_others_pass(on: Fixture) {
+    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
+    let reading = ours.read().await.unwrap();
+    must_take(&on, secs(1), async { theirs.write_within(secs(1)).await.unwrap().is_some() }).await;
+    on.until_only(READERS).await;
+    let other = theirs.try_read().await.unwrap().expect("nobody waits to write any more");
+    release(&on, other.release()).await;
+    release(&on, reading.release()).await;
+    let writing = ours.write().await.unwrap();
+    must_take(&on, secs(1), async { theirs.read_within(secs(1)).await.unwrap().is_some() }).await;
+    must_take(&on, secs(1), async { theirs.write_within(secs(1)).await.unwrap().is_some() }).await;
+    on.until_only(WRITER).await;
+    release(&on, writing.release()).await;
+    on.until_clean().await;
+}
+
+// Claim 29
+// The reader behind the writer that was dropped is called; it enters though the first one reads on.
+async fn whoever_is_dropped_while_waiting_leaves_nothing(on: Fixture) {
+    let (ours, theirs, last) = (on.client().await, on.client().await, on.client().await);
+    let reading = ours.rw_lock("a").read().await.unwrap();
+    let writer = write(&theirs);
+    until_waiting(&ours, 1, 0).await;
+    let reader = read(&last);
+    until_waiting(&ours, 1, 1).await;
+    let watch = Stopwatch::start();
+    writer.abort();
+    let second = reader.await.unwrap();
+    assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
+    on.until_clean_but_for_places(READERS).await;
+    release(&on, second.release()).await;
+    release(&on, reading.release()).await;
+    on.until_clean().await;
+}
+
+async fn a_try_answers_at_once(on: Fixture) {
+    let lock = on.client().await.rw_lock("a");
+    let watch = Stopwatch::start();
+    let reading = lock.try_read().await.unwrap().expect("it is free");
+    let again = lock.try_read().await.unwrap().expect("it is only read");
+    assert!(lock.try_write().await.unwrap().is_none());
+    release(&on, again.release()).await;
+    release(&on, reading.release()).await;
+    let writing = lock.try_write().await.unwrap().expect("it is free");
+    assert!(lock.try_read().await.unwrap().is_none() && lock.try_write().await.unwrap().is_none());
+    release(&on, writing.release()).await;
+    assert!(watch.time() <= on.at_most(ms(10)), "{:?}", watch.time());
+    on.until_clean().await;
+}
+
+async fn waiting_ends_in_time_where_the_lock_is_released(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let reading = ours.rw_lock("a").read().await.unwrap();
+    let lock = theirs.rw_lock("a");
+    let waiting = tokio::spawn(async move { lock.write_within(secs(20)).await });
+    until_waiting(&ours, 1, 0).await;
+    release(&on, reading.release()).await;
+    let writing = waiting.await.unwrap().unwrap().expect("it was released in time");
+    let lock = ours.rw_lock("a");
+    let waiting = tokio::spawn(async move { lock.read_within(secs(20)).await });
+    until_waiting(&ours, 0, 1).await;
+    release(&on, writing.release()).await;
+    let reading = waiting.await.unwrap().unwrap().expect("it was released in time");
+    release(&on, reading.release()).await;
+    on.until_clean().await;
+}

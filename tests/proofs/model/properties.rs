@@ -1,0 +1,143 @@
+//! What has to be true in every state.
+
+use stateright::Property;
+
+use crate::model::{
+    moves::{Locks, Move},
+    rules::Rules,
+    state::{Answer, Hold, Line, Phase, QUORUM, State, VOTERS, Voter},
+};
+
+pub(crate) const EXCLUSION: &str = "no two holds are inside their validity";
+pub(crate) const UNINTERRUPTED: &str = "no hold is trusted after another was won";
+pub(crate) const BACKED: &str = "a trusted hold has a majority, counting voters that forgot";
+pub(crate) const NO_LEAK: &str = "a vote without an owner has its undo under way";
+pub(crate) const FREE: &str = "what nobody has or asks for is won at once";
+pub(crate) const HEALS: &str = "one lease after the last fault everything is won at once";
+pub(crate) const ONE_LEADER: &str = "a split that all have heard of has one leader";
+
+pub(crate) fn all() -> Vec<Property<Locks>> {
+    vec![
+        Property::always(EXCLUSION, |_, state| holders(state) <= 1),
+        Property::always(UNINTERRUPTED, |_, state| !is_interrupted(state)),
+        Property::always(BACKED, |model, state| is_backed(state, &model.rules)),
+        Property::always(NO_LEAK, |model, state| has_no_leak(state, &model.rules)),
+        Property::always(FREE, |model, state| is_free_at_once(state, &model.rules)),
+        Property::always(HEALS, |model, state| heals(state, &model.rules)),
+        Property::always(ONE_LEADER, |model, state| has_one_leader(state, &model.rules)),
+    ]
+}
+
+fn holders(state: &State) -> usize {
+    state.clients.iter().filter(|client| client.trusts()).count()
+}
+
+fn is_interrupted(state: &State) -> bool {
+    state
+        .clients
+        .iter()
+        .any(|client| matches!(client.phase, Phase::Holding { left: 1.., interrupted: true, .. }))
+}
+
+/// The reason for exclusion. A voter in quarantine may be one that has forgotten the hold, and
+/// counts for nobody else's.
+fn is_backed(state: &State, rules: &Rules) -> bool {
+    rules.clients().all(|client| {
+        let it = state.client(client);
+        let hold = it.hold(client, rules);
+        let backs = state.voters.iter().filter(|it| it.is_held_by(hold) || it.quarantine > 0);
+        !it.trusts() || backs.count() >= QUORUM
+    })
+}
+
+/// Votes of clients that died, and those given to requests that were late, end with their lease.
+fn has_no_leak(state: &State, rules: &Rules) -> bool {
+    state.voters.iter().all(|voter| {
+        let Some(record) = voter.record.filter(|record| !record.excused) else { return true };
+        let Hold { client, number } = record.hold;
+        let undone =
+            |line: &Line| line.queue.iter().any(|it| it.kind.gives_back() && it.number == number);
+        state.is_owned(record.hold, rules) || undone(voter.line(client))
+    })
+}
+
+/// From a state at rest where no vote has to wait for the end of its lease.
+fn is_free_at_once(state: &State, rules: &Rules) -> bool {
+    let waits = state
+        .voters
+        .iter()
+        .any(|voter| voter.quarantine > 0 || voter.record.is_some_and(|record| record.excused));
+    !state.is_at_rest() || waits || wins(state.clone(), rules)
+}
+
+/// From a state at rest. Every state comes to rest when its faults end: requests arrive, attempts
+/// are given up, and holds released or lost.
+fn heals(state: &State, rules: &Rules) -> bool {
+    if !state.is_at_rest() {
+        return true;
+    }
+    let mut later = state.clone();
+    for _ in 0..rules.lease {
+        later = later.after(Move::Tick, rules);
+    }
+    wins(later, rules)
+}
+
+/// A fresh attempt is won, whichever minority of the voters is silent.
+fn wins(state: State, rules: &Rules) -> bool {
+    let mut asking = state;
+    asking.ask(0, rules);
+    (0..VOTERS).all(|silent| {
+        let mut state = asking.clone();
+        for voter in (0..VOTERS).filter(|voter| *voter != silent) {
+            state = state.after(Move::Arrive(0, voter), rules).after(Move::Hear(0, voter), rules);
+        }
+        state.client(0).trusts()
+    })
+}
+
+/// Where it is a split as all clients have heard it.
+pub(crate) fn has_one_leader(state: &State, rules: &Rules) -> bool {
+    let mut state = state.clone();
+    state.budget.rounds = 1;
+    let leaders = || rules.clients().filter(|client| state.may_ask_again(*client, rules)).count();
+    !state.is_split(rules) || leaders() == 1
+}
+
+impl State {
+    /// All clients have heard all voters, each of these has told all of them of the same hold, and
+    /// no hold has a majority.
+    pub(crate) fn is_split(&self, rules: &Rules) -> bool {
+        let holders = self.voters.each_ref().map(|voter| voter.told(self, rules));
+        let votes = |hold| holders.iter().filter(|holder| **holder == hold).count();
+        holders.iter().all(|holder| holder.is_some() && votes(*holder) < QUORUM)
+    }
+
+    /// All clients ask, and have heard that these have the votes.
+    pub(crate) fn heard(votes: [u8; VOTERS], rules: &Rules) -> Self {
+        let mut state = Self::first(rules);
+        rules.clients().for_each(|client| state.ask(client, rules));
+        for (voter, holder) in state.voters.iter_mut().zip(votes) {
+            let by = Hold { client: holder, number: 1 };
+            for client in rules.clients() {
+                let granted = client == holder;
+                voter.line_mut(client).heard =
+                    if granted { Answer::Granted } else { Answer::Refused(by) };
+            }
+        }
+        state
+    }
+}
+
+impl Voter {
+    /// The hold that has its vote, if all clients ask and it told all of them the same.
+    fn told(&self, state: &State, rules: &Rules) -> Option<Hold> {
+        let told = |client: u8| match (state.client(client).is_asking(), self.line(client).heard) {
+            (true, Answer::Refused(by)) => Some(by),
+            (true, Answer::Granted) => Some(state.client(client).hold(client, rules)),
+            _ => None,
+        };
+        let first = told(0)?;
+        rules.clients().all(|client| told(client) == Some(first)).then_some(first)
+    }
+}

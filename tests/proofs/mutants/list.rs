@@ -1,0 +1,233 @@
+//! All mutants, and the laws that they break.
+
+use crate::sim::laws::Law::{
+    self, AnswersInTime, Exclusion, FairOrder, FewestTrips, MinorityChangesNothing, NoPanic,
+    NothingLeaks, Once, ReadersApart, RenewalNeverHarms, TokensGrow, TrustEndsEarly, WhatIsTold,
+};
+
+/// One bug.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    /// In one sentence, what the library does wrong where it is alive.
+    pub(crate) what: &'static str,
+    /// Of these laws at least one is broken in the first schedule that breaks any.
+    pub(crate) breaks: &'static [Law],
+    /// The seed at which the hunt begins.
+    pub(crate) from: u64,
+}
+
+impl Mutant {
+    const fn new(name: &'static str, what: &'static str, breaks: &'static [Law]) -> Self {
+        Self { name, what, breaks, from: 0 }
+    }
+
+    /// Starts the hunt at this seed. No schedule before the seed finds the mutant: leaving them out
+    /// only saves time. A change of the simulation makes other schedules of the same seeds. If the
+    /// hunt then finds nothing, look for the first seed again, from 0 on.
+    const fn from(self, from: u64) -> Self {
+        Self { from, ..self }
+    }
+}
+
+pub(crate) const ALL: &[Mutant] = &[
+    // Votes and validity
+    Mutant::new(
+        "half_is_a_majority",
+        "Half of an even number of voters is enough.",
+        &[TrustEndsEarly, Exclusion],
+    ),
+    Mutant::new(
+        "majority_of_the_answered",
+        "A majority of the voters that answered is enough.",
+        &[TrustEndsEarly, Exclusion],
+    ),
+    Mutant::new(
+        "validity_from_the_reply",
+        "Trust counts from the last answer, not from before the first request.",
+        &[TrustEndsEarly],
+    ),
+    Mutant::new("no_drift", "Trust lasts for the whole lease.", &[TrustEndsEarly]),
+    Mutant::new(
+        "no_quorum_is_busy",
+        "Where too few voters answer the lock is said to be another's.",
+        &[WhatIsTold, AnswersInTime],
+    ),
+    Mutant::new(
+        "waits_for_all_grants",
+        "An attempt is won when all voters have answered.",
+        &[FewestTrips],
+    ),
+    // Voters that forget
+    Mutant::new(
+        "quarantined_vote_counts",
+        "A new hold counts the vote of a voter in quarantine.",
+        &[Exclusion],
+    )
+    .from(360),
+    Mutant::new(
+        "restart_not_noticed",
+        "Nobody notices that a voter came back as another.",
+        &[Exclusion],
+    )
+    .from(360),
+    Mutant::new(
+        "clock_jump_not_noticed",
+        "Nobody notices that a voter's clock was set.",
+        &[Exclusion],
+    )
+    .from(1640),
+    Mutant::new(
+        "renew_never_grants_again",
+        "A voter that forgot a vote does not give it again.",
+        &[MinorityChangesNothing],
+    )
+    .from(1090),
+    // Undo and release
+    Mutant::new(
+        "undoes_known_grants",
+        "An undo goes only to voters that are known to have granted.",
+        &[NothingLeaks, FewestTrips],
+    ),
+    Mutant::new(
+        "undoes_once",
+        "An undo is not sent again to a voter that does not answer.",
+        &[NothingLeaks],
+    ),
+    Mutant::new(
+        "cancelled_keeps_votes",
+        "An attempt whose caller goes away keeps its votes.",
+        &[NothingLeaks],
+    ),
+    Mutant::new(
+        "releases_once",
+        "A release is not sent again to a voter that does not answer.",
+        &[NothingLeaks],
+    ),
+    Mutant::new(
+        "release_awaits_everybody",
+        "A release returns when all voters have answered.",
+        &[FewestTrips],
+    ),
+    Mutant::new("dropped_guard_stays", "A guard that is dropped is not released.", &[NothingLeaks]),
+    Mutant::new("claim_without_expiry", "A vote is given for ever.", &[NothingLeaks]),
+    // Keeping a hold
+    Mutant::new("renews_never", "No hold is renewed.", &[WhatIsTold, MinorityChangesNothing]),
+    Mutant::new(
+        "renews_from_the_reply",
+        "A renewal counts from its last answer.",
+        &[TrustEndsEarly],
+    ),
+    Mutant::new(
+        "failed_round_gives_back",
+        "A round of renewal that failed gives the votes back.",
+        &[TrustEndsEarly, RenewalNeverHarms],
+    ),
+    Mutant::new(
+        "held_until_the_watchdog_says",
+        "A hold is held until its watchdog says that it is not.",
+        &[TrustEndsEarly],
+    ),
+    Mutant::new(
+        "work_outlives_the_deadline",
+        "Work under a hold is stopped by a timer, not by the clock.",
+        &[TrustEndsEarly],
+    ),
+    Mutant::new(
+        "inner_release_gives_back",
+        "Whoever leaves an inner entry gives all votes back.",
+        &[TrustEndsEarly, RenewalNeverHarms],
+    ),
+    Mutant::new(
+        "force_leaves_no_mark",
+        "Nothing tells a renewal that its hold was ended by force.",
+        &[WhatIsTold],
+    ),
+    Mutant::new("claim_adds_up", "The count is added to what stands on the voter.", &[Once]),
+    // Tokens
+    Mutant::new(
+        "token_is_not_stored",
+        "The highest number of a majority is the token, and nobody is told.",
+        &[TokensGrow],
+    ),
+    Mutant::new(
+        "token_counts_twice",
+        "A request that runs twice gets another number the second time.",
+        &[Once],
+    ),
+    // Waiting
+    Mutant::new(
+        "listens_to_nobody",
+        "Whoever waits does not listen to the channel.",
+        &[FewestTrips],
+    ),
+    Mutant::new("release_calls_nobody", "A release does not call the channel.", &[FewestTrips]),
+    Mutant::new(
+        "no_patience",
+        "Whoever waits gives up at the first round without a quorum.",
+        &[FewestTrips, AnswersInTime],
+    ),
+    Mutant::new(
+        "deadlock_is_waited_for",
+        "An owner that reads and wants to write waits for itself.",
+        &[WhatIsTold],
+    ),
+    // Order
+    Mutant::new(
+        "ticket_is_never_fixed",
+        "Every voter has an order of arrival of its own.",
+        &[AnswersInTime, NothingLeaks, FewestTrips],
+    ),
+    Mutant::new(
+        "ticket_is_raised",
+        "A place that a voter forgot comes back as the last, and takes that to the others.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "undo_leaves_the_queue",
+        "A bid that is lost gives its place up with its votes.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "mutex_passes_the_queue",
+        "Whoever does not ask in order is given a free vote before those who do.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "place_ends_with_the_grant",
+        "A voter takes a place out of the queue when it gives its vote.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "holder_is_entered",
+        "A first bid that runs twice is entered although it has the vote.",
+        &[Once],
+    ),
+    Mutant::new("last_is_called", "A release calls the last who waits.", &[FewestTrips, FairOrder]),
+    // Readers and writers
+    Mutant::new(
+        "reader_looks_at_no_writer",
+        "A read is given although another writes.",
+        &[Exclusion, WhatIsTold],
+    ),
+    Mutant::new(
+        "one_end_for_all_readers",
+        "Who gives a reader its lease gives it to all readers.",
+        &[ReadersApart],
+    ),
+    Mutant::new(
+        "mark_of_a_writer_stays",
+        "A writer that has released still counts as one that waits.",
+        &[NothingLeaks, NoPanic],
+    ),
+    Mutant::new(
+        "reader_comes_first",
+        "A reader that is to wait its turn stands before all writers.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "last_reader_calls_nobody",
+        "Where the last reader leaves, the first writer is not called.",
+        &[FewestTrips, AnswersInTime],
+    ),
+];

@@ -1,0 +1,219 @@
+//! What the model follows: the rules of the lock, one broken on purpose, and how far it goes.
+
+use crate::rw_model::state::MOST_PLACES;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// The restart rule: a voter that came back empty does not count towards a new hold until all
+    /// that it may have voted for has ended.
+    pub(crate) quarantine: bool,
+    pub(crate) broken: Option<Broken>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a user asks for. Each has one place, and a client of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Write,
+    /// The preference of a reader is its turn in the queue.
+    Read(Turn),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// `Preference::Readers`.
+    First,
+    /// `Preference::Fair`.
+    Next,
+    /// `Preference::Writers`.
+    Last,
+}
+
+/// A rule that is left out or done wrong, to see that the model finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later.
+    TicketRaised,
+    /// Bids never carry a ticket: every voter has its own order of arrival.
+    OrderOfArrival,
+    /// The ticket is fixed by any answers, be they fewer than a majority.
+    TicketOfAMinority,
+    /// A bid is won by any vote.
+    WonByAMinority,
+    /// Who leaves says so only to voters that granted.
+    LeavesWhereGranted,
+    /// A voter takes the place out of its queue when it grants.
+    TakenOutAtGrant,
+    /// The places of writers that died still count.
+    StaleMark,
+    /// A voter looks whether somebody is in the way, and enters the hold in a second step.
+    TwoSteps,
+    /// All readers of a voter end with the lease of the one that asked last.
+    SharedDeadline,
+    /// Everybody's ticket is the next, and a reader decides by its preference whom it waits for.
+    AskersChoice,
+    /// A writer looks only whether somebody writes.
+    IgnoresReaders,
+    /// A renewal is granted whoever else has the vote.
+    RenewalTakesOver,
+    /// The write is released first, and the read asked for then.
+    ReleasedFirst,
+    /// A read that was asked for under a write counts also where the write was lost meanwhile.
+    ReadOutlivesLoss,
+}
+
+/// How much of everything may happen on one path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) voters: usize,
+    pub(crate) users: [Option<Wish>; MOST_PLACES],
+    /// These only try: one bid, and they never queue.
+    pub(crate) tries: [bool; MOST_PLACES],
+    /// How often each may bid, not counting the bid that follows at once on a fix.
+    pub(crate) bids: [u8; MOST_PLACES],
+    pub(crate) start: Start,
+    pub(crate) budget: Budget,
+}
+
+/// What a path starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Free,
+    /// All voters have voted for a writer who is gone, so that whoever asks has to queue.
+    Taken,
+    /// Besides, this user has asked, and stands on two of the voters with its ticket; what it sent
+    /// to the third is still under way.
+    Queued(usize),
+    /// This user has won, and all voters have voted for it.
+    Held(usize),
+}
+
+/// What all users together may still do, and what may still break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Budget {
+    /// Users that give up.
+    pub(crate) leaves: u8,
+    /// Bids that are lost for want of answers in time.
+    pub(crate) timeouts: u8,
+    /// Connections that break; what was under way on them is lost or arrives late.
+    pub(crate) cuts: u8,
+    /// Clients that die.
+    pub(crate) deaths: u8,
+    /// Voters that restart with their data.
+    pub(crate) restarts: u8,
+    /// Voters that restart without.
+    pub(crate) amnesias: u8,
+    /// Entries of users that wait or hold and were not refreshed in time.
+    pub(crate) lapses: u8,
+    /// Rounds of renewal.
+    pub(crate) renewals: u8,
+    /// Deadlines that pass of those that hold.
+    pub(crate) passes: u8,
+    /// Reads under the own write.
+    pub(crate) reads: u8,
+}
+
+impl Bounds {
+    pub(crate) const fn of(users: [Option<Wish>; MOST_PLACES]) -> Self {
+        Self {
+            voters: 3,
+            users,
+            tries: [false; MOST_PLACES],
+            bids: [1; MOST_PLACES],
+            start: Start::Taken,
+            budget: Budget::NONE,
+        }
+    }
+
+    pub(crate) const fn with(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    pub(crate) const fn from(self, start: Start) -> Self {
+        Self { start, ..self }
+    }
+
+    pub(crate) const fn bids(self, bids: [u8; MOST_PLACES]) -> Self {
+        Self { bids, ..self }
+    }
+}
+
+impl Budget {
+    pub(crate) const NONE: Self = Self {
+        leaves: 0,
+        timeouts: 0,
+        cuts: 0,
+        deaths: 0,
+        restarts: 0,
+        amnesias: 0,
+        lapses: 0,
+        renewals: 0,
+        passes: 0,
+        reads: 0,
+    };
+}
+
+impl Rules {
+    pub(crate) fn kept(bounds: Bounds) -> Self {
+        Self { quarantine: true, broken: None, bounds }
+    }
+
+    pub(crate) fn broken(broken: Broken, bounds: Bounds) -> Self {
+        Self { broken: Some(broken), ..Self::kept(bounds) }
+    }
+
+    pub(crate) fn breaks(&self, rule: Broken) -> bool {
+        self.broken == Some(rule)
+    }
+
+    pub(crate) fn voters(&self) -> usize {
+        self.bounds.voters
+    }
+
+    pub(crate) fn quorum(&self) -> usize {
+        self.voters() / 2 + 1
+    }
+
+    /// In the order of their texts, which is what tells equal tickets apart.
+    pub(crate) fn places(&self) -> std::ops::Range<usize> {
+        0..self.bounds.users.iter().flatten().count()
+    }
+
+    pub(crate) fn clients(&self) -> std::ops::Range<usize> {
+        self.places()
+    }
+
+    #[expect(clippy::unused_self, reason = "the model of the fair queue has clients of two places")]
+    pub(crate) fn client_of(&self, place: usize) -> usize {
+        place
+    }
+
+    pub(crate) fn wish(&self, place: usize) -> Wish {
+        self.bounds.users[place].expect("a place is somebody's")
+    }
+
+    pub(crate) fn writes(&self, place: usize) -> bool {
+        self.bounds.users[place] == Some(Wish::Write)
+    }
+
+    /// Those that win before this one where they stood on a majority when it asked: not of two that
+    /// read, and not where the one that asks later has the lower turn.
+    pub(crate) fn rivals(&self, place: usize) -> impl Iterator<Item = usize> {
+        let goes_before = move |other: &usize| match (self.wish(*other), self.wish(place)) {
+            (Wish::Read(_), Wish::Read(_))
+            | (Wish::Write, Wish::Read(Turn::First))
+            | (Wish::Read(Turn::Last), Wish::Write) => false,
+            (Wish::Write, _) | (Wish::Read(_), Wish::Write) => true,
+        };
+        self.places().filter(move |other| *other != place).filter(goes_before)
+    }
+
+    #[expect(clippy::unused_self, reason = "the model of the fair queue may")]
+    pub(crate) fn takes_any_majority(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn only_tries(&self, place: usize) -> bool {
+        self.bounds.tries[place]
+    }
+}

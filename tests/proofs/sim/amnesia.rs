@@ -1,0 +1,218 @@
+//! Which voters forgot votes, how, and which clients can know.
+//!
+//! A voter that may have forgotten is kept out of new holds by every client that knows. Where the
+//! client of a hold could not know what its rival's vote was lost by, both may be held.
+
+use std::collections::BTreeMap;
+
+use crate::sim::{
+    locks::Lock,
+    plan::{Plan, Trouble, What},
+};
+
+/// How a voter came to forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It started again without its data.
+    Restart,
+    /// Its clock was set forward by so much.
+    ClockForward { ms: i64 },
+    /// Nothing tells of it: a flush, an eviction, a clock that runs wild.
+    Unseen,
+}
+
+/// One time that a voter forgot.
+#[derive(Clone, Copy, Debug)]
+struct Lapse {
+    cause: Cause,
+    at_ms: u64,
+    /// Whoever connected before then had met it as it was before.
+    from_ms: u64,
+}
+
+/// All of it in one schedule.
+#[derive(Default)]
+pub(crate) struct Amnesia {
+    /// What took each hold's vote on a voter.
+    votes: BTreeMap<(String, usize), Vec<Lapse>>,
+    /// What took a voter's fences, of one lock or of all.
+    fences: Vec<(usize, Option<Lock>, Lapse)>,
+    /// Since when the voters are gone that are.
+    down_ms: BTreeMap<usize, u64>,
+    /// The voters that came back with what data they had: since when they were gone, and when.
+    kept: Vec<(usize, u64, u64)>,
+    /// When each client met its voters.
+    connected_ms: BTreeMap<usize, u64>,
+}
+
+pub(crate) const FORGOT: &str = "a voter forgot its vote";
+
+impl Amnesia {
+    pub(crate) fn connects(&mut self, client: usize, now_ms: u64) {
+        self.connected_ms.insert(client, now_ms);
+    }
+
+    pub(crate) fn goes_down(&mut self, voter: usize, now_ms: u64) {
+        self.down_ms.entry(voter).or_insert(now_ms);
+    }
+
+    /// A voter comes back, and says that it writes down all that it is told.
+    pub(crate) fn comes_back(&mut self, voter: usize, now_ms: u64) {
+        let from_ms = self.down_ms.remove(&voter).unwrap_or(now_ms);
+        self.kept.push((voter, from_ms, now_ms));
+    }
+
+    /// A voter forgets its votes, which these holds had; where its data `is_gone`, also its fences.
+    pub(crate) fn loses_all<'a>(
+        &mut self,
+        voter: usize,
+        (cause, is_gone): (Cause, bool),
+        holds: impl Iterator<Item = &'a str>,
+        now_ms: u64,
+    ) {
+        // A clock is never as wrong as fences are old.
+        if is_gone {
+            let lapse = self.lapse(voter, cause, now_ms);
+            self.fences.push((voter, None, lapse));
+        }
+        for hold in holds {
+            self.loses(voter, cause, hold, now_ms);
+        }
+        if cause == Cause::Restart {
+            self.down_ms.remove(&voter);
+        }
+    }
+
+    /// A voter loses one lock's fence, unseen.
+    pub(crate) fn loses_fence(&mut self, voter: usize, lock: Lock, now_ms: u64) {
+        let lapse = self.lapse(voter, Cause::Unseen, now_ms);
+        self.fences.push((voter, Some(lock), lapse));
+    }
+
+    /// A voter will not remember this vote for as long as it should.
+    pub(crate) fn loses(&mut self, voter: usize, cause: Cause, hold: &str, now_ms: u64) {
+        let lapse = self.lapse(voter, cause, now_ms);
+        self.votes.entry((hold.to_owned(), voter)).or_default().push(lapse);
+    }
+
+    fn lapse(&self, voter: usize, cause: Cause, now_ms: u64) -> Lapse {
+        let from_ms = self.down_ms.get(&voter).copied().unwrap_or(now_ms);
+        Lapse { cause, at_ms: now_ms, from_ms }
+    }
+
+    pub(crate) fn has_lost(&self, hold: &str, voter: usize) -> bool {
+        self.votes.contains_key(&(hold.to_owned(), voter))
+    }
+
+    /// What some voter forgot of this hold.
+    fn lapses<'a>(&'a self, hold: &'a str) -> impl Iterator<Item = (usize, &'a Lapse)> {
+        let (from, until) = ((hold.to_owned(), 0), (hold.to_owned(), usize::MAX));
+        let of_voters = self.votes.range(from..=until);
+        of_voters.flat_map(|((_, voter), lapses)| lapses.iter().map(|lapse| (*voter, lapse)))
+    }
+
+    /// Why a hold may have been lost although its votes were a majority.
+    pub(crate) fn excuse(&self, hold: &str) -> Option<&'static str> {
+        self.lapses(hold).next().map(|_| FORGOT)
+    }
+
+    /// Why this hold may be held beside one of that client.
+    pub(crate) fn excuse_beside(
+        &self,
+        plan: &Plan,
+        hold: &str,
+        client: Option<usize>,
+    ) -> Option<&'static str> {
+        let unseen = |(voter, lapse): (usize, &Lapse)| !self.can_know(plan, client, voter, *lapse);
+        self.lapses(hold).any(unseen).then_some(FORGOT)
+    }
+
+    /// Why a hold of that client may have a lower token than one before it.
+    pub(crate) fn excuse_of_token(
+        &self,
+        plan: &Plan,
+        lock: Lock,
+        client: Option<usize>,
+    ) -> Option<&'static str> {
+        let of_lock =
+            |(_, one, _): &&(usize, Option<Lock>, Lapse)| one.is_none_or(|one| one == lock);
+        let mut lapses = self.fences.iter().filter(of_lock);
+        let unseen =
+            |(voter, _, lapse): &(usize, _, Lapse)| !self.can_know(plan, client, *voter, *lapse);
+        lapses.any(unseen).then_some("a voter forgot its token")
+    }
+
+    /// Whether a voter has lost this lock's fence since then.
+    pub(crate) fn lost_fence(&self, voter: usize, lock: Lock, since_ms: u64) -> bool {
+        self.fences.iter().any(|(one, of, lapse)| {
+            *one == voter && of.is_none_or(|of| of == lock) && lapse.at_ms >= since_ms
+        })
+    }
+
+    fn can_know(&self, plan: &Plan, client: Option<usize>, voter: usize, lapse: Lapse) -> bool {
+        let Some(client) = client else { return false };
+        let Some(connected_ms) = self.connected_ms.get(&client).copied() else { return false };
+        let met_before = connected_ms < lapse.from_ms;
+        match lapse.cause {
+            Cause::Unseen => false,
+            Cause::Restart if met_before => true,
+            // It is younger than the others, where these are not as young, and does not say that it
+            // keeps all.
+            Cause::Restart => {
+                let kept = |(other, from_ms, at_ms): &(usize, u64, u64)| {
+                    *other == voter && *at_ms >= lapse.at_ms && connected_ms >= *from_ms
+                };
+                restarted(plan) <= plan.voters.len() - plan.quorum() && !self.kept.iter().any(kept)
+            }
+            Cause::ClockForward { ms } => {
+                let hidden_ms = hidden_ms(plan, client);
+                let troubles = |voter| plan.troubles.iter().filter(move |one| moves(one, voter));
+                let voters = 0..plan.voters.len();
+                let moved = voters.filter(|voter| troubles(*voter).next().is_some()).count();
+                // Who met it after that finds it apart from the others, where these are together.
+                let knows = met_before
+                    || plan.clocks_are_together() && moved <= plan.voters.len() - plan.quorum();
+                // What one movement gives another may take back before anybody has seen it.
+                ms > hidden_ms && troubles(voter).all(is_forward) && knows
+            }
+        }
+    }
+}
+
+/// How many voters start again without their data, at some time.
+fn restarted(plan: &Plan) -> usize {
+    let restarts = |voter: &usize| {
+        plan.troubles.iter().any(|trouble| trouble.what == What::VoterForgets(*voter))
+    };
+    (0..plan.voters.len()).filter(restarts).count()
+}
+
+/// Whether the voter's clock is moved, or runs beyond the allowance.
+fn moves(trouble: &Trouble, voter: usize) -> bool {
+    match trouble.what {
+        What::ClockJumps { voter: moved, .. } | What::ClockRuns { voter: moved, .. } => {
+            moved == voter
+        }
+        _ => false,
+    }
+}
+
+fn is_forward(trouble: &Trouble) -> bool {
+    matches!(trouble.what, What::ClockJumps { ms, .. } if ms > 0)
+}
+
+/// How far a clock may be set forward unseen: an answer may have been on its way for so long, and
+/// the clocks may have drifted meanwhile.
+fn hidden_ms(plan: &Plan, client: usize) -> i64 {
+    let stands_still = |trouble: &Trouble| {
+        trouble.what == What::ClientStalls(client) || trouble.what == What::ClientSuspended(client)
+    };
+    let way_ms = if plan.troubles.iter().any(stands_still) {
+        // It does not know how long its answers have been there.
+        plan.longest_lease_ms()
+    } else {
+        plan.times.voter_deadline_ms
+    };
+    let drift_ms = plan.longest_lease_ms() / 100 + plan.heals_at_ms / 100 + 20;
+    i64::try_from(way_ms + drift_ms).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,202 @@
+//! Any lock, however it is asked for, and any guard.
+
+use std::time::Duration;
+
+use quorate::{
+    Access, Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Preference, Quorate, ReadGuard,
+    RwLock, Token, WriteGuard,
+};
+
+use crate::sim::locks::Lock;
+
+/// How a lock is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A mutex.
+    Plain,
+    /// A mutex, in order.
+    Fair,
+    /// A read/write lock, to read, letting these pass.
+    Read(Preference),
+    /// A read/write lock, to write.
+    Write,
+}
+
+impl Kind {
+    pub(crate) fn lock(self, number: usize) -> Lock {
+        match self {
+            Self::Plain | Self::Fair => Lock::Mutex(number),
+            Self::Read(_) | Self::Write => Lock::Rw(number),
+        }
+    }
+}
+
+/// A lock that is asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asking {
+    Plain(Mutex),
+    Fair(FairMutex),
+    Read(RwLock),
+    Write(RwLock),
+}
+
+impl Asking {
+    pub(crate) fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
+        match kind {
+            Kind::Plain => Self::Plain(quorum.mutex(name)),
+            Kind::Fair => Self::Fair(quorum.fair_mutex(name)),
+            Kind::Read(preference) => Self::Read(quorum.rw_lock(name).preference(preference)),
+            Kind::Write => Self::Write(quorum.rw_lock(name)),
+        }
+    }
+
+    pub(crate) fn owner(self, owner: Owner) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.owner(&owner)),
+            Self::Fair(mutex) => Self::Fair(mutex.owner(&owner)),
+            Self::Read(lock) => Self::Read(lock.owner(&owner)),
+            Self::Write(lock) => Self::Write(lock.owner(&owner)),
+        }
+    }
+
+    /// Whether its exclusive holds have tokens.
+    pub(crate) fn fenced(self, fenced: bool) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.fenced(fenced)),
+            Self::Fair(mutex) => Self::Fair(mutex.fenced(fenced)),
+            Self::Read(lock) => Self::Read(lock.fenced(fenced)),
+            Self::Write(lock) => Self::Write(lock.fenced(fenced)),
+        }
+    }
+
+    pub(crate) fn lease(self, lease: Duration) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.lease(lease)),
+            Self::Fair(mutex) => Self::Fair(mutex.lease(lease)),
+            Self::Read(lock) => Self::Read(lock.lease(lease)),
+            Self::Write(lock) => Self::Write(lock.lease(lease)),
+        }
+    }
+
+    pub(crate) fn lease_fixed(self, lease: Duration) -> Self {
+        match self {
+            Self::Plain(mutex) => Self::Plain(mutex.lease_fixed(lease)),
+            Self::Fair(mutex) => Self::Fair(mutex.lease_fixed(lease)),
+            Self::Read(lock) => Self::Read(lock.lease_fixed(lease)),
+            Self::Write(lock) => Self::Write(lock.lease_fixed(lease)),
+        }
+    }
+
+    pub(crate) async fn lock(&self) -> Result<Guard, Error> {
+        match self {
+            Self::Plain(mutex) => mutex.lock().await.map(Guard::Mutex),
+            Self::Fair(mutex) => mutex.lock().await.map(Guard::Mutex),
+            Self::Read(lock) => lock.read().await.map(Guard::Read),
+            Self::Write(lock) => lock.write().await.map(Guard::Write),
+        }
+    }
+
+    pub(crate) async fn try_lock(&self) -> Result<Option<Guard>, Error> {
+        Ok(match self {
+            Self::Plain(mutex) => mutex.try_lock().await?.map(Guard::Mutex),
+            Self::Fair(mutex) => mutex.try_lock().await?.map(Guard::Mutex),
+            Self::Read(lock) => lock.try_read().await?.map(Guard::Read),
+            Self::Write(lock) => lock.try_write().await?.map(Guard::Write),
+        })
+    }
+
+    pub(crate) async fn lock_within(&self, limit: Duration) -> Result<Option<Guard>, Error> {
+        Ok(match self {
+            Self::Plain(mutex) => mutex.lock_within(limit).await?.map(Guard::Mutex),
+            Self::Fair(mutex) => mutex.lock_within(limit).await?.map(Guard::Mutex),
+            Self::Read(lock) => lock.read_within(limit).await?.map(Guard::Read),
+            Self::Write(lock) => lock.write_within(limit).await?.map(Guard::Write),
+        })
+    }
+}
+
+/// A guard of any lock.
+#[derive(Debug)]
+pub(crate) enum Guard {
+    Mutex(MutexGuard),
+    Read(ReadGuard),
+    Write(WriteGuard),
+}
+
+/// What all guards do alike.
+macro_rules! each {
+    ($guard:expr, $name:ident => $does:expr) => {
+        match $guard {
+            Guard::Mutex($name) => $does,
+            Guard::Read($name) => $does,
+            Guard::Write($name) => $does,
+        }
+    };
+}
+
+impl Guard {
+    pub(crate) fn access(&self) -> Access {
+        if matches!(self, Self::Read(_)) { Access::Read } else { Access::Write }
+    }
+
+    pub(crate) fn hold(&self) -> &HoldId {
+        each!(self, guard => guard.hold())
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        each!(self, guard => guard.count())
+    }
+
+    /// A read has none.
+    pub(crate) fn token(&self) -> Option<Token> {
+        match self {
+            Self::Mutex(guard) => guard.token(),
+            Self::Write(guard) => guard.token(),
+            Self::Read(_) => None,
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        each!(self, guard => guard.is_held())
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        each!(self, guard => guard.remaining())
+    }
+
+    pub(crate) async fn lost(&self) -> Error {
+        each!(self, guard => guard.lost().await)
+    }
+
+    pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        each!(self, guard => guard.while_held(work).await)
+    }
+
+    pub(crate) async fn reenter(&self) -> Result<Self, Error> {
+        Ok(match self {
+            Self::Mutex(guard) => Self::Mutex(guard.reenter().await?),
+            Self::Read(guard) => Self::Read(guard.reenter().await?),
+            Self::Write(guard) => Self::Write(guard.reenter().await?),
+        })
+    }
+
+    /// Reads under a write; what else there is is entered again.
+    pub(crate) async fn read(&self) -> Result<Self, Error> {
+        match self {
+            Self::Write(guard) => guard.read().await.map(Self::Read),
+            other => other.reenter().await,
+        }
+    }
+
+    pub(crate) async fn release(self) -> Result<(), Error> {
+        each!(self, guard => guard.release().await)
+    }
+
+    /// A write becomes a read; what else there is is released.
+    pub(crate) async fn downgrade(self) -> Result<Option<Self>, Error> {
+        match self {
+            Self::Write(guard) => guard.downgrade().await.map(|read| Some(Self::Read(read))),
+            other => other.release().await.map(|()| None),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The clients of a schedule, as they come and go.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use quorate::{Owner, Quorate};
+use rand::RngExt;
+use tokio::{sync::Notify, task::JoinHandle};
+
+use crate::sim::{
+    laws::minority,
+    plan::{Plan, Times},
+    tasks::Task,
+    voters::chance,
+    world::{World, locked},
+};
+
+/// Twice as much as any client's wall clock is wrong by.
+pub(crate) const FENCE_MEMORY_MS: u64 = 2 * 3_600_000;
+
+/// All clients.
+pub(crate) struct Clients {
+    connected: Vec<Mutex<Option<Quorate>>>,
+    healed: Arc<Healed>,
+}
+
+/// Whether the faults have ended: then everybody finishes.
+#[derive(Default)]
+pub(crate) struct Healed {
+    is_so: AtomicBool,
+    told: Notify,
+}
+
+impl Healed {
+    pub(crate) fn is_so(&self) -> bool {
+        self.is_so.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn told(&self) {
+        let mut told = pin!(self.told.notified());
+        told.as_mut().enable();
+        if !self.is_so() {
+            told.await;
+        }
+    }
+}
+
+impl Clients {
+    pub(crate) fn new(world: &World) -> Self {
+        let connected = world.plan.clients.iter().map(|_| Mutex::default()).collect();
+        Self { connected, healed: Arc::default() }
+    }
+
+    /// The faults have ended.
+    pub(crate) fn heal(&self) {
+        self.healed.is_so.store(true, Ordering::Relaxed);
+        self.healed.told.notify_waiters();
+    }
+
+    /// Starts one client and its tasks, all on its machine; completes when all have finished.
+    pub(crate) fn start(self: &Arc<Self>, world: &Arc<World>, client: usize) -> JoinHandle<()> {
+        let (clients, world) = (Arc::clone(self), Arc::clone(world));
+        let machine = world.machines[client].clone();
+        tokio::spawn(async move { machine.clone().run(clients.live(world, client)).await })
+    }
+
+    async fn live(self: Arc<Self>, world: Arc<World>, client: usize) {
+        let plan = world.plan.clients[client].clone();
+        world.machines[client].set_clock_rate(plan.clock_ppm);
+        world.sleep_until_ms(plan.starts_at_ms).await;
+        let label = world.machines[client].label().to_owned();
+        let seed = chance(&world.plan, client).random();
+        let quorum = loop {
+            locked(&world.ledger).amnesia.connects(client, world.now_ms());
+            let builder = builder(&world.plan).embedded(&world.voters).seed(seed);
+            match builder.machine(&world.machines[client]).connect().await {
+                Ok(quorum) => break quorum,
+                Err(error) => {
+                    minority::failed(&world, client, "connecting", &error, None);
+                    world.note(&label, || format!("does not connect: {error}"));
+                }
+            }
+        };
+        *locked(&self.connected[client]) = Some(quorum.clone());
+        let owners: Vec<Owner> = (0..2).map(|_| Owner::new()).collect();
+        let tasks: Vec<JoinHandle<()>> = (0..plan.tasks.len())
+            .map(|number| {
+                let task = Task {
+                    world: Arc::clone(&world),
+                    client,
+                    label: format!("{label}.{number}"),
+                    quorum: quorum.clone(),
+                    owners: owners.clone(),
+                    healed: Arc::clone(&self.healed),
+                };
+                let steps = plan.tasks[number].clone();
+                tokio::spawn(world.machines[client].run(task.run(steps)))
+            })
+            .collect();
+        for task in tasks {
+            // A panic is reported by the hook that sees all of them.
+            let _ = task.await;
+        }
+    }
+
+    /// Closes a client, if it is connected, in the background.
+    pub(crate) fn close(&self, world: &World, client: usize) -> Option<JoinHandle<()>> {
+        let quorum = locked(&self.connected[client]).take()?;
+        let closing = async move { quorum.close().await };
+        Some(tokio::spawn(world.machines[client].run(closing)))
+    }
+
+    /// Lets a client go without closing it.
+    pub(crate) fn leave(&self, client: usize) {
+        let gone = locked(&self.connected[client]).take();
+        drop(gone);
+    }
+}
+
+/// The settings of the clients of a schedule.
+pub(crate) fn builder(plan: &Plan) -> quorate::Builder {
+    settings(plan.times, plan.longest_lease_ms())
+}
+
+pub(crate) fn settings(times: Times, longest_lease_ms: u64) -> quorate::Builder {
+    let builder = Quorate::builder()
+        .longest_lease(Duration::from_millis(longest_lease_ms))
+        .fence_memory(Duration::from_millis(FENCE_MEMORY_MS))
+        .lease(Duration::from_millis(times.lease_ms))
+        .voter_deadline(Duration::from_millis(times.voter_deadline_ms))
+        .poll(Duration::from_millis(times.poll_ms))
+        .patience(Duration::from_millis(times.patience_ms));
+    match times.waiter_deadline_ms {
+        Some(ms) => builder.waiter_deadline(Duration::from_millis(ms)),
+        None => builder,
+    }
+}

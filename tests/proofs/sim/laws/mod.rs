@@ -1,0 +1,89 @@
+//! The laws, one file each, and what each is judged by.
+//!
+//! | file | law |
+//! |---|---|
+//! | `exclusion` | no two holds of a lock are held at one moment, unless both read |
+//! | `trust` | what is held has the votes of a majority, which last longer than the trust |
+//! | `once` | a script that runs twice leaves what it left the first time |
+//! | `leaks` | no key without an expiry; after the faults all can be had, and nothing is left |
+//! | `readers` | each reader's lease is its own, and what a voter has of them ends with the last |
+//! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
+//! | `traces` | what is given up leaves no trace, not even for a lease |
+//! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
+//! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
+//! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
+//! | `minority` | where at most a minority is in trouble nothing fails |
+//! | `told` | what callers are told is so |
+//! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
+//! | `order` | whoever stood in the queue on a majority comes before those who asked later |
+//! | `answers` | no call takes longer than it may, and a loss is told at once |
+//!
+//! `calm` is where some of them measure, after all faults. All are judged by the true time, by what
+//! the voters have, and by what users can see. None knows how the library works inside.
+
+pub(crate) mod answers;
+pub(crate) mod calm;
+pub(crate) mod exclusion;
+pub(crate) mod leaks;
+pub(crate) mod minority;
+pub(crate) mod once;
+pub(crate) mod order;
+pub(crate) mod readers;
+pub(crate) mod renewal;
+pub(crate) mod sharing;
+pub(crate) mod tokens;
+pub(crate) mod told;
+pub(crate) mod traces;
+pub(crate) mod trips;
+pub(crate) mod trust;
+pub(crate) mod turns;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use crate::sim::world::World;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Law {
+    Exclusion,
+    TrustEndsEarly,
+    Once,
+    NothingLeaks,
+    RenewalNeverHarms,
+    ReadersApart,
+    FewestTrips,
+    MinorityChangesNothing,
+    AnswersInTime,
+    WhatIsTold,
+    FairOrder,
+    TokensGrow,
+    /// No code of the library panics, and no script fails.
+    NoPanic,
+}
+
+/// Looks at everything whenever something changes, just before a trust would end, and now and then.
+pub(crate) async fn watch(world: Arc<World>) {
+    let mut idle = answers::Idle::default();
+    loop {
+        let look = world.look();
+        idle.check(&world, &look);
+        exclusion::check(&world, &look);
+        trust::check(&world, &look);
+        traces::check(&world, &look);
+        readers::check(&world, &look);
+        let ends = look.held.iter().map(|held| held.remaining.as_millis());
+        let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
+        // What nobody has does not change by itself.
+        let wanted = world.locks.iter().any(|lock| world.is_wanted(*lock));
+        let nothing = !wanted && look.held.is_empty() && look.records.iter().all(Vec::is_empty);
+        let longest_ms = if nothing { 60_000 } else { 50 };
+        // Never again at the same moment, unless something happens at it.
+        let pause = Duration::from_millis(soon.unwrap_or(u64::MAX).clamp(1, longest_ms));
+        tokio::select! {
+            biased;
+            () = world.changed.notified() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Whoever stood in the queue on a majority of the voters comes before everybody who asked later,
+//! whether these asked in order or not; with read/write locks before everybody whom it excludes,
+//! but for readers that come first or last in any case.
+//!
+//! A place stands on a voter while the voter has it, alive, with the ticket that its waiter fixed.
+//! Those that stand on a majority are noted when a call begins. If that call gets the lock, each of
+//! them must have had it before, have left, or have been forgotten by so many voters that what is
+//! left is no majority.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate::{
+    Preference,
+    embedded::{EmbeddedVoter, Ran, Record, Reply},
+};
+
+use super::Law;
+use crate::sim::{
+    asking::Kind,
+    locks::Lock,
+    world::{World, locked},
+};
+
+/// What is known of the queues.
+#[derive(Default)]
+pub(crate) struct Queues {
+    /// The tickets that the waiters told the voters.
+    fixed: BTreeMap<String, String>,
+    /// How it was asked for a read/write lock from each place.
+    turns: BTreeMap<String, Turn>,
+    /// When each voter last heard from a place, and for how long that counts.
+    asked: BTreeMap<(usize, String), (u64, u64)>,
+    /// Where a place stood and stands no more.
+    gone: BTreeMap<(usize, String), Gone>,
+    /// The places that told a voter that they leave, and after which of their bids.
+    left: BTreeMap<String, u64>,
+    /// The holds and the places that had the lock.
+    had: BTreeSet<String>,
+    /// What is a breach if the place turns out to have this ticket.
+    doubts: Vec<(String, String, String)>,
+    /// Every bid that ran: when, where, and from which place.
+    pub(crate) bids: Vec<(u64, usize, String)>,
+}
+
+/// The end of a place on a voter.
+struct Gone {
+    /// The number of the script with which it was seen.
+    script: u64,
+    why: Why,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Its waiter left, or has another ticket.
+    Left,
+    /// The voter lost it, or its clock was set or ran wild.
+    Forgotten,
+    /// Nothing was heard from its waiter for as long as it counts.
+    Silent,
+    /// Somebody ended a vote that was asked for from it.
+    Forced,
+}
+
+/// Where in the queue of a read/write lock somebody comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// A writer.
+    Write,
+    /// A reader that lets nobody pass.
+    First,
+    /// A reader among the writers.
+    Next,
+    /// A reader behind all writers.
+    Last,
+}
+
+/// The places that stood on a majority when a call began.
+pub(crate) struct Before {
+    lock: Lock,
+    kind: Kind,
+    script: u64,
+    stood: Vec<Stood>,
+}
+
+struct Stood {
+    place: String,
+    ticket: String,
+    voters: Vec<usize>,
+}
+
+/// What comes before the last dot, for a hold that was asked for from a place.
+pub(crate) fn place_of(hold: &str) -> Option<&str> {
+    let (place, number) = hold.rsplit_once('.')?;
+    // A read under a write from a place is not from one.
+    number.parse::<u64>().is_ok().then_some(place)
+}
+
+/// Which bid of its place a hold is.
+fn number_of(hold: &str) -> u64 {
+    hold.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+}
+
+/// Who stands before a call that begins now.
+pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
+    let mut standing: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    // To look at a voter is also to let it do what is due, and tell what it did.
+    let look = |voter: &EmbeddedVoter| {
+        let records = voter.records();
+        let waits = fields(&records, lock.queue()).is_some();
+        (waits.then(|| time_ms(voter)).flatten(), records)
+    };
+    let seen: Vec<_> = world.voters.iter().map(look).collect();
+    let queues = locked(&world.queues);
+    for (number, (now_ms, records)) in seen.iter().enumerate() {
+        // None of a voter that does not run.
+        let Some(now_ms) = now_ms else { continue };
+        for (place, ticket) in queues.alive(records, lock, *now_ms) {
+            standing.entry((place, ticket)).or_default().push(number);
+        }
+    }
+    standing.retain(|(place, _), voters| {
+        voters.len() >= world.plan.quorum() && comes_behind(kind, queues.turn(place))
+    });
+    drop(queues);
+    let stood = standing.into_iter();
+    let stood = stood.map(|((place, ticket), voters)| Stood { place, ticket, voters }).collect();
+    Before { lock, kind, script: world.scripts(), stood }
+}
+
+/// Whether one who asks now comes behind a place that stands.
+fn comes_behind(kind: Kind, place: Turn) -> bool {
+    match kind {
+        Kind::Plain | Kind::Fair => true,
+        Kind::Write => place != Turn::Last,
+        // Readers enter together.
+        Kind::Read(Preference::Writers | Preference::Fair) => place == Turn::Write,
+        Kind::Read(_) => false,
+    }
+}
+
+/// By the voter's own clock.
+pub(crate) fn time_ms(voter: &EmbeddedVoter) -> Option<u64> {
+    let Ok(Reply::List(parts)) = voter.command(&["TIME"]) else { return None };
+    let part = |at: usize| match parts.get(at) {
+        Some(Reply::Text(text)) => text.parse::<u64>().ok(),
+        _ => None,
+    };
+    Some(part(0)? * 1_000 + part(1)? / 1_000)
+}
+
+fn fields<'a>(records: &'a [Record], key: &str) -> Option<&'a [(String, String)]> {
+    records.iter().find(|record| record.key == key).map(|record| record.fields.as_slice())
+}
+
+/// A call got the lock.
+pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
+    let records: Vec<_> = world.voters.iter().map(EmbeddedVoter::records).collect();
+    let mut queues = locked(&world.queues);
+    if !queues.had.insert(hold.to_owned()) || hold.contains('/') {
+        // Its owner entered again, or reads what it writes.
+        return;
+    }
+    queues.had.extend(place_of(hold).map(str::to_owned));
+    for Stood { place, ticket, voters } in &before.stood {
+        if queues.had.contains(place) || queues.left.contains_key(place) || is_dead(world, place) {
+            continue;
+        }
+        let stands = |voter: usize| {
+            let standing = queues.standing(&records[voter], before.lock);
+            standing.iter().any(|(one, its)| one == place && its == ticket)
+        };
+        let ends: Vec<(usize, Why)> = voters
+            .iter()
+            .filter_map(|voter| {
+                let gone = queues.gone.get(&(*voter, place.clone()));
+                match gone.filter(|gone| gone.script > before.script) {
+                    Some(gone) => Some((*voter, gone.why)),
+                    None if stands(*voter) => None,
+                    None => Some((*voter, queues.why_silent(world, *voter, place)?)),
+                }
+            })
+            .collect();
+        if ends.iter().any(|(_, why)| *why == Why::Left) {
+            continue;
+        }
+        let what = format!(
+            "{hold} ({:?}) passed {place}, which stood with ticket {ticket} on {voters:?}",
+            before.kind
+        );
+        // Nothing else goes wrong at the others.
+        let lost = ends
+            .iter()
+            .filter(|(voter, why)| *why == Why::Forced || world.plan.voters[*voter].troubled);
+        let excuse = (voters.len() - lost.clone().count() < world.plan.quorum()).then(|| {
+            if lost.clone().any(|(_, why)| *why == Why::Forgotten) {
+                "a voter forgot its place"
+            } else if lost.clone().any(|(_, why)| *why == Why::Forced) {
+                "it was ended by force"
+            } else {
+                "a voter did not hear from it in time"
+            }
+        });
+        match queues.fixed.get(place) {
+            Some(fixed) if fixed == ticket => world.breach(Law::FairOrder, excuse, what),
+            // It may yet tell the voters that this is its ticket.
+            None if excuse.is_none() => {
+                queues.doubts.push((place.clone(), ticket.clone(), what));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_dead(world: &World, place: &str) -> bool {
+    let ledger = locked(&world.ledger);
+    let client = place.rsplit_once(':').and_then(|(id, _)| ledger.clients.get(id));
+    client.is_some_and(|client| ledger.dead.contains(client) || ledger.closed.contains(client))
+}
+
+/// A script ran.
+pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
+    let mut queues = locked(&world.queues);
+    if let Some(place) = leaves(run) {
+        let last = run.args().next().map_or(0, number_of);
+        queues.left.entry(place.to_owned()).or_insert(last);
+    }
+    for record in before.iter().filter(|record| record.key.ends_with(":queue")) {
+        let now = fields(after, &record.key).unwrap_or_default();
+        let gone = record
+            .fields
+            .iter()
+            .filter(|(place, ticket)| !now.iter().any(|(one, its)| one == place && its == ticket));
+        for (place, _) in gone {
+            let moved = now.iter().any(|(one, _)| one == place);
+            let why = if is_forced(run, place) {
+                Some(Why::Forced)
+            } else if moved || queues.left.contains_key(place) {
+                Some(Why::Left)
+            } else {
+                queues.why_silent(world, voter, place)
+            };
+            let Some(why) = why else {
+                let what = format!("{} took {place} out of a queue", run.script());
+                world.breach(Law::FairOrder, None, what);
+                continue;
+            };
+            let gone = Gone { script: world.scripts(), why };
+            queues.gone.insert((voter, place.clone()), gone);
+        }
+    }
+    if matches!(run.script(), "fair/acquire" | "rw/acquire") {
+        queues.bid(world, voter, run);
+    }
+}
+
+/// The place that a script takes out of its queue.
+fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
+    let place = run.args().nth(2).filter(|place| !place.is_empty());
+    place.filter(|_| run.script().ends_with("/release"))
+}
+
+/// The place goes with a vote that is ended by force, whether its bid was won or not.
+fn is_forced(run: &Ran<'_>, place: &str) -> bool {
+    run.script().ends_with("/force_release") && run.args().next().and_then(place_of) == Some(place)
+}
+
+impl Queues {
+    /// Who waits for a mutex waits to have it alone.
+    fn turn(&self, place: &str) -> Turn {
+        self.turns.get(place).copied().unwrap_or(Turn::Write)
+    }
+
+    /// The places that a voter has, with their tickets.
+    fn standing(&self, records: &[Record], lock: Lock) -> Vec<(String, String)> {
+        let queue = fields(records, lock.queue()).unwrap_or_default();
+        let writers = fields(records, lock.writers()).unwrap_or_default();
+        // A writer stands before readers by its mark.
+        let is_whole = |place: &str| {
+            matches!(lock, Lock::Mutex(_))
+                || self.turn(place) != Turn::Write
+                || writers.iter().any(|(one, _)| one == place)
+        };
+        queue.iter().filter(|(place, _)| is_whole(place)).cloned().collect()
+    }
+
+    /// Those of them that count.
+    fn alive(&self, records: &[Record], lock: Lock, now_ms: u64) -> Vec<(String, String)> {
+        let mut standing = self.standing(records, lock);
+        let alive = fields(records, lock.alive()).unwrap_or_default();
+        let counts = |place: &str| {
+            let until_ms = alive.iter().find(|(one, _)| one == place);
+            until_ms.is_some_and(|(_, ms)| ms.parse().is_ok_and(|ms: u64| ms > now_ms))
+        };
+        standing.retain(|(place, _)| counts(place));
+        standing
+    }
+
+    /// Why a place is gone from a voter whom nobody told to take it away. `None`: for no reason.
+    fn why_silent(&self, world: &World, voter: usize, place: &str) -> Option<Why> {
+        let (asked_ms, wait_ms) = *self.asked.get(&(voter, place.to_owned()))?;
+        let is_wild = locked(&world.ledger).wild.contains(&voter);
+        if is_wild || !world.is_steady(voter, asked_ms) {
+            return Some(Why::Forgotten);
+        }
+        let silent_ms = world.now_ms() - asked_ms;
+        (silent_ms * 101 / 100 + 2 >= wait_ms).then_some(Why::Silent)
+    }
+
+    fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
+        let number = run.args().next().map_or(0, number_of);
+        let shares = run.script() == "rw/acquire";
+        let (ticket_at, wait_at) = if shares { (6, 8) } else { (5, 6) };
+        let (Some(place), Some(ticket), Some(wait_ms)) = (
+            run.args().next().and_then(place_of),
+            run.args().nth(ticket_at),
+            run.args().nth(wait_at).and_then(|wait| wait.parse().ok()),
+        ) else {
+            return;
+        };
+        if shares {
+            let turn = match (run.args().nth(1), run.args().nth(7)) {
+                (Some("read"), Some("first")) => Turn::First,
+                (Some("read"), Some("last")) => Turn::Last,
+                (Some("read"), _) => Turn::Next,
+                _ => Turn::Write,
+            };
+            self.turns.insert(place.to_owned(), turn);
+        }
+        if self.left.get(place).is_some_and(|last| number > *last) {
+            let what = format!("{place} left the queue and waits on");
+            world.breach(Law::FairOrder, None, what);
+        }
+        self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
+        self.bids.push((world.now_ms(), voter, place.to_owned()));
+        if ticket.is_empty() {
+            return;
+        }
+        let fixed = self.fixed.entry(place.to_owned()).or_insert_with(|| ticket.to_owned());
+        if fixed != ticket {
+            let what = format!("the ticket of {place} was {fixed} and is {ticket}");
+            world.breach(Law::FairOrder, None, what);
+        }
+        let (confirmed, open) =
+            std::mem::take(&mut self.doubts).into_iter().partition(|(one, _, _)| one == place);
+        self.doubts = open;
+        let confirmed: Vec<(String, String, String)> = confirmed;
+        for (_, stood_with, what) in confirmed {
+            if stood_with == ticket {
+                world.breach(Law::FairOrder, None, what);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Each reader has a lease of its own: no script for one moves the deadline of another, and what a
+//! voter has of readers ends with the last of them.
+
+use quorate::embedded::{Ran, Record};
+
+use super::{Law, order::time_ms};
+use crate::sim::{
+    locks::{Lock, votes},
+    world::{Look, World},
+};
+
+/// A script ran.
+pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
+    let Some(hold) = run.args().next() else { return };
+    let keys: Vec<&str> = run.keys().filter(|key| key.ends_with(":rw:readers")).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let after = votes(after, &keys);
+    for vote in votes(before, &keys).iter().filter(|vote| vote.hold != hold) {
+        let now = after.iter().find(|now| now.hold == vote.hold);
+        if let Some(now) = now.filter(|now| now.ends_ms != vote.ends_ms) {
+            let what = format!(
+                "{} for {hold} moved the deadline of {} on voter {voter} from {:?} to {:?}",
+                run.script(),
+                vote.hold,
+                vote.ends_ms,
+                now.ends_ms
+            );
+            world.breach(Law::ReadersApart, None, what);
+        }
+    }
+}
+
+/// The key of the readers expires at the deadline of the last, as the voter's clock tells it.
+pub(crate) fn check(world: &World, look: &Look) {
+    for lock in world.locks.iter().filter(|lock| matches!(lock, Lock::Rw(_))) {
+        let key = lock.readers();
+        for (voter, records) in look.records.iter().enumerate() {
+            let Some(record) = records.iter().find(|record| record.key == key) else { continue };
+            // One that does not run does not tell its time.
+            let Some(now_ms) = time_ms(&world.voters[voter]) else { continue };
+            let last_ms = record.fields.last().and_then(|(_, score)| score.parse::<i64>().ok());
+            let left_ms = last_ms.zip(i64::try_from(now_ms).ok()).map(|(last, now)| last - now);
+            // What has ended, and was not taken out yet, ends within a millisecond.
+            let is_over = left_ms.is_some_and(|ms| ms <= 0);
+            let ends_now = is_over && record.left_ms.is_some_and(|ms| ms <= 1);
+            if record.left_ms != left_ms && !ends_now {
+                let what = format!(
+                    "{key} on voter {voter} ends in {:?} ms, and its last reader in {left_ms:?}",
+                    record.left_ms
+                );
+                world.breach(Law::ReadersApart, None, what);
+            }
+        }
+    }
+}

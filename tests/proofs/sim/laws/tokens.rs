@@ -1,0 +1,109 @@
+//! Tokens grow: the guard of an exclusive hold that is handed out after another's has the higher
+//! one. And none is handed out before a majority of the voters stores its number.
+//!
+//! A mutex is one lock whether it is asked for in order or not; of a read/write lock the writes
+//! have tokens. Entering again changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate::{Access, embedded::EmbeddedVoter};
+
+use super::Law;
+use crate::sim::{
+    asking::Guard,
+    locks::Lock,
+    plan::Step,
+    world::{World, locked},
+};
+
+/// What was handed out so far.
+#[derive(Default)]
+pub(crate) struct Tokens {
+    /// By lock, in order.
+    given: BTreeMap<Lock, Vec<Given>>,
+    /// Each hold's; `None`: it asked for none.
+    of: BTreeMap<String, Option<u64>>,
+    /// The holds whose number voters were told by a trip of its own.
+    told: BTreeSet<String>,
+}
+
+struct Given {
+    token: u64,
+    hold: String,
+}
+
+impl Tokens {
+    /// A voter was told this number, perhaps before anybody was given the hold.
+    pub(crate) fn tells(&mut self, hold: &str, token: &str) {
+        if !token.is_empty() && !self.of.contains_key(hold) {
+            self.told.insert(hold.to_owned());
+        }
+    }
+
+    /// How many exclusive holds somebody was given, and how many of them after a second trip.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let twice = self.told.iter().filter(|hold| self.of.contains_key(*hold)).count();
+        (self.of.len() as u64, twice as u64)
+    }
+}
+
+/// Somebody was given a guard of a lock that it had asked for since then.
+pub(crate) fn handed_out(world: &World, step: Step, guard: &Guard, asked_ms: u64) {
+    if guard.access() == Access::Read {
+        return;
+    }
+    let (hold, lock) = (guard.hold().as_str(), step.lock());
+    let token = guard.token().map(u64::from);
+    let mut tokens = locked(&world.tokens);
+    if let Some(before) = tokens.of.get(hold).copied() {
+        if before != token {
+            let what = format!("{hold} had the token {before:?} and now has {token:?}");
+            world.breach(Law::TokensGrow, None, what);
+        }
+        return;
+    }
+    tokens.of.insert(hold.to_owned(), token);
+    if token.is_some() != step.fenced {
+        let what = format!("{hold} has the token {token:?}, fenced: {}", step.fenced);
+        world.breach(Law::TokensGrow, None, what);
+    }
+    let Some(token) = token else { return };
+    let given = tokens.given.entry(lock).or_default();
+    for other in given.iter().filter(|other| other.token >= token) {
+        let what =
+            format!("{hold} has the token {token}, {} before it {}", other.hold, other.token);
+        world.breach(Law::TokensGrow, excuse(world, lock, hold, &other.hold), what);
+    }
+    given.push(Given { token, hold: hold.to_owned() });
+    drop(tokens);
+    is_stored(world, lock, (hold, token), asked_ms);
+}
+
+/// Where a voter forgot what the client of the later hold counted on, and it could not know.
+fn excuse(world: &World, lock: Lock, hold: &str, other: &str) -> Option<&'static str> {
+    let ledger = locked(&world.ledger);
+    let forgotten = ledger.amnesia.excuse_of_token(&world.plan, lock, ledger.client(hold));
+    ledger.excuse_of_two(&world.plan, hold, other).or(forgotten)
+}
+
+fn is_stored(world: &World, lock: Lock, (hold, token): (&str, u64), asked_ms: u64) {
+    let knows = |voter: &EmbeddedVoter| {
+        let records = voter.records();
+        let record = records.iter().find(|record| record.key == lock.fence());
+        let number = record.and_then(|record| record.fields.first());
+        number
+            .and_then(|(_, number)| number.parse().ok())
+            .is_some_and(|number: u64| number >= token)
+    };
+    // Looking lets what is due happen there, and that is told.
+    let knowing: Vec<bool> = world.voters.iter().map(knows).collect();
+    let ledger = locked(&world.ledger);
+    let knew = |voter: usize| knowing[voter] || ledger.amnesia.lost_fence(voter, lock, asked_ms);
+    let stored = (0..knowing.len()).filter(|voter| knew(*voter)).count();
+    drop(ledger);
+    let needed = world.plan.quorum();
+    if stored < needed {
+        let what = format!("{hold} has the token {token}: {stored} voters store it of {needed}");
+        world.breach(Law::TokensGrow, None, what);
+    }
+}

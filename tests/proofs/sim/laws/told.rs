@@ -1,0 +1,208 @@
+//! What callers are told is so.
+
+use std::{fmt, time::Duration};
+
+use quorate::{Access, Error, HoldId, Inspection, Quorate, RwInspection};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Law,
+    calm::{Calm, LEASE_MS},
+};
+use crate::sim::{
+    asking::{Guard, Kind},
+    locks::Lock,
+    plan::{Lease, Mood, Step},
+    voters::Ways,
+    world::{World, locked},
+};
+
+const LOCK: &str = "told";
+
+/// Somebody was told that the lock is another's: then another had it, or wanted it.
+pub(crate) fn anothers(world: &World, client: usize, lock: Lock, started_ms: u64) {
+    // A voter that is troubled may keep what nobody wants any more.
+    if world.plan.mood == Mood::Calm && world.was_alone(client, lock, started_ms) {
+        let what = format!("client {client} is told that {lock:?} is another's, and is alone");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody was given a lock: it is worth something.
+pub(crate) fn granted(world: &World, step: Step, guard: &Guard) {
+    // Whoever enters again gets what is left. Nothing comes between the last answer and this.
+    let first = step.owner.is_none();
+    let lease_ms = match step.lease {
+        Lease::Default => world.plan.times.lease_ms,
+        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+    };
+    let least = Duration::from_millis(lease_ms) / 2;
+    if first && guard.remaining() < least {
+        let what = format!("{} is worth {:?}", guard.hold(), guard.remaining());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody entered again: a majority of the voters knows how often.
+pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
+    let forgotten = locked(&world.ledger).excuse(guard.hold().as_str()).is_some();
+    // Where connections are cut, an older count may come last.
+    if step.owner.is_some() || forgotten || world.plan.mood == Mood::Chaos {
+        return;
+    }
+    let (keys, count) = (step.lock().records(), guard.count().to_string());
+    let told = world.voters.iter().filter(|voter| {
+        let records = voter.records();
+        let records = records.iter().filter(|record| keys.contains(&record.key));
+        let mut fields = records.flat_map(|record| &record.fields);
+        // Of a read they know that there is one.
+        let reads = guard.access() == Access::Read;
+        fields.any(|(hold, told)| hold == guard.hold().as_str() && (reads || *told == count))
+    });
+    let told = told.count();
+    if told < world.plan.quorum() {
+        let what = format!("{} was entered {count} times, {told} voters know", guard.hold());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// What inspection shows.
+pub(crate) enum Seen {
+    Mutex(Inspection),
+    Rw(RwInspection),
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mutex(seen) => seen.fmt(f),
+            Self::Rw(seen) => seen.fmt(f),
+        }
+    }
+}
+
+pub(crate) async fn look(quorum: &Quorate, lock: Lock) -> Result<Seen, Error> {
+    match lock {
+        Lock::Mutex(_) => quorum.mutex(lock.name()).inspect().await.map(Seen::Mutex),
+        Lock::Rw(_) => quorum.rw_lock(lock.name()).inspect().await.map(Seen::Rw),
+    }
+}
+
+/// Somebody looked who has a lock while holding it.
+pub(crate) fn inspected(world: &World, guard: &Guard, seen: &Seen) {
+    let covered = locked(&world.ledger).excuse(guard.hold().as_str()).is_none();
+    let holders: Vec<HoldId> = match seen {
+        Seen::Mutex(seen) => seen.holder().into_iter().map(|holder| holder.hold).collect(),
+        Seen::Rw(seen) if guard.access() == Access::Write => {
+            seen.writer().into_iter().map(|holder| holder.hold).collect()
+        }
+        Seen::Rw(seen) => seen.readers().into_iter().map(|reader| reader.hold).collect(),
+    };
+    let own = holders.contains(guard.hold());
+    if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {
+        let what = format!("{} is held, and inspection shows {holders:?}", guard.hold());
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody was told to read already what it wants to write.
+pub(crate) fn deadlock(world: &World, client: usize, step: Step) {
+    if step.owner.is_none() || step.kind != Kind::Write {
+        let what = format!("client {client} cannot read what it wants to write: {step:?}");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}
+
+/// Somebody ended a hold by force: no renewal that begins from now on keeps it. In calm plans the
+/// next one tells it.
+pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
+    let lease_ms = match step.lease {
+        Lease::Default => world.plan.times.lease_ms,
+        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+    };
+    let renewed = step.owner.is_none() && !matches!(step.lease, Lease::Fixed(_));
+    let within_ms = if renewed && world.plan.mood == Mood::Calm {
+        lease_ms / 3 + 2 * world.plan.times.voter_deadline_ms
+    } else {
+        world.plan.longest_lease_ms()
+    };
+    let until_ms = world.now_ms() + within_ms * 101 / 100 + 5;
+    locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
+}
+
+/// All voters forget a hold, and give their votes to another: the next renewal tells.
+pub(crate) async fn taken_over(calm: &Calm<'_>) {
+    let world = calm.world;
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+    };
+    sleep(calm.slowest).await;
+    for (number, voter) in world.voters.iter().enumerate() {
+        voter.wipe();
+        world.unsteady(number);
+    }
+    let other = calm.waiter.mutex(LOCK).lock().await;
+    let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
+    if other.is_err() || timeout(within, guard.lost()).await.is_err() {
+        world.breach(
+            Law::WhatIsTold,
+            None,
+            format!("{} is not told who has its votes", guard.hold()),
+        );
+    }
+    drop((guard, other));
+    sleep(2 * calm.slowest).await;
+}
+
+/// Of several tries at one moment one has the lock.
+pub(crate) async fn one_of_two(calm: &Calm<'_>) {
+    if calm.reachable.len() < calm.ways.len() {
+        // In a split with the silent neither may have known in time.
+        return;
+    }
+    let (one, other) = (calm.holder.mutex(LOCK), calm.waiter.mutex(LOCK));
+    let (one, other) = tokio::join!(one.try_lock(), other.try_lock());
+    let won = [&one, &other].into_iter().filter(|tried| matches!(tried, Ok(Some(_)))).count();
+    if won != 1 {
+        let what = format!("of two tries {won} have the lock: {one:?}, {other:?}");
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    drop((one, other));
+    sleep(2 * calm.slowest).await;
+}
+
+/// A renewal that nobody answers is repeated as soon as somebody does.
+pub(crate) async fn renewed_late(calm: &Calm<'_>, ways: &Ways) {
+    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+        return calm.world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+    };
+    sleep(Duration::from_millis(LEASE_MS / 4)).await;
+    let before = locked(&ways.fixed).replace(vec![None; calm.ways.len()]);
+    sleep(Duration::from_millis(LEASE_MS / 3)).await;
+    *locked(&ways.fixed) = before;
+    sleep(Duration::from_millis(LEASE_MS * 2 / 3)).await;
+    if !guard.is_held() {
+        let what = format!("{} is not renewed after a while of silence", guard.hold());
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    drop(guard);
+    sleep(2 * calm.slowest).await;
+}
+
+/// What was ended by force stays ended, where no voter forgot that it was.
+pub(crate) fn check_forced(world: &World, hold: &str) {
+    let ends_by = locked(&world.ledger).forced_until_ms(hold);
+    if world.plan.mood != Mood::Chaos && ends_by.is_some_and(|until| world.now_ms() > until) {
+        world.breach(Law::WhatIsTold, None, format!("{hold} was ended by force and is held"));
+    }
+}
+
+/// In calm plans a renewed hold never comes near its end.
+pub(crate) fn check_renewed(world: &World, hold: &str, lease_ms: u64, remaining: Duration) {
+    let forced = locked(&world.ledger).excuse(hold).is_some();
+    let least = Duration::from_millis(lease_ms) / 2;
+    if world.plan.mood == Mood::Calm && !forced && remaining < least {
+        let what = format!("{hold} is renewed for {lease_ms} ms, and was left {remaining:?}");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+}

@@ -1,0 +1,96 @@
+//! What is held has the votes of a majority, and trust in it ends before they do.
+//!
+//! This is what exclusion rests on, so it finds what would only harm where a rival came at the
+//! right moment.
+
+use std::time::Duration;
+
+use quorate::embedded::Record;
+
+use super::{Law, told};
+use crate::sim::{
+    locks::{self, Vote},
+    world::{Held, Look, World, locked},
+};
+
+pub(crate) fn check(world: &World, look: &Look) {
+    for held in &look.held {
+        if locked(&world.ledger).is_over(&held.hold) {
+            let what = format!("{} is held again after it was not", held.hold);
+            world.breach(Law::TrustEndsEarly, None, what);
+        }
+        check_course(world, held);
+        told::check_forced(world, &held.hold);
+        if let Some(lease_ms) = held.renewed_ms {
+            told::check_renewed(world, &held.hold, lease_ms, held.remaining);
+        }
+        let votes = votes(world, look, held);
+        let needed = world.plan.quorum();
+        let excuse = locked(&world.ledger).excuse_of_force(&held.hold);
+        if votes.len() < needed {
+            let what = format!(
+                "{} is held with the votes of {} voters, {needed} are needed",
+                held.hold,
+                votes.len()
+            );
+            world.breach(Law::TrustEndsEarly, excuse, what);
+        } else if world.plan.clocks_are_true() {
+            check_drift(world, held, votes[needed - 1], excuse);
+        }
+    }
+}
+
+/// Trust runs out with the time and no faster, and where it is not renewed it ends.
+fn check_course(world: &World, held: &Held) {
+    let now_ms = world.now_ms();
+    if held.fixed_until_ms.is_some_and(|until_ms| now_ms > until_ms) {
+        let what = format!("{} has a fixed lease and is held after it", held.hold);
+        world.breach(Law::TrustEndsEarly, None, what);
+    }
+    let mut ledger = locked(&world.ledger);
+    let seen = ledger.remaining.insert(held.hold.clone(), (now_ms, held.remaining));
+    drop(ledger);
+    let Some((seen_ms, was_left)) = seen else { return };
+    let passed = Duration::from_millis(now_ms - seen_ms) * 101 / 100 + Duration::from_millis(1);
+    if held.remaining + passed < was_left {
+        let what = format!("{} was left {was_left:?}, now {:?}", held.hold, held.remaining);
+        world.breach(Law::RenewalNeverHarms, None, what);
+    }
+}
+
+/// How long the votes for a hold last, the longest first; those that a voter should still have but
+/// forgot last for ever, as it is not the client's fault.
+fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
+    let ledger = locked(&world.ledger);
+    let keys = held.lock.records();
+    let vote = |voter: usize, records: &Vec<Record>| {
+        let mut votes = locks::votes(records, keys).into_iter();
+        let vote = votes.find(|vote| vote.hold == held.hold && vote.access == held.access);
+        match vote {
+            Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {
+                Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+            }
+            Some(Vote { left_ms: None, .. }) => Some(Duration::MAX),
+            _ => ledger.amnesia.has_lost(&held.hold, voter).then_some(Duration::MAX),
+        }
+    };
+    let votes = look.records.iter().enumerate();
+    let mut votes: Vec<Duration> =
+        votes.filter_map(|(voter, records)| vote(voter, records)).collect();
+    votes.sort_unstable();
+    votes.reverse();
+    votes
+}
+
+/// Where no clock is wrong, the votes last longer than the trust by all of the drift.
+fn check_drift(world: &World, held: &Held, left: Duration, excuse: Option<&'static str>) {
+    let Some(lease_ms) = locked(&world.ledger).shortest_lease_ms(&held.hold) else { return };
+    let drift = Duration::from_millis(lease_ms) / 100 + Duration::from_millis(2);
+    if held.remaining + drift > left {
+        let what = format!(
+            "{} is trusted for {:?}, its votes last {left:?}, and {drift:?} are the drift",
+            held.hold, held.remaining
+        );
+        world.breach(Law::TrustEndsEarly, excuse, what);
+    }
+}

@@ -1,0 +1,129 @@
+//! What has happened so far that the laws must know of.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::sim::{amnesia::Amnesia, locks::Lock, plan::Plan};
+
+/// What the promise does not cover, and who has to do with what.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// What voters forgot, or let expire by a clock beyond the allowance.
+    pub(crate) amnesia: Amnesia,
+    /// The holds that somebody ended by force.
+    pub(crate) forced: BTreeSet<String>,
+    /// The holds that were seen not to be held while somebody had their guard.
+    pub(crate) over: BTreeSet<String>,
+    /// The clients, by their ids.
+    pub(crate) clients: BTreeMap<String, usize>,
+    /// What each client does about each lock.
+    pub(crate) about: BTreeMap<(usize, Lock), About>,
+    /// The holds that were held while another was.
+    pub(crate) overlapped: BTreeSet<String>,
+    /// By when each hold that somebody ended by force must be over.
+    pub(crate) forced_until_ms: BTreeMap<String, u64>,
+    /// When each hold was last seen, and what was left of it.
+    pub(crate) remaining: BTreeMap<String, (u64, Duration)>,
+    /// The shortest lease that each hold asked for.
+    pub(crate) leases_ms: BTreeMap<String, u64>,
+    /// The voters whose clock is beyond the allowance now.
+    pub(crate) wild: BTreeSet<usize>,
+    /// The clients that are no more.
+    pub(crate) dead: BTreeSet<usize>,
+    /// The clients that were closed before the end.
+    pub(crate) closed: BTreeSet<usize>,
+    /// The clients whose machine was suspended at some time.
+    pub(crate) suspended: BTreeSet<usize>,
+    /// When a voter's data or clock was last changed from outside.
+    pub(crate) tampered_ms: BTreeMap<usize, u64>,
+    /// By how much clocks were put back: votes last so much longer.
+    pub(crate) put_back_ms: i64,
+    /// By how much each client's wall clock that was set is ahead.
+    pub(crate) walls_ms: BTreeMap<usize, i64>,
+    /// When a machine last stopped or went on.
+    pub(crate) disturbed_ms: BTreeMap<usize, u64>,
+}
+
+/// Whether a client asks for a lock, and when it last began or ended something with it.
+#[derive(Default)]
+pub(crate) struct About {
+    pub(crate) asking: u32,
+    pub(crate) touched_ms: u64,
+}
+
+impl Ledger {
+    pub(crate) fn force(&mut self, hold: &str) {
+        self.forced.insert(hold.to_owned());
+    }
+
+    /// Whether some hold of this client was seen not to be held.
+    pub(crate) fn has_lost(&self, client: usize) -> bool {
+        self.over.iter().any(|hold| self.client(hold) == Some(client))
+    }
+
+    /// Whose hold it is.
+    pub(crate) fn client(&self, hold: &str) -> Option<usize> {
+        let (id, _) = hold.rsplit_once(':')?;
+        self.clients.get(id).copied()
+    }
+
+    /// Whether the hold was seen not to be held.
+    pub(crate) fn is_over(&self, hold: &str) -> bool {
+        self.over.contains(hold)
+    }
+
+    pub(crate) fn overlap(&mut self, hold: &str) {
+        self.overlapped.insert(hold.to_owned());
+    }
+
+    /// Why this hold may be lost although a majority of the voters is well.
+    pub(crate) fn excuse_of_loss(&self, hold: &str) -> Option<&'static str> {
+        let overlapped = self.overlapped.contains(hold).then_some("another hold had its votes");
+        self.excuse(hold).or(overlapped)
+    }
+
+    pub(crate) fn ends_by(&mut self, hold: &str, until_ms: u64) {
+        self.forced_until_ms.entry(hold.to_owned()).or_insert(until_ms);
+    }
+
+    pub(crate) fn forced_until_ms(&self, hold: &str) -> Option<u64> {
+        self.forced_until_ms.get(hold).copied()
+    }
+
+    pub(crate) fn asked(&mut self, hold: &str, lease_ms: u64) {
+        let shortest = self.leases_ms.entry(hold.to_owned()).or_insert(lease_ms);
+        *shortest = lease_ms.min(*shortest);
+    }
+
+    pub(crate) fn shortest_lease_ms(&self, hold: &str) -> Option<u64> {
+        self.leases_ms.get(hold).copied()
+    }
+
+    pub(crate) fn excuse_of_force(&self, hold: &str) -> Option<&'static str> {
+        self.forced.contains(hold).then_some("it was ended by force")
+    }
+
+    /// Why the promise does not cover this hold, if it does not.
+    pub(crate) fn excuse(&self, hold: &str) -> Option<&'static str> {
+        if let Some(forced) = self.excuse_of_force(hold) {
+            return Some(forced);
+        }
+        self.amnesia.excuse(hold)
+    }
+
+    /// Why two holds may be held at one moment that exclude each other.
+    pub(crate) fn excuse_of_two(
+        &self,
+        plan: &Plan,
+        one: &str,
+        other: &str,
+    ) -> Option<&'static str> {
+        let beside = |hold: &str, rival: &str| {
+            let rival = self.client(rival);
+            self.excuse_of_force(hold).or_else(|| self.amnesia.excuse_beside(plan, hold, rival))
+        };
+        beside(one, other).or_else(|| beside(other, one))
+    }
+}

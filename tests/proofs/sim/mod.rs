@@ -1,0 +1,28 @@
+//! The library in deterministic simulation: one seed decides everything that happens.
+//!
+//! ```sh
+//! tests/run proofs sim                                                 # the usual sweep
+//! QUORATE_SIM_SEEDS=100000 tests/run proofs sweep --nocapture          # a long one
+//! QUORATE_SIM_SEED=1234 tests/run proofs sweep --nocapture             # one seed, traced
+//! ```
+//!
+//! The clients, their watchdogs and waiters are the library's own, on embedded voters that run the
+//! library's own scripts, under a paused clock, on one thread. `plan` says what may happen; `laws`
+//! says what must hold; `docs/simulation.md` says what that proves.
+
+mod amnesia;
+mod asking;
+mod clients;
+mod draft;
+pub(crate) mod laws;
+mod ledger;
+mod locks;
+mod plan;
+mod schedule;
+mod shrink;
+mod sweep;
+mod tasks;
+mod trace;
+mod troubles;
+mod voters;
+mod world;

@@ -1,0 +1,337 @@
+//! What one seed decides: who is there, what they do, and what goes wrong, and when.
+//!
+//! A plan is plain data, so that it can be printed, and made smaller until little more is left than
+//! what breaks a law.
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::sim::{asking::Kind, locks::Lock};
+
+/// Everything that happens in one schedule but for the chance within it, which the seed gives too.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) mood: Mood,
+    pub(crate) voters: Vec<VoterPlan>,
+    pub(crate) clients: Vec<ClientPlan>,
+    pub(crate) network: Network,
+    pub(crate) times: Times,
+    pub(crate) troubles: Vec<Trouble>,
+    /// When the faults end.
+    pub(crate) heals_at_ms: u64,
+}
+
+/// How much goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Nothing: then nothing may fail.
+    Calm,
+    /// Whatever may, but only at a minority of the voters: then nothing may fail either.
+    Minority,
+    /// Whatever may, anywhere.
+    Chaos,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VoterPlan {
+    pub(crate) clock_ppm: i32,
+    pub(crate) clock_ahead_ms: i64,
+    /// Whether things may go wrong here.
+    pub(crate) troubled: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    pub(crate) starts_at_ms: u64,
+    pub(crate) clock_ppm: i32,
+    /// What its wall clock shows too much, by which nothing but tokens goes.
+    pub(crate) wall_ahead_ms: i64,
+    pub(crate) tasks: Vec<Vec<Step>>,
+    /// Whether it is closed in the end; otherwise it is dropped.
+    pub(crate) closes: bool,
+}
+
+/// The settings of all clients.
+#[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) lease_ms: u64,
+    pub(crate) voter_deadline_ms: u64,
+    pub(crate) poll_ms: u64,
+    pub(crate) patience_ms: u64,
+    /// How long a place in a queue counts; `None`: as long as it does by itself.
+    pub(crate) waiter_deadline_ms: Option<u64>,
+}
+
+/// One acquisition, from the wish to the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) pause_ms: u64,
+    /// The number of the lock among those of its kind.
+    pub(crate) number: usize,
+    pub(crate) kind: Kind,
+    /// Which of the client's owners asks; `None`: nobody in particular.
+    pub(crate) owner: Option<usize>,
+    pub(crate) lease: Lease,
+    /// Whether it has a token.
+    pub(crate) fenced: bool,
+    pub(crate) how: How,
+    pub(crate) cancel: Cancel,
+    pub(crate) further: Further,
+    pub(crate) meanwhile: Meanwhile,
+    pub(crate) end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    Default,
+    Renewed(u64),
+    Fixed(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Try,
+    Within(u64),
+    Wait,
+}
+
+/// When the asking future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    Never,
+    AfterPolls(u64),
+    AfterMs(u64),
+}
+
+/// What the holder enters besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Further {
+    Nothing,
+    /// The same again.
+    Again,
+    /// A write: it reads as well.
+    Reads,
+    /// Likewise, and goes on for so long when the write has ended.
+    ReadsOn(u64),
+}
+
+/// What is done with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    Sleep(u64),
+    /// Work inside `while_held`.
+    Work(u64),
+    /// Until it is lost, but no longer.
+    Lost(u64),
+    /// Somebody looks who holds it.
+    Inspect,
+    /// An operator ends it.
+    Force,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Release,
+    Drop,
+    /// The future of the release is dropped after so many polls.
+    CancelledRelease(u64),
+    /// A write becomes a read, for so long.
+    Downgrade(u64),
+    /// The future of that is dropped after so many polls.
+    CancelledDowngrade(u64),
+}
+
+impl Step {
+    pub(crate) fn lock(&self) -> Lock {
+        self.kind.lock(self.number)
+    }
+}
+
+/// What befalls each request by chance, in millionths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Network {
+    /// The most that a request takes one way, most of the time.
+    pub(crate) usual_ms: u64,
+    pub(crate) tail_ppm: u32,
+    pub(crate) tail_ms: u64,
+    pub(crate) lost_request_ppm: u32,
+    pub(crate) lost_reply_ppm: u32,
+    pub(crate) cut_before_ppm: u32,
+    pub(crate) cut_after_ppm: u32,
+    pub(crate) twice_ppm: u32,
+}
+
+/// One of a lock's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Who holds, or writes.
+    Record,
+    Readers,
+    Queue,
+    Alive,
+    Writers,
+    Fence,
+}
+
+/// Something that goes wrong at a time of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) at_ms: u64,
+    pub(crate) lasts_ms: u64,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    VoterStops(usize),
+    VoterDies(usize),
+    VoterForgets(usize),
+    VoterFlushed(usize),
+    /// Of the records, the queue and the deadlines of its places one goes.
+    KeyEvicted {
+        voter: usize,
+        lock: Lock,
+        part: Part,
+    },
+    /// Within the allowance.
+    ClockNudged(usize),
+    /// Beyond it.
+    ClockJumps {
+        voter: usize,
+        ms: i64,
+    },
+    ClockRuns {
+        voter: usize,
+        ppm: i32,
+    },
+    CutAll {
+        voter: usize,
+        arrives: bool,
+    },
+    CutOne {
+        voter: usize,
+        client: usize,
+        arrives: bool,
+    },
+    Partition {
+        voter: usize,
+        client: usize,
+    },
+    /// So far ahead, or behind.
+    WallClockSet {
+        client: usize,
+        ahead_ms: i64,
+    },
+    ClientStalls(usize),
+    ClientSuspended(usize),
+    ClientDies(usize),
+    ClientCloses(usize),
+}
+
+impl What {
+    /// The voter at which it happens, if at one.
+    pub(crate) fn voter(self) -> Option<usize> {
+        match self {
+            Self::VoterStops(voter)
+            | Self::VoterDies(voter)
+            | Self::VoterForgets(voter)
+            | Self::VoterFlushed(voter)
+            | Self::KeyEvicted { voter, .. }
+            | Self::ClockNudged(voter)
+            | Self::ClockJumps { voter, .. }
+            | Self::ClockRuns { voter, .. }
+            | Self::CutAll { voter, .. }
+            | Self::CutOne { voter, .. }
+            | Self::Partition { voter, .. } => Some(voter),
+            Self::WallClockSet { .. }
+            | Self::ClientStalls(_)
+            | Self::ClientSuspended(_)
+            | Self::ClientDies(_)
+            | Self::ClientCloses(_) => None,
+        }
+    }
+
+    /// Whether a voter loses the numbers from which tokens go on.
+    pub(crate) fn takes_fences(self) -> bool {
+        let evicts = matches!(self, Self::KeyEvicted { part: Part::Fence, .. });
+        evicts || matches!(self, Self::VoterForgets(_) | Self::VoterFlushed(_))
+    }
+}
+
+impl Plan {
+    pub(crate) fn quorum(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+
+    /// The locks that anybody asks for.
+    pub(crate) fn locks(&self) -> BTreeSet<Lock> {
+        let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+        steps.map(Step::lock).collect()
+    }
+
+    /// The longest lease that anybody asks for.
+    pub(crate) fn longest_lease_ms(&self) -> u64 {
+        let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+        let asked = steps.map(|step| match step.lease {
+            Lease::Default => 0,
+            Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+        });
+        asked.max().unwrap_or(0).max(self.times.lease_ms)
+    }
+
+    /// Whether all voters' clocks show the same time at first.
+    pub(crate) fn clocks_are_together(&self) -> bool {
+        self.voters.iter().all(|voter| (0..=1).contains(&voter.clock_ahead_ms))
+    }
+
+    /// Whether all clocks run at the true rate throughout.
+    pub(crate) fn clocks_are_true(&self) -> bool {
+        let moved = |trouble: &Trouble| {
+            matches!(
+                trouble.what,
+                What::ClockNudged(_) | What::ClockJumps { .. } | What::ClockRuns { .. }
+            )
+        };
+        self.voters.iter().all(|voter| voter.clock_ppm == 0)
+            && self.clients.iter().all(|client| client.clock_ppm == 0)
+            && !self.troubles.iter().any(moved)
+    }
+}
+
+impl fmt::Display for Plan {
+    /// A line each for who is there, what goes wrong, and what is done.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}, {:?}, the faults end at {} ms",
+            self.seed, self.mood, self.heals_at_ms
+        )?;
+        writeln!(f, "  {:?}", self.times)?;
+        writeln!(f, "  {:?}", self.network)?;
+        for (number, voter) in self.voters.iter().enumerate() {
+            writeln!(f, "  v{number}: {voter:?}")?;
+        }
+        for trouble in &self.troubles {
+            writeln!(
+                f,
+                "  {:>5} ms for {} ms: {:?}",
+                trouble.at_ms, trouble.lasts_ms, trouble.what
+            )?;
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            let ClientPlan { starts_at_ms, clock_ppm, wall_ahead_ms, closes, tasks } = client;
+            writeln!(
+                f,
+                "  c{number}: from {starts_at_ms} ms on, clock {clock_ppm} ppm, \
+                 wall clock {wall_ahead_ms} ms ahead, closes: {closes}"
+            )?;
+            for (task, steps) in tasks.iter().enumerate() {
+                for step in steps {
+                    writeln!(f, "    c{number}.{task}: {step:?}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

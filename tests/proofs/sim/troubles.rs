@@ -1,0 +1,172 @@
+//! What goes wrong at times of its own.
+
+use std::sync::Arc;
+
+use quorate::embedded::{InFlight, Record};
+
+use crate::sim::{
+    amnesia::Cause,
+    clients::Clients,
+    locks::Lock,
+    plan::{Part, Trouble, What},
+    voters::Ways,
+    world::{World, locked},
+};
+
+/// Lets one trouble happen, and ends it before the faults end.
+pub(crate) async fn happen(
+    world: Arc<World>,
+    ways: Arc<Ways>,
+    clients: Arc<Clients>,
+    trouble: Trouble,
+) {
+    world.sleep_until_ms(trouble.at_ms).await;
+    world.note("FAULT", || format!("{:?} for {} ms", trouble.what, trouble.lasts_ms));
+    begin(&world, &ways, &clients, trouble.what);
+    world.changed.notify_one();
+    let until_ms = (trouble.at_ms + trouble.lasts_ms).min(world.plan.heals_at_ms);
+    world.sleep_until_ms(until_ms).await;
+    end(&world, &ways, trouble.what);
+    world.changed.notify_one();
+}
+
+fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
+    let in_flight = |arrives| if arrives { InFlight::Arrives } else { InFlight::Lost };
+    let label = |client: usize| world.machines[client].label().to_owned();
+    match what {
+        What::VoterStops(voter) => world.voters[voter].stop(),
+        What::VoterDies(voter) | What::VoterForgets(voter) => {
+            locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
+            world.voters[voter].kill();
+        }
+        What::VoterFlushed(voter) => {
+            forget_all(world, voter, (Cause::Unseen, true));
+            world.voters[voter].wipe();
+        }
+        What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
+        What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),
+        What::ClockJumps { voter, ms } => {
+            if ms > 0 {
+                forget_all(world, voter, (Cause::ClockForward { ms }, false));
+            }
+            world.unsteady(voter);
+            world.voters[voter].jump_clock(ms * 1_000);
+            let mut ledger = locked(&world.ledger);
+            ledger.put_back_ms += ms.min(0).abs();
+        }
+        What::ClockRuns { voter, ppm } => {
+            forget_all(world, voter, (Cause::Unseen, false));
+            locked(&world.ledger).wild.insert(voter);
+            world.voters[voter].set_clock_rate(ppm);
+        }
+        What::CutAll { voter, arrives } => world.voters[voter].cut(in_flight(arrives)),
+        What::CutOne { voter, client, arrives } => {
+            world.voters[voter].cut_client(&label(client), in_flight(arrives));
+        }
+        What::Partition { voter, client } => {
+            locked(&ways.cut_off).insert((label(client), voter));
+        }
+        What::WallClockSet { client, ahead_ms } => {
+            let was_ms = locked(&world.ledger).walls_ms.insert(client, ahead_ms);
+            let was_ms = was_ms.unwrap_or(world.plan.clients[client].wall_ahead_ms);
+            world.machines[client].jump_wall_clock((ahead_ms - was_ms) * 1_000);
+        }
+        What::ClientStalls(client) => {
+            world.machines[client].stall();
+            world.disturb(client);
+        }
+        What::ClientSuspended(client) => {
+            locked(&world.ledger).suspended.insert(client);
+            world.machines[client].suspend();
+            world.disturb(client);
+        }
+        What::ClientDies(client) => {
+            locked(&world.ledger).dead.insert(client);
+            world.machines[client].kill();
+        }
+        What::ClientCloses(client) => {
+            locked(&world.ledger).closed.insert(client);
+            clients.close(world, client);
+        }
+    }
+}
+
+fn end(world: &World, ways: &Ways, what: What) {
+    match what {
+        What::VoterStops(voter) => world.voters[voter].resume(),
+        What::VoterDies(voter) => {
+            locked(&world.ledger).amnesia.comes_back(voter, world.now_ms());
+            world.voters[voter].restart();
+        }
+        What::VoterForgets(voter) => {
+            forget_all(world, voter, (Cause::Restart, true));
+            world.voters[voter].restart_empty();
+        }
+        What::ClockRuns { voter, ppm } => {
+            forget_all(world, voter, (Cause::Unseen, false));
+            let ran_ms = i64::try_from(world.plan.heals_at_ms).unwrap_or(i64::MAX);
+            let mut ledger = locked(&world.ledger);
+            ledger.wild.remove(&voter);
+            // A slow clock has put the end of the votes off.
+            ledger.put_back_ms += ran_ms * i64::from(ppm.min(0).abs()) / 1_000_000;
+            drop(ledger);
+            world.voters[voter].set_clock_rate(world.plan.voters[voter].clock_ppm);
+        }
+        What::Partition { voter, client } => {
+            let label = world.machines[client].label().to_owned();
+            locked(&ways.cut_off).remove(&(label.clone(), voter));
+            // What was sent all that time is lost, and so is the connection.
+            world.voters[voter].cut_client(&label, InFlight::Lost);
+        }
+        What::ClientStalls(client) | What::ClientSuspended(client) => {
+            world.machines[client].resume();
+            world.disturb(client);
+        }
+        _ => {}
+    }
+}
+
+/// What this voter has of any hold counts as forgotten from now on; and whether its data is gone.
+fn forget_all(world: &World, voter: usize, cause: (Cause, bool)) {
+    let records = records(world, voter);
+    let mut ledger = locked(&world.ledger);
+    ledger.amnesia.loses_all(voter, cause, holds(&records), world.now_ms());
+    drop(ledger);
+    world.unsteady(voter);
+}
+
+fn holds(records: &[Record]) -> impl Iterator<Item = &str> {
+    records.iter().flat_map(|record| record.fields.iter().map(|(hold, _)| hold.as_str()))
+}
+
+fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
+    let key = match part {
+        Part::Record => &lock.records()[0],
+        Part::Readers => lock.readers(),
+        Part::Queue => lock.queue(),
+        Part::Alive => lock.alive(),
+        Part::Writers => lock.writers(),
+        Part::Fence => lock.fence(),
+    };
+    let mut records = records(world, voter);
+    records.retain(|record| record.key == key);
+    // Nothing is evicted from a server that does not run.
+    if world.voters[voter].command(&["DEL", key]).is_ok() {
+        let mut ledger = locked(&world.ledger);
+        for hold in holds(&records) {
+            ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
+        }
+        if part == Part::Fence {
+            ledger.amnesia.loses_fence(voter, lock, world.now_ms());
+        }
+        drop(ledger);
+        world.unsteady(voter);
+    }
+}
+
+/// What the voter has when all that has arrived by now has run.
+fn records(world: &World, voter: usize) -> Vec<Record> {
+    // To look is also to do what is due, after the look.
+    drop(world.voters[voter].records());
+    world.voters[voter].records()
+}

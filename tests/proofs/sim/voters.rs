@@ -1,0 +1,189 @@
+//! The voters of a schedule, the ways to them, and what is seen of them.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use quorate::embedded::{EmbeddedVoter, Fault, Ran, Record, Sent};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::sim::{
+    amnesia::Cause,
+    laws::{self, Law},
+    plan::Plan,
+    world::{World, locked},
+};
+
+/// Hundreds of times as many as usual: somebody asks without a pause.
+const MOST_SCRIPTS: u64 = 30_000;
+
+/// The ways between clients and voters.
+#[derive(Default)]
+pub(crate) struct Ways {
+    /// From now on nothing goes wrong by chance.
+    pub(crate) healed: AtomicBool,
+    /// Who cannot reach which voter.
+    pub(crate) cut_off: Mutex<BTreeSet<(String, usize)>>,
+    /// Each voter's way, once that is fixed.
+    pub(crate) fixed: Mutex<Option<Vec<Way>>>,
+}
+
+/// What a voter's way takes there and back; `None`: nothing arrives.
+pub(crate) type Way = Option<(Duration, Duration)>;
+
+/// Makes the voters, with their clocks and their faults.
+pub(crate) fn make(plan: &Plan, ways: &Arc<Ways>) -> Vec<EmbeddedVoter> {
+    let voter = |number: usize| {
+        let voter = EmbeddedVoter::new(format!("v{number}"));
+        // Whatever starts again is younger than those that do not.
+        voter.set_uptime(Duration::from_hours(24));
+        voter.jump_clock(plan.voters[number].clock_ahead_ms * 1_000);
+        voter.set_clock_rate(plan.voters[number].clock_ppm);
+        let mut chance = chance(plan, 1_000 + number);
+        let (plan, ways) = (plan.clone(), Arc::clone(ways));
+        voter.fault_each(move |sent| ways.faults(&plan, number, sent, &mut chance));
+        voter
+    };
+    (0..plan.voters.len()).map(voter).collect()
+}
+
+/// A source of chance of its own for every part of a schedule: what one draws moves no other.
+pub(crate) fn chance(plan: &Plan, part: usize) -> StdRng {
+    let part = u64::try_from(part).unwrap_or(u64::MAX);
+    StdRng::seed_from_u64(plan.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ part)
+}
+
+impl Ways {
+    fn faults(
+        &self,
+        plan: &Plan,
+        voter: usize,
+        sent: &Sent<'_>,
+        chance: &mut StdRng,
+    ) -> Vec<Fault> {
+        if let Some(fixed) = &*locked(&self.fixed) {
+            let delay = |(there, back)| Fault::Delay { there, back };
+            return vec![fixed[voter].map_or(Fault::DropRequests, delay)];
+        }
+        let network = &plan.network;
+        let mut way = |longest_ms: u64| Duration::from_millis(chance.random_range(0..=longest_ms));
+        let usual = Fault::Delay { there: way(network.usual_ms), back: way(network.usual_ms) };
+        if self.healed.load(Ordering::Relaxed) || !plan.voters[voter].troubled {
+            return vec![usual];
+        }
+        let mut faults = vec![usual];
+        if locked(&self.cut_off).contains(&(sent.client().to_owned(), voter)) {
+            faults.push(Fault::DropRequests);
+        }
+        // A subscription is not lost alone: its connection breaks.
+        let single = u32::from(sent.script().is_some() || sent.is_message());
+        let mut happens = |ppm: u32| chance.random_ratio(ppm, 1_000_000);
+        for (ppm, fault) in [
+            (single * network.lost_request_ppm, Fault::DropRequests),
+            (single * network.lost_reply_ppm, Fault::DropReplies),
+            (network.cut_before_ppm, Fault::CutBeforeRun),
+            (network.cut_after_ppm, Fault::CutAfterRun),
+            (network.twice_ppm, Fault::RunTwice),
+        ] {
+            if happens(ppm) {
+                faults.push(fault);
+            }
+        }
+        if happens(network.tail_ppm) {
+            let mut part = || {
+                let longest_ms = chance.random_range(0..=network.tail_ms);
+                Duration::from_millis(chance.random_range(0..=longest_ms))
+            };
+            faults.push(Fault::Delay { there: part(), back: part() });
+        }
+        faults
+    }
+}
+
+/// Shows every script that runs to the laws and to the trace.
+pub(crate) fn observe(world: &Arc<World>, ways: &Arc<Ways>) {
+    for (number, voter) in world.voters.iter().enumerate() {
+        let (world, ways) = (Arc::downgrade(world), Arc::clone(ways));
+        let before = Mutex::new((0, Vec::new()));
+        voter.observe(move |run| {
+            if let Some(world) = Weak::upgrade(&world) {
+                if world.counts_script() > MOST_SCRIPTS {
+                    let what = "the voters are asked without end".into();
+                    world.breach(Law::AnswersInTime, None, what);
+                    // Or the schedule would not end either.
+                    *locked(&ways.fixed) = Some(vec![None; world.voters.len()]);
+                }
+                seen(&world, number, run, &mut locked(&before));
+            }
+        });
+    }
+}
+
+/// `before`: when the last script ran, and the records after it.
+fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Record>)) {
+    let after = run.records();
+    let now_ms = world.now_ms();
+    note(world, voter, run);
+    remember(world, voter, run);
+    if let Ok((-1, _, message)) = run.answer() {
+        let what = format!("{} failed: {message}", run.script());
+        world.breach(Law::NoPanic, None, what);
+    }
+    for record in after.iter().filter(|record| record.left_ms.is_none()) {
+        laws::leaks::no_expiry(world, voter, record);
+    }
+    laws::order::ran(world, voter, run, &before.1, &after);
+    laws::readers::ran(world, voter, run, &before.1, &after);
+    if world.is_steady(voter, before.0) {
+        let elapsed = Duration::from_millis(now_ms - before.0);
+        laws::once::ran(world, run, &before.1, &after);
+        laws::renewal::ran(world, voter, run, (&before.1, elapsed), &after);
+    }
+    *before = (now_ms, after);
+    world.changed.notify_one();
+}
+
+/// What the run means for the promise.
+fn remember(world: &World, voter: usize, run: &Ran<'_>) {
+    let mut ledger = locked(&world.ledger);
+    let Some(hold) = run.args().next() else { return };
+    if run.script().ends_with("/renew") {
+        let token = run.args().nth(if run.script().starts_with("rw/") { 4 } else { 3 });
+        locked(&world.tokens).tells(hold, token.unwrap_or_default());
+    }
+    match run.script() {
+        "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
+            if ledger.wild.contains(&voter) {
+                ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
+            }
+            // To read or to write stands before the count and the lease.
+            let at = if run.script().starts_with("rw/") { 3 } else { 2 };
+            if let Some(lease_ms) = run.args().nth(at).and_then(|lease| lease.parse().ok()) {
+                ledger.asked(hold, lease_ms);
+            }
+        }
+        "mutex/force_release" | "rw/force_release" => ledger.force(hold),
+        _ => {}
+    }
+}
+
+fn note(world: &World, voter: usize, run: &Ran<'_>) {
+    if let Some(hold) = run.args().next().filter(|_| run.script().ends_with("/acquire")) {
+        world.introduce(hold, run.client());
+    }
+    world.note(&format!("v{voter}"), || {
+        let args: Vec<&str> = run.args().collect();
+        let again = if run.again() { " again" } else { "" };
+        let answer = match run.answer() {
+            Ok((code, ms, text)) => format!("{code}, {ms} ms {text}"),
+            Err(message) => format!("error: {message}"),
+        };
+        let key = run.keys().next().unwrap_or_default();
+        format!("{}{again} {key} {} for {} -> {answer}", run.script(), args.join(" "), run.client())
+    });
+}

@@ -1,0 +1,40 @@
+//! A cluster that serves nobody, as one of its primaries is away.
+
+use std::time::Duration;
+
+use quorate::Quorate;
+
+use quorate_support::{Cluster, RedisServer, eventually_async};
+use quorate_tests::scene::{connect, key, now};
+
+/// So often a client may connect to one server in three seconds: for scripts, to listen, and to see
+/// the map.
+const AT_MOST: u64 = 60;
+
+fn connections(server: &RedisServer) -> u64 {
+    let told = server.info(&["INFO", "stats"], "total_connections_received");
+    told.expect("it tells").parse().expect("a number")
+}
+
+// Each CLUSTERDOWN ends its connection, and whoever locks all the time brings the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_down_is_not_connected_to_as_often_as_it_is_asked() {
+    let mut cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", "yes"]);
+    let client = connect(Quorate::cluster(cluster.urls()).builder()).await;
+    let names = (0..).map(|number| format!("lock {number}"));
+    let on_first = |name: &String| cluster.primary_of(cluster.slot_of(&key(name))) == 0;
+    let name = names.into_iter().find(on_first).expect("some lock is there");
+    client.mutex(&name).lock().await.unwrap().release().await.unwrap();
+    cluster[2].kill();
+    eventually_async("the others say that the cluster is down", async || {
+        cluster[0].info(&["CLUSTER", "INFO"], "cluster_state").is_ok_and(|state| state == "fail")
+    })
+    .await;
+    let (before, end) = (connections(&cluster[0]), now() + Duration::from_secs(3));
+    while now() < end {
+        let error = client.mutex(&name).try_lock().await.expect_err("nobody serves it");
+        assert!(error.is_no_quorum(), "{error}");
+    }
+    let made = connections(&cluster[0]) - before;
+    assert!(made <= AT_MOST, "{made}");
+}

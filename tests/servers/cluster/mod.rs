@@ -1,0 +1,13 @@
+//! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do
+//! to them.
+
+mod down;
+mod failover;
+mod formed;
+mod migration;
+mod mixed;
+mod places;
+mod promotion;
+mod rights;
+mod scene;
+mod wakeups;

@@ -1,0 +1,185 @@
+//! Where the keys of locks are, and which voters may be together.
+
+use std::collections::BTreeSet;
+
+use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
+
+use crate::cluster::{scene::builder, wakeups::listeners};
+use quorate_support::{Cluster, RedisServer, eventually_async, without_fences};
+use quorate_tests::scene::{MS, connect};
+
+fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
+    let nodes = cluster.nodes().iter().enumerate();
+    nodes.flat_map(|(node, server)| server.keys().into_iter().map(move |key| (node, key))).collect()
+}
+
+fn are_empty(cluster: &Cluster) -> bool {
+    cluster.nodes().iter().all(|node| without_fences(node.keys()).is_empty())
+}
+
+#[tokio::test]
+async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster() {
+    let cluster = Cluster::start(3, 0);
+    let quorum = connect(Quorate::cluster(cluster.urls()).builder()).await;
+    let names: Vec<String> = (0..12).map(|number| format!("lock {number}")).collect();
+    let mut guards = Vec::new();
+    for name in &names {
+        guards.push(quorum.mutex(name).lock().await.unwrap());
+    }
+    let on: BTreeSet<usize> = keys(&cluster).iter().map(|(node, _)| *node).collect();
+    assert_eq!(on.len(), 3, "they are spread");
+    for name in &names {
+        let key = format!("quorate:{{{name}}}");
+        let at = cluster.primary_of(cluster.slot_of(&key));
+        for key in [key.clone(), format!("{key}:fence")] {
+            assert!(keys(&cluster).contains(&(at, key.clone())), "{key} is at {at}");
+        }
+        assert!(quorum.mutex(name).try_lock().await.unwrap().is_none(), "{name} is held");
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    eventually_async("nothing is left but what remembers tokens", async || are_empty(&cluster))
+        .await;
+}
+
+#[tokio::test]
+async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority_decides() {
+    let cluster = Cluster::start(3, 0);
+    let quorum = connect(builder(&cluster.urls()[..1], 3)).await;
+    let guard = quorum.mutex("invoice:42").lock().await.unwrap();
+    // The table of `docs/deployment.md`.
+    for (node, key) in ["5r4", "7MC", "61k"].into_iter().enumerate() {
+        let key = format!("quorate:{{invoice:42#{key}}}");
+        eventually_async("every voter has the lock", async || {
+            keys(&cluster).contains(&(node, key.clone()))
+        })
+        .await;
+    }
+    eventually_async("all have given their votes", async || guard.votes() == 3).await;
+    cluster.nodes()[1].stop();
+    assert!(quorum.mutex("invoice:42").try_lock().await.unwrap().is_none(), "it is held");
+    guard.release().await.unwrap();
+    let guard = quorum.mutex("invoice:42").lock().await.expect("two of three");
+    cluster.nodes()[1].resume();
+    guard.release().await.unwrap();
+    eventually_async("nothing is left", async || are_empty(&cluster)).await;
+}
+
+// Once more, and briefly, what other tests claim of each kind of lock on single servers.
+#[tokio::test]
+async fn every_kind_of_lock_works_as_on_single_servers() {
+    let cluster = Cluster::start(3, 0);
+    for voters in [1, 3] {
+        let [ours, theirs] = [(); 2].map(|()| connect(builder(&cluster.urls(), voters)));
+        let (ours, theirs) = (ours.await, theirs.await);
+        // Re-entry, and a waiter that is called.
+        let guard = ours.mutex("a").lock().await.unwrap();
+        let again = guard.reenter().await.unwrap();
+        let waiter = tokio::spawn({
+            let mutex = theirs.mutex("a");
+            async move { mutex.lock().await }
+        });
+        let names = ["a", "a#4xU", "a#4OC", "a#0oO"];
+        let listens = |node| names.iter().any(|name| listeners(node, name) > 0);
+        let listening = async || cluster.nodes().iter().any(listens);
+        eventually_async("the waiter listens", listening).await;
+        again.release().await.unwrap();
+        assert!(theirs.mutex("a").try_lock().await.unwrap().is_none());
+        guard.release().await.unwrap();
+        waiter.await.unwrap().unwrap().release().await.unwrap();
+        // In order.
+        let first = ours.fair_mutex("b").lock().await.unwrap();
+        let second = tokio::spawn({
+            let mutex = theirs.fair_mutex("b");
+            async move { mutex.lock().await }
+        });
+        let mutex = ours.fair_mutex("b");
+        eventually_async("the second waits", async || {
+            mutex.inspect().await.unwrap().voters[0].queue.len() == 1
+        })
+        .await;
+        first.release().await.unwrap();
+        second.await.unwrap().unwrap().release().await.unwrap();
+        // Readers together, a writer alone.
+        let readers = (ours.rw_lock("c").read().await.unwrap(), theirs.rw_lock("c").read().await);
+        assert!(ours.rw_lock("c").try_write().await.unwrap().is_none());
+        drop(readers);
+        let writer = theirs.rw_lock("c").write().await.unwrap();
+        assert!(ours.rw_lock("c").try_read().await.unwrap().is_none());
+        let read = writer.downgrade().await.unwrap();
+        read.release().await.unwrap();
+        // By force.
+        let guard = ours.mutex("d").lock().await.unwrap();
+        assert!(theirs.mutex("d").force_release().await.unwrap());
+        guard.lost().await;
+        drop(guard);
+        eventually_async("nothing is left", async || are_empty(&cluster)).await;
+        ours.close().await;
+        theirs.close().await;
+    }
+}
+
+// Claim 42
+#[tokio::test]
+async fn voters_that_share_a_primary_are_refused_unless_that_is_allowed() {
+    let cluster = Cluster::start(2, 0);
+    let error = builder(&cluster.urls(), 3).connect().await.unwrap_err();
+    assert!(error.is_invalid(), "{error}");
+    let says = |part: &str| assert!(error.to_string().contains(part), "{error}");
+    says("cluster-0@127.0.0.1:");
+    says("are the same server, which has one vote");
+    let voters = Voters::new(cluster.urls()).voters(3).shared_primaries(SharedPrimaries::Allow);
+    let quorum = connect(voters.builder()).await;
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    eventually_async("all three vote", async || guard.votes() == 3).await;
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn more_servers_than_voters_never_have_two_parts_of_a_lock() {
+    let cluster = Cluster::start(4, 0);
+    let quorum = connect(builder(&cluster.urls(), 3)).await;
+    for number in 0..24 {
+        let name = format!("lock {number}");
+        let guard = quorum.mutex(&name).lock().await.unwrap();
+        eventually_async("all three vote", async || guard.votes() == 3).await;
+        let begins = format!("quorate:{{{name}#");
+        let record = |key: &String| key.starts_with(&begins) && key.ends_with('}');
+        let at: Vec<usize> = keys(&cluster)
+            .into_iter()
+            .filter(|(_, key)| record(key))
+            .map(|(node, _)| node)
+            .collect();
+        let distinct: BTreeSet<_> = at.iter().collect();
+        assert_eq!((at.len(), distinct.len()), (3, 3), "{name}: {at:?}");
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_makes_no_voters_of_a_cluster_is_refused_with_the_reason() {
+    let server = RedisServer::start();
+    let patience = MS(3000);
+    let single = Quorate::cluster([server.url()]).builder().connect_timeout(patience);
+    let error = single.connect().await.unwrap_err();
+    assert!(
+        error.is_no_quorum() && error.to_string().contains("cluster support disabled"),
+        "{error}"
+    );
+    let refused = async |voters: Voters| {
+        let error = voters.connect().await.unwrap_err();
+        assert!(error.is_invalid(), "{error}");
+        error.to_string()
+    };
+    let none: [&str; 0] = [];
+    assert!(refused(Quorate::cluster(none)).await.contains("has no address"));
+    let url = "redis://127.0.0.1:7000";
+    assert!(refused(Quorate::cluster([url]).voters(0)).await.contains("1 to 15 votes, not 0"));
+    assert!(refused(Quorate::cluster([url]).voters(16)).await.contains("not 16"));
+    let database = refused(Quorate::cluster([format!("{url}/1")])).await;
+    assert!(database.contains("127.0.0.1:7000/1 is no server of a cluster"), "{database}");
+    let redisson = Quorate::cluster([url]).voters(3).builder().keys(KeyScheme::Redisson);
+    let error = redisson.connect().await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("Redisson"), "{error}");
+}

@@ -1,0 +1,70 @@
+//! What a user of a cluster must be allowed to do.
+
+use quorate::{Preference, Quorate};
+
+use crate::cluster::scene::{LEASE, renew};
+use quorate_support::{Cluster, Settings, eventually_async};
+use quorate_tests::{
+    rights,
+    scene::{MS, connect, key},
+};
+
+/// What the README and the page about deployments ask for.
+fn rights() -> String {
+    let page = include_str!("../../../docs/deployment.md");
+    let (_, cluster) = page.split_once("## Rights in a cluster").expect("it has them");
+    let cluster = cluster.split_once("```text\n").and_then(|(_, block)| block.split_once("```"));
+    let cluster = cluster.expect("it has them").0.split_whitespace();
+    rights::of_the_readme().into_iter().chain(cluster).collect::<Vec<_>>().join(" ")
+}
+
+fn cluster(rights: &str) -> (Cluster, Vec<String>) {
+    let user = format!("locker on >secret {rights}");
+    let cluster = Cluster::start_as(3, 0, &Settings::new().users(&[&user]));
+    let urls = cluster.nodes().iter().map(|node| node.url_as("locker", "secret")).collect();
+    (cluster, urls)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documented_rights_are_enough_also_while_a_slot_moves() {
+    let (cluster, urls) = cluster(&rights());
+    for voters in [1, 3] {
+        let builder = || Quorate::cluster(&urls).voters(voters).builder().lease(LEASE);
+        let (ours, theirs) = (connect(builder()).await, connect(builder()).await);
+        let guard = ours.mutex("a").lock().await.unwrap();
+        let waiter = tokio::spawn({
+            let mutex = theirs.mutex("a");
+            async move { mutex.lock().await.unwrap().release().await }
+        });
+        renew(&guard).await;
+        if voters == 1 {
+            let slot = cluster.slot_of(&key("a"));
+            cluster.migrate(slot, (cluster.primary_of(slot) + 1) % 3).await;
+            renew(&guard).await;
+        }
+        guard.release().await.unwrap();
+        waiter.await.unwrap().unwrap();
+        let first = ours.fair_mutex("b").lock().await.unwrap();
+        assert!(theirs.fair_mutex("b").lock_within(MS(1000)).await.unwrap().is_none());
+        first.release().await.unwrap();
+        let lock = ours.rw_lock("c").preference(Preference::Fair);
+        let read = lock.read().await.unwrap();
+        assert!(theirs.rw_lock("c").write_within(MS(1000)).await.unwrap().is_none());
+        read.release().await.unwrap();
+        let write = theirs.rw_lock("c").write().await.unwrap();
+        write.downgrade().await.unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn without_the_right_to_see_the_slots_the_error_names_it() {
+    let (cluster, urls) = cluster(&rights().replace("+cluster|nodes", ""));
+    let error = Quorate::cluster(&urls).builder().connect_timeout(MS(1_000)).connect().await;
+    let error = error.unwrap_err();
+    assert!(error.is_no_quorum() && error.to_string().contains("cluster|nodes"), "{error}");
+    let all = "+cluster|nodes";
+    for node in cluster.nodes() {
+        node.command(&["ACL", "SETUSER", "locker", all]).unwrap();
+    }
+    eventually_async("it connects", async || Quorate::cluster(&urls).connect().await.is_ok()).await;
+}

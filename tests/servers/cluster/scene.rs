@@ -1,0 +1,27 @@
+//! Clients of a cluster.
+
+use std::time::Duration;
+
+use quorate::{Builder, MutexGuard, Quorate};
+
+use quorate_support::succeeds_async;
+use quorate_tests::scene::leased;
+
+/// Leases as short as the tests are patient.
+pub(crate) const LEASE: Duration = Duration::from_secs(8);
+
+/// A client of three voters of the cluster, or of one.
+pub(crate) fn builder(urls: &[String], voters: u16) -> Builder {
+    leased(Quorate::cluster(urls).voters(voters).builder(), LEASE)
+}
+
+/// Asks for the lease again, now.
+pub(crate) async fn renew(guard: &MutexGuard) {
+    // A redirect that later requests have overtaken confirms nothing: then it is held as before.
+    let again = async || match guard.reenter().await {
+        Err(error) if error.is_unconfirmed() => Err(error.to_string()),
+        again => Ok(again.expect("it is held")),
+    };
+    let again = succeeds_async("it is entered again", again).await;
+    again.release().await.expect("it is confirmed");
+}

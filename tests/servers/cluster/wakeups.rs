@@ -1,0 +1,93 @@
+//! How waiters hear of releases: by channels that have slots, where there are such.
+
+use std::time::Duration;
+
+use quorate::{MutexGuard, Quorate};
+use tokio::task::JoinHandle;
+
+use crate::cluster::scene::builder;
+use quorate_support::{Cluster, RedisServer, Reply, eventually_async};
+use quorate_tests::scene::{calls, connect, key, timed};
+
+/// So long that nobody is helped by it.
+const POLL: Duration = Duration::from_mins(1);
+/// Within it a waiter that was called has the lock, on any machine.
+const CALLED: Duration = Duration::from_secs(10);
+
+/// How many listen on a server to the channel of this mutex that has a slot.
+pub(crate) fn listeners(server: &RedisServer, name: &str) -> i64 {
+    count(server, "SHARDNUMSUB", name)
+}
+
+fn count(server: &RedisServer, what: &str, name: &str) -> i64 {
+    match server.command(&["PUBSUB", what, &format!("{}:wake", key(name))]) {
+        Ok(Reply::List(list)) => match list[..] {
+            [_, Reply::Int(count)] => count,
+            _ => panic!("no count: {list:?}"),
+        },
+        other => panic!("no list: {other:?}"),
+    }
+}
+
+async fn client(cluster: &Cluster) -> Quorate {
+    connect(builder(&cluster.urls(), 1).poll(POLL)).await
+}
+
+fn waiter(client: &Quorate) -> JoinHandle<MutexGuard> {
+    let mutex = client.mutex("a");
+    tokio::spawn(async move { mutex.lock().await.expect("it is given") })
+}
+
+#[tokio::test]
+async fn a_waiter_is_called_by_the_server_that_has_the_slot_and_the_others_hear_nothing() {
+    let cluster = Cluster::start(3, 0);
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let at = &cluster[cluster.primary_of(cluster.slot_of(&key("a")))];
+    let guard = ours.mutex("a").lock().await.unwrap();
+    let waiting = waiter(&theirs);
+    eventually_async("the waiter listens there", async || listeners(at, "a") == 1).await;
+    guard.release().await.unwrap();
+    let (took, given) = timed(waiting).await;
+    assert!(took < CALLED, "{took:?}");
+    given.unwrap().release().await.unwrap();
+    assert!(calls(at, &["spublish"]) > 0);
+    assert!(cluster.nodes().iter().all(|node| calls(node, &["publish"]) == 0));
+    eventually_async("nobody listens any more", async || listeners(at, "a") == 0).await;
+}
+
+#[tokio::test]
+async fn where_the_user_may_not_use_such_channels_a_waiter_is_called_by_the_others() {
+    let cluster = Cluster::start(3, 0);
+    for node in cluster.nodes() {
+        node.command(&["ACL", "SETUSER", "default", "-ssubscribe", "-spublish"]).unwrap();
+    }
+    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+    let at = &cluster[cluster.primary_of(cluster.slot_of(&key("a")))];
+    let guard = ours.mutex("a").lock().await.unwrap();
+    let waiting = waiter(&theirs);
+    eventually_async("the waiter listens", async || count(at, "NUMSUB", "a") == 1).await;
+    guard.release().await.unwrap();
+    let (took, given) = timed(waiting).await;
+    assert!(took < CALLED, "{took:?}");
+    given.unwrap().release().await.unwrap();
+    eventually_async("nobody listens any more", async || count(at, "NUMSUB", "a") == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_listens_where_the_slot_has_gone() {
+    let cluster = Cluster::start(3, 0);
+    let ours = client(&cluster).await;
+    let theirs = connect(builder(&cluster.urls(), 1)).await;
+    let slot = cluster.slot_of(&key("a"));
+    let guard = ours.mutex("a").lock().await.unwrap();
+    let waiting = waiter(&theirs);
+    let home = cluster.primary_of(slot);
+    eventually_async("it listens", async || listeners(&cluster[home], "a") == 1).await;
+    let to = (home + 1) % 3;
+    cluster.migrate(slot, to).await;
+    eventually_async("it listens there", async || listeners(&cluster[to], "a") == 1).await;
+    guard.release().await.unwrap();
+    let (took, given) = timed(waiting).await;
+    assert!(took < CALLED, "{took:?}");
+    given.unwrap().release().await.unwrap();
+}

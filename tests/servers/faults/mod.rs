@@ -1,0 +1,23 @@
+//! Live faults: real `redis-server` processes that are killed, stopped, cut off and restarted, and
+//! what users of a lock see of it.
+//!
+//! Starting a server blocks the thread of the test. Where a lock is to be renewed meanwhile the
+//! runtime has others.
+
+mod contention;
+mod down;
+mod forgotten;
+mod full;
+mod harm;
+mod holding;
+mod leaks;
+mod minority;
+mod once;
+mod order;
+mod readers;
+mod renewal;
+mod runtime;
+mod split;
+mod status;
+mod twins;
+mod waiting;

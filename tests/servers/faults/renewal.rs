@@ -1,0 +1,88 @@
+//! Renewals that fail for a moment delete nothing.
+
+use std::time::Duration;
+
+use quorate::MutexGuard;
+use tokio::time::sleep;
+
+use quorate_support::{Proxy, RedisServer, eventually_async};
+use quorate_tests::scene::{
+    MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, key, leased, proxies,
+    rounds, servers, votes_for,
+};
+
+/// Long enough that the time to connect again, on a busy machine, is not what ends it.
+const LEASE: Duration = Duration::from_secs(3);
+
+/// No server has deleted the vote, nor seen it expire.
+fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
+    assert!(guard.is_held(), "the lock is lost");
+    for server in servers {
+        assert_eq!(calls(server, &["del", "hdel", "unlink"]), 0, "something was deleted");
+        assert!(votes_for(server, "a", guard.hold().as_str()), "the vote is gone");
+    }
+}
+
+// Claim 34
+/// Ten milliseconds without any voter, at one renewal after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
+    let servers = servers(3);
+    let proxies = proxies(&servers).await;
+    let quorum = connect(leased(builder_through(&proxies), LEASE)).await;
+    let guard = quorum.mutex("a").lock().await.expect("all are up");
+    servers.iter().for_each(forget_calls);
+    let asked = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
+    for _ in 0..rounds(40) {
+        // Each falls right into a renewal, whose answers are lost.
+        let cuts: Vec<_> = proxies.iter().map(Proxy::cuts).collect();
+        for proxy in &proxies {
+            proxy.cut_after_request_naming(&key("a"), 1);
+        }
+        let is_cut = || proxies.iter().zip(&cuts).all(|(proxy, before)| proxy.cuts() > *before);
+        eventually_async("a renewal is cut off everywhere", async || is_cut()).await;
+        for proxy in &proxies {
+            proxy.refuse().await;
+            proxy.cut().await;
+        }
+        sleep(MS(10)).await;
+        expect_all_votes(&servers, &guard);
+        servers.iter().for_each(forget_calls);
+        proxies.iter().for_each(Proxy::accept);
+        eventually_async("the renewal is repeated", asked).await;
+        expect_all_votes(&servers, &guard);
+        servers.iter().for_each(forget_calls);
+    }
+    guard.release().await.expect("all confirm");
+}
+
+// Claim 34
+/// Servers that answer every write with an error of their own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
+    let servers = servers(3);
+    let quorum = connect(leased(builder(&servers), LEASE)).await;
+    let guard = quorum.mutex("a").lock().await.expect("all are up");
+    servers.iter().for_each(forget_calls);
+    let replicas = |needed: &str| {
+        for server in &servers {
+            let set = ["CONFIG", "SET", "min-replicas-to-write", needed];
+            server.command(&set).expect("it can be set");
+        }
+    };
+    let asked = async || servers.iter().all(|server| calls(server, &SCRIPTS) > 0);
+    for _ in 0..rounds(40) {
+        replicas("1");
+        eventually_async("a renewal is refused", asked).await;
+        sleep(MS(10)).await;
+        expect_all_votes(&servers, &guard);
+        replicas("0");
+        servers.iter().for_each(forget_calls);
+        eventually_async("the renewal is repeated", asked).await;
+        expect_all_votes(&servers, &guard);
+        servers.iter().for_each(forget_calls);
+    }
+    sleep(LEASE).await;
+    expect_all_votes(&servers, &guard);
+    guard.release().await.expect("all confirm");
+}

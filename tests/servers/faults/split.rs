@@ -1,0 +1,78 @@
+//! Four voters can be divided two and two.
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+use quorate_support::{RedisServer, eventually_async};
+use quorate_tests::scene::{MS, are_empty, builder, connect, key, servers, timed};
+
+/// Gives two votes to one stranger and two to another.
+fn plant_split(servers: &[RedisServer], lease_ms: &str) {
+    for (server, stranger) in servers.iter().zip(["x:1", "x:1", "y:1", "y:1"]) {
+        server.command(&["HSET", &key("a"), stranger, "1"]).expect("it is planted");
+        server.command(&["PEXPIRE", &key("a"), lease_ms]).expect("it expires");
+    }
+}
+
+/// How many attempts ended with this outcome.
+fn attempts(snapshotter: &Snapshotter, outcome: &str) -> u64 {
+    let of = |(key, _, _, value): (metrics_util::CompositeKey, _, _, DebugValue)| {
+        let named = key.key().name() == "quorate_attempts_total";
+        let labelled = key.key().labels().any(|label| label.value() == outcome);
+        match value {
+            DebugValue::Counter(count) if named && labelled => count,
+            _ => 0,
+        }
+    };
+    snapshotter.snapshot().into_vec().into_iter().map(of).sum()
+}
+
+// Claim 39
+#[tokio::test]
+async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let servers = servers(4);
+    let quorum = connect(builder(&servers)).await;
+    let mutex = quorum.mutex("a");
+
+    plant_split(&servers, "20000");
+    let (took, tried) = timed(mutex.try_lock()).await;
+    assert!(tried.expect("all four answer").is_none());
+    assert!(took < MS(200), "a try took {took:?}");
+    assert_eq!(attempts(&snapshotter, "split"), 1);
+
+    let (took, tried) = timed(mutex.lock_within(MS(300))).await;
+    assert!(tried.expect("all four answer").is_none());
+    assert!(took >= MS(300) && took < MS(700), "waiting for 300 ms took {took:?}");
+    assert!(attempts(&snapshotter, "split") >= 1, "it was not retried");
+
+    plant_split(&servers, "600");
+    let (took, locked) = timed(mutex.lock()).await;
+    let guard = locked.expect("all four answer");
+    assert!(took < MS(3000), "it took {took:?}");
+    guard.release().await.expect("all four confirm");
+    eventually_async("no key is left", async || are_empty(&servers)).await;
+}
+
+// Claim 39
+#[tokio::test]
+async fn many_that_start_at_once_on_four_voters_all_enter() {
+    const CLIENTS: usize = 8;
+    const ROUNDS: usize = 5;
+    let servers = servers(4);
+    let mut entering = Vec::new();
+    for _ in 0..CLIENTS {
+        let quorum = connect(builder(&servers)).await;
+        entering.push(async move {
+            for _ in 0..ROUNDS {
+                let guard = quorum.mutex("a").lock().await.expect("all four answer");
+                guard.release().await.expect("all four confirm");
+            }
+        });
+    }
+    let all = futures::future::join_all(entering);
+    let (took, _) = timed(tokio::time::timeout(MS(15_000), all)).await;
+    assert!(took < MS(15_000), "somebody hangs");
+    eventually_async("no key is left", async || are_empty(&servers)).await;
+}

@@ -1,0 +1,110 @@
+//! Waiters: woken without polling, and never lost with a connection.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use quorate_support::{Proxy, RedisServer, eventually_async};
+use quorate_tests::scene::{
+    MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, listeners, median, now,
+    proxies, servers, servers_with, since,
+};
+
+/// Asking again because of time alone is out of reach of these tests.
+const MINUTE: Duration = Duration::from_mins(1);
+
+// Claim 32
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_enters_promptly_after_the_release_without_polling() {
+    let servers = servers(3);
+    let holder = connect(builder(&servers)).await;
+    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let mut delays = Vec::new();
+    for _ in 0..10 {
+        let guard = holder.mutex("a").lock().await.expect("it is free");
+        let mutex = waiter.mutex("a");
+        let waiting = tokio::spawn(async move {
+            let entered = mutex.lock_within(MS(5000)).await;
+            (now(), entered)
+        });
+        eventually_async("the waiter listens everywhere", async || {
+            servers.iter().all(|server| listeners(server, "a") == 1)
+        })
+        .await;
+        // It asks once more after it has begun to listen.
+        eventually_async("nobody asks anything for a while", async || {
+            servers.iter().for_each(forget_calls);
+            sleep(MS(150)).await;
+            servers.iter().all(|server| calls(server, &SCRIPTS) == 0)
+        })
+        .await;
+        let released = now();
+        guard.release().await.expect("a majority confirms");
+        let (entered, guard) = waiting.await.expect("no panic");
+        let guard = guard.expect("all are up").expect("the lock was released in time");
+        delays.push(entered.saturating_sub(released));
+        guard.release().await.expect("a majority confirms");
+    }
+    let delay = median(delays);
+    assert!(delay < MS(100), "from the release to the entry: {delay:?}");
+    eventually_async("nobody listens any more", async || {
+        servers.iter().all(|server| listeners(server, "a") == 0)
+    })
+    .await;
+}
+
+/// The release falls into the time in which the waiter hears nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
+    let servers = servers(3);
+    let proxies = proxies(&servers).await;
+    let holder = connect(builder(&servers)).await;
+    let waiter = connect(builder_through(&proxies).poll(MINUTE)).await;
+    let guard = holder.mutex("a").lock().await.expect("it is free");
+    let mutex = waiter.mutex("a");
+    let waiting = tokio::spawn(async move { mutex.lock().await });
+    let heard = async || servers.iter().all(|server| listeners(server, "a") == 1);
+    eventually_async("the waiter listens everywhere", heard).await;
+
+    for proxy in &proxies {
+        proxy.refuse().await;
+        proxy.cut().await;
+    }
+    guard.release().await.expect("a majority confirms");
+    proxies.iter().for_each(Proxy::accept);
+    let started = now();
+    let entered = timeout(MS(5000), waiting).await;
+    let took = since(started);
+    let guard = entered.expect("the waiter enters").expect("no panic").expect("all are up");
+    assert!(guard.is_held(), "after {took:?}");
+    guard.release().await.expect("a majority confirms");
+}
+
+/// With their data, so that the lock stays held meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn voters_that_come_back_are_listened_to_again() {
+    let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let holder = connect(builder(&servers)).await;
+    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let guard = holder.mutex("a").lock().await.expect("it is free");
+    let mutex = waiter.mutex("a");
+    let waiting = tokio::spawn(async move { mutex.lock().await });
+    let heard =
+        async |servers: &[RedisServer]| servers.iter().all(|server| listeners(server, "a") == 1);
+    eventually_async("the waiter listens everywhere", async || heard(&servers).await).await;
+    for at in 0..servers.len() {
+        servers[at].restart();
+        eventually_async("it listens again", async || heard(&servers).await).await;
+    }
+    assert!(!waiting.is_finished(), "the lock is held");
+    // The holder has to have its connections again, too.
+    let inspected = async || match holder.mutex("a").inspect().await {
+        Ok(inspection) => inspection.voters.iter().all(|view| view.holder.is_ok()),
+        Err(_) => false,
+    };
+    eventually_async("the holder reaches all voters again", inspected).await;
+    guard.release().await.expect("all confirm");
+    let entered = timeout(MS(5000), waiting).await.expect("the waiter is woken");
+    let guard = entered.expect("no panic").expect("all are up");
+    guard.release().await.expect("all confirm");
+}

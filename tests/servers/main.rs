@@ -1,0 +1,8 @@
+//! What only real servers can do: fail over, stop, forget, be cut off, speak TLS.
+
+mod cluster;
+mod faults;
+mod harness;
+mod replicas;
+mod secure;
+mod sentinel;

@@ -1,0 +1,162 @@
+//! Which grants count.
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+use crate::replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder};
+use quorate_support::eventually_async;
+use quorate_tests::scene::{MS, are_empty, connect, votes_for};
+
+/// Looked at without waiting, and far sooner than it would be there by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_is_on_the_replica_when_its_guard_is_handed_out() {
+    let (voter, proxy) = Voter::start_behind_proxy().await;
+    let quorum = connect(builder([&voter], 1).voter_deadline(MS(2000))).await;
+    proxy.delay(MS(0), MS(30));
+    for round in 0..20 {
+        let name = round.to_string();
+        let guard = quorum.mutex(&name).lock().await.expect("the replica answers");
+        assert!(votes_for(&voter.replicas[0], &name, guard.hold().as_str()), "in round {round}");
+        guard.release().await.expect("it is confirmed");
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_lock_is_granted_and_entered_with_replicas() {
+    let voter = Voter::start(2);
+    let quorum = connect(builder([&voter], 2)).await;
+    let guard = quorum.fair_mutex("fair").lock().await.expect("both replicas answer");
+    let again = guard.reenter().await.expect("both replicas answer");
+    again.release().await.expect("it is confirmed");
+    guard.release().await.expect("it is confirmed");
+    let guard = quorum.rw_lock("rw").write().await.expect("both replicas answer");
+    let guard = guard.downgrade().await.expect("both replicas answer");
+    let other = quorum.rw_lock("rw").read().await.expect("both replicas answer");
+    guard.release().await.expect("it is confirmed");
+    other.release().await.expect("it is confirmed");
+}
+
+#[tokio::test]
+async fn without_a_replica_that_it_needs_a_lock_has_no_quorum_and_says_why() {
+    let mut voter = Voter::start(2);
+    let (one, two) = (connect(builder([&voter], 1)).await, connect(builder([&voter], 2)).await);
+    let tried = async || {
+        let tries = [
+            two.mutex("a").try_lock().await.map(drop),
+            two.fair_mutex("a").try_lock().await.map(drop),
+            two.rw_lock("b").try_read().await.map(drop),
+            two.rw_lock("b").try_write().await.map(drop),
+        ];
+        for tried in tries {
+            let error = tried.expect_err("one replica is missing");
+            assert!(error.is_no_quorum(), "{error}");
+            assert_too_few(&error, 1, 2, REPLICA_TIMEOUT);
+        }
+        let guard = one.mutex("c").try_lock().await.expect("one answers").expect("it is free");
+        guard.release().await.expect("it is confirmed");
+    };
+    voter.replicas[0].stop();
+    tried().await;
+    voter.replicas[0].resume();
+    eventually_async("both answer again", async || {
+        two.mutex("d").try_lock().await.is_ok_and(|guard| guard.is_some())
+    })
+    .await;
+    voter.replicas[0].kill();
+    tried().await;
+}
+
+#[tokio::test]
+async fn a_vote_that_did_not_count_is_given_back() {
+    let voter = Voter::start(1);
+    let quorum = connect(builder([&voter], 1)).await;
+    voter.replicas[0].stop();
+    let before = voter.primary.calls("hset");
+    let error = quorum.mutex("a").try_lock().await.expect_err("the replica is stopped");
+    assert_too_few(&error, 0, 1, REPLICA_TIMEOUT);
+    assert!(voter.primary.calls("hset") > before, "the primary granted");
+    eventually_async("it is given back", async || are_empty([&voter.primary])).await;
+    voter.replicas[0].resume();
+    let next = connect(builder([&voter], 1)).await;
+    let guard = next.mutex("a").lock().await.expect("it is free, and the replica answers");
+    assert!(votes_for(&voter.replicas[0], "a", guard.hold().as_str()));
+}
+
+/// Whoever does not get the lock anyway waits for no replica.
+#[tokio::test]
+async fn a_refusal_counts_though_no_replica_answers() {
+    let voter = Voter::start(1);
+    let (with, without) =
+        (connect(builder([&voter], 1)).await, connect(builder([&voter], 0)).await);
+    voter.replicas[0].stop();
+    let guard = without.mutex("a").lock().await.expect("no replica is needed");
+    assert!(with.mutex("a").try_lock().await.expect("it is refused").is_none());
+    guard.release().await.expect("it is confirmed");
+}
+
+/// A script that was not known comes with its question again.
+#[tokio::test]
+async fn a_server_that_forgot_its_scripts_asks_its_replicas_all_the_same() {
+    let voter = Voter::start(1);
+    let quorum = connect(builder([&voter], 1)).await;
+    let mutex = quorum.mutex("a");
+    mutex.lock().await.expect("all answer").release().await.expect("confirmed");
+    let asked = voter.primary.calls("wait");
+    voter.primary.command(&["SCRIPT", "FLUSH"]).expect("it forgets");
+    let guard = mutex.lock().await.expect("all answer");
+    assert!(votes_for(&voter.replicas[0], "a", guard.hold().as_str()));
+    assert!(voter.primary.calls("wait") >= asked + 2, "once in vain, and once for the grant");
+    guard.release().await.expect("confirmed");
+
+    voter.replicas[0].stop();
+    voter.primary.command(&["SCRIPT", "FLUSH"]).expect("it forgets");
+    let error = mutex.try_lock().await.expect_err("the replica is stopped");
+    assert!(error.is_no_quorum(), "{error}");
+    assert_eq!(voter.primary.calls("hset"), 3, "the primary granted all the same");
+}
+
+#[tokio::test]
+async fn a_minority_without_its_replicas_costs_nobody_a_lock() {
+    let voters = crate::replicas::scene::voters(3, 1);
+    let quorum = connect(builder(&voters, 1)).await;
+    voters[0].replicas[0].stop();
+    for round in 0..20 {
+        let guard = quorum.mutex(format!("{round}")).lock().await.expect("two are a quorum");
+        assert!(voters[1..].iter().all(|voter| {
+            votes_for(&voter.replicas[0], &round.to_string(), guard.hold().as_str())
+        }));
+        guard.release().await.expect("two confirm");
+    }
+}
+
+#[tokio::test]
+async fn grants_that_did_not_count_are_counted_by_voter() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voter = Voter::start(1);
+    let quorum = connect(builder([&voter], 1)).await;
+    quorum
+        .mutex("a")
+        .lock()
+        .await
+        .expect("the replica answers")
+        .release()
+        .await
+        .expect("it is ours");
+    voter.replicas[0].stop();
+    for _ in 0..3 {
+        quorum.mutex("a").try_lock().await.expect_err("the replica is stopped");
+    }
+    let counted: Vec<_> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == "quorate_unacknowledged_total")
+        .collect();
+    let [(key, unit, help, value)] = &counted[..] else { panic!("one counter: {counted:?}") };
+    let labels: Vec<_> = key.key().labels().map(|label| (label.key(), label.value())).collect();
+    let address = voter.primary.url().replace("redis://", "");
+    assert_eq!(labels, [("voter", &*address)]);
+    assert!(unit.is_some() && help.is_some());
+    assert_eq!(*value, DebugValue::Counter(3));
+}

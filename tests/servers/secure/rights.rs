@@ -1,0 +1,205 @@
+//! The rights that the README asks for are enough, and none of them is more than that.
+
+use std::{collections::HashMap, time::Duration};
+
+use futures::{StreamExt, stream};
+use quorate::{Access, Error, Preference, Quorate};
+
+use quorate_support::{RedisServer, Reply, Settings};
+use quorate_tests::{rights, scene::MS};
+
+/// Whether it takes something away instead of giving it.
+fn is_reset(right: &str) -> bool {
+    right.starts_with("reset") || right.starts_with('-')
+}
+
+/// What is asked for and can be refused, as the README says.
+const DISPENSABLE: [&str; 5] = ["+hello", "+client|id", "+ping", "+config|get", "+unsubscribe"];
+
+/// A user without one of the rights, and its name. None is called so that it would need quotes.
+fn user_without(at: usize) -> (String, String) {
+    let mut rights = rights::of_the_readme();
+    rights.remove(at);
+    let name = format!("without-{at}");
+    (format!("{name} on >password {}", rights.join(" ")), name)
+}
+
+/// Everything that a client can do, as far as it gets, on locks of its own; what failed, if
+/// anything did.
+async fn use_all(url: String, name: &str) -> Result<(), String> {
+    let mut outcome = Ok(());
+    for part in 0..3 {
+        // Each with a client of its own: what one cannot do must not keep it from the others.
+        let builder = Quorate::builder().voter(&url).lease(LEASE).voter_deadline(LEASE / 10);
+        // Only wake-ups end the waiting in time.
+        let builder = builder.poll(Duration::from_mins(1)).patience(MS(500));
+        let used = async {
+            let client = builder.connect_timeout(MS(2000)).connect().await;
+            let client = client.map_err(|error| error.to_string())?;
+            let used = match part {
+                0 => use_mutex(&client, name).await,
+                1 => use_fair_mutex(&client, name).await,
+                _ => use_rw_lock(&client, name).await,
+            };
+            client.close().await;
+            used.map_err(|error| error.to_string())
+        };
+        let used = tokio::time::timeout(5 * LEASE, used).await;
+        outcome = outcome.and(used.unwrap_or_else(|_| Err("it takes too long".to_owned())));
+    }
+    outcome
+}
+
+/// What came of a part, or what failed.
+type Used<T> = Result<T, Box<dyn std::error::Error>>;
+
+const LEASE: Duration = Duration::from_secs(3);
+/// Until the first renewal.
+const RENEWAL: Duration = Duration::from_millis(1100);
+/// So late that the next one waits for a wake-up by then, also on a busy machine.
+const LATER: Duration = Duration::from_millis(600);
+/// Shorter than anything but a wake-up takes.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Hands a lock on to the next who waits for it.
+async fn hand_on<G, H>(
+    release: impl Future<Output = Result<(), Error>>,
+    next: impl Future<Output = Result<Option<G>, Error>>,
+    release_next: impl AsyncFnOnce(G) -> Result<H, Error>,
+) -> Used<H> {
+    let release = async {
+        tokio::time::sleep(LATER).await;
+        release.await
+    };
+    let (released, entered) = tokio::join!(release, next);
+    released?;
+    Ok(release_next(entered?.ok_or("nobody called the next one")?).await?)
+}
+
+async fn use_mutex(client: &Quorate, name: &str) -> Used<()> {
+    let mutex = client.mutex(name);
+    let guard = mutex.lock().await?;
+    assert!(mutex.lock_within(MS(50)).await?.is_none());
+    tokio::time::sleep(RENEWAL).await;
+    guard.reenter().await?.release().await?;
+    mutex.inspect().await?;
+    hand_on(guard.release(), mutex.lock_within(SOON), async |guard| guard.release().await).await?;
+    let _guard = mutex.lock().await?;
+    mutex.force_release().await?;
+    Ok(())
+}
+
+async fn use_fair_mutex(client: &Quorate, name: &str) -> Used<()> {
+    let mutex = client.fair_mutex(name);
+    let guard = mutex.lock().await?;
+    assert!(mutex.lock_within(MS(100)).await?.is_none());
+    guard.reenter().await?.release().await?;
+    assert!(client.mutex(name).try_lock().await?.is_none());
+    mutex.inspect().await?;
+    hand_on(guard.release(), mutex.lock_within(SOON), async |guard| guard.release().await).await?;
+    let _guard = mutex.lock().await?;
+    mutex.force_release().await?;
+    Ok(())
+}
+
+async fn use_rw_lock(client: &Quorate, name: &str) -> Used<()> {
+    for preference in [Preference::Writers, Preference::Fair, Preference::Readers] {
+        let lock = client.rw_lock(name).preference(preference);
+        let (one, other) = (lock.read().await?, lock.read().await?);
+        assert!(lock.write_within(MS(50)).await?.is_none());
+        one.reenter().await?.release().await?;
+        if preference == Preference::Writers {
+            tokio::time::sleep(RENEWAL).await;
+        }
+        one.release().await?;
+        let writing = hand_on(other.release(), lock.write_within(SOON), async |guard| Ok(guard));
+        let writing = writing.await?;
+        assert!(lock.read_within(MS(50)).await?.is_none());
+        let reading = writing.downgrade().await?;
+        assert!(lock.write_within(MS(50)).await?.is_none());
+        lock.inspect().await?;
+        reading.release().await?;
+        let _reading = lock.read().await?;
+        lock.force_release(Access::Read).await?;
+        let _writing = lock.write().await?;
+        lock.force_release(Access::Write).await?;
+    }
+    Ok(())
+}
+
+/// Tries again where a busy machine may have been too slow.
+async fn must_succeed(used: impl AsyncFn() -> Result<(), String>) {
+    let mut outcomes = Vec::new();
+    for _ in 0..3 {
+        match used().await {
+            Ok(()) => return,
+            Err(why) => outcomes.push(why),
+        }
+    }
+    panic!("{outcomes:?}");
+}
+
+/// What each user was denied: commands, keys and channels.
+fn denied(server: &RedisServer) -> HashMap<String, Vec<(String, String)>> {
+    let Ok(Reply::List(entries)) = server.command(&["ACL", "LOG", "10000"]) else {
+        panic!("it has a log")
+    };
+    let mut denied = HashMap::<_, Vec<_>>::new();
+    for entry in entries {
+        let Reply::List(fields) = entry else { panic!("no entry: {entry:?}") };
+        let field = |name: &str| {
+            let at = fields.iter().position(|field| *field == Reply::Text(name.to_owned()));
+            match &fields[at.expect("it is there") + 1] {
+                Reply::Text(text) => text.clone(),
+                other => format!("{other:?}"),
+            }
+        };
+        denied.entry(field("username")).or_default().push((field("reason"), field("object")));
+    }
+    denied
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_right_in_the_readme_is_used_and_needed_and_no_other_is_asked_for() {
+    let rights = rights::of_the_readme();
+    let given = (0..rights.len()).filter(|&at| !is_reset(rights[at]));
+    let (mut users, names): (Vec<_>, Vec<_>) = given.clone().map(user_without).unzip();
+    users.push(format!("quorate on >password {}", rights.join(" ")));
+    let users: Vec<_> = users.iter().map(String::as_str).collect();
+    let settings = Settings::new().users(&users).flags(&["--acllog-max-len", "10000"]);
+    let server = RedisServer::start_as(&settings);
+
+    let use_as = |name| use_all(format!("{}/1", server.url_as(name, "password")), name);
+    let outcomes = stream::iter(names.iter().map(|name| use_as(name)));
+    let outcomes: Vec<_> = outcomes.buffered(8).collect().await;
+    let right_of = |name: &str| {
+        let at = names.iter().position(|there| there == name);
+        at.map_or("", |at| rights[given.clone().nth(at).expect("as many")])
+    };
+    for (name, outcome) in names.iter().zip(outcomes) {
+        let can_do_without = DISPENSABLE.contains(&right_of(name));
+        assert!(can_do_without || outcome.is_err(), "{} is not needed", right_of(name));
+        if can_do_without && outcome.is_err() {
+            must_succeed(async || use_as(name).await).await;
+        }
+    }
+    must_succeed(async || use_as("quorate").await).await;
+
+    let denied = denied(&server);
+    assert_eq!(denied.get("quorate"), None, "who has all rights is denied nothing");
+    for (right, name) in given.map(|at| rights[at]).zip(names) {
+        if right == "+hello" {
+            continue; // Servers older than 7.0 ask for it; since then everybody may log in.
+        }
+        let of_it = denied.get(&name).map(Vec::as_slice).unwrap_or_default();
+        let is_of_right = |(reason, object): &&(String, String)| match right.split_at(1) {
+            ("+", command) => reason == "command" && object == command,
+            ("~", _) => reason == "key",
+            ("&", pattern) => {
+                reason == "channel" && object.starts_with(pattern.trim_end_matches('*'))
+            }
+            other => panic!("{other:?}"),
+        };
+        assert!(of_it.iter().any(|entry| is_of_right(&entry)), "{right} is not used: {of_it:?}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Servers that are reached by their Unix sockets.
+
+use quorate::Quorate;
+
+use quorate_support::{RedisServer, eventually_async};
+use quorate_tests::scene::{connect, servers};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_are_held_and_waited_for_through_unix_sockets() {
+    let mut servers = servers(3);
+    let urls = || Quorate::builder().voters(servers.iter().map(RedisServer::socket_url));
+    let (ada, ben) = (connect(urls()).await, connect(urls()).await);
+    let guard = ada.mutex("a").lock().await.expect("all are up");
+    eventually_async("all vote", async || guard.votes() == 3).await;
+    assert!(ben.mutex("a").try_lock().await.expect("all are up").is_none());
+    let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
+    let listens = |server: &RedisServer| {
+        let channels = server.command(&["PUBSUB", "CHANNELS"]).expect("it answers");
+        format!("{channels:?}").contains("quorate:{a}")
+    };
+    eventually_async("the other listens", async || servers.iter().all(listens)).await;
+    guard.release().await.expect("all confirm");
+    let guard = waiting.await.expect("no panic").expect("all are up");
+    servers[0].kill();
+    let again = guard.reenter().await.expect("two of three are a quorum");
+    again.release().await.expect("they confirm");
+    guard.release().await.expect("they confirm");
+}

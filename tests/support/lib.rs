@@ -1,0 +1,44 @@
+//! What tests that need a real server share: servers, a proxy that spoils connections, waiting.
+//!
+//! It knows nothing of the library, so that the library's own unit tests can use it too.
+
+#![allow(missing_docs, clippy::missing_panics_doc, reason = "only tests and benches use it")]
+
+mod cluster;
+mod install;
+mod node;
+mod ports;
+mod proxy;
+mod redis;
+mod resp;
+mod sentinel;
+mod settings;
+#[cfg(feature = "tls")]
+mod tls;
+mod wait;
+mod watchdog;
+mod worker;
+
+pub use cluster::{Cluster, Member};
+pub use install::install_line;
+pub use node::{NODE_PASSWORD, lock_node};
+pub use ports::free_port;
+pub use proxy::Proxy;
+pub use redis::RedisServer;
+pub use resp::Reply;
+pub use sentinel::Sentinels;
+pub use settings::Settings;
+#[cfg(feature = "tls")]
+pub use tls::{Certificates, ClientCertificates};
+pub use wait::{eventually, eventually_async, succeeds, succeeds_async};
+pub use watchdog::Watchdog;
+pub use worker::Worker;
+
+/// The root of the repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// These keys but for those that remember tokens: they outlast their locks.
+pub fn without_fences(mut keys: Vec<String>) -> Vec<String> {
+    keys.retain(|key| !key.ends_with("fence"));
+    keys
+}
