@@ -161,7 +161,7 @@ fn measure(length: Length) -> Report {
 async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
     let Size { blocks, tasks, block, .. } = size;
     let once = work.once;
-    let clients = common::clients(server, tasks, patient).await;
+    let clients = common::clients(server, tasks, |builder| builder).await;
     let raw = join_all((0..clients.len()).map(|_| connect(&server[0]))).await;
     let (mut ours, mut floor) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..blocks {
@@ -200,11 +200,6 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
     ours.as_secs_f64() / floor.as_secs_f64()
 }
 
-/// So many tasks at once may wait for one server.
-fn patient(builder: quorate::Builder) -> quorate::Builder {
-    builder.voter_deadline(Duration::from_secs(2))
-}
-
 async fn connect(server: &RedisServer) -> Client {
     let config = Config::from_url(&server.url()).expect("a good address");
     let client = Builder::from_config(config).build().expect("a good configuration");
@@ -225,7 +220,7 @@ fn used(server: &RedisServer) -> Duration {
 /// and a waiter.
 async fn memory(server: &[RedisServer], Size { many, settle, .. }: Size) -> [f64; 4] {
     let client = common::clients(server, 1, |builder| {
-        patient(builder).lease(Duration::from_mins(10)).longest_lease(Duration::from_mins(10))
+        builder.lease(Duration::from_mins(10)).longest_lease(Duration::from_mins(10))
     });
     let client = client.await.remove(0);
     // The first of everything has the server allocate what it needs once.

@@ -8,12 +8,15 @@ use tokio::runtime::Runtime;
 
 /// The most clients that take part, however many tasks they have between them.
 const CLIENTS: usize = 10;
+/// Less than a tenth of the default lease, which limits it as well.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub fn servers(count: usize) -> Vec<RedisServer> {
     RedisServer::start_many(&Settings::new(), count)
 }
 
-/// Clients for so many tasks.
+/// Clients for so many tasks. What is late is to be measured, so they give up on no voter before
+/// long.
 pub async fn clients(
     servers: &[RedisServer],
     tasks: usize,
@@ -21,7 +24,9 @@ pub async fn clients(
 ) -> Vec<Quorate> {
     let mut clients = Vec::new();
     for _ in 0..tasks.min(CLIENTS) {
-        let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
+        let builder = Quorate::builder()
+            .voters(servers.iter().map(RedisServer::url))
+            .voter_deadline(PATIENCE);
         clients.push(set(builder).connect().await.expect("the servers answer"));
     }
     clients

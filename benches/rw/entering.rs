@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{median, patient};
+use crate::median;
 use quorate_benches::{
     common::{clients, close},
     floor::{self, CALLS, Nodes, RW_ACQUIRE, RW_RELEASE, Script},
@@ -63,11 +63,11 @@ pub(crate) async fn among(
 ) {
     let name = format!("{preference:?}").to_lowercase();
     let lock = |client: &Quorate| client.rw_lock(format!("bench:{name}")).preference(preference);
-    let readers = clients(servers, size, patient).await;
+    let readers = clients(servers, size, |builder| builder).await;
     let locks: Vec<RwLock> = readers.iter().map(lock).collect();
     let crowd = Crowd::gather(&locks, size);
     let raw = Raw::connect(servers).await;
-    let writing = clients(servers, 1, patient).await;
+    let writing = clients(servers, 1, |builder| builder).await;
     let writer = lock(&writing[0]);
     let (mut times, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..tries.count {

@@ -11,7 +11,7 @@ mod reading;
 use std::{process::ExitCode, time::Duration};
 
 use entering::Tries;
-use quorate::{Builder, Preference};
+use quorate::Preference;
 use quorate_benches::{
     common,
     report::{self, Length, Promised, Report},
@@ -62,11 +62,6 @@ async fn measure(length: Length) -> Report {
         entering::among(&mut report, &servers, crowd, preference, tries).await;
     }
     report
-}
-
-/// Nothing is lost here, and whatever is late is to be measured.
-fn patient(builder: Builder) -> Builder {
-    builder.voter_deadline(Duration::from_secs(1))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -12,7 +12,7 @@ use quorate::{Mutex, Quorate, RwLock};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{median, patient};
+use crate::median;
 use quorate_benches::{
     common::{clients, close},
     report::Report,
@@ -48,7 +48,7 @@ pub(crate) async fn compare(
     rounds: usize,
     length: Duration,
 ) {
-    let clients = clients(servers, tasks, patient).await;
+    let clients = clients(servers, tasks, |builder| builder).await;
     let own = |client: &Quorate, task| Lock::Own(client.mutex(format!("bench:own:{task}")));
     let shared = |client: &Quorate, _| Lock::Shared(client.rw_lock("bench:shared"));
     let sides = [locks(&clients, tasks, own), locks(&clients, tasks, shared)];
