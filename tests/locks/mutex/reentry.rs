@@ -102,12 +102,12 @@ async fn another_client_with_an_equal_owner_is_another_party(on: Fixture) {
 }
 
 // Claim 5
-// The first hold's 1 s is over when the second has the lock, so all the first does then must
+// The first hold's 3 s are over when the second has the lock, so all the first does then must
 // leave the second's record alone on every voter that has it, and that is a majority.
 async fn a_late_release_says_lost_and_removes_nothing_of_the_next_holders(on: Fixture) {
-    let ours = on.client_with_lease(secs(1)).await;
+    let ours = on.client_with_lease(secs(3)).await;
     let theirs = on.client().await.mutex("a");
-    let late = ours.mutex("a").lease_fixed(secs(1)).lock().await.unwrap();
+    let late = ours.mutex("a").lease_fixed(secs(3)).lock().await.unwrap();
     let guard = theirs.lock().await.unwrap();
     assert!(!late.is_held(), "two hold it");
     let has_it = |view: &VoterView| {
@@ -176,12 +176,12 @@ async fn when_one_task_of_an_owner_enters_its_others_follow(on: Fixture) {
     on.until_clean().await;
 }
 
-// The owner's 1 s is over, and it has not dropped its guard: silently starting anew would let two
+// The owner's 3 s are over, and it has not dropped its guard: silently starting anew would let two
 // parts of it believe in one hold. Once the guard is gone the owner can start anew.
 async fn re_entry_after_loss_is_an_error(on: Fixture) {
     let owner = Owner::new();
-    let mutex = on.client_with_lease(secs(1)).await.mutex("a").owner(&owner);
-    let lost = mutex.clone().lease_fixed(secs(1)).lock().await.unwrap();
+    let mutex = on.client_with_lease(secs(3)).await.mutex("a").owner(&owner);
+    let lost = mutex.clone().lease_fixed(secs(3)).lock().await.unwrap();
     let why = lost.lost().await;
     assert!(why.is_lost());
     assert!(mutex.lock().await.unwrap_err().is_lost());

@@ -40,7 +40,7 @@ async fn a_downgrade_lets_readers_in_at_once_and_no_writer_in_between(on: Fixtur
 }
 
 async fn a_guard_reads_without_an_owner(on: Fixture) {
-    let client = on.client_with_lease(secs(1)).await;
+    let client = on.client_with_lease(secs(3)).await;
     let lock = client.rw_lock("a");
     let writing = lock.write().await.unwrap();
     let reading = writing.read().await.unwrap();
@@ -48,7 +48,7 @@ async fn a_guard_reads_without_an_owner(on: Fixture) {
     assert!(reading.hold().as_str().starts_with(&under), "{}", reading.hold());
     release(&on, writing.release()).await;
     // By then it has been renewed, where the write is no more.
-    tokio::time::sleep(secs(2)).await;
+    tokio::time::sleep(secs(5)).await;
     assert!(reading.is_held());
     on.until_only(READERS).await;
     let other = lock.try_read().await.unwrap().expect("it is only read");

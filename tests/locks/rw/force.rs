@@ -16,8 +16,8 @@ claims!(everywhere:
 
 // Claim 12
 async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it(on: Fixture) {
-    let (ours, theirs) = (on.client_with_lease(secs(2)).await, on.client().await);
-    let operator = on.client_with_lease(secs(1)).await.rw_lock("a");
+    let (ours, theirs) = (on.client_with_lease(secs(3)).await, on.client().await);
+    let operator = on.client_with_lease(secs(3)).await.rw_lock("a");
     assert!(!operator.force_release(Access::Read).await.unwrap(), "nobody reads");
     let (one, other) = (read(&ours).await.unwrap(), read(&ours).await.unwrap());
     let writer = write(&theirs);
@@ -36,8 +36,8 @@ async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_i
 
 // Claim 12
 async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on: Fixture) {
-    let (ours, theirs) = (on.client_with_lease(secs(2)).await, on.client().await);
-    let operator = on.client_with_lease(secs(1)).await.rw_lock("a");
+    let (ours, theirs) = (on.client_with_lease(secs(3)).await, on.client().await);
+    let operator = on.client_with_lease(secs(3)).await.rw_lock("a");
     let writing = write(&ours).await.unwrap();
     let own = writing.read().await.unwrap();
     let reader = read(&theirs);

@@ -67,7 +67,7 @@ async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixtur
     })
     .await;
     let after = Stopwatch::start();
-    let client = on.client_with_lease(secs(1)).await;
+    let client = on.client_with_lease(secs(3)).await;
     let live = client.rw_lock("a").read().await.unwrap();
     until(&client, "both read", |seen| seen.readers().len() == 2).await;
     dead.die();
@@ -122,17 +122,17 @@ async fn releasing_one_read_leaves_the_deadlines_of_the_others_exact(on: Fixture
 
 // Claim 9
 async fn a_read_and_a_write_outlive_many_leases(on: Fixture) {
-    let client = on.client_with_lease(secs(1)).await;
+    let client = on.client_with_lease(secs(3)).await;
     let lock = client.rw_lock("a");
     let (one, other) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-    sleep(secs(4)).await;
+    sleep(secs(7)).await;
     assert!(one.is_held() && other.is_held());
     release(&on, one.release()).await;
-    sleep(secs(2)).await;
+    sleep(secs(4)).await;
     assert!(other.is_held());
     release(&on, other.release()).await;
     let writing = lock.write().await.unwrap();
-    sleep(secs(4)).await;
+    sleep(secs(7)).await;
     assert!(writing.is_held());
     on.must_be_refused(lock.try_read().await);
     release(&on, writing.release()).await;
