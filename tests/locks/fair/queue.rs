@@ -56,7 +56,10 @@ impl Waiters {
     }
 }
 
-/// What most do when they have entered.
+/// What most do when they have entered. Servers on a busy machine may not confirm it in time: then
+/// it goes on by itself.
 pub(crate) async fn release(guard: MutexGuard) {
-    guard.release().await.expect("it is held");
+    if let Err(error) = guard.release().await {
+        assert!(error.is_unconfirmed(), "{error}");
+    }
 }
