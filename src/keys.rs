@@ -86,13 +86,13 @@ impl KeyScheme {
         }
     }
 
-    /// Where a server that was promoted has since when it is known as that. What leads the key into
-    /// a hash slot is added to its tag.
+    /// Where a server has the name of its data, and for how long they are known. What leads the key
+    /// into a hash slot is added to its tag.
     pub(crate) fn mark(&self) -> Arc<str> {
         match self {
             // No lock's: behind a percent sign those have the code of a character.
-            Self::Prefix(prefix) => format!("{prefix}:{{%tenure}}").into(),
-            Self::Redisson => "{quorate}:quorate_tenure".into(),
+            Self::Prefix(prefix) => format!("{prefix}:{{%voter}}").into(),
+            Self::Redisson => "{quorate}:quorate_voter".into(),
         }
     }
 
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn the_names_of_marks_are_pinned() {
-        assert_eq!(&*KeyScheme::default().mark(), "quorate:{%tenure}");
-        assert_eq!(&*KeyScheme::Redisson.mark(), "{quorate}:quorate_tenure");
+        assert_eq!(&*KeyScheme::default().mark(), "quorate:{%voter}");
+        assert_eq!(&*KeyScheme::Redisson.mark(), "{quorate}:quorate_voter");
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn no_lock_has_the_hash_tag_of_a_mark(name in "[%tenure257BD{}#]{1,10}") {
+        fn no_lock_has_the_hash_tag_of_a_mark(name in "[%voter257BD{}#]{1,10}") {
             let scheme = KeyScheme::default();
             let (mark, lock) = (scheme.mark(), keys(&scheme, &name).lock);
             prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&mark)), "{} {}", lock, mark);

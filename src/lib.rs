@@ -118,10 +118,11 @@
 //! - That the work of a lost hold has stopped everywhere. `while_held` lets it take no further
 //!   step, but what it sent or spawned before cannot be called back: let what it works on check the
 //!   [token](MutexGuard::token).
-//! - Exclusion where a majority of voters forgets votes within a lease, or one does so unnoticed:
-//!   emptied while it runs, by an eviction, by a disk that lost what it had confirmed. Restarts
-//!   without data and clocks that jump are noticed ([`Quarantine`]), but for one of all voters
-//!   together that a new client takes for their first start ([`RestartGuard`]).
+//! - Exclusion where a majority of voters forgets votes within a lease, or one does so unnoticed: a
+//!   disk that lost the last of what it had confirmed; for ten seconds at most also data that are
+//!   deleted in a running server. Restarts without data and clocks that jump are noticed
+//!   ([`Quarantine`]), but for one of all voters together that a new client takes for their first
+//!   start ([`RestartGuard`]).
 //! - Tokens that grow where voters lose data and the wall clocks of two clients are further apart
 //!   than the [longest lease](Builder::longest_lease), or than the
 //!   [fence memory](Builder::fence_memory) where nobody takes the lock for that long.
@@ -191,7 +192,7 @@
 //! | warn | it is not known since when a server is a primary | `server`, `cause` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
-//! | info | connected | `voter`, `shard`, `run_id`, `uptime` |
+//! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |

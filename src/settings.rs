@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) longest_lease: Option<Duration>,
     pub(crate) fence_memory: Duration,
     pub(crate) replica_acks: ReplicaAcks,
+    /// Servers may delete keys where their memory is full.
+    pub(crate) may_evict: bool,
     /// Whom metrics may name.
     pub(crate) named: Named,
 }
@@ -62,6 +64,7 @@ impl Default for Settings {
             longest_lease: None,
             fence_memory: Duration::from_mins(10),
             replica_acks: ReplicaAcks::default(),
+            may_evict: false,
             named: Named::default(),
         }
     }

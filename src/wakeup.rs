@@ -133,6 +133,10 @@ impl Ear for VoterEar {
         self.standings.met(self.place(shard), identity, stamp);
     }
 
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+        self.standings.seen(self.place(shard), identity, stamp);
+    }
+
     fn parted(&self, shard: usize, why: Option<&str>) {
         self.standings.parted(self.place(shard), why);
     }

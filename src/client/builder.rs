@@ -219,6 +219,19 @@ impl Builder {
         self
     }
 
+    /// Accepts servers that delete keys when their memory is full: those with a `maxmemory` and a
+    /// `maxmemory-policy` other than `noeviction`. Default: false, they are not connected to.
+    ///
+    /// **Unsafe.** The keys of locks have an expiry, and so are what such a server deletes first.
+    /// A lock whose votes were deleted may be given to somebody else at once, while its holder
+    /// still trusts it. A server that has deleted keys is in
+    /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to ten seconds later. For
+    /// servers that you cannot configure, and locks that need not exclude.
+    pub fn allow_eviction(mut self, allow: bool) -> Self {
+        self.settings.may_evict = allow;
+        self
+    }
+
     /// How locks are named on the voters. Default: the prefix `quorate`.
     pub fn keys(mut self, keys: KeyScheme) -> Self {
         self.settings.keys = keys;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Builder, Quorate, source::Secret};
+use super::{
+    Builder, Quorate,
+    source::{Secret, looks},
+};
 use crate::{
     node::{ClusterNode, Ear, Node, Seat, Security, Topology},
     settings::Settings,
@@ -146,7 +149,7 @@ impl Part {
 
     pub(super) fn start(&self, ear: Arc<dyn Ear>, settings: &Settings) -> Arc<dyn Node> {
         let place = (self.seat, Arc::clone(&self.labels));
-        let terms = (self.may_share, settings.replica_acks, settings.keys.mark());
+        let terms = (self.may_share, looks(settings));
         ClusterNode::start(&self.topology, place, terms, ear)
     }
 }

@@ -88,7 +88,13 @@ async fn meet(
         }
         let met = identities.iter().filter(|identity| identity.is_ok()).count();
         if met >= panel.quorum.needed() {
-            grace.get_or_insert(clock.now() + settings.voter_deadline);
+            // Those that have not had their data for long may be younger than one that is not met
+            // yet: then it matters whether it has. It is met, or fails to be, within a second.
+            let longest = settings.suspicion().longest;
+            let young = |one: &Identity| one.age < longest && !one.durable;
+            if !identities.iter().flatten().any(young) {
+                grace.get_or_insert(clock.now() + settings.voter_deadline);
+            }
             if untried == 0 {
                 return Ok(identities);
             }

@@ -8,7 +8,7 @@ use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
     keys::KeyScheme,
-    node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
+    node::{Address, Ear, Looks, Node, Security, Seen, SingleNode, Voter},
     settings::{ReplicaAcks, Settings},
     words::Error,
 };
@@ -163,13 +163,17 @@ impl Origin {
         settings: &Settings,
     ) -> Voter {
         let node: Arc<dyn Node> = match self {
-            Self::Single(address) => {
-                SingleNode::start(address, ear, settings.replica_acks, Some(settings.keys.mark()))
-            }
+            Self::Single(address) => SingleNode::start(address, ear, looks(settings)),
             Self::Cluster(part) => part.start(ear, settings),
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };
         Voter::spawn(self.label(), node, clock, seen)
     }
+}
+
+/// What is asked of servers.
+pub(super) fn looks(settings: &Settings) -> Looks {
+    let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
+    Looks { acks, mark: Some(keys.mark()), may_evict }
 }

@@ -27,6 +27,10 @@ pub struct VoterStatus {
     /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
     /// cluster: to one of its servers.
     pub connection: Result<(), Cause>,
+    /// Why it takes no new votes, though it answers: its memory is full, it has too few replicas,
+    /// a script has run for too long, or the user may not run the scripts of locks. What is held
+    /// may still be renewed and released.
+    pub refuses: Option<String>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
 }
@@ -34,7 +38,7 @@ pub struct VoterStatus {
 impl VoterStatus {
     /// Whether its vote would count for a new hold.
     pub fn counts(&self) -> bool {
-        self.connection.is_ok() && self.quarantine.is_none()
+        self.connection.is_ok() && self.refuses.is_none() && self.quarantine.is_none()
     }
 }
 
@@ -70,10 +74,11 @@ impl fmt::Display for Status {
 impl fmt::Display for VoterStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.voter)?;
-        match (&self.connection, &self.quarantine) {
-            (Err(cause), _) => cause.fmt(f),
-            (Ok(()), Some(quarantined)) => quarantined.fmt(f),
-            (Ok(()), None) => f.write_str("connected"),
+        match (&self.connection, &self.refuses, &self.quarantine) {
+            (Err(cause), ..) => cause.fmt(f),
+            (Ok(()), Some(why), _) => write!(f, "takes no new votes: {why}"),
+            (Ok(()), None, Some(quarantined)) => quarantined.fmt(f),
+            (Ok(()), None, None) => f.write_str("connected"),
         }
     }
 }
@@ -81,9 +86,10 @@ impl fmt::Display for VoterStatus {
 impl Quorate {
     /// Which voters there is a connection to, and which of them count: for a health endpoint.
     ///
-    /// Each is asked for a sign of life (`PING`), so one that hangs counts as not connected. Takes
-    /// no longer than the voter deadline, and never fails; of a client that was closed every voter
-    /// is unreachable.
+    /// Each is asked by a script that writes one small key, as locks are: so one that hangs counts
+    /// as not connected, and one that could not write a vote down says [why](VoterStatus::refuses).
+    /// Takes no longer than the voter deadline, and never fails; of a client that was closed every
+    /// voter is unreachable.
     ///
     /// # Cancel safety
     ///
@@ -115,17 +121,22 @@ impl Quorate {
         // All are asked before the first is waited for.
         let asked: Vec<_> = voters.iter().map(|voter| (voter.label(), voter.identify())).collect();
         for (voter, (label, identity)) in asked.into_iter().enumerate() {
-            let connection = tokio::select! {
+            let identity = tokio::select! {
                 biased;
-                identity = identity => identity.map(drop),
+                identity = identity => identity,
                 () = clock.sleep_until(due) => Err(Cause::TimedOut(settings.voter_deadline)),
+            };
+            let (connection, refuses) = match identity {
+                Ok(identity) => (Ok(()), identity.refuses.map(|why| why.to_string())),
+                Err(cause) => (Err(cause), None),
             };
             // Its server answers, and has one vote.
             let twin = standings.twin(Place { voter, shard: ONLY });
             let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
-            found.push(VoterStatus { voter: label.to_string(), connection, quarantine });
+            let voter = label.to_string();
+            found.push(VoterStatus { voter, connection, refuses, quarantine });
         }
         Status { voters: found }
     }

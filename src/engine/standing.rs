@@ -1,6 +1,6 @@
 //! Which voters may have forgotten votes, by what this client has seen of them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Drift, Quorum, Stamp,
@@ -36,6 +36,16 @@ pub(crate) struct Place {
     pub(crate) shard: usize,
 }
 
+/// The name of a server's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Birth {
+    /// Where the name stands: under another key it may be another one for the same data.
+    pub(crate) mark: Arc<str>,
+    pub(crate) name: Arc<str>,
+    /// Nobody had met them before.
+    pub(crate) is_new: bool,
+}
+
 /// All voters, as this client has seen them.
 #[derive(Debug)]
 pub(crate) struct Register {
@@ -54,6 +64,7 @@ pub(crate) struct Register {
 #[derive(Clone, Debug, Default)]
 struct Standing {
     life: Option<Life>,
+    birth: Option<Birth>,
     first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
     clock: Option<Course>,
@@ -77,6 +88,8 @@ struct Start {
     durable: bool,
     /// It was longer ago than any lease lasts.
     long_ago: bool,
+    /// By its mark, and not by what the server says of itself.
+    marked: bool,
 }
 
 impl Register {
@@ -115,7 +128,8 @@ impl Register {
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
             let at = since_beginning(now) - nanos(uptime);
-            standing.first_met = Some(Start { at, durable, long_ago: uptime >= longest });
+            standing.first_met =
+                Some(Start { at, durable, long_ago: uptime >= longest, marked: false });
             return false;
         };
         if life.run_id == run_id {
@@ -141,6 +155,24 @@ impl Register {
             }
         }
         true
+    }
+
+    /// A server says which data it has. Whether they are others than before: then what it had is
+    /// gone, whatever it says of its disk and of its age.
+    pub(crate) fn named(&mut self, place: Place, birth: &Birth, now: Moment) -> bool {
+        let standing = self.standing_mut(place);
+        let before = standing.birth.replace(birth.clone());
+        if let Some(first) = &mut standing.first_met {
+            // Whatever the server did with its data before, it need not have had these.
+            first.durable &= before.is_some() || !birth.is_new;
+            first.marked = true;
+        }
+        let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
+        let gone = before.is_some_and(is_gone);
+        if gone {
+            self.forgot(place, (since_beginning(now), Quarantine::Emptied));
+        }
+        gone
     }
 
     /// What one shard of a voter had another has now; where it was `lost` on the way, the other
@@ -280,8 +312,10 @@ impl Register {
     /// has what it had before.
     fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
         let start = standing.first_met.filter(|start| !start.durable)?;
-        let mut starts = self.standings().filter_map(|standing| standing.first_met);
-        let is_later = starts.any(|other| {
+        let starts = self.standings().filter_map(|standing| standing.first_met);
+        // A server may say that it is older than clients know the others to be.
+        let mut comparable = starts.filter(|other| other.marked || !start.marked);
+        let is_later = comparable.any(|other| {
             start.at > other.at + nanos(Self::TOGETHER)
                 || !start.long_ago && (other.long_ago || other.durable)
         });

@@ -164,3 +164,52 @@ fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
     strict.met(only(1), "another", (SECS(0), false), at(0));
     assert!(kept_out(&strict, at(0)).is_empty());
 }
+
+fn birth(mark: &str, name: &str, is_new: bool) -> Birth {
+    Birth { mark: mark.into(), name: name.into(), is_new }
+}
+
+// It says that it is the same process and that it forgets nothing, and its data are gone.
+#[test]
+fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
+    let mut register = register(RestartGuard::Relative);
+    for voter in 0..3 {
+        register.met(only(voter), &format!("life {voter}"), (SECS(100), true), at(0));
+        assert!(!register.named(only(voter), &birth("m", "data", false), at(0)));
+    }
+    assert!(!register.named(only(1), &birth("m", "data", false), at(10)));
+    assert!(register.named(only(1), &birth("m", "others", true), at(20)));
+    let out = register.kept_out(only(1), at(20)).unwrap();
+    assert_eq!((out.forgot, out.quarantined), (at(20), quarantined(Quarantine::Emptied, 30)));
+    assert!(kept_out(&register, at(50)).is_empty());
+    // Where the mark stands elsewhere, the same data have another name.
+    assert!(!register.named(only(2), &birth("n", "others", true), at(60)));
+    assert!(kept_out(&register, at(60)).is_empty());
+}
+
+// Ada may hold by it and by one that Ben does not meet.
+#[test]
+fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {
+    let mut register = register(RestartGuard::Relative);
+    for (voter, age, is_new) in [(0, 3600, false), (1, 0, true), (2, 0, false)] {
+        register.met(only(voter), &format!("life {voter}"), (SECS(age), true), at(0));
+        register.named(only(voter), &birth("m", "data", is_new), at(0));
+    }
+    assert_eq!(kept_out(&register, at(0)), [1], "the third has restarted, with its data");
+}
+
+// Clients have not known the first two for long, though they have run for as long as the third.
+#[test]
+fn nobody_with_a_mark_is_young_by_what_one_without_says_of_its_age() {
+    let mut register = register(RestartGuard::Relative);
+    for (voter, age) in [(0, 0), (1, 2), (2, 3600)] {
+        register.met(only(voter), &format!("life {voter}"), (SECS(age), false), at(0));
+        if voter < 2 {
+            register.named(only(voter), &birth("m", "data", true), at(0));
+        }
+    }
+    assert!(kept_out(&register, at(0)).is_empty());
+    // The other way round it tells something.
+    register.met(only(2), "again", (SECS(0), false), at(1));
+    assert_eq!(kept_out(&register, at(1)), [2]);
+}

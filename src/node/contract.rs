@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 
-pub(crate) use crate::engine::Stamp;
+pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
     scripts::{Script, Value},
     words::Cause,
@@ -31,12 +31,33 @@ pub(crate) struct Call {
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
     pub(crate) run_id: String,
-    /// For how long it has run, in whole seconds, rounded down; where it was a replica before, for
-    /// how long at least it is known as a primary, if that is less.
-    pub(crate) uptime: Duration,
+    /// Which data it has, where that is known.
+    pub(crate) birth: Option<Birth>,
+    /// For how long at least it has had them in this life; where there is no mark, for how long it
+    /// says that it has run.
+    pub(crate) age: Duration,
     /// It writes every change to disk before it answers, so a restart forgets nothing
     /// (`appendonly yes` and `appendfsync always`).
     pub(crate) durable: bool,
+    /// Why it takes no new votes, though it answers.
+    pub(crate) refuses: Option<Arc<str>>,
+    /// What it needs of its memory, where that has a limit.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) used: u64,
+    pub(crate) limit: u64,
+}
+
+impl Memory {
+    /// From 0 to 1, or a little above.
+    pub(crate) fn share(self) -> f64 {
+        let thousandths = self.used.saturating_mul(1000) / self.limit.max(1);
+        f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0
+    }
 }
 
 /// Hears who a voter is, what its channels say, and when they may have gone unheard.
@@ -45,6 +66,8 @@ pub(crate) trait Ear: Send + Sync {
     /// before this was called for it; called for each, the first included. Without a stamp the
     /// server does not tell its time. The server has one shard of the voter, mostly the only one.
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
+    /// The server was asked again on a connection of which was told.
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
     /// A connection of which was told has ended; with the reason, unless this side ended it.
     fn parted(&self, shard: usize, why: Option<&str>);
     /// What was in one shard is in another now, unless it was lost on the way.

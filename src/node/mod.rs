@@ -10,10 +10,10 @@ mod standings;
 mod voter;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
-pub(crate) use contract::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp};
+pub(crate) use contract::{Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Stamp};
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
-pub(crate) use single::{Address, Provider, Security, SingleNode};
+pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
 pub(crate) use standings::Standings;
 pub(crate) use voter::{Reply, Seen, Voter};

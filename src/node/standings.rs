@@ -1,6 +1,7 @@
 //! What this client has seen of its voters: who may have forgotten votes.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -30,6 +31,8 @@ struct State {
     register: Register,
     /// Until when those quarantines go on that metrics and the log know of.
     told: Vec<Option<Moment>>,
+    /// What takes no new votes, and why, by what was last heard of it.
+    refusing: BTreeMap<Place, Arc<str>>,
     /// The client is closed: its share of what is counted of all clients has been taken back.
     retired: bool,
 }
@@ -45,11 +48,12 @@ impl Standings {
         let register = Register::new(clusters, suspicion);
         for label in &labels {
             metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).increment(1.0);
-            for begins in [metric::CONNECTIONS, metric::QUARANTINED] {
+            for begins in [metric::CONNECTIONS, metric::QUARANTINED, metric::REFUSING] {
                 metrics::gauge!(begins, "voter" => Arc::clone(label)).increment(0.0);
             }
         }
-        let state = State { register, told: vec![None; labels.len()], retired: false };
+        let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
+        let state = State { register, told, refusing, retired: false };
         Arc::new(Self {
             labels,
             clock,
@@ -61,29 +65,68 @@ impl Standings {
 
     /// A server says who it is, on a new connection.
     pub(crate) fn met(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
+        let label = &self.labels[place.voter];
+        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(1.0);
+        let Identity { run_id, age, .. } = identity;
+        tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+        self.seen(place, identity, stamp);
+    }
+
+    /// A server says who it is, on a new connection or again.
+    pub(crate) fn seen(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
         let voter = place.voter;
-        let Identity { run_id, uptime, durable } = identity;
+        let Identity { run_id, birth, age, durable, memory, .. } = identity;
         let mut state = self.state();
         let now = self.clock.now();
         let before = state.register.twin(place);
-        let returned = state.register.met(place, run_id, (*uptime, *durable), now);
+        let mut returned = state.register.met(place, run_id, (*age, *durable), now);
+        if let Some(birth) = birth {
+            returned |= state.register.named(place, birth, now);
+        }
         let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
             self.show_clock(voter, stamp);
             state.register.stamped(place, stamp);
         }
+        self.note_refusal(&mut state, place, identity.refuses.as_ref());
         self.tell(state);
         let label = &self.labels[voter];
-        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(1.0);
-        tracing::info!(voter = %label, shard = place.shard, run_id, ?uptime, "connected");
+        if let Some(memory) = memory {
+            metrics::gauge!(metric::MEMORY, "voter" => Arc::clone(label)).set(memory.share());
+        }
         if returned {
-            tracing::info!(voter = %self.labels[voter], durable, "a voter came back as another");
+            tracing::info!(voter = %label, durable, "a voter came back as another");
             self.returned.change(|()| ());
         }
         if let Some(twin) = twin {
-            let (voter, twin) = (&self.labels[voter], &self.labels[twin]);
+            let (voter, twin) = (label, &self.labels[twin]);
             tracing::error!(%voter, %twin, "two voters are one server: one vote less");
         }
+    }
+
+    /// Whether a part of a voter takes new votes.
+    fn note_refusal(&self, state: &mut State, place: Place, why: Option<&Arc<str>>) {
+        if state.retired {
+            return;
+        }
+        let voter = &self.labels[place.voter];
+        let refuses = |state: &State| state.refusing.keys().any(|at| at.voter == place.voter);
+        let before = refuses(state);
+        let known = match why {
+            Some(why) => state.refusing.insert(place, Arc::clone(why)),
+            None => state.refusing.remove(&place),
+        };
+        match (why, known) {
+            (Some(why), None) => {
+                tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
+            }
+            (None, Some(_)) => {
+                tracing::info!(%voter, shard = place.shard, "the voter takes new votes again");
+            }
+            _ => {}
+        }
+        let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
+        metrics::gauge!(metric::REFUSING, "voter" => Arc::clone(voter)).increment(more);
     }
 
     /// Why a voter has no vote where it is now, if that is the server of another.
@@ -94,6 +137,8 @@ impl Standings {
 
     /// A connection of which was told has ended.
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
+        // It is asked again before it is a voter again.
+        self.note_refusal(&mut self.state(), place, None);
         let voter = &self.labels[place.voter];
         metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(voter)).decrement(1.0);
         if let Some(why) = why {
@@ -149,7 +194,7 @@ impl Standings {
     /// are told.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let now = self.clock.now();
-        let State { register, told, retired } = &mut *state;
+        let State { register, told, retired, .. } = &mut *state;
         if *retired {
             return;
         }
@@ -185,7 +230,7 @@ impl Standings {
 
     /// The client is closed.
     pub(crate) fn retire(&self) {
-        let mut state = self.state();
+        let state = &mut *self.state();
         if std::mem::replace(&mut state.retired, true) {
             return;
         }
@@ -195,6 +240,12 @@ impl Standings {
                 metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).decrement(1.0);
             }
         }
+        let refusing: BTreeSet<usize> = state.refusing.keys().map(|place| place.voter).collect();
+        for voter in refusing {
+            let label = Arc::clone(&self.labels[voter]);
+            metrics::gauge!(metric::REFUSING, "voter" => label).decrement(1.0);
+        }
+        state.refusing.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -122,9 +122,9 @@ pub(crate) mod rw {
 pub(crate) mod voter {
     use super::Script;
 
-    pub(crate) static TENURE: Script = script!(
-        "voter/tenure", ["time", "each"],
-        keys ["mark"], args ["replid", "keep_ms"], votes false
+    pub(crate) static LOOK: Script = script!(
+        "voter/look", ["time", "each"],
+        keys ["mark"], args ["birth", "life", "keep_ms"], votes false
     );
 }
 
@@ -141,5 +141,5 @@ pub(crate) static ALL: [&Script; 12] = [
     &rw::RELEASE,
     &rw::FORCE_RELEASE,
     &rw::INSPECT,
-    &voter::TENURE,
+    &voter::LOOK,
 ];

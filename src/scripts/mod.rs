@@ -7,4 +7,4 @@ mod replies;
 mod headers;
 
 pub(crate) use catalog::{ALL, Script, fair, mutex, rw, voter};
-pub(crate) use replies::{Answer, Value};
+pub(crate) use replies::{Answer, Mark, Value};

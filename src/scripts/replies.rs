@@ -1,6 +1,6 @@
 //! Replies, decoded.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::words::{Cause, HoldId, Token, Verdict};
 
@@ -21,6 +21,19 @@ pub(crate) struct Answer {
     text: String,
     /// Which shard of the voter it came from.
     pub(crate) shard: usize,
+}
+
+/// What a voter's mark says of its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The name that the first client to meet the data gave them; none where nobody could.
+    pub(crate) birth: Option<Arc<str>>,
+    /// For how long at least they are known in this life of their server.
+    pub(crate) age: Duration,
+    /// Nobody had met them before.
+    pub(crate) is_new: bool,
+    /// Why the server did not write the mark.
+    pub(crate) refusal: Option<Arc<str>>,
 }
 
 impl Answer {
@@ -56,10 +69,13 @@ impl Answer {
         u64::try_from(self.ms).ok().filter(|_| self.code == 1).map(Duration::from_millis)
     }
 
-    /// For how long what the text names has been so, by the voter's clock.
-    pub(crate) fn age(&self) -> Option<Duration> {
-        let since = self.text.parse().ok().map(Duration::from_millis);
-        self.clock().zip(since).map(|(now, since)| now.saturating_sub(since))
+    /// Reads an answer of `voter/look`.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        let (birth, refusal) = self.text.split_once(' ')?;
+        let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.into());
+        let is_new = self.code == 2;
+        let birth = (!is_new || refusal.is_none()).then(|| birth.into());
+        Some(Mark { birth, age: self.ttl()?, is_new, refusal })
     }
 
     /// The token with which the voter granted.
@@ -183,11 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_what_lies_between_two_times_of_one_clock() {
-        let age = |code, ms, text| answer(code, ms, text).unwrap().age();
-        assert_eq!(age(1, 5_000, "3500"), Some(Duration::from_millis(1_500)));
-        assert_eq!(age(1, 5_000, "5001"), Some(Duration::ZERO));
-        assert_eq!((age(0, 5_000, "3500"), age(1, 5_000, "")), (None, None));
+    fn a_mark_has_a_name_an_age_and_perhaps_why_it_was_not_written() {
+        let mark = |code, ms, text| answer(code, ms, text).unwrap().mark();
+        let (birth, age) = (Some("b1".into()), Duration::from_millis(1_500));
+        let known = Mark { birth, age, is_new: false, refusal: None };
+        assert_eq!(mark(1, 1_500, "b1 "), Some(known.clone()));
+        let refusal = Some("OOM command not allowed".into());
+        let full = Mark { refusal: refusal.clone(), ..known };
+        assert_eq!(mark(1, 1_500, "b1 OOM command not allowed"), Some(full));
+        let new = Mark { birth: None, age: Duration::ZERO, is_new: true, refusal };
+        assert_eq!(mark(2, 0, "b1 OOM command not allowed"), Some(new));
+        assert_eq!(mark(1, 5, "b1"), None);
     }
 
     #[test]

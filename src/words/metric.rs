@@ -61,6 +61,10 @@ pub const QUARANTINED: &str = "quorate_quarantined";
 pub const QUARANTINES: &str = "quorate_quarantines_total";
 /// By how much a voter's clock was ahead of the client's wall clock.
 pub const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
+/// Clients for which a voter takes no new votes now.
+pub const REFUSING: &str = "quorate_refusing";
+/// How much of its memory a voter uses.
+pub const MEMORY: &str = "quorate_memory_ratio";
 /// Tokens that a majority had to be told.
 pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
 
@@ -134,7 +138,8 @@ const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded"]);
 const LOSS: Label =
     label("reason", &["expired", "fixed", "superseded", "forced", "vanished", "abandoned"]);
 const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
-const SUSPICION: Label = label("reason", &["restarted", "young", "clock_moved", "clock_apart"]);
+const SUSPICION: Label =
+    label("reason", &["restarted", "young", "emptied", "clock_moved", "clock_apart"]);
 const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
@@ -221,6 +226,8 @@ pub const ALL: &[Metric] = &[
         &[VOTER],
         "voter's clock ahead of the client's",
     ),
+    gauge(REFUSING, &[VOTER], "clients for which the voter answers but takes no new votes now"),
+    gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
 ];
 

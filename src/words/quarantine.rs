@@ -12,10 +12,13 @@ pub enum Quarantine {
     /// It came back as another process that does not write every change to disk, or was a replica
     /// in between.
     Restarted,
-    /// It started later than another voter, not long before this client met it, and does not write
-    /// every change to disk; or it was a replica, and it is not long since it was first seen as a
-    /// primary.
+    /// When this client met it, it had not had its data for as long as another voter: it started,
+    /// was emptied or was promoted later. One that writes every change to disk may have started at
+    /// any time.
     Young,
+    /// Its data are gone, though it has run on: they were deleted (`FLUSHALL`), evicted, or are
+    /// those of another.
+    Emptied,
     /// Its clock moved by this much more than clocks may: forward, so that votes have expired
     /// before their time, or backward, so that they may yet.
     ClockMoved(Duration),
@@ -29,6 +32,7 @@ impl Quarantine {
         match self {
             Self::Restarted => "restarted",
             Self::Young => "young",
+            Self::Emptied => "emptied",
             Self::ClockMoved(_) => "clock_moved",
             Self::ClockApart(_) => "clock_apart",
         }
@@ -42,6 +46,7 @@ impl fmt::Display for Quarantine {
             Self::Young => {
                 f.write_str("started or was promoted after the others, perhaps without its data")
             }
+            Self::Emptied => f.write_str("its data were deleted or evicted"),
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
             Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of a majority"),
         }

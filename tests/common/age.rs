@@ -10,7 +10,7 @@ use quorate::{
 use crate::{
     fixture::{Fixture, Site},
     scene::{DURABLE, key, servers_with},
-    standing::{OLD, until_old},
+    standing::make_old,
 };
 use quorate_support::{Proxy, RedisServer, Reply};
 
@@ -27,13 +27,13 @@ impl Fixture {
     }
 
     /// Until no voter is taken for young.
-    pub async fn grow_old(&self) {
+    pub fn grow_old(&self) {
         for site in &self.sites {
             if let Site::Embedded { voter, .. } = site {
                 voter.set_uptime(Duration::from_hours(1));
             }
         }
-        until_old(self.all_servers(), OLD).await;
+        make_old(self.all_servers());
     }
 
     /// Starts a voter again that has its data still.

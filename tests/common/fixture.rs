@@ -9,7 +9,8 @@ use quorate::{
 use tokio::time::Instant;
 
 use quorate_support::{
-    NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, eventually_async, lock_node, without_fences,
+    NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, eventually_async, lock_node,
+    without_lasting,
 };
 
 use crate::{
@@ -183,8 +184,8 @@ impl Fixture {
     /// Each voter's keys but for the fences, which outlast their locks.
     pub fn keys(&self) -> Vec<Vec<String>> {
         let keys = |site: &Site| match site {
-            Site::Embedded { voter, .. } => without_fences(voter.keys()),
-            Site::Real { server, .. } => without_fences(server.keys()),
+            Site::Embedded { voter, .. } => without_lasting(voter.keys()),
+            Site::Real { server, .. } => without_lasting(server.keys()),
         };
         self.sites.iter().map(keys).collect()
     }

@@ -12,7 +12,7 @@ use std::{
 
 use quorate::{Builder, Quorate};
 
-use quorate_support::{Proxy, RedisServer, Reply, without_fences};
+use quorate_support::{Proxy, RedisServer, Reply, without_lasting};
 
 pub const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -69,7 +69,7 @@ pub async fn connect(builder: Builder) -> Quorate {
 
 /// No server has a key.
 pub fn are_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>) -> bool {
-    servers.into_iter().all(|server| without_fences(server.keys()).is_empty())
+    servers.into_iter().all(|server| without_lasting(server.keys()).is_empty())
 }
 
 /// The count under which this hold stands on a server; nothing where it has no vote.

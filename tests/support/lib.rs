@@ -37,8 +37,14 @@ pub use worker::Worker;
 /// The root of the repository.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// These keys but for those that remember tokens: they outlast their locks.
-pub fn without_fences(mut keys: Vec<String>) -> Vec<String> {
-    keys.retain(|key| !key.ends_with("fence"));
+/// Whether a key is the mark of a voter.
+pub fn is_mark(key: &str) -> bool {
+    key.contains("{%voter") || key.contains("quorate_voter")
+}
+
+/// These keys but for those that outlast their locks: they remember tokens, or are the marks of
+/// voters.
+pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
+    keys.retain(|key| !key.ends_with("fence") && !is_mark(key));
     keys
 }

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use super::install::install_line;
+use super::is_mark;
 use super::ports::free_port;
 use super::resp::{Reply, talk};
 use super::settings::Settings;
@@ -246,6 +247,34 @@ impl RedisServer {
     pub fn uptime(&self) -> Duration {
         let seconds = self.info(&["INFO", "server"], "uptime_in_seconds").expect("it tells");
         Duration::from_secs(seconds.parse().expect("a number"))
+    }
+
+    /// Has its mark say that clients have known its data for so long. One that has no mark gets
+    /// that of a server outside of a cluster.
+    ///
+    /// # Panics
+    ///
+    /// If it does not answer.
+    pub fn set_age(&self, age: Duration) {
+        let mut marks: Vec<_> = self.keys().into_iter().filter(|key| is_mark(key)).collect();
+        if marks.is_empty() {
+            marks.push("quorate:{%voter}".to_owned());
+        }
+        let run_id = self.info(&["INFO", "server"], "run_id").expect("it tells");
+        for key in marks {
+            let known = match self.command(&["GET", &key]).expect("it can be read") {
+                Reply::Text(mark) => mark,
+                _ => format!("planted {run_id}/"),
+            };
+            let [name, life] = [0, 1].map(|part| known.split(' ').nth(part).expect("four parts"));
+            // By its own clock, as a client's look would.
+            let text = format!(
+                "local now = redis.call('TIME')[1] .. '000'
+                redis.call('SET', KEYS[1], '{name} {life} {} ' .. now, 'PX', 3600000)",
+                age.as_millis()
+            );
+            self.command(&["EVAL", &text, "1", &key]).expect("it can be written");
+        }
     }
 
     /// Serves no replica any more, and none gets what is written from now on.

@@ -8,8 +8,7 @@ use std::{
 use super::redirect::Endpoint;
 use crate::{
     engine::Stamp,
-    node::{Address, Ear, Identity, SingleNode},
-    settings::ReplicaAcks,
+    node::{Address, Ear, Identity, Looks, SingleNode},
 };
 
 /// The connections to a server that leads a shard.
@@ -25,10 +24,10 @@ impl Branch {
         (shard, at): (usize, Endpoint),
         address: &Address,
         (ear, names): (Arc<dyn Ear>, Arc<Names>),
-        (acks, mark): (ReplicaAcks, Option<Arc<str>>),
+        looks: Looks,
     ) -> Self {
         let ear = Arc::new(BranchEar { shard, ear, names });
-        Self { shard, at, node: SingleNode::start(address, ear, acks, mark) }
+        Self { shard, at, node: SingleNode::start(address, ear, looks) }
     }
 }
 
@@ -66,6 +65,10 @@ struct BranchEar {
 impl Ear for BranchEar {
     fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
         self.ear.met(self.shard, identity, stamp);
+    }
+
+    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
+        self.ear.seen(self.shard, identity, stamp);
     }
 
     fn parted(&self, _: usize, why: Option<&str>) {

@@ -1,4 +1,4 @@
-//! Where the mark of a server that was promoted is: in one of its own slots.
+//! Where the mark of a server is: in one of its own slots.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn a_shard_without_slots_has_none() {
         let (map, _) = Map::default().next(&[server("a", true, &[]), server("b", true, &[3..=3])]);
-        assert_eq!(mark_of(0, &map, "quorate:{%tenure}"), None);
-        assert!(mark_of(1, &map, "quorate:{%tenure}").is_some());
+        assert_eq!(mark_of(0, &map, "quorate:{%voter}"), None);
+        assert!(mark_of(1, &map, "quorate:{%voter}").is_some());
     }
 
     proptest! {

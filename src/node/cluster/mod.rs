@@ -35,8 +35,8 @@ use self::{
     topology::News,
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
-use super::{Call, Ear, Identity, Node, ONLY, Outcome, single::Order};
-use crate::{scripts::Value, settings::ReplicaAcks, words::Cause};
+use super::{Call, Ear, Identity, Looks, Node, ONLY, Outcome, single::Order};
+use crate::{scripts::Value, words::Cause};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
@@ -59,10 +59,8 @@ struct Cluster {
     labels: Arc<[Arc<str>]>,
     /// Whether it may share a server with another voter.
     may_share: bool,
-    /// What grants need in order to count.
-    acks: ReplicaAcks,
-    /// The key of the marks that promoted servers have, but for its slot.
-    mark: Arc<str>,
+    /// What is asked of its servers; the key of their marks but for its slot.
+    looks: Looks,
     topology: Arc<Topology>,
     ear: Arc<dyn Ear>,
     order: Order,
@@ -77,7 +75,7 @@ impl ClusterNode {
     pub(crate) fn start(
         topology: &Arc<Topology>,
         (seat, labels): (Seat, Arc<[Arc<str>]>),
-        (may_share, acks, mark): (bool, ReplicaAcks, Arc<str>),
+        (may_share, looks): (bool, Looks),
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
@@ -85,8 +83,7 @@ impl ClusterNode {
             seat,
             labels,
             may_share,
-            acks,
-            mark,
+            looks,
             topology: Arc::clone(topology),
             ear,
             order: Order::new(),
@@ -146,8 +143,9 @@ impl Cluster {
     fn start(&self, place: (usize, Endpoint)) -> Branch {
         let address = self.topology.address(&place.1);
         let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
-        let mark = mark_of(place.0, &self.topology.map(), &self.mark);
-        Branch::start(place, &address, ear, (self.acks, mark))
+        let key = self.looks.mark.as_ref();
+        let mark = key.and_then(|key| mark_of(place.0, &self.topology.map(), key));
+        Branch::start(place, &address, ear, Looks { mark, ..self.looks.clone() })
     }
 
     /// The connections to the server that has a slot. A slot that nobody has may have been given to

@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 
 use super::{
     channels::ConnectionId,
+    life,
     link::{Caller, Request},
     server::Server,
 };
@@ -93,11 +94,13 @@ impl Node for Connection {
 /// As [`Identify`](Request::Identify) is answered.
 fn identity(value: &Value) -> Option<Identity> {
     let Value::List(parts) = value else { return None };
-    let [Value::Text(run_id), Value::Int(uptime), Value::Int(durable)] = &**parts else {
+    let [Value::Text(run_id), Value::Text(birth), Value::Int(uptime), Value::Int(durable)] =
+        &**parts
+    else {
         return None;
     };
     let uptime = Duration::from_secs(u64::try_from(*uptime).ok()?);
-    Some(Identity { run_id: run_id.clone(), uptime, durable: *durable == 1 })
+    Some(life::identity(run_id, birth, uptime, *durable == 1))
 }
 
 impl Drop for Connection {

@@ -6,12 +6,17 @@ use std::{
 };
 
 use super::voter::EmbeddedVoter;
-use crate::{clock::Moment, node::Identity};
+use crate::{
+    clock::Moment,
+    node::{Birth, Identity},
+};
 
 /// What a voter says about itself since its last start.
 #[derive(Debug)]
 pub(super) struct Life {
     run_id: String,
+    /// The name of its data.
+    birth: String,
     durable: bool,
     /// For how long it claims to have run at a moment.
     claimed: Duration,
@@ -19,18 +24,39 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// One that begins now; a `durable` voter still has all that it ever had.
-    pub(super) fn begin(durable: bool, now: Moment) -> Self {
-        Self { run_id: fresh_run_id(), durable, claimed: Duration::ZERO, at: now }
+    /// The first one begins now; it has kept all of nothing.
+    pub(super) fn first(now: Moment) -> Self {
+        let (run_id, birth) = (fresh_id(), fresh_id());
+        Self { run_id, birth, durable: true, claimed: Duration::ZERO, at: now }
+    }
+
+    /// The next one begins now; a `durable` voter still has all that it ever had.
+    pub(super) fn next(&mut self, durable: bool, now: Moment) {
+        let birth = if durable { std::mem::take(&mut self.birth) } else { fresh_id() };
+        *self = Self { birth, durable, ..Self::first(now) };
+    }
+
+    /// The data are deleted.
+    pub(super) fn wipe(&mut self) {
+        self.birth = fresh_id();
     }
 
     pub(super) fn identity(&self, now: Moment) -> Identity {
         let uptime = self.claimed.saturating_add(now.since(self.at));
-        Identity {
-            run_id: self.run_id.clone(),
-            uptime: Duration::from_secs(uptime.as_secs()),
-            durable: self.durable,
-        }
+        let uptime = Duration::from_secs(uptime.as_secs());
+        identity(&self.run_id, &self.birth, uptime, self.durable)
+    }
+}
+
+/// What is told by these.
+pub(super) fn identity(run_id: &str, birth: &str, uptime: Duration, durable: bool) -> Identity {
+    Identity {
+        run_id: run_id.to_owned(),
+        birth: Some(Birth { mark: "".into(), name: birth.into(), is_new: false }),
+        age: uptime,
+        durable,
+        refuses: None,
+        memory: None,
     }
 }
 
@@ -56,7 +82,7 @@ impl EmbeddedVoter {
     }
 }
 
-fn fresh_run_id() -> String {
+fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("{:040x}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

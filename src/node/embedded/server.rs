@@ -73,8 +73,7 @@ impl Server {
         let state = State {
             database: Database::default(),
             condition: Condition::Running,
-            // It has kept all of nothing.
-            life: Life::begin(true, now),
+            life: Life::first(now),
             rules: Rules::default(),
             links: BTreeMap::new(),
             counted: 0,
@@ -137,6 +136,7 @@ impl State {
 
     pub(super) fn wipe(&mut self) {
         self.database.keyspace.clear();
+        self.life.wipe();
     }
 
     pub(super) fn kill(&mut self) {
@@ -152,7 +152,7 @@ impl State {
     pub(super) fn restart(&mut self, durable: bool) {
         self.kill();
         self.condition = Condition::Running;
-        self.life = Life::begin(durable, self.now);
+        self.life.next(durable, self.now);
         if !durable {
             self.wipe();
         }

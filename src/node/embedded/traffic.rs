@@ -153,8 +153,12 @@ impl State {
     }
 
     fn identity(&self) -> Value {
-        let Identity { run_id, uptime, durable } = self.life.identity(self.now);
-        let uptime = i64::try_from(uptime.as_secs()).unwrap_or(i64::MAX);
-        Value::List(vec![Value::Text(run_id), Value::Int(uptime), Value::Int(durable.into())])
+        let Identity { run_id, birth, age, durable, .. } = self.life.identity(self.now);
+        let birth = birth.map(|birth| birth.name.to_string()).unwrap_or_default();
+        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        let texts = [run_id, birth].map(Value::Text);
+        Value::List(
+            texts.into_iter().chain([Value::Int(age), Value::Int(durable.into())]).collect(),
+        )
     }
 }

@@ -109,7 +109,8 @@ impl EmbeddedVoter {
         self.0.act(|state| state.restart(false));
     }
 
-    /// Deletes all data in place.
+    /// Deletes all data in place. Clients learn of it from the next connection; of a server they
+    /// do within ten seconds.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");

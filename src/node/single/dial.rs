@@ -73,7 +73,7 @@ impl Dialer {
         primary: Option<&Primary>,
     ) -> Identity {
         if let Some(primary) = primary {
-            identity.uptime = identity.uptime.min(primary.tenure);
+            identity.age = identity.age.min(primary.tenure);
             identity.durable = false;
         }
         let promotions = self.demotions + primary.map_or(0, |primary| primary.epoch);

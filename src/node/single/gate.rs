@@ -13,6 +13,14 @@ use crate::{
 /// The trouble where nothing has been tried.
 pub(super) const UNTRIED: &str = "not connected yet";
 
+/// Who answers on a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) identity: Identity,
+    /// Its life, as its mark names it.
+    pub(super) life: Arc<str>,
+}
+
 #[derive(Debug)]
 pub(super) struct Gate(watch::Sender<State>);
 
@@ -23,7 +31,7 @@ enum State {
     /// With what last went wrong.
     Closed(Arc<str>),
     /// For this link, until the next change.
-    Open(Arc<Link>, Identity),
+    Open(Arc<Link>, Known),
 }
 
 impl Gate {
@@ -38,8 +46,8 @@ impl Gate {
 
     /// Lets scripts pass to this link, until what this returns is dropped or the link is
     /// [over](Self::over).
-    pub(super) fn open(&self, link: &Arc<Link>, identity: Identity) -> Opened<'_> {
-        self.0.send_replace(State::Open(Arc::clone(link), identity));
+    pub(super) fn open(&self, link: &Arc<Link>, known: Known) -> Opened<'_> {
+        self.0.send_replace(State::Open(Arc::clone(link), known));
         Opened { gate: self, link: Arc::clone(link) }
     }
 
@@ -80,15 +88,15 @@ impl Gate {
     }
 
     /// Who answers on the connection that stands.
-    pub(super) fn identity(&self) -> Outcome<Identity> {
-        self.0.borrow().standing().map(|(_, identity)| identity.clone())
+    pub(super) fn known(&self) -> Outcome<Known> {
+        self.0.borrow().standing().map(|(_, known)| known.clone())
     }
 }
 
 impl State {
-    fn standing(&self) -> Outcome<(&Arc<Link>, &Identity)> {
+    fn standing(&self) -> Outcome<(&Arc<Link>, &Known)> {
         match self {
-            Self::Open(link, identity) => Ok((link, identity)),
+            Self::Open(link, known) => Ok((link, known)),
             Self::Closed(why) => Err(Cause::Unreachable(Arc::clone(why))),
             Self::Untried => Err(Cause::Unreachable(UNTRIED.into())),
         }

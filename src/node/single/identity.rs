@@ -1,46 +1,39 @@
 //! Who a server is, in its own words.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fred::types::Resp3Frame as Frame;
 
 use super::{
     info::{ask, field, is_replica},
     link::Link,
-    replies, tenure,
+    mark, replies,
 };
 use crate::{
     clock::Clock,
-    node::{Identity, Outcome, Stamp},
+    node::{Birth, Identity, Memory, Outcome, Stamp},
     scripts::Value,
     words::Cause,
 };
 
-/// Whether a server is asked for its promotions, and the key of its mark.
-pub(super) type Marked<'a> = (bool, Option<&'a str>);
-
-/// What a server said on a new connection.
+/// What a server said of itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) identity: Identity,
     /// `None` where it does not tell its time.
     pub(super) stamp: Option<Stamp>,
+    /// The server's life, as its mark names it.
+    pub(super) life: String,
     /// Which one it is in, where it was promoted and nobody else tells of that.
     pub(super) tenure: Option<String>,
+    /// Why votes may be gone before their time, although it answers.
+    pub(super) evicts: Option<Arc<str>>,
 }
 
-/// Asks on a link that is about to stand. `asks`: also for promotions, of which nobody else tells;
-/// `mark`: where since when they are known.
-pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<Met> {
-    let info = replies::value(ask(link, "INFO", &[]).await?)?;
-    let asked = Clock::System.now();
-    let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
-    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
-    let sync = ask(link, "CONFIG", &["GET", "*appendfsync*"]);
-    let ((time, answered), sync) = tokio::join!(time, sync);
-    let shown = shown(time?);
-    let stamp = shown.map(|shown| Stamp { shown, asked, answered });
-    let Value::Text(info) = info else {
+/// Asks on a link. `key`: that of the server's mark, if it can have one; `asks`: also for
+/// promotions, of which nobody else tells.
+pub(super) async fn identify(link: &Link, key: Option<&Arc<str>>, asks: bool) -> Outcome<Met> {
+    let Value::Text(info) = replies::value(ask(link, "INFO", &[]).await?)? else {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
     if is_replica(&info) {
@@ -51,14 +44,49 @@ pub(super) async fn identify(link: &Link, (asks, mark): Marked<'_>) -> Outcome<M
     if field(&info, "loading").is_ok_and(|loading| loading == "1") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
+    let tenure = mark::tenure(&info).filter(|_| asks);
+    let life = format!("{}/{}", field(&info, "run_id")?, tenure.as_deref().unwrap_or_default());
+    let marked = async {
+        match key {
+            Some(key) => mark::look(link, key, &life).await,
+            None => Ok(None),
+        }
+    };
+    let asked = Clock::System.now();
+    let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
+    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
+    let sync = ask(link, "CONFIG", &["GET", "*appendfsync*"]);
+    let ((time, answered), sync, marked) = tokio::join!(time, sync, marked);
+    let shown = shown(time?);
+    let stamp = shown.map(|shown| Stamp { shown, asked, answered });
     let mut identity = identity(&info, syncs_always(sync?))?;
-    let tenure = tenure::of(&info).filter(|_| asks);
-    if let (Some(mark), Some(tenure)) = (mark, &tenure)
-        && let Some(age) = tenure::age(link, mark, tenure).await?
-    {
-        identity.uptime = identity.uptime.min(age);
+    if let (Some(key), Some(marked)) = (key, marked?) {
+        // What was evicted is gone as with other data.
+        let evicted = field(&info, "evicted_keys").unwrap_or("0");
+        let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
+        let is_new = marked.is_new;
+        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth), is_new };
+        identity.birth = marked.birth.map(named);
+        identity.age = marked.age;
+        // Its data have no name: then nobody can say that they are what they were.
+        identity.durable &= !(is_new && identity.birth.is_none());
+        identity.refuses = marked.refusal;
     }
-    Ok(Met { identity, stamp, tenure })
+    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info) })
+}
+
+/// Why a server would delete votes.
+fn evicts(info: &str) -> Option<Arc<str>> {
+    let policy = field(info, "maxmemory_policy").ok()?;
+    let limit = field(info, "maxmemory").ok().filter(|limit| *limit != "0")?;
+    (policy != "noeviction").then(|| {
+        format!(
+            "it deletes keys, and so votes, when its memory is full (maxmemory-policy {policy} \
+             with maxmemory {limit}): set `noeviction`, or accept that by \
+             `Builder::allow_eviction`"
+        )
+        .into()
+    })
 }
 
 fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
@@ -70,11 +98,16 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     // While the first file is being written after this was switched on, there is none yet.
     let appends = is_on("aof_enabled") && !is_on("aof_rewrite_in_progress");
     // What was a replica before may have missed what its predecessor had on disk.
-    let promoted = tenure::of(info).is_some();
+    let promoted = mark::tenure(info).is_some();
+    let number = |name| field(info, name).ok()?.parse::<u64>().ok();
+    let limit = number("maxmemory").filter(|limit| *limit > 0);
     Ok(Identity {
         run_id: field(info, "run_id")?.to_owned(),
-        uptime: Duration::from_secs(uptime),
+        birth: None,
+        age: Duration::from_secs(uptime),
         durable: syncs_always && appends && !promoted,
+        refuses: None,
+        memory: number("used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
     })
 }
 
@@ -116,8 +149,8 @@ mod tests {
     #[test]
     fn a_server_with_a_negative_uptime_has_just_started() {
         let identity = told("-3598", "").unwrap();
-        assert_eq!((identity.uptime, identity.durable), (Duration::ZERO, true));
-        assert_eq!(told("3598", "").unwrap().uptime, Duration::from_secs(3598));
+        assert_eq!((identity.age, identity.durable), (Duration::ZERO, true));
+        assert_eq!(told("3598", "").unwrap().age, Duration::from_secs(3598));
         assert!(told("soon", "").is_err());
     }
 
@@ -125,5 +158,14 @@ mod tests {
     fn a_server_that_writes_its_file_anew_may_not_have_all_on_disk() {
         assert!(told("1", "aof_rewrite_in_progress:0").unwrap().durable);
         assert!(!told("1", "aof_rewrite_in_progress:1").unwrap().durable);
+    }
+
+    #[test]
+    fn a_server_that_may_delete_votes_says_so_where_its_memory_is_limited() {
+        let told =
+            |limit, policy| evicts(&format!("maxmemory:{limit}\r\nmaxmemory_policy:{policy}"));
+        assert_eq!((told(0, "volatile-lru"), told(5, "noeviction")), (None, None));
+        let why = told(5, "volatile-ttl").unwrap();
+        assert!(why.contains("maxmemory-policy volatile-ttl with maxmemory 5"), "{why}");
     }
 }

@@ -13,13 +13,13 @@ mod identity;
 mod info;
 mod link;
 mod listen;
+mod mark;
 mod order;
 mod question;
 mod replies;
 mod run;
 mod sentinel;
 mod standing;
-mod tenure;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -73,6 +73,17 @@ pub(crate) struct Security {
     pub(crate) credentials: Option<Provider>,
 }
 
+/// What is asked of a server before it may vote.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looks {
+    /// What its grants need in order to count.
+    pub(crate) acks: ReplicaAcks,
+    /// The key of its mark; none where it can have none.
+    pub(crate) mark: Option<Arc<str>>,
+    /// It may delete keys where its memory is full.
+    pub(crate) may_evict: bool,
+}
+
 /// A single server. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct SingleNode {
     label: Arc<str>,
@@ -85,21 +96,16 @@ pub(crate) struct SingleNode {
 
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
-    /// called on a runtime. `acks` is what its grants need in order to count, `mark` the key of the
-    /// mark that it has once it was promoted, if it can have one.
-    pub(crate) fn start(
-        address: &Address,
-        ear: Arc<dyn Ear>,
-        acks: ReplicaAcks,
-        mark: Option<Arc<str>>,
-    ) -> Arc<Self> {
-        let runner =
-            Arc::new(Runner { gate: Gate::new(), order: Order::new(), acks: Acks::new(acks) });
+    /// called on a runtime.
+    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
+        let Looks { acks, mark, may_evict } = looks;
+        let (gate, order, acks) = (Gate::new(), Order::new(), Acks::new(acks));
+        let runner = Arc::new(Runner { gate, order, acks, mark, may_evict });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear), mark));
+        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
         let runs = Arc::clone(&runner);
         tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
 

@@ -14,13 +14,14 @@ use super::{
     acks::{Acks, Raw},
     gate::{Gate, Passage},
     link::Link,
+    mark,
     order::{Naming, Order},
     replies,
 };
 use crate::{
     clock::Clock,
     node::{Call, Identity, Outcome},
-    scripts::Value,
+    scripts::{Answer, Value, voter::LOOK},
     words::Cause,
 };
 
@@ -30,6 +31,10 @@ pub(super) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
     pub(super) acks: Acks,
+    /// The key of the server's mark; none where it can have none.
+    pub(super) mark: Option<Arc<str>>,
+    /// It may delete keys where its memory is full.
+    pub(super) may_evict: bool,
 }
 
 /// A reply; and whether it counts, where it is a grant.
@@ -59,14 +64,30 @@ impl Runner {
         self.again(passage, (&call, asking), number, rest, frame).await
     }
 
-    /// Who answers on the connection that stands: what was said there, if it still stands.
-    pub(super) async fn identity(&self) -> Outcome<Identity> {
+    /// Who answers on the connection that stands: what was said there, if it still stands; and
+    /// whether it takes new votes now. It is asked to write its mark, by the way on which scripts
+    /// leave for locks: what ends that would end them.
+    pub(super) async fn identity(self: Arc<Self>) -> Outcome<Identity> {
+        let Some(key) = self.mark.clone() else { return self.ping().await };
+        let args = mark::arguments(&self.gate.known()?.life).map(Arc::from);
+        let (keys, deadline) = ([key].into(), IDENTIFICATION);
+        let call = Call { script: &LOOK, keys, args: args.into(), deadline };
+        let refuses = match Arc::clone(&self).run(call, false).await.and_then(Answer::only) {
+            Ok(answer) => answer.mark().and_then(|mark| mark.refusal),
+            Err(Cause::Rejected(why)) => (!mark::is_elsewhere(&why)).then_some(why),
+            Err(cause) => return Err(cause),
+        };
+        Ok(Identity { refuses, ..self.gate.known()?.identity })
+    }
+
+    /// The same of a server without a mark, which has no votes to give.
+    async fn ping(&self) -> Outcome<Identity> {
         let mut passage = self.gate.pass()?;
         let client = passage.link.client().with_options(&Link::options(IDENTIFICATION));
         let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
         let pong = async { (client.custom_raw(ping, Vec::<Argument>::new()).await, Ok(())) };
         drop(self.answered(&mut passage, pong, IDENTIFICATION).await?);
-        self.gate.identity()
+        Ok(self.gate.known()?.identity)
     }
 
     /// Polls the request at once. What is under way when its connection is over may have run: fred

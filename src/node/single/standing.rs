@@ -7,35 +7,31 @@ use tokio::time;
 use super::{
     Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
     dial::{Dialed, Dialer},
-    identity::{Marked, Met, identify},
+    gate::Known,
+    identity::{Met, identify},
     link::Link,
     run::Runner,
-    tenure,
 };
 use crate::{
     clock::Clock,
     engine::Backoff,
-    node::{Ear, ONLY},
+    node::{Ear, Identity, ONLY},
     words::Cause,
 };
 
+/// Between two looks at a connection that stands.
+const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
 /// A connection that stood for so long is replaced at once.
 const STEADY: Duration = Duration::from_secs(1);
 
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
-    /// `mark`: where it is marked what was promoted.
-    pub(super) async fn keep(
-        self: Arc<Self>,
-        address: Address,
-        ear: Arc<dyn Ear>,
-        mark: Option<Arc<str>>,
-    ) {
+    pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
         let mut pauses = Backoff::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(address);
         loop {
             let started = Clock::System.now();
-            let stood = self.stand(&mut dialer, &*ear, mark.as_deref()).await;
+            let stood = self.stand(&mut dialer, &*ear).await;
             // What breaks with its first request, as where a cluster is down, is no better than
             // what is refused.
             if stood && Clock::System.now().since(started) >= STEADY {
@@ -47,7 +43,7 @@ impl Runner {
     }
 
     /// One connection, from the attempt to its end. Says whether it was one.
-    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear, mark: Option<&str>) -> bool {
+    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
         let attempt = async {
             let Dialed { config, primary } = dialer.dial().await?;
             let (link, router) = Link::connected(config, FEW).await?;
@@ -64,22 +60,22 @@ impl Runner {
         let asks = primary.is_none();
         let met = tokio::select! {
             () = router.ended() => None,
-            met = ask(&link, (asks, mark)) => met,
+            met = self.ask(&link, asks) => met,
         };
         let stood = met.is_some();
         if let Some(mut met) = met {
             // Perhaps it is another server, with no scripts yet.
             self.order.forget();
-            ear.met(ONLY, &dialer.since_promotion(&mut met, primary.as_ref()), met.stamp);
+            let life = Arc::from(met.life.as_str());
+            let told = dialer.since_promotion(&mut met, primary.as_ref());
+            ear.met(ONLY, &told, met.stamp);
             let mut standing = Standing { ear, lost: None };
-            let opened = self.gate.open(&link, met.identity);
+            let opened = self.gate.open(&link, Known { identity: met.identity, life });
             tokio::select! {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(primary.as_ref()) => link.blame(&why),
-                why = tenure::ended(&link, met.tenure.as_deref(), mark), if asks => {
-                    link.blame(&why);
-                }
+                why = self.look(&link, &told, (asks, met.tenure), ear) => link.blame(&why),
             }
             standing.lost = Some(link.trouble());
             // The gate first, so that nobody sends what the router does not take any more.
@@ -94,6 +90,70 @@ impl Runner {
     }
 }
 
+impl Runner {
+    /// Who answers on the new connection; the link knows why where nobody does, or where it must
+    /// not be a voter.
+    async fn ask(&self, link: &Link, asks: bool) -> Option<Met> {
+        // Large, and not needed for as long as the connection stands.
+        let identified = Box::pin(identify(link, self.mark.as_ref(), asks));
+        let answer = time::timeout(IDENTIFICATION, identified).await;
+        match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
+            Ok(Met { evicts: Some(why), .. }) if !self.may_evict => {
+                link.blame(&why);
+                None
+            }
+            Ok(met) => {
+                if let Some(why) = &met.evicts {
+                    tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
+                }
+                Some(met)
+            }
+            Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => {
+                link.blame(&why);
+                None
+            }
+            Err(cause) => {
+                link.blame(&format!("does not say who it is: {cause}"));
+                None
+            }
+        }
+    }
+
+    /// Asks the server again and again what it is now, and tells the ear. Completes, with the
+    /// reason, when it is found not to have been a primary all the time since it was `told` of.
+    async fn look(
+        &self,
+        link: &Link,
+        told: &Identity,
+        (asks, tenure): (bool, Option<String>),
+        ear: &dyn Ear,
+    ) -> Arc<str> {
+        loop {
+            time::sleep(INTERVAL).await;
+            // Whether it answers at all is looked after elsewhere.
+            let identified = Box::pin(identify(link, self.mark.as_ref(), asks));
+            let identified = time::timeout(IDENTIFICATION, identified);
+            let Ok(Ok(met)) = identified.await else {
+                if link.is_demoted() {
+                    return link.demote();
+                }
+                continue;
+            };
+            // One that is forgotten by now is none that has ended.
+            if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
+                return format!("{} has been promoted again, as {now}", link.place()).into();
+            }
+            if let Some(why) = met.evicts.filter(|_| !self.may_evict) {
+                tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
+            }
+            let mut identity = Identity { run_id: told.run_id.clone(), ..met.identity };
+            // What sentinels say of it was heard when it was met.
+            identity.durable &= asks;
+            ear.seen(ONLY, &identity, met.stamp);
+        }
+    }
+}
+
 /// Tells the end of a connection that stood, however it comes.
 struct Standing<'a> {
     ear: &'a dyn Ear,
@@ -104,21 +164,5 @@ struct Standing<'a> {
 impl Drop for Standing<'_> {
     fn drop(&mut self) {
         self.ear.parted(ONLY, self.lost.as_deref());
-    }
-}
-
-/// Who answers on the new connection; the link knows why where nobody does.
-async fn ask(link: &Link, marked: Marked<'_>) -> Option<Met> {
-    let answer = time::timeout(IDENTIFICATION, identify(link, marked)).await;
-    match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
-        Ok(met) => Some(met),
-        Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => {
-            link.blame(&why);
-            None
-        }
-        Err(cause) => {
-            link.blame(&format!("does not say who it is: {cause}"));
-            None
-        }
     }
 }

@@ -38,7 +38,7 @@ const RW_HOLDS: [&str; 9] = [
 /// Of tokens, or tokens themselves; the last is the end of all counting.
 const FLOORS: [&str; 6] = ["", "", "1", "4", "7", "9007199254740991"];
 const FENCE_MS: &str = "400000";
-const REPLIDS: [&str; 2] = ["8e4a2f", "c03d71"];
+const LIVES: [&str; 2] = ["8e4a2f/", "8e4a2f/c03d71"];
 const TICKETS: [&str; 4] = ["", "", "1", "3"];
 /// The last is that of readers behind all writers.
 const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
@@ -168,7 +168,7 @@ impl Request {
                 &[lock, queue, alive, fence],
                 &[attempt, "1", time_ms, floor, FENCE_MS, ticket, time_ms, "calls:"],
             ),
-            "voter/tenure" => (&[mark], &[REPLIDS[usize::from(count == "1")], time_ms]),
+            "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")], time_ms]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))
@@ -215,9 +215,9 @@ pub(crate) fn planted() -> impl Strategy<Value = Step> {
     let derived = (select(&["revoked", "queue", "alive", "fence", "mark"]), select(&LOCKS));
     let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
     // Of a clock that was set back since, or a long time ago.
-    let mark = (select(&LOCKS), select(&REPLIDS), select(&["1000", "99999999999999"]));
-    let marked = mark.prop_map(|(lock, replid, since)| {
-        words(&["SET", &format!("mark:{lock}"), &format!("{replid} {since}")])
+    let mark = (select(&LOCKS), select(&LIVES), select(&["1000", "99999999999999"]));
+    let marked = mark.prop_map(|(lock, life, seen)| {
+        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen}")])
     });
     prop_oneof![
         2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),

@@ -39,8 +39,10 @@ impl Pair {
 
     pub(crate) fn must_answer_alike(&self, words: &[&str]) -> TestCaseResult {
         let [embedded, served] = self.ask(words);
+        // For how long data are known may be no time at all.
+        let ages = words.iter().any(|word| word.starts_with("mark:"));
         let alike = match (&embedded, &served) {
-            (Ok(embedded), Ok(served)) => are_alike(embedded, served),
+            (Ok(embedded), Ok(served)) => are_alike(embedded, served, ages),
             (embedded, served) => embedded == served,
         };
         prop_assert!(alike, "{words:?}:\nembedded {embedded:?}\n  server {served:?}");
@@ -98,9 +100,10 @@ fn micros(time: &Reply) -> i64 {
     part(&parts[0]) * 1_000_000 + part(&parts[1])
 }
 
-/// Equal, but for times, which are the only numbers this large besides the last ticket.
-fn are_alike(embedded: &Reply, served: &Reply) -> bool {
-    let is_time = |number: i64| number > 10_000 && number.to_string() != calls::LAST;
+/// Equal, but for times, which are the only numbers this large besides the last ticket; or where
+/// there are `ages`: then the second number of each request may be small, too.
+fn are_alike(embedded: &Reply, served: &Reply, ages: bool) -> bool {
+    let is_time = |number: i64| (ages || number > 10_000) && number.to_string() != calls::LAST;
     let numbers =
         |a: i64, b: i64| a == b || is_time(a) && is_time(b) && a.abs_diff(b) < TOLERANCE_MS;
     let texts = |a: &str, b: &str| match (a.parse(), b.parse()) {
@@ -115,7 +118,8 @@ fn are_alike(embedded: &Reply, served: &Reply) -> bool {
             a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| texts(a, b))
         }
         (Reply::List(a), Reply::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_alike(a, b))
+            let mut both = a.iter().zip(b).enumerate();
+            a.len() == b.len() && both.all(|(at, (a, b))| are_alike(a, b, ages && at % 3 == 1))
         }
         (a, b) => a == b,
     }

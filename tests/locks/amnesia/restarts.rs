@@ -72,7 +72,7 @@ async fn is_kept_out(
 // Ben has seen the restart, and Cleo comes then. With the vote that Ada gives back they do without
 // the one that forgot.
 async fn a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed(mut on: Fixture) {
-    on.grow_old().await;
+    on.grow_old();
     let ben = on.connect(set(on.builder())).await;
     let (held, _ada, watch) = forgotten_vote(&mut on).await;
     let cleo = client(&on).await;
@@ -92,7 +92,7 @@ async fn a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed(mut 
 #[tokio::test(start_paused = true)]
 async fn without_a_restart_guard_a_forgotten_vote_lets_another_in() {
     let mut on = Fixture::embedded(3);
-    on.grow_old().await;
+    on.grow_old();
     let ben = connect(set(on.builder()).restart_guard(RestartGuard::Off)).await;
     let (held, _ada, _) = forgotten_vote(&mut on).await;
     let second = ben.mutex("a").try_lock().await.expect("all are up");
@@ -102,7 +102,7 @@ async fn without_a_restart_guard_a_forgotten_vote_lets_another_in() {
 // The second forgets Ada's vote, and the first dies. Ben has only seen that the second started
 // after the third, which then starts again with its data.
 async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot(mut on: Fixture) {
-    on.grow_old().await;
+    on.grow_old();
     let (held, _ada, watch) = forgotten_vote(&mut on).await;
     on.kill(0);
     let ben = client(&on).await;

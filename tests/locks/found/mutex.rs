@@ -8,7 +8,7 @@ use quorate::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use quorate_support::{Proxy, RedisServer, eventually_async, without_fences};
+use quorate_support::{Proxy, RedisServer, eventually_async, without_lasting};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -118,7 +118,7 @@ async fn closing_takes_back_what_is_being_acquired() {
     client.close().await;
     assert!(acquiring.await.expect("no panic").unwrap_err().is_closed());
     for voter in &voters {
-        assert!(without_fences(voter.keys()).is_empty(), "{:?}", voter.keys());
+        assert!(without_lasting(voter.keys()).is_empty(), "{:?}", voter.keys());
     }
 }
 
@@ -180,15 +180,15 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
     })
     .await;
     let guard = client.mutex("x").lock().await.expect("free");
-    eventually_async("the server voted", async || without_fences(server.keys()).len() == 1).await;
+    eventually_async("the server voted", async || without_lasting(server.keys()).len() == 1).await;
     server.command(&["REPLICAOF", "127.0.0.1", "1"]).expect("a replica of nothing");
     guard.release().await.expect("the two others are a majority");
     sleep(MS(100)).await;
-    assert_eq!(without_fences(server.keys()).len(), 1, "it could not give its vote back");
+    assert_eq!(without_lasting(server.keys()).len(), 1, "it could not give its vote back");
     server.command(&["REPLICAOF", "NO", "ONE"]).expect("a primary again");
     // One that was promoted is marked as that, for longer than any lock.
-    let held = || server.keys().into_iter().filter(|key| !key.contains("{%tenure")).collect();
-    eventually_async("its vote is given back", async || without_fences(held()).is_empty()).await;
+    let held = || server.keys().into_iter().filter(|key| !key.contains("{%voter")).collect();
+    eventually_async("its vote is given back", async || without_lasting(held()).is_empty()).await;
 }
 
 /// What two dead clients left makes a split that this one leads, and nobody yields: five rounds of
@@ -222,7 +222,7 @@ async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever(
     }
     assert!(client.mutex("x").force_release().await.expect("all voters answer"));
     for voter in &voters {
-        assert_eq!(without_fences(voter.keys()), ["quorate:{x}:revoked"]);
+        assert_eq!(without_lasting(voter.keys()), ["quorate:{x}:revoked"]);
         let left = voter.command(&["PTTL", "quorate:{x}:revoked"]);
         assert!(matches!(left, Ok(Reply::Int(1..))), "{left:?}");
     }
@@ -275,7 +275,7 @@ async fn a_record_that_cannot_be_given_an_end_is_taken_back() {
         error.is_no_quorum() && error.to_string().contains("can't run this command"),
         "{error}"
     );
-    assert_eq!(without_fences(server.keys()), [""; 0]);
+    assert_eq!(without_lasting(server.keys()), [""; 0]);
 }
 
 /// The first voter runs the acquire and its answer is lost; then it does not get the undo. The
@@ -298,9 +298,9 @@ async fn an_undo_that_did_not_arrive_is_sent_again_until_it_does() {
     let _other = tried.await.expect("no panic").expect("a majority refused");
     sleep(MS(50)).await;
     drop(unasked);
-    assert_eq!(without_fences(voters[0].keys()).len(), 1, "the undo was lost");
+    assert_eq!(without_lasting(voters[0].keys()).len(), 1, "the undo was lost");
     sleep(MS(1_000)).await;
-    assert!(without_fences(voters[0].keys()).is_empty(), "{:?}", voters[0].keys());
+    assert!(without_lasting(voters[0].keys()).is_empty(), "{:?}", voters[0].keys());
     drop(guard);
 }
 

@@ -17,7 +17,7 @@ use crate::{
     fair::queue::{Waiters, release},
     rw::waiting as rw,
 };
-use quorate_support::without_fences;
+use quorate_support::without_lasting;
 use quorate_tests::{
     fixture::{Fixture, Stopwatch, ms, secs},
     kind::{Client, Kind},
@@ -185,7 +185,7 @@ async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
         // The pauses between bids are 20 ms and more, and a bid is over after 2 ms.
         for _ in 0..20 {
             sleep(ms(10)).await;
-            assert_eq!(without_fences(voters[2].keys()), [""; 0], "{kind}");
+            assert_eq!(without_lasting(voters[2].keys()), [""; 0], "{kind}");
         }
         assert!(voters[2].runs(script) > 2, "{kind}");
         waiter.abort();

@@ -7,7 +7,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use quorate_support::{RedisServer, Reply, without_fences};
+use quorate_support::{RedisServer, Reply, without_lasting};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 /// `<client's uuid>:<thread>`, as Redisson writes it.
@@ -40,7 +40,7 @@ async fn redisson_is_kept_out_while_we_hold_and_let_in_after() {
     let server = RedisServer::start();
     let client = client(&server).await;
     let guard = client.mutex("orders").lock().await.unwrap();
-    assert_eq!(without_fences(server.keys()), ["orders"]);
+    assert_eq!(without_lasting(server.keys()), ["orders"]);
     let count = server.command(&["HGET", "orders", guard.hold().as_str()]);
     assert_eq!(count, Ok(Reply::Text("1".into())));
     let Reply::Int(left) = try_lock_as_redisson(&server) else { panic!("it was let in") };
@@ -114,7 +114,7 @@ async fn the_schemes_do_not_meet() {
     let ours = Quorate::connect([server.url()]).await.unwrap();
     let guard = client(&server).await.mutex("orders").lock().await.unwrap();
     let other = ours.mutex("orders").lock().await.unwrap();
-    assert_eq!(without_fences(server.keys()), ["orders", "quorate:{orders}"]);
+    assert_eq!(without_lasting(server.keys()), ["orders", "quorate:{orders}"]);
     guard.release().await.unwrap();
     other.release().await.unwrap();
 }

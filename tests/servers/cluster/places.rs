@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
 
 use crate::cluster::{scene::builder, wakeups::listeners};
-use quorate_support::{Cluster, RedisServer, eventually_async, without_fences};
+use quorate_support::{Cluster, RedisServer, eventually_async, without_lasting};
 use quorate_tests::scene::{MS, connect};
 
 fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
@@ -14,7 +14,7 @@ fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
 }
 
 fn are_empty(cluster: &Cluster) -> bool {
-    cluster.nodes().iter().all(|node| without_fences(node.keys()).is_empty())
+    cluster.nodes().iter().all(|node| without_lasting(node.keys()).is_empty())
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::Quorate;
 
-use quorate_support::{RedisServer, eventually_async, without_fences};
+use quorate_support::{RedisServer, eventually_async, without_lasting};
 use quorate_tests::scene::{
     are_empty, builder, builder_through, connect, median, proxies, servers, timed,
 };
@@ -45,7 +45,7 @@ async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
     // Nor later, when the one that was away hears of what was asked meanwhile.
     servers[0].restart();
     let guard = quorum.mutex("a").lock().await.expect("a majority is up");
-    let on_all = async || servers.iter().all(|server| !without_fences(server.keys()).is_empty());
+    let on_all = async || servers.iter().all(|server| !without_lasting(server.keys()).is_empty());
     eventually_async("the voter that came back votes", async || {
         let again = guard.reenter().await.expect("a majority is up");
         again.release().await.expect("a majority confirms");
@@ -85,7 +85,7 @@ async fn a_black_hole_before_one_voter_slows_nothing_and_ends_with_it() {
     proxies[0].pass();
     eventually_async("the voter behind the hole votes again", async || {
         let guard = quorum.mutex("a").lock().await.expect("a majority is up");
-        let votes = !without_fences(servers[0].keys()).is_empty();
+        let votes = !without_lasting(servers[0].keys()).is_empty();
         guard.release().await.expect("a majority confirms");
         votes
     })

@@ -6,6 +6,7 @@
 
 mod contention;
 mod down;
+mod emptied;
 mod forgotten;
 mod full;
 mod harm;
@@ -21,3 +22,4 @@ mod split;
 mod status;
 mod twins;
 mod waiting;
+mod young;

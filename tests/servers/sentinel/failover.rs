@@ -11,7 +11,7 @@ use quorate_tests::{
     scene::{
         MS, connect, key, leased, listeners, now, patient, proxies, servers, since, votes_for,
     },
-    standing::{OLD, kept_out, until_kept_out, until_noticed, until_old},
+    standing::{kept_out, make_old, until_kept_out, until_noticed},
 };
 
 /// Under the sentinels, and two servers without.
@@ -152,8 +152,7 @@ async fn a_primary_that_does_not_learn_of_its_successor_is_left_all_the_same() {
 async fn a_vote_that_a_failover_lost_lets_nobody_in() {
     let lease = MS(10_000);
     let (sentinels, servers) = (Sentinels::start(), servers(2));
-    // The sentinels' word for the primary is younger than the servers.
-    until_old(servers.iter().chain(sentinels.servers()), OLD + MS(2_000)).await;
+    make_old(servers.iter().chain([&sentinels[sentinels.primary()]]));
     let third = proxies(&servers[1..]).await.remove(0);
     third.refuse().await;
     let ada = Quorate::builder().voter(address(&sentinels)).voter(servers[0].url());

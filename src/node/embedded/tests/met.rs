@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn uptimes(met: &[(Identity, Stamp)]) -> Vec<u64> {
-    met.iter().map(|(identity, _)| identity.uptime.as_secs()).collect()
+    met.iter().map(|(identity, _)| identity.age.as_secs()).collect()
 }
 
 fn durable(met: &[(Identity, Stamp)]) -> Vec<bool> {
@@ -102,6 +102,10 @@ impl Ear for Hasty {
             let outcome = node.run(acquire("a:1")).now_or_never();
             self.outcomes.lock().unwrap().push(outcome);
         }
+    }
+
+    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) {
+        unreachable!("it is asked once for each connection")
     }
 
     fn parted(&self, _: usize, _: Option<&str>) {}

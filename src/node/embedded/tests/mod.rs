@@ -52,6 +52,10 @@ impl Ear for Listener {
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
     }
 
+    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) {
+        unreachable!("it is asked once for each connection")
+    }
+
     fn parted(&self, _: usize, _: Option<&str>) {}
 
     fn moved(&self, _: usize, _: usize, _: bool) {

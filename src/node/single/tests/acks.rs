@@ -3,7 +3,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::poll;
 
 use super::{
-    Call, Cause, Ear, Heard, Node, Outcome, RedisServer, SingleNode, Value, answers, call, connect,
+    Call, Cause, Ear, Heard, Looks, Node, Outcome, RedisServer, SingleNode, Value, answers, call,
+    connect,
 };
 use crate::{
     node::{Address, Security},
@@ -34,7 +35,7 @@ async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
     let ear: Arc<dyn Ear> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let node: Arc<dyn Node> = SingleNode::start(&address, ear, acks, None);
+    let node: Arc<dyn Node> = SingleNode::start(&address, ear, Looks { acks, ..Looks::default() });
     answers(&node).await;
     node
 }

@@ -82,7 +82,7 @@ async fn the_stamp_lies_between_the_moments_and_shows_the_servers_time() {
 }
 
 #[tokio::test]
-async fn the_uptime_is_that_of_the_server() {
+async fn without_a_mark_the_age_is_what_the_server_says() {
     let server = RedisServer::start();
     let Reply::Text(info) = server.command(&["INFO", "server"]).unwrap() else { panic!("a text") };
     let up = |info: &str| {
@@ -92,7 +92,7 @@ async fn the_uptime_is_that_of_the_server() {
     let before = up(&info);
     eventually_async("a second goes by", async || {
         let (_node, heard) = connect(&server.url()).await;
-        last(&heard).0.uptime > before
+        last(&heard).0.age > before
     })
     .await;
 }

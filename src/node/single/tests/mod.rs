@@ -5,10 +5,10 @@ mod address;
 mod channels;
 mod faults;
 mod login;
+mod mark;
 mod met;
 mod order;
 mod scripts;
-mod tenure;
 
 use std::{
     iter,
@@ -19,11 +19,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Address, Security, SingleNode};
+use super::{Address, Looks, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
     scripts::{Script, Value},
-    settings::ReplicaAcks,
     words::Cause,
 };
 use quorate_support::{RedisServer, eventually_async};
@@ -46,9 +45,6 @@ static WRITE: Script = Script {
     votes: false,
 };
 
-/// The mark of a server that was promoted.
-const MARK: &str = "quorate:{%tenure}";
-
 const DEADLINE: Duration = Duration::from_millis(200);
 
 /// `key` is the first key; the others are derived from it.
@@ -70,6 +66,7 @@ struct Heard {
     messages: Mutex<Vec<String>>,
     missed: AtomicUsize,
     met: Mutex<Vec<(Identity, Option<Stamp>)>>,
+    seen: Mutex<Vec<(Identity, Option<Stamp>)>>,
     /// Called while it is told whom it meets.
     meeting: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -103,6 +100,10 @@ impl Ear for Heard {
         }
     }
 
+    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
+        self.seen.lock().unwrap().push((identity.clone(), stamp));
+    }
+
     fn called(&self, channel: &str, message: &str) {
         self.called.lock().unwrap().push(channel.to_owned());
         self.messages.lock().unwrap().push(message.to_owned());
@@ -114,10 +115,14 @@ impl Ear for Heard {
 }
 
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    start_with(url, Looks::default())
+}
+
+fn start_with(url: &str, looks: Looks) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let ear: Arc<dyn Ear> = heard.clone();
     let address = Address::parse(url, &Security::default()).unwrap();
-    (SingleNode::start(&address, ear, ReplicaAcks::default(), Some(MARK.into())), heard)
+    (SingleNode::start(&address, ear, looks), heard)
 }
 
 /// A node that has connected.

@@ -1,0 +1,75 @@
+//! The mark of a server: what its data say of themselves.
+//!
+//! What a server says of its own age goes by a clock that may be set, and what it says of its disk
+//! is true until somebody deletes the data. So the first client to meet them leaves a mark among
+//! them: a random name. Data with another name, or with none, are others than before.
+//!
+//! Every look of a client makes the mark older by the time since the last one, in the life of the
+//! server that it was in then. So it counts as younger than it is, and never as older by more than
+//! one look can add.
+
+use std::time::Duration;
+
+use super::{
+    info::{ask, field},
+    link::Link,
+    replies,
+};
+use crate::{
+    node::{Outcome, contract::is_passing},
+    scripts::{Answer, Mark, voter::LOOK},
+    words::Cause,
+};
+
+/// For how long a mark is kept after the last client that was connected. Where one is gone, the
+/// data count as new.
+const KEPT: Duration = Duration::from_hours(24 * 30);
+
+/// What the script takes.
+pub(super) fn arguments(life: &str) -> [String; 3] {
+    let birth = format!("{:016x}", rand::random::<u64>());
+    [birth, life.to_owned(), KEPT.as_millis().to_string()]
+}
+
+/// The tenure of a primary that was a replica once, by its answer to INFO: another one after each
+/// promotion. Also of one that was started with the copy of a primary's data. None again after the
+/// time for which it keeps its backlog without a replica, an hour unless set.
+pub(super) fn tenure(info: &str) -> Option<String> {
+    let before = field(info, "master_replid2").ok()?;
+    let id = field(info, "master_replid").ok()?;
+    before.bytes().any(|byte| byte != b'0').then(|| id.to_owned())
+}
+
+/// Whether another server of the cluster has the mark's hash slot by now: this one may take votes.
+pub(super) fn is_elsewhere(why: &str) -> bool {
+    ["MOVED", "ASK", "TRYAGAIN"].iter().any(|word| why.starts_with(word))
+}
+
+/// Reads the mark at `key`, and writes it; nothing where that cannot be done.
+pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<Mark>> {
+    let [birth, life, kept] = &arguments(life);
+    let reply = ask(link, "EVAL", &[LOOK.source, "1", key, birth, life, kept]).await?;
+    let answer = replies::value(reply);
+    if replies::is_of_a_replica(&answer) {
+        return Err(Cause::Rejected(link.demote()));
+    }
+    let server = link.place();
+    match answer.and_then(Answer::only) {
+        Ok(answer) => Ok(answer.mark()),
+        // It cannot vote in this state either. Where nobody can say how old it is, it is new.
+        Err(Cause::Rejected(why)) if is_passing(&why) => {
+            tracing::debug!(%server, %why, "the mark of a server cannot be read now");
+            let refusal = (!is_elsewhere(&why)).then_some(why);
+            Ok(Some(Mark { birth: None, age: Duration::ZERO, is_new: true, refusal }))
+        }
+        // This may be so for ever, and would keep every new client waiting.
+        Err(cause) => {
+            tracing::warn!(
+                %server, %cause,
+                "the mark of a server cannot be read: how old it is goes by its own clock, and \
+                 data that were deleted go unnoticed"
+            );
+            Ok(None)
+        }
+    }
+}

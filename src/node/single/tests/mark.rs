@@ -1,0 +1,315 @@
+//! Servers are known by their marks.
+
+use std::time::Duration;
+
+use super::{
+    Arc, Cause, Heard, Looks, Node, RedisServer, Value, answers, count, fails, start_with,
+};
+use crate::{node::Identity, scripts::voter};
+use quorate_support::{Proxy, Reply, eventually, eventually_async};
+
+/// The key of the mark.
+const MARK: &str = "quorate:{%voter}";
+const SECS: fn(u64) -> Duration = Duration::from_secs;
+
+fn looks() -> Looks {
+    Looks { mark: Some(MARK.into()), ..Looks::default() }
+}
+
+fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    start_with(url, looks())
+}
+
+/// A node that has connected, and has left its mark.
+async fn connect(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    let (node, heard) = start(url);
+    answers(&node).await;
+    (node, heard)
+}
+
+/// A replica that has become a primary, and its former primary.
+fn promoted() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start();
+    let replica = primary.start_replica();
+    tell(&replica, &["REPLICAOF", "NO", "ONE"]);
+    (replica, primary)
+}
+
+fn tell(server: &RedisServer, words: &[&str]) {
+    server.command(words).unwrap_or_else(|why| panic!("{words:?}: {why}"));
+}
+
+fn info(server: &RedisServer, name: &str) -> String {
+    server.info(&["INFO"], name).unwrap()
+}
+
+fn uptime(server: &RedisServer) -> Duration {
+    SECS(info(server, "uptime_in_seconds").parse().unwrap())
+}
+
+/// A server that has run for a while and that nobody has met.
+fn unmet() -> RedisServer {
+    let server = RedisServer::start();
+    eventually("it has run for a while", || uptime(&server) >= SECS(3));
+    server
+}
+
+/// The parts of the mark: the name of the data, the life of the server, and two numbers in
+/// milliseconds.
+fn mark(server: &RedisServer) -> [String; 4] {
+    let Reply::Text(mark) = server.command(&["GET", MARK]).unwrap() else { panic!("no mark") };
+    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("four parts")
+}
+
+/// Makes the mark older, or plants another one.
+fn plant(server: &RedisServer, part: usize, text: &str) {
+    let mut mark = mark(server);
+    mark[part] = text.to_owned();
+    tell(server, &["SET", MARK, &mark.join(" "), "PX", "60000"]);
+}
+
+fn left(server: &RedisServer) -> Duration {
+    let Reply::Int(left) = server.command(&["PTTL", MARK]).unwrap() else { panic!("no number") };
+    Duration::from_millis(left.try_into().expect("it has an expiry"))
+}
+
+fn name(identity: &Identity) -> String {
+    identity.birth.as_ref().expect("the data have a name").name.to_string()
+}
+
+async fn met(url: &str) -> Identity {
+    last(&connect(url).await.1)
+}
+
+fn last(heard: &Heard) -> Identity {
+    heard.met.lock().unwrap().last().unwrap().0.clone()
+}
+
+fn run_ids(heard: &Heard) -> Vec<String> {
+    heard.met.lock().unwrap().iter().map(|(identity, _)| identity.run_id.clone()).collect()
+}
+
+/// What was heard of a server since it was met.
+fn seen(heard: &Heard) -> Vec<Identity> {
+    heard.seen.lock().unwrap().iter().map(|(identity, _)| identity.clone()).collect()
+}
+
+// Its own clock may have been set since it started: what it says of its age proves nothing.
+#[tokio::test]
+async fn a_server_is_as_old_as_its_mark_whatever_it_says_of_its_age() {
+    let server = unmet();
+    let first = met(&server.url()).await;
+    assert!(first.age < SECS(1), "nobody has met it before: {:?}", first.age);
+    let [_, life, ..] = mark(&server);
+    assert_eq!(life, format!("{}/", info(&server, "run_id")));
+    eventually_async("it grows older", async || met(&server.url()).await.age >= SECS(1)).await;
+    let again = met(&server.url()).await;
+    assert!(again.age < uptime(&server), "{:?}", again.age);
+    assert_eq!(name(&again), name(&first));
+    assert_eq!(server.keys(), [MARK], "and nothing else");
+}
+
+#[tokio::test]
+async fn a_mark_is_kept_for_a_month_after_the_last_look() {
+    let server = RedisServer::start();
+    let (_node, _heard) = connect(&server.url()).await;
+    let month = SECS(30 * 24 * 3_600);
+    assert!(left(&server) <= month && left(&server) + SECS(60) > month);
+    let before = mark(&server);
+    tell(&server, &["PEXPIRE", MARK, "60000"]);
+    eventually_async("it is kept for a month again", async || left(&server) + SECS(60) > month)
+        .await;
+    assert_eq!(mark(&server)[..2], before[..2]);
+}
+
+// However far the clock was set ahead between two looks.
+#[tokio::test]
+async fn one_look_makes_a_server_no_more_than_fifteen_seconds_older() {
+    let server = RedisServer::start();
+    met(&server.url()).await;
+    plant(&server, 3, "1000");
+    let age = met(&server.url()).await.age;
+    assert!(age >= SECS(15) && age < SECS(25), "{age:?}");
+    // And one that was set back makes it no younger.
+    plant(&server, 3, "99999999999999");
+    let again = met(&server.url()).await.age;
+    assert!(again >= age && again < age + SECS(10), "{again:?}");
+}
+
+#[tokio::test]
+async fn another_start_and_another_promotion_make_a_server_young_and_keep_the_name_of_its_data() {
+    let (server, _primary) = promoted();
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    assert!(met(&server.url()).await.age >= SECS(3600));
+    plant(&server, 1, "another");
+    let again = met(&server.url()).await;
+    assert!(again.age < SECS(1), "{:?}", again.age);
+    assert_eq!(name(&again), name(&first));
+
+    let mut server = RedisServer::start();
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    tell(&server, &["SAVE"]);
+    server.restart();
+    let again = met(&server.url()).await;
+    assert!(again.age < SECS(1) && name(&again) == name(&first), "{again:?}");
+}
+
+#[tokio::test]
+async fn data_that_were_deleted_have_another_name_afterwards() {
+    let server = RedisServer::start();
+    let (_node, heard) = connect(&server.url()).await;
+    let first = last(&heard);
+    eventually_async("it is looked at", async || !seen(&heard).is_empty()).await;
+    assert_eq!(name(&seen(&heard)[0]), name(&first));
+    tell(&server, &["FLUSHALL"]);
+    eventually_async("another name", async || {
+        seen(&heard).last().is_some_and(|identity| name(identity) != name(&first))
+    })
+    .await;
+}
+
+// What it says of its disk is true, and the data are gone all the same.
+#[tokio::test]
+async fn who_meets_data_first_says_so_whatever_the_server_says_of_its_disk() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let is_new = async || {
+        let met = met(&server.url()).await;
+        assert!(met.durable);
+        met.birth.expect("the data have a name").is_new
+    };
+    assert!(is_new().await && !is_new().await);
+    tell(&server, &["FLUSHALL"]);
+    assert!(is_new().await);
+}
+
+#[tokio::test]
+async fn a_setting_that_was_changed_is_heard_of_with_the_next_look_and_so_is_the_time() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let (_node, heard) = connect(&server.url()).await;
+    let durable = || seen(&heard).last().map(|identity| identity.durable);
+    eventually_async("it is durable", async || durable() == Some(true)).await;
+    tell(&server, &["CONFIG", "SET", "appendfsync", "everysec"]);
+    eventually_async("it is not any more", async || durable() == Some(false)).await;
+    assert!(heard.seen.lock().unwrap().iter().all(|(_, stamp)| stamp.is_some()));
+    assert_eq!(heard.met.lock().unwrap().len(), 1, "on one connection");
+}
+
+#[tokio::test]
+async fn who_may_not_look_at_the_mark_takes_the_server_for_as_old_as_its_process() {
+    let server = unmet();
+    let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~a*", "+@all"];
+    tell(&server, &rules);
+    let (node, heard) = connect(&server.url_as("poor", "pw")).await;
+    assert!(last(&heard).age >= SECS(2) && last(&heard).birth.is_none());
+    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)), "it is a voter all the same");
+    assert_eq!(server.keys(), ["a"]);
+}
+
+#[tokio::test]
+async fn a_server_that_can_write_nothing_now_says_why_and_its_data_have_no_name() {
+    let server = unmet();
+    for (setting, value, usual, why) in
+        [("maxmemory", "1", "0", "OOM"), ("min-replicas-to-write", "1", "0", "NOREPLICAS")]
+    {
+        tell(&server, &["CONFIG", "SET", setting, value]);
+        let (node, heard) = connect(&server.url()).await;
+        let met = last(&heard);
+        assert!(met.age < SECS(1) && met.birth.is_none(), "{met:?}");
+        assert!(met.refuses.is_some_and(|refusal| refusal.contains(why)));
+        let refuses = async || node.identify().await.unwrap().refuses;
+        assert!(refuses().await.is_some_and(|refusal| refusal.contains(why)));
+        tell(&server, &["CONFIG", "SET", setting, usual]);
+        assert_eq!(refuses().await, None);
+        tell(&server, &["DEL", MARK]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_deletes_keys_when_it_is_full_is_no_voter_unless_that_is_accepted() {
+    let server =
+        RedisServer::start_with(&["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
+    let (node, heard) = start(&server.url());
+    let told = "(maxmemory-policy allkeys-lru with maxmemory 52428800)";
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains(told))).await;
+    assert!(run_ids(&heard).is_empty());
+    let looks = Looks { may_evict: true, ..looks() };
+    let (node, heard) = start_with(&server.url(), looks);
+    answers(&node).await;
+    let first = name(&last(&heard));
+    let memory = last(&heard).memory.expect("it is limited");
+    assert!(memory.limit == 52_428_800 && memory.used > 0 && memory.share() < 1.0);
+    tell(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+    // It evicts as it is written to.
+    drop(server.command(&["SET", "a", "b"]));
+    eventually_async("data with another name", async || {
+        seen(&heard).last().is_some_and(|now| now.birth.is_none() || name(now) != first)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_asked_again_before_any_script_runs() {
+    let (server, _primary) = promoted();
+    let proxy = Proxy::start(server.port()).await;
+    proxy.hold_replies_from(&format!("EVAL\r\n${}\r\n", voter::LOOK.source.len()));
+    let (node, heard) = start(&proxy.url());
+    let told = "does not say who it is: no answer within 1s";
+    fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
+    assert!(run_ids(&heard).is_empty());
+    proxy.pass();
+    answers(&node).await;
+    assert_eq!(run_ids(&heard).len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_was_a_replica_in_between_is_another_one_and_stays_that() {
+    let (other, server) = promoted();
+    let (_node, heard) = connect(&server.url()).await;
+    let run_id = info(&server, "run_id");
+    let met_again = async |times: usize| {
+        tell(&server, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        eventually_async("it is met again", async || run_ids(&heard).len() == times).await;
+        run_ids(&heard).pop().unwrap()
+    };
+    let mut told = vec![run_id.clone()];
+    for times in 2..=3 {
+        tell(&server, &["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
+        eventually("it has the data", || server.is_linked_to(&other).is_ok());
+        tell(&server, &["REPLICAOF", "NO", "ONE"]);
+        told.push(met_again(times).await);
+        assert_eq!(told.last(), Some(&format!("{run_id}/{}", info(&server, "master_replid"))));
+    }
+    assert_ne!(told[1], told[2]);
+    // After a time without replicas it does not tell any more that it was promoted.
+    tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
+    eventually("it has forgotten", forgotten);
+    assert_eq!(met_again(4).await, told[2]);
+}
+
+// While it loads it does not tell yet what it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
+    // It answers after each kilobyte of them.
+    let slowly = "--key-load-delay 100000 --loading-process-events-interval-bytes 1024 \
+        --rdbcompression no";
+    let mut server = RedisServer::start_with(&slowly.split_whitespace().collect::<Vec<_>>());
+    let value = "a".repeat(2_000);
+    for key in 0..20 {
+        tell(&server, &["SET", &format!("a:{key}"), &value]);
+    }
+    tell(&server, &["SAVE"]);
+    let (node, heard) = connect(&server.url()).await;
+    let restarted = tokio::task::spawn_blocking(move || {
+        server.restart();
+        server
+    });
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains("still loads")))
+        .await;
+    assert_eq!(run_ids(&heard).len(), 1);
+    let _server = restarted.await.unwrap();
+    answers(&node).await;
+    assert_eq!(run_ids(&heard).len(), 2);
+}
