@@ -24,7 +24,8 @@ pub(crate) struct Suspicion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptOut {
     pub(crate) quarantined: Quarantined,
-    /// By when, at the latest, it had forgotten.
+    /// From then on nobody counts a grant that it may have forgotten. It may be still to come,
+    /// where its server took over from another, by which some clients may yet be given votes.
     pub(crate) forgot: Moment,
 }
 
@@ -67,6 +68,8 @@ struct Standing {
     birth: Option<Birth>,
     first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
+    /// For so long after the server took over, its predecessor's grants may have been counted.
+    overlap: Duration,
     clock: Option<Course>,
 }
 
@@ -86,6 +89,8 @@ struct Start {
     /// It was not later than this.
     at: Nanos,
     durable: bool,
+    /// As that of its standing.
+    overlap: Duration,
     /// It was longer ago than any lease lasts.
     long_ago: bool,
     /// By its mark, and not by what the server says of itself.
@@ -100,6 +105,12 @@ impl Register {
     pub(crate) fn new(clusters: Vec<usize>, suspicion: Suspicion) -> Self {
         let voters = vec![vec![Standing::default()]; clusters.len()];
         Self { suspicion, voters, clusters, twins: Vec::new(), moves: Vec::new() }
+    }
+
+    /// The server that is about to be [met](Self::met) took over from another, whose grants some
+    /// clients may have gone on counting for so long.
+    pub(crate) fn follows(&mut self, place: Place, overlap: Duration) {
+        self.standing_mut(place).overlap = overlap;
     }
 
     /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
@@ -125,11 +136,12 @@ impl Register {
     ) -> bool {
         let longest = self.suspicion.longest;
         let standing = self.standing_mut(place);
+        let overlap = standing.overlap;
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
             let at = since_beginning(now) - nanos(uptime);
-            standing.first_met =
-                Some(Start { at, durable, long_ago: uptime >= longest, marked: false });
+            let (long_ago, marked) = (uptime >= longest, false);
+            standing.first_met = Some(Start { at, durable, overlap, long_ago, marked });
             return false;
         };
         if life.run_id == run_id {
@@ -141,7 +153,7 @@ impl Register {
         *life = Life { run_id: run_id.into(), durable, since };
         if forgot {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
-            let suspected = (since_beginning(now), Quarantine::Restarted);
+            let suspected = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
             self.forgot(place, suspected);
             let heirs: Vec<Place> = self
                 .moves
@@ -185,7 +197,8 @@ impl Register {
             self.standing_mut(to).clock = None;
         }
         if lost {
-            self.forgot(to, (since_beginning(now), Quarantine::Restarted));
+            let at = since_beginning(now) + nanos(self.standing_mut(to).overlap);
+            self.forgot(to, (at, Quarantine::Restarted));
             return;
         }
         if let Some(suspected) = suspected {
@@ -316,11 +329,10 @@ impl Register {
         // A server may say that it is older than clients know the others to be.
         let mut comparable = starts.filter(|other| other.marked || !start.marked);
         let is_later = comparable.any(|other| {
-            start.at > other.at + nanos(Self::TOGETHER)
-                || !start.long_ago && (other.long_ago || other.durable)
+            start.at > other.at + nanos(Self::TOGETHER) || other.long_ago || other.durable
         });
         (is_later || self.suspicion.guard == RestartGuard::Strict)
-            .then_some((start.at, Quarantine::Young))
+            .then_some((start.at + nanos(start.overlap), Quarantine::Young))
     }
 
     /// Finds those that are apart where the clocks of a majority are together, now that one of them
@@ -369,6 +381,10 @@ fn server(run_id: &str) -> &str {
 #[cfg(test)]
 #[path = "standing_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "standing_overlap_tests.rs"]
+mod overlap_tests;
 
 #[cfg(test)]
 #[path = "standing_clock_tests.rs"]

@@ -27,7 +27,7 @@ pub(crate) struct Call {
 }
 
 /// Which server a voter is, and whether it may have forgotten.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Another value after every restart; equal for two addresses of one server.
     pub(crate) run_id: String,
@@ -39,6 +39,9 @@ pub(crate) struct Identity {
     /// It writes every change to disk before it answers, so a restart forgets nothing
     /// (`appendonly yes` and `appendfsync always`).
     pub(crate) durable: bool,
+    /// It took over from another server, whose grants some clients may have gone on counting for so
+    /// long afterwards; zero where it is not known that it did.
+    pub(crate) overlap: Duration,
     /// Why it takes no new votes, though it answers.
     pub(crate) refuses: Option<Arc<str>>,
     /// What it needs of its memory, where that has a limit.

@@ -75,10 +75,11 @@ impl Standings {
     /// A server says who it is, on a new connection or again.
     pub(crate) fn seen(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
         let voter = place.voter;
-        let Identity { run_id, birth, age, durable, memory, .. } = identity;
+        let Identity { run_id, birth, age, durable, overlap, memory, .. } = identity;
         let mut state = self.state();
         let now = self.clock.now();
         let before = state.register.twin(place);
+        state.register.follows(place, *overlap);
         let mut returned = state.register.met(place, run_id, (*age, *durable), now);
         if let Some(birth) = birth {
             returned |= state.register.named(place, birth, now);

@@ -55,6 +55,7 @@ pub(super) fn identity(run_id: &str, birth: &str, uptime: Duration, durable: boo
         birth: Some(Birth { mark: "".into(), name: birth.into(), is_new: false }),
         age: uptime,
         durable,
+        overlap: Duration::ZERO,
         refuses: None,
         memory: None,
     }

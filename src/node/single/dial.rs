@@ -9,14 +9,20 @@ use super::{
     Address,
     address::server_at,
     identity::Met,
+    link::Link,
     sentinel::{Lookout, Primary},
 };
-use crate::{clock::Clock, node::Identity};
+use crate::{
+    clock::{Clock, Moment},
+    node::Identity,
+};
 
 /// Between two questions to the sentinels while a connection stands.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// For how long a connection stands although no majority of the sentinels confirms it.
+/// For how long scripts leave by a connection that no majority of the sentinels confirms.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Sentinels tell each other of a failover every two seconds; once that may be lost.
+const TOLD: Duration = Duration::from_secs(4);
 
 /// Finds out how to connect, anew each time.
 #[derive(Debug)]
@@ -33,7 +39,21 @@ pub(super) struct Dialer {
 pub(super) struct Dialed {
     pub(super) config: Config,
     /// Whom the sentinels name, where there are any.
-    pub(super) primary: Option<Primary>,
+    pub(super) primary: Option<Named>,
+}
+
+/// Whom a majority of the sentinels named, and when they were asked.
+#[derive(Clone)]
+pub(super) struct Named {
+    primary: Primary,
+    asked: Moment,
+}
+
+impl Named {
+    /// Until when scripts may leave to it, unless it is named again.
+    pub(super) fn trusted_until(&self) -> Moment {
+        self.asked + PATIENCE
+    }
 }
 
 impl Dialer {
@@ -44,11 +64,12 @@ impl Dialer {
 
     pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {
         let mut config = self.address.config().clone();
+        let asked = Clock::System.now();
         let primary = match &mut self.lookout {
-            Some(lookout) => Some(lookout.ask().await?),
+            Some(lookout) => Some(Named { primary: lookout.ask().await?, asked }),
             None => None,
         };
-        if let Some(Primary { host, port, .. }) = &primary {
+        if let Some(Named { primary: Primary { host, port, .. }, .. }) = &primary {
             config.server = server_at(host, *port);
         }
         if let Some(provider) = self.address.provider() {
@@ -66,17 +87,21 @@ impl Dialer {
 
     /// Who a server is since it last became a primary, for whoever keeps account of what it may
     /// have forgotten: another with each promotion. As one that sentinels name it is as young as
-    /// its promotion, and what it has on disk need not be what its predecessor had.
+    /// its promotion, what it has on disk need not be what its predecessor had, and clients that
+    /// did not hear of the promotion counted what that one granted until their patience ended.
     pub(super) fn since_promotion(
         &mut self,
         Met { identity, tenure, .. }: &mut Met,
-        primary: Option<&Primary>,
+        named: Option<&Named>,
     ) -> Identity {
-        if let Some(primary) = primary {
+        if let Some(Named { primary, .. }) = named {
             identity.age = identity.age.min(primary.tenure);
             identity.durable = false;
+            if primary.epoch > 0 {
+                identity.overlap = TOLD + PATIENCE;
+            }
         }
-        let promotions = self.demotions + primary.map_or(0, |primary| primary.epoch);
+        let promotions = self.demotions + named.map_or(0, |named| named.primary.epoch);
         let mut told = identity.clone();
         if promotions > 0 {
             // Not in the other, by which two voters are known to be one server.
@@ -95,17 +120,20 @@ impl Dialer {
     /// Completes, with the reason, when the connection to this primary is to be given up because
     /// the sentinels name another one, or because no majority of them says anything any more: a
     /// primary that is cut off from them with this client may have a successor that others use.
-    pub(super) async fn superseded(&mut self, primary: Option<&Primary>) -> Arc<str> {
-        let (Some(lookout), Some(primary)) = (&mut self.lookout, primary) else {
+    pub(super) async fn superseded(&mut self, link: &Link, named: Option<Named>) -> Arc<str> {
+        let (Some(lookout), Some(mut named)) = (&mut self.lookout, named) else {
             return std::future::pending().await;
         };
-        let mut confirmed = Clock::System.now();
         loop {
             time::sleep(INTERVAL).await;
+            let asked = Clock::System.now();
             match lookout.ask().await {
-                Ok(named) if named.is_same(primary) => confirmed = Clock::System.now(),
-                Ok(named) => return format!("the sentinels name {named} now").into(),
-                Err(why) if Clock::System.now().since(confirmed) > PATIENCE => return why,
+                Ok(primary) if primary.is_same(&named.primary) => {
+                    named.asked = asked;
+                    link.trust_until(named.trusted_until());
+                }
+                Ok(other) => return format!("the sentinels name {other} now").into(),
+                Err(why) if Clock::System.now() >= named.trusted_until() => return why,
                 Err(_) => {}
             }
         }

@@ -12,6 +12,8 @@ use crate::{
 
 /// The trouble where nothing has been tried.
 pub(super) const UNTRIED: &str = "not connected yet";
+/// The trouble where the connection is about to end.
+const UNCONFIRMED: &str = "no majority of the sentinels has named this server of late";
 
 /// Who answers on a connection.
 #[derive(Clone, Debug)]
@@ -69,6 +71,9 @@ impl Gate {
             let state = changes.borrow_and_update();
             Arc::clone(state.standing()?.0)
         };
+        if !link.is_trusted() {
+            return Err(Cause::Unreachable(UNCONFIRMED.into()));
+        }
         Ok(Passage { link, changes })
     }
 

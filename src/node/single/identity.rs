@@ -7,7 +7,7 @@ use fred::types::Resp3Frame as Frame;
 use super::{
     info::{ask, field, is_replica},
     link::Link,
-    mark, replies,
+    mark, node_timeout, replies,
 };
 use crate::{
     clock::Clock,
@@ -72,6 +72,9 @@ pub(super) async fn identify(link: &Link, key: Option<&Arc<str>>, asks: bool) ->
         identity.durable &= !(is_new && identity.birth.is_none());
         identity.refuses = marked.refusal;
     }
+    if tenure.is_some() {
+        identity.overlap = node_timeout::overlap(link, &info).await?;
+    }
     Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info) })
 }
 
@@ -106,6 +109,7 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
         birth: None,
         age: Duration::from_secs(uptime),
         durable: syncs_always && appends && !promoted,
+        overlap: Duration::ZERO,
         refuses: None,
         memory: number("used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
     })

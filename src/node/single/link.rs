@@ -25,7 +25,11 @@ use tokio::{
 };
 
 use super::replies;
-use crate::{node::Outcome, words::Cause};
+use crate::{
+    clock::{Clock, Moment},
+    node::Outcome,
+    words::Cause,
+};
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -49,6 +53,8 @@ pub(super) struct Link {
     rejected: Notify,
     /// The server is a replica.
     demoted: AtomicBool,
+    /// Until when scripts may leave; for as long as it stands where nobody has to confirm it.
+    trusted: Mutex<Option<Moment>>,
     trouble: Mutex<Trouble>,
 }
 
@@ -104,6 +110,7 @@ impl Link {
             doubted: Notify::new(),
             rejected: Notify::new(),
             demoted: AtomicBool::new(false),
+            trusted: Mutex::default(),
             trouble: Mutex::new(trouble),
         }
     }
@@ -167,6 +174,18 @@ impl Link {
     /// Whether it was found to be a replica.
     pub(super) fn is_demoted(&self) -> bool {
         self.demoted.load(Ordering::Relaxed)
+    }
+
+    /// Scripts may leave until then. However late whoever ends the connection comes to it: a
+    /// process that was stopped for a while may send first.
+    pub(super) fn trust_until(&self, end: Moment) {
+        *self.trusted.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    }
+
+    /// Whether scripts may leave now.
+    pub(super) fn is_trusted(&self) -> bool {
+        let end = *self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        end.is_none_or(|end| Clock::System.now() < end)
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.

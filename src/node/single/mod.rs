@@ -14,6 +14,7 @@ mod info;
 mod link;
 mod listen;
 mod mark;
+mod node_timeout;
 mod order;
 mod question;
 mod replies;

@@ -69,12 +69,15 @@ impl Runner {
             let life = Arc::from(met.life.as_str());
             let told = dialer.since_promotion(&mut met, primary.as_ref());
             ear.met(ONLY, &told, met.stamp);
+            if let Some(named) = &primary {
+                link.trust_until(named.trusted_until());
+            }
             let mut standing = Standing { ear, lost: None };
             let opened = self.gate.open(&link, Known { identity: met.identity, life });
             tokio::select! {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
-                why = dialer.superseded(primary.as_ref()) => link.blame(&why),
+                why = dialer.superseded(&link, primary) => link.blame(&why),
                 why = self.look(&link, &told, (asks, met.tenure), ear) => link.blame(&why),
             }
             standing.lost = Some(link.trouble());
@@ -146,8 +149,9 @@ impl Runner {
             if let Some(why) = met.evicts.filter(|_| !self.may_evict) {
                 tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
             }
-            let mut identity = Identity { run_id: told.run_id.clone(), ..met.identity };
             // What sentinels say of it was heard when it was met.
+            let (run_id, overlap) = (told.run_id.clone(), told.overlap);
+            let mut identity = Identity { run_id, overlap, ..met.identity };
             identity.durable &= asks;
             ear.seen(ONLY, &identity, met.stamp);
         }

@@ -3,7 +3,7 @@
 use quorate::Quarantine;
 use tokio::time::timeout;
 
-use crate::cluster::scene::{LEASE, builder, renew};
+use crate::cluster::scene::{LEASE, NODE_TIMEOUT, builder, renew};
 use quorate_support::{Cluster, eventually_async};
 use quorate_tests::{
     load::Load,
@@ -102,7 +102,8 @@ async fn after_a_failover_a_shard_is_in_quarantine_and_the_others_are_not() {
     .await;
     let seen = mutex.inspect().await.unwrap();
     let quarantine = seen.voters[0].quarantine.expect("it is in quarantine");
-    assert!(quarantine.why == Quarantine::Restarted && quarantine.left <= LEASE, "{quarantine:?}");
+    let out = LEASE + NODE_TIMEOUT;
+    assert!(quarantine.why == Quarantine::Restarted && quarantine.left <= out, "{quarantine:?}");
     for name in elsewhere {
         quorum.mutex(name).lock().await.unwrap().release().await.unwrap();
     }

@@ -10,6 +10,10 @@ use quorate_tests::scene::leased;
 /// Leases as short as the tests are patient.
 pub(crate) const LEASE: Duration = Duration::from_secs(8);
 
+/// Of every cluster that tests start. For so long after a failover the former primary may have
+/// served clients that it was cut off with.
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
+
 /// A client of three voters of the cluster, or of one.
 pub(crate) fn builder(urls: &[String], voters: u16) -> Builder {
     leased(Quorate::cluster(urls).voters(voters).builder(), LEASE)

@@ -96,7 +96,9 @@ async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_listens_to_the_new_primary() {
     let sentinels = Sentinels::start();
-    let settings = || Quorate::builder().voter(address(&sentinels)).poll(Duration::from_mins(1));
+    // Nobody is given a lock while the only voter is kept out.
+    let minute = Duration::from_mins(1);
+    let settings = || Quorate::builder().voter(address(&sentinels)).poll(minute).patience(minute);
     let settings = || leased(settings(), MS(3000));
     let (ada, ben) = (connect(settings()).await, connect(settings()).await);
     let guard = ada.mutex("a").lock().await.expect("it is up");

@@ -2,14 +2,19 @@
 
 mod connecting;
 mod failover;
+mod partition;
 mod replica;
 
 use quorate_support::Sentinels;
 
 /// The address of a voter that these sentinels watch.
 fn address(sentinels: &Sentinels) -> String {
-    let hosts = sentinels.sentinel_addresses().join(",");
-    format!("redis-sentinel://{hosts}/{}", sentinels.service())
+    named(sentinels, &sentinels.sentinel_addresses())
+}
+
+/// The same by these ways to the sentinels.
+fn named(sentinels: &Sentinels, hosts: &[String]) -> String {
+    format!("redis-sentinel://{}/{}", hosts.join(","), sentinels.service())
 }
 
 /// What errors call it.

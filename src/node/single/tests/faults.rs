@@ -3,11 +3,34 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Call, Cause, DEADLINE, RedisServer, Value, WRITE, answers, call, connect, connections, count,
-    fails, is_unreachable, listen, start,
+    Address, Call, Cause, DEADLINE, Identity, RedisServer, Security, Value, WRITE, answers, call,
+    connect, connections, count, fails, is_unreachable, listen, start,
 };
-use crate::clock::Clock;
+use crate::{
+    clock::Clock,
+    node::single::{
+        FEW,
+        gate::{Gate, Known},
+        link::Link,
+    },
+};
 use quorate_support::{Proxy, Reply, eventually_async};
+
+// As in a process that was stopped for a while: it may send before it has looked at its sentinels.
+#[tokio::test]
+async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
+    let server = RedisServer::start();
+    let address = Address::parse(&server.url(), &Security::default()).unwrap();
+    let (link, _router) = Link::connected(address.config().clone(), FEW).await.unwrap();
+    let (gate, now) = (Gate::new(), Clock::System.now());
+    let known = Known { identity: Identity::default(), life: "life".into() };
+    let _opened = gate.open(&link, known);
+    assert!(gate.pass().is_ok(), "nobody has to confirm it");
+    link.trust_until(now + Duration::from_hours(1));
+    assert!(gate.pass().is_ok());
+    link.trust_until(now);
+    assert!(matches!(gate.pass(), Err(Cause::Unreachable(_))));
+}
 
 fn counted(server: &RedisServer, key: &str) -> String {
     match server.command(&["GET", key]).unwrap() {
