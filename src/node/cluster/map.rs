@@ -4,6 +4,10 @@
 //! goes on when a server takes the place of its own that was no primary before: a replica, which
 //! may know less. Where slots go from one primary to another, and the first goes on living, their
 //! data goes with them, as that is what a migration is; where the first is gone, it is lost.
+//!
+//! A server that is cut off from the others goes on to tell what it knew. Each primary has a config
+//! epoch, and one that takes a slot over has a higher one than its predecessor. So a primary that
+//! is told to have a slot, with a lower epoch than the slot is known with, had it once.
 
 use std::ops::RangeInclusive;
 
@@ -19,6 +23,8 @@ use crate::{node::Outcome, words::Cause};
 pub(super) struct Map {
     /// By slot. Empty before the first map is known.
     shards: Vec<Option<usize>>,
+    /// By slot, the config epoch of the primary that has it.
+    epochs: Vec<u64>,
     /// Who leads each shard; nobody where it has no slots and its server is no primary any more.
     leaders: Vec<Leader>,
 }
@@ -47,12 +53,18 @@ pub(super) struct Server {
     pub(super) alias: Option<String>,
     /// It is a primary, and not known to have failed.
     pub(super) is_primary: bool,
+    /// Its config epoch.
+    pub(super) epoch: u64,
     pub(super) slots: Vec<RangeInclusive<u16>>,
 }
 
 impl Server {
     pub(super) fn has_slots(&self) -> bool {
         !self.slots.is_empty()
+    }
+
+    fn all_slots(&self) -> impl Iterator<Item = u16> {
+        self.slots.iter().flat_map(Clone::clone)
     }
 }
 
@@ -136,11 +148,34 @@ impl Map {
         others.find(|other| *other != seat.voter && same(*other))
     }
 
+    /// Whether some of this is older than what is known.
+    pub(super) fn is_ahead_of(&self, servers: &[Server]) -> bool {
+        let mut primaries = servers.iter().filter(|server| server.is_primary);
+        let is_old = |server: &Server| server.all_slots().any(|slot| !self.is_news(server, slot));
+        self.is_told_of(servers) && primaries.any(is_old)
+    }
+
+    /// Whether this server may have the slot, as far as is known.
+    fn is_news(&self, server: &Server, slot: u16) -> bool {
+        self.epochs.get(usize::from(slot)).is_none_or(|known| *known <= server.epoch)
+    }
+
+    /// Whether one of them leads a shard. If not, this is another cluster, made in its place, whose
+    /// epochs are its own.
+    fn is_told_of(&self, servers: &[Server]) -> bool {
+        let leads = |server: &Server| self.leaders.iter().any(|leader| leader.id == server.id);
+        servers.iter().any(leads)
+    }
+
     /// The map as the servers tell it now, and what has moved since.
     pub(super) fn next(&self, servers: &[Server]) -> (Self, Vec<Move>) {
         // What nobody serves now stays with whom it was, so that it is known where it came from.
         let mut next = self.clone();
         next.shards.resize(usize::from(SLOTS), None);
+        next.epochs.resize(usize::from(SLOTS), 0);
+        if !self.is_told_of(servers) {
+            next.epochs.fill(0);
+        }
         let lives = |shard: usize| {
             let id = &self.leaders[shard].id;
             servers.iter().any(|server| server.is_primary && server.id == *id)
@@ -154,13 +189,19 @@ impl Map {
         let mut moves = Vec::new();
         let primaries = || servers.iter().filter(|server| server.is_primary);
         for server in primaries() {
-            let slots = || server.slots.iter().flat_map(Clone::clone);
+            let slots: Vec<u16> =
+                server.all_slots().filter(|slot| next.is_news(server, *slot)).collect();
+            if slots.is_empty() && server.has_slots() {
+                // It had them once, and nothing else that is told of it is news either.
+                continue;
+            }
             let Server { id, endpoint, alias, .. } = server.clone();
             let leader = Leader { id, endpoint, alias };
             let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
             // Who was no primary before was a replica, and may know less than its primary.
             let orphan = || {
-                let orphan = slots().find_map(|slot| self.shard(slot).filter(|at| !serves(*at)));
+                let mut shards = slots.iter().filter_map(|slot| self.shard(*slot));
+                let orphan = shards.find(|at| !serves(*at));
                 orphan.filter(|at| next.leaders[*at].id == self.leaders[*at].id)
             };
             let is_new = own.is_none();
@@ -178,7 +219,8 @@ impl Map {
                 }
                 next.leaders[shard] = leader;
             }
-            for slot in slots() {
+            for slot in slots {
+                next.epochs[usize::from(slot)] = server.epoch;
                 next.shards[usize::from(slot)] = Some(shard);
                 if let Some(from) = self.shard(slot).filter(|from| *from != shard) {
                     moves.push(Move { from, to: shard, lost: is_new || !lives(from) });
@@ -220,7 +262,7 @@ pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<Server
 /// `id host:port@bus[,hostname] flags primary ping pong epoch link slot..`
 fn server(line: &str, asked: &str, by_name: bool) -> Option<Server> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [id, address, flags, _, _, _, _, _, slots @ ..] = &*words else { return None };
+    let [id, address, flags, _, _, _, epoch, _, slots @ ..] = &*words else { return None };
     let (address, names) = address.split_once(',').unwrap_or((address, ""));
     let address = address.split_once('@').map_or(address, |(address, _)| address);
     let name = names.split(',').next().filter(|name| !name.is_empty() && !name.contains('='));
@@ -236,6 +278,7 @@ fn server(line: &str, asked: &str, by_name: bool) -> Option<Server> {
         endpoint: (host, port),
         alias,
         is_primary: has("master") && !has("fail") && !has("noaddr"),
+        epoch: epoch.parse().ok()?,
         // In brackets are those on their way, which still count as where they were.
         slots: slots.iter().filter(|slots| !slots.starts_with('[')).filter_map(range).collect(),
     })

@@ -4,7 +4,8 @@ use super::*;
 
 pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
     let endpoint = (id.to_owned(), 7_000);
-    Server { id: id.to_owned(), endpoint, alias: None, is_primary, slots: slots.to_vec() }
+    let (id, slots) = (id.to_owned(), slots.to_vec());
+    Server { id, endpoint, alias: None, is_primary, epoch: 0, slots }
 }
 
 /// Three servers with a third each, and a replica.
@@ -33,6 +34,7 @@ fn the_answer_of_a_server_is_read() {
     let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
     assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
     assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
+    assert_eq!(servers.iter().map(|server| server.epoch).collect::<Vec<_>>(), [4, 2, 3]);
     assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
     assert!(read("ERR", "", false).is_err());
     assert_eq!(servers[0].alias.as_deref(), Some("host4"));
@@ -58,6 +60,65 @@ fn a_failover_leaves_the_shard_and_changes_its_server() {
     // And back.
     let (back, moves) = after.next(&thirds());
     assert_eq!((back.shard(6_000), moves), (map.shard(6_000), taken));
+}
+
+/// Before and after the second server failed over to its replica.
+fn failed_over() -> [[Server; 4]; 2] {
+    let mut before = thirds();
+    (before[0].epoch, before[1].epoch, before[2].epoch) = (1, 2, 3);
+    let mut after = before.clone();
+    after[3].slots = std::mem::take(&mut after[1].slots);
+    (after[1].is_primary, after[3].is_primary, after[3].epoch) = (false, true, 4);
+    [before, after]
+}
+
+// A primary that is cut off from the others does not know that another has its slots.
+#[test]
+fn what_a_server_tells_that_is_cut_off_takes_no_slot_back() {
+    let [before, after] = failed_over();
+    let (map, _) = Map::default().next(&before);
+    assert!(!map.is_ahead_of(&before) && !map.is_ahead_of(&after));
+    let (map, moves) = map.next(&after);
+    assert_eq!((leader(&map, 6_000), moves.len()), ("b2", 1));
+    assert!(map.is_ahead_of(&before) && !map.is_ahead_of(&after));
+    let (told, moves) = map.next(&before);
+    assert_eq!((leader(&told, 6_000), moves), ("b2", vec![]));
+    let (again, moves) = told.next(&after);
+    assert_eq!((again, moves), (map, vec![]));
+}
+
+#[test]
+fn what_is_told_of_other_slots_in_the_same_answer_counts() {
+    let [before, after] = failed_over();
+    let (map, _) = Map::default().next(&before);
+    let (map, _) = map.next(&after);
+    let mut mixed = before.clone();
+    // It has a slot more of the third, as the one that is behind has heard.
+    (mixed[0].epoch, mixed[0].slots) = (5, vec![0..=5_460, 16_383..=16_383]);
+    mixed[2].slots = vec![10_923..=16_382];
+    let (told, moves) = map.next(&mixed);
+    assert_eq!([6_000, 16_383].map(|slot| leader(&told, slot)), ["b2", "a"]);
+    assert_eq!(moves, [Move { from: 2, to: 0, lost: false }]);
+}
+
+#[test]
+fn a_failover_back_has_a_higher_epoch_and_counts() {
+    let [mut before, after] = failed_over();
+    let (map, _) = Map::default().next(&before);
+    let (map, _) = map.next(&after);
+    before[1].epoch = 5;
+    let (back, moves) = map.next(&before);
+    assert_eq!((leader(&back, 6_000), moves.len()), ("b", 1));
+}
+
+// Its servers are all others, and count their epochs from the beginning.
+#[test]
+fn a_cluster_that_was_made_anew_counts_whatever_its_epochs_are() {
+    let [before, _] = failed_over();
+    let (map, _) = Map::default().next(&before);
+    let anew = [server("new", true, &[0..=16_383])];
+    assert!(!map.is_ahead_of(&anew));
+    assert_eq!(leader(&map.next(&anew).0, 6_000), "new");
 }
 
 // As the new primary tells it before it has heard of the old one.

@@ -120,7 +120,8 @@ impl State {
 
     /// Asks one server after the other until one tells who has the slots: those that were hinted
     /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
-    /// have forgotten its cluster: it is believed where the others know no more.
+    /// have forgotten its cluster, and one that is cut off from the others tells what was: they are
+    /// believed where the others know no more.
     async fn ask(&self) -> Outcome<Vec<Server>> {
         let mut places: Vec<Address> =
             lock(&self.hints).drain().map(|at| self.address(&at)).collect();
@@ -141,7 +142,10 @@ impl State {
         let mut known = Err(Cause::Unheard);
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(servers) if servers.iter().any(Server::has_slots) => return Ok(servers),
+                Ok(servers) if !servers.iter().any(Server::has_slots) => {
+                    known = known.or(Ok(servers));
+                }
+                Ok(servers) if !map.is_ahead_of(&servers) => return Ok(servers),
                 Err(_) if known.is_ok() => {}
                 other => known = other,
             }
