@@ -1,7 +1,9 @@
 //! Releases and undos that a voter has not answered yet.
 //!
 //! While a voter is silent only the oldest is tried, with doubling pauses; its answer lets all the
-//! others go at once. Each is forgotten when the lease it would end has ended by itself.
+//! others go at once. None is forgotten before the voter has answered it, though the lease that it
+//! would end is over: a voter that stood still may yet run a renewal that was sent before. Only a
+//! client that nobody uses any more does not wait for longer than such leases last.
 //!
 //! A voter of a cluster has several servers, of which one may be silent: each has an account.
 
@@ -13,10 +15,11 @@ use std::{
 use super::Call;
 use crate::{clock::Moment, engine::Backoff};
 
-/// A script that is to be answered, and when it has no effect any more.
+/// A script that is to be answered.
 #[derive(Debug)]
 pub(crate) struct Debt {
     pub(crate) call: Call,
+    /// When the lease that it ends is over, if the voter has run all that was sent before.
     pub(crate) until: Moment,
     /// The part of the voter that did not answer when it was asked first.
     pub(crate) shard: usize,
@@ -26,6 +29,8 @@ pub(crate) struct Debt {
 #[derive(Debug, Default)]
 pub(crate) struct Debts {
     by_shard: BTreeMap<usize, Account>,
+    /// Nobody uses the voter any more.
+    abandoned: bool,
     /// So many were given up since somebody asked.
     leaked: u64,
 }
@@ -57,10 +62,17 @@ impl Debts {
     pub(crate) fn take_due(&mut self, now: Moment) -> Vec<Debt> {
         let mut taken = Vec::new();
         for account in self.by_shard.values_mut().filter(|account| account.is_due(now)) {
-            self.leaked += account.forget(now);
+            if self.abandoned {
+                self.leaked += account.forget(now);
+            }
             taken.extend(account.take());
         }
         taken
+    }
+
+    /// Nobody uses the voter any more: what is owed is tried for no longer than leases last.
+    pub(crate) fn abandon(&mut self) {
+        self.abandoned = true;
     }
 
     /// One is given up.
@@ -137,7 +149,7 @@ impl Account {
         self.pause.reset();
     }
 
-    /// Gives up what has no effect any more; how many.
+    /// Gives up what was to end leases that are over; how many.
     fn forget(&mut self, now: Moment) -> u64 {
         let before = self.owed.len();
         self.owed.retain(|debt| now < debt.until);
@@ -200,9 +212,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_any_more_is_forgotten() {
+    fn what_a_silent_voter_is_owed_is_kept_though_the_lease_is_over() {
         let mut debts = Debts::default();
         debts.owe(debt(0), at(0));
+        assert_eq!(names(&debts.take_due(at(100_000))), ["0"]);
+        assert_eq!(debts.take_leaked(), 0);
+    }
+
+    #[test]
+    fn where_nobody_uses_the_voter_any_more_it_is_forgotten_when_the_lease_is_over() {
+        let mut debts = Debts::default();
+        debts.owe(debt(0), at(0));
+        debts.abandon();
         assert!(debts.take_due(at(1_000)).is_empty());
         assert_eq!((debts.is_empty(), debts.due()), (true, None));
         assert_eq!((debts.take_leaked(), debts.take_leaked()), (1, 0));

@@ -80,8 +80,8 @@ impl Voter {
         self.request(|answer| Request::Run { call, owed_until: None, answer })
     }
 
-    /// Queues a script that is sent again until the voter answers it, or until it has no effect
-    /// any more. The reply is that of the first time.
+    /// Queues a script that is sent again until the voter answers it; where the client is dropped,
+    /// no longer than until then. The reply is that of the first time.
     pub(crate) fn insist(&self, call: Call, until: Moment) -> Reply<Answer> {
         self.request(|answer| Request::Run { call, owed_until: Some(until), answer })
     }
@@ -160,7 +160,10 @@ impl Task {
                     }
                     // Futures are first polled in the order of pushing: requests leave in order.
                     Some(request) => under_way.push(self.start(request)),
-                    None => open = false,
+                    None => {
+                        open = false;
+                        debts.abandon();
+                    }
                 },
                 Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
                     Ended::Settled(shard) => debts.settled(shard),

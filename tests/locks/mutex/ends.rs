@@ -15,6 +15,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use quorate::{
+    Quorate,
+    embedded::{self, InFlight},
+};
+use quorate_support::without_fences;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
@@ -197,4 +202,26 @@ fn a_guard_dropped_after_its_runtime_does_not_panic_on_embedded_voters() {
 #[test]
 fn a_guard_dropped_after_its_runtime_does_not_panic_on_a_server() {
     ends_without_panic(|| Fixture::real(1));
+}
+
+// The renewal was sent on a connection that was given up, and runs when the voter goes on: long
+// after the release, of which nothing arrived there until then.
+#[tokio::test(start_paused = true)]
+async fn a_release_ends_what_a_voter_does_that_stood_still_for_longer_than_the_lease() {
+    let voters = embedded::voters(3);
+    let quorum = Quorate::builder().embedded(&voters).lease(secs(3)).connect().await.unwrap();
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    voters[0].stop();
+    sleep(secs(2)).await;
+    voters[0].cut(InFlight::Arrives);
+    guard.release().await.unwrap();
+    sleep(secs(20)).await;
+    voters[0].cut(InFlight::Lost);
+    assert!(without_fences(voters[0].keys()).is_empty(), "the lease was over");
+    voters[0].resume();
+    assert_eq!(without_fences(voters[0].keys()), ["quorate:{a}"], "the renewal ran");
+    // What is owed is asked for once a second, and the lease goes on for longer.
+    sleep(secs(2)).await;
+    assert!(without_fences(voters[0].keys()).is_empty());
+    quorum.close().await;
 }

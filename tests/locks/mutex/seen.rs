@@ -125,7 +125,8 @@ async fn voters_are_suspected_and_told_a_token() {
 async fn holds_are_lost_and_waiters_are_called() {
     let voters = embedded::voters(4);
     let on = Fixture::of(&voters);
-    let (ours, theirs) = (on.client().await.mutex("d"), on.client().await.mutex("d"));
+    let other = on.client().await;
+    let (ours, theirs) = (on.client().await.mutex("d"), other.mutex("d"));
     let everywhere = |words: &[&str]| {
         for voter in &voters {
             voter.command(words).unwrap();
@@ -165,6 +166,8 @@ async fn holds_are_lost_and_waiters_are_called() {
     voters.iter().for_each(EmbeddedVoter::kill);
     assert!(guard.lost().await.is_lost());
     sleep(secs(60)).await;
+    // It cannot give back what it had.
+    other.close().await;
     voters.iter().for_each(EmbeddedVoter::restart_empty);
 }
 
