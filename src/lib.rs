@@ -64,6 +64,7 @@
 //! | to know whether giving back worked | [`MutexGuard::release`] |
 //! | to see who holds it, voter by voter | [`Mutex::inspect`], [`RwLock::inspect`] |
 //! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
+//! | to repair a lock that nobody holds and nobody gets | [`Mutex::force_clear`] |
 //! | to refuse a late writer at what the lock protects | [`FenceGate`] |
 //! | to end everything before the program does | [`Quorate::close`] |
 //! | passwords that change | [`Builder::credentials`] |
@@ -127,7 +128,7 @@
 //!   than the [longest lease](Builder::longest_lease), or than the
 //!   [fence memory](Builder::fence_memory) where nobody takes the lock for that long.
 //! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
-//!   after [`Mutex::force_release`] until the holder has learnt of it.
+//!   after [`Mutex::force_release`] or [`Mutex::force_clear`] until the holder has learnt of it.
 //! - Any order between waiters of different processes, but with [`FairMutex`] and [`RwLock`]; or
 //!   that a wake-up comes: it is a hint, and waiters ask again without it.
 //! - On systems other than Linux, that time for which the machine slept is counted.
@@ -145,7 +146,7 @@
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held` | the work dropped, the lock held |
 //! | `lost`, `inspect`, `connect` | nothing |
-//! | `force_release` | the hold ended or not; calling again finishes it |
+//! | `force_release`, `force_clear` | the hold ended or not; calling again finishes it |
 //! | `close` | a client that acquires nothing more; calling again finishes it |
 //!
 //! # Errors

@@ -13,14 +13,21 @@ local function leave(place, ...)
   end
 end
 
--- Takes out the places whose waiters have not asked for too long, also from `writers`, if any. Says
--- whether there were places at all.
+-- No place counts for longer than the longest lease from when it was asked from.
+local LONGEST_MS = 24 * 3600 * 1000
+
+-- Takes out the places whose waiters have not asked for too long, also from `writers`, if any; and
+-- those that count for longer than any can: the clock was ahead, or somebody else put them there.
+-- Says whether there were places at all.
 local function sweep(queue, alive, writers)
   if redis.call('ZCARD', queue) == 0 then
     return false
   end
-  for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', now_ms())) do
-    leave(place, queue, alive, writers)
+  local too_far = '(' .. now_ms() + LONGEST_MS
+  for _, range in ipairs({ { '-inf', now_ms() }, { too_far, '+inf' } }) do
+    for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, unpack(range))) do
+      leave(place, queue, alive, writers)
+    end
   end
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
     -- Somebody deleted one of the two. Everybody comes back, each with its ticket.

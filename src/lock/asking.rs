@@ -125,6 +125,17 @@ impl Asking {
         Ok(answers.into_iter().enumerate().map(said).collect())
     }
 
+    /// Sends the script that clears a lock; whether there was anything to take out.
+    pub(super) async fn clear(
+        &self,
+        record: &dyn Record,
+        call: &Call,
+        rules: Rules,
+    ) -> Result<bool, Error> {
+        let said = self.ask(record, call, rules).await?;
+        Ok(said.iter().any(|Said { answer, .. }| answer.as_ref().is_ok_and(|it| it.code == 1)))
+    }
+
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews
     /// from a third of its lease on, can go on.
     pub(super) fn marker(&self, left: Option<Duration>) -> Duration {

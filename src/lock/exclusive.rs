@@ -84,6 +84,13 @@ impl Exclusive {
         Ok(!holds.is_empty())
     }
 
+    pub(super) async fn force_clear(&self) -> Result<bool, Error> {
+        let (record, rules) = self.checked()?;
+        let cleared = self.asking.clear(&record, &record.clear(), rules).await?;
+        // By name: a hold that comes from now on is none that was to be ended.
+        Ok(self.force_release().await? || cleared)
+    }
+
     fn checked(&self) -> Result<(MutexRecord, Rules), Error> {
         let (name, rules) = self.asking.checked()?;
         let settings = self.asking.settings();

@@ -151,6 +151,19 @@ impl FairMutex {
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.0.force_release().await
     }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
 }
 
 impl fmt::Debug for FairMutex {

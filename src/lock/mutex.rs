@@ -183,6 +183,27 @@ impl Mutex {
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.0.force_release().await
     }
+
+    /// Takes out everything that keeps the lock from being acquired: ends whatever hold there is,
+    /// as [`force_release`](Self::force_release) does, removes everybody from the queue of the
+    /// [`FairMutex`](crate::FairMutex), and deletes values under the lock's keys that no lock has
+    /// written, of whatever type. Says whether there was anything.
+    ///
+    /// For operators, where the lock cannot be acquired though nobody holds it: `inspect` fails
+    /// with `WRONGTYPE`, or shows a place in the queue that nobody waits at and that does not end.
+    /// Clients that do wait come back to the queue by themselves, each with its ticket; until then
+    /// others may pass them. [Tokens](crate::Token) go on from the highest.
+    ///
+    /// # Errors
+    ///
+    /// As [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
 }
 
 impl fmt::Debug for Mutex {

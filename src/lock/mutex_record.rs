@@ -61,6 +61,12 @@ impl MutexRecord {
         request(&mutex::FORCE_RELEASE, self.deadline, [lock, revoked, queue, alive], args)
     }
 
+    /// Takes out who waits, and what is none of its records.
+    pub(super) fn clear(&self) -> Call {
+        let MutexKeys { lock, revoked, fence, queue, alive, .. } = &self.keys;
+        request(&mutex::CLEAR, self.deadline, [lock, revoked, fence, queue, alive], [])
+    }
+
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: &str, wake: bool) -> Call {
         let MutexKeys { lock, queue, alive, channel, calls, .. } = &self.keys;

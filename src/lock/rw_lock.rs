@@ -258,6 +258,23 @@ impl RwLock {
         Ok(!holds.is_empty())
     }
 
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every read and write, removes
+    /// everybody who waits, and deletes what no lock has written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        let (record, rules) = self.checked(Access::Write)?;
+        let cleared = self.asking.clear(&record, &record.clear(), rules).await?;
+        let wrote = self.force_release(Access::Write).await?;
+        Ok(self.force_release(Access::Read).await? || wrote || cleared)
+    }
+
     async fn wait(&self, access: Access) -> Result<Entry, Error> {
         let (record, rules) = self.checked(access)?;
         self.asking.enter(record, rules).await

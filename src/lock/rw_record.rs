@@ -67,6 +67,13 @@ impl RwRecord {
         request(&rw::FORCE_RELEASE, self.deadline, keys, args)
     }
 
+    /// Takes out who waits, and what is none of its records.
+    pub(super) fn clear(&self) -> Call {
+        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.keys;
+        let keys = [writer, readers, revoked, fence, queue, alive, writers];
+        request(&rw::CLEAR, self.deadline, keys, [])
+    }
+
     fn mode(&self) -> &'static str {
         match self.access {
             Access::Read => "read",

@@ -66,6 +66,10 @@ pub(crate) mod mutex {
         keys ["lock", "revoked", "queue", "alive"],
         args ["hold", "marker_ms", "channel", "publish", "calls"], votes false
     );
+    pub(crate) static CLEAR: Script = script!(
+        "mutex/clear", ["clear", "each"],
+        keys ["lock", "revoked", "fence", "queue", "alive"], args [], votes false
+    );
     pub(crate) static INSPECT: Script = script!(
         "mutex/inspect", ["time", "queue", "each"],
         keys ["lock", "queue", "alive"], args [], votes false
@@ -112,6 +116,11 @@ pub(crate) mod rw {
         keys ["writer", "readers", "revoked", "queue", "alive", "writers"],
         args ["hold", "marker_ms", "calls"], votes false
     );
+    pub(crate) static CLEAR: Script = script!(
+        "rw/clear", ["clear", "each"],
+        keys ["writer", "readers", "revoked", "fence", "queue", "alive", "writers"], args [],
+        votes false
+    );
     pub(crate) static INSPECT: Script = script!(
         "rw/inspect", ["time", "queue", "each"],
         keys ["writer", "readers", "queue", "alive", "writers"], args [], votes false
@@ -129,17 +138,19 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 12] = [
+pub(crate) static ALL: [&Script; 14] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
     &mutex::FORCE_RELEASE,
+    &mutex::CLEAR,
     &mutex::INSPECT,
     &fair::ACQUIRE,
     &rw::ACQUIRE,
     &rw::RENEW,
     &rw::RELEASE,
     &rw::FORCE_RELEASE,
+    &rw::CLEAR,
     &rw::INSPECT,
     &voter::LOOK,
 ];

@@ -1,7 +1,10 @@
 //! Headers rot: this holds each against its code and against the catalog.
 
 use super::{ALL, Script};
-use crate::mutant::{IN_SCRIPTS, ScriptMutant};
+use crate::{
+    mutant::{IN_SCRIPTS, ScriptMutant},
+    settings::Settings,
+};
 
 /// The names behind `label` in the script's header.
 fn named(script: &Script, label: &str) -> Vec<&'static str> {
@@ -68,4 +71,13 @@ fn every_file_under_lua_is_in_the_catalog() {
             assert!(used, "a file of {} is in no script:\n{text}", folder.display());
         }
     }
+}
+
+/// No place counts for longer than a lease can last.
+#[test]
+fn the_longest_time_that_a_place_counts_is_the_longest_lease() {
+    let line = "local LONGEST_MS = 24 * 3600 * 1000\n";
+    let queues: Vec<_> = ALL.iter().filter(|script| script.source.contains("-- queue: ")).collect();
+    assert!(!queues.is_empty() && queues.iter().all(|script| script.source.contains(line)));
+    assert_eq!(Settings::LONGEST_LEASE.as_millis(), 24 * 3600 * 1000);
 }

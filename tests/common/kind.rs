@@ -102,4 +102,8 @@ impl Lock {
     pub async fn force_release(&self) -> Result<bool, Error> {
         on_either!(self, mutex => mutex.force_release().await)
     }
+
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        on_either!(self, mutex => mutex.force_clear().await)
+    }
 }

@@ -163,6 +163,7 @@ impl Request {
             "mutex/force_release" => {
                 (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "PUBLISH", "calls:"])
             }
+            "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
             "mutex/inspect" => (&[lock, queue, alive], &[]),
             "fair/acquire" => (
                 &[lock, queue, alive, fence],
@@ -202,6 +203,7 @@ impl RwRequest {
             "rw/force_release" => {
                 (&[writer, readers, revoked, queue, alive, writers], &[hold, lease, "calls:"])
             }
+            "rw/clear" => (&[writer, readers, revoked, fence, queue, alive, writers], &[]),
             "rw/inspect" => (waiting, &[]),
             other => panic!("{other} is not compared: say here what it takes"),
         };

@@ -81,7 +81,11 @@ async fn an_operator_can_end_a_hold_on_full_servers() {
     let mutex = client.mutex("a").lock().await.expect("all are up");
     let reading = client.rw_lock("b").read().await.expect("all are up");
     let writing = client.rw_lock("c").write().await.expect("all are up");
+    for server in &servers {
+        server.command(&["SET", &key("d"), "text"]).expect("there is room");
+    }
     set_memory(&servers, "1");
+    assert!(client.mutex("d").force_clear().await.expect("a majority confirms"));
     assert!(client.mutex("a").force_release().await.expect("a majority confirms"));
     assert!(client.rw_lock("b").force_release(Access::Read).await.expect("a majority confirms"));
     assert!(client.rw_lock("c").force_release(Access::Write).await.expect("a majority confirms"));
