@@ -5,6 +5,7 @@ mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod pauses;
 mod single;
 mod standings;
 mod voter;

@@ -21,8 +21,7 @@ use super::{
     seat::Seat,
 };
 use crate::{
-    engine::Backoff,
-    node::{Address, Ear, Outcome},
+    node::{Address, Ear, Outcome, pauses::Pauses},
     scripts::Value,
     words::Cause,
 };
@@ -181,15 +180,15 @@ impl State {
 }
 
 async fn keep(state: Arc<State>) {
-    let mut pauses = Backoff::new(PAUSE, LONGEST_PAUSE);
+    let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
     loop {
         let answer = state.ask().await;
-        let known = answer.is_ok();
+        let trouble = answer.as_ref().err().map(ToString::to_string);
         if state.heard(answer) {
             pauses.reset();
         }
-        time::sleep(pauses.pause(0)).await;
-        if known {
+        time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
+        if trouble.is_none() {
             // Without a reason by then it is asked without one.
             let _ = time::timeout(INTERVAL, state.wanted.notified()).await;
         }

@@ -92,6 +92,14 @@ impl Gate {
         let _ = self.0.subscribe().wait_for(elsewhere).await;
     }
 
+    /// What last went wrong.
+    pub(super) fn trouble(&self) -> Arc<str> {
+        match &*self.0.borrow() {
+            State::Closed(why) => Arc::clone(why),
+            State::Untried | State::Open(..) => UNTRIED.into(),
+        }
+    }
+
     /// Who answers on the connection that stands.
     pub(super) fn known(&self) -> Outcome<Known> {
         self.0.borrow().standing().map(|(_, known)| known.clone())

@@ -32,8 +32,7 @@ use tokio::{
 
 use super::{Address, BACKLOG, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
 use crate::{
-    engine::Backoff,
-    node::{Ear, Outcome},
+    node::{Ear, Outcome, pauses::Pauses},
     scripts::Value,
     words::Cause,
 };
@@ -71,7 +70,7 @@ pub(super) async fn keep(
 ) {
     let mut dialer = Dialer::new(address);
     let mut wanted = HashSet::new();
-    let mut pauses = Backoff::new(super::PAUSE, super::LONGEST);
+    let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
     loop {
         let attempt = async {
             let dialed = dialer.dial().await?;
@@ -82,7 +81,7 @@ pub(super) async fn keep(
             connected = attempt => connected,
             () = refusing => return,
         };
-        match connected {
+        let why = match connected {
             Ok((link, mut router)) => {
                 pauses.reset();
                 let messages = link.client().message_rx();
@@ -94,11 +93,12 @@ pub(super) async fn keep(
                     () = hear(&link, messages, &*ear) => {}
                     () = listener.listen(&*ear, &mut wishes) => return,
                 }
-                tried.send_replace(Some(link.trouble()));
+                link.trouble()
             }
-            Err(why) => drop(tried.send_replace(Some(why))),
-        }
-        let pause = pauses.pause(rand::random::<u32>() / 4).min(super::LONGEST);
+            Err(why) => why,
+        };
+        let pause = pauses.after(&why, rand::random());
+        tried.send_replace(Some(why));
         tokio::select! {
             () = time::sleep(pause) => {}
             () = refuse(&mut wishes, &mut wanted, &tried) => return,

@@ -14,8 +14,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    engine::Backoff,
-    node::{Ear, Identity, ONLY},
+    node::{Ear, Identity, ONLY, pauses::Pauses},
     words::Cause,
 };
 
@@ -27,7 +26,7 @@ const STEADY: Duration = Duration::from_secs(1);
 impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
     pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
-        let mut pauses = Backoff::new(PAUSE, LONGEST);
+        let mut pauses = Pauses::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(address);
         loop {
             let started = Clock::System.now();
@@ -37,8 +36,7 @@ impl Runner {
             if stood && Clock::System.now().since(started) >= STEADY {
                 pauses.reset();
             }
-            // A little chance, so that not all clients of a server come back at once.
-            time::sleep(pauses.pause(rand::random::<u32>() / 4).min(LONGEST)).await;
+            time::sleep(pauses.after(&self.gate.trouble(), rand::random())).await;
         }
     }
 

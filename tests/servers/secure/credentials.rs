@@ -11,7 +11,7 @@ use std::{
 use quorate::{Credentials, Quorate};
 
 use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::scene::{MS, connect, servers};
+use quorate_tests::scene::{MS, connect, now, servers, since};
 
 /// A password that changes, and how often it was asked for.
 #[derive(Clone, Default)]
@@ -88,6 +88,29 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
         assert!(guard.is_held(), "three seconds were not enough");
     }
     guard.release().await.expect("it was never lost");
+}
+
+/// How many connections a server has accepted.
+fn accepted(server: &RedisServer) -> usize {
+    let count = server.info(&["INFO", "stats"], "total_connections_received");
+    count.expect("it answers").parse().expect("a number")
+}
+
+// Another voter with the right one is there, so the client stays. In nine seconds both connections
+// are tried after 0.5, 1.5, 3.5 and 7.5 seconds; every half second they would make 36 attempts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_tried_less_and_less_often() {
+    let servers = servers(2);
+    let wrong = servers[1].url_as("nobody", "wrong");
+    let before = accepted(&servers[1]);
+    let asking = now();
+    let voters = Quorate::builder().voter(servers[0].url()).voter(wrong);
+    let error = voters.connect_timeout(MS(9_000)).connect().await.expect_err("one of two");
+    assert!(error.to_string().contains("WRONGPASS"), "{error}");
+    assert!(since(asking) >= MS(9_000));
+    // The last question has a connection of its own.
+    let tried = accepted(&servers[1]) - before - 1;
+    assert!((2..=14).contains(&tried), "{tried} attempts");
 }
 
 // The new password comes too late: the lock is lost in time, and then locks are given again.
