@@ -37,15 +37,16 @@ local function in_the_way(writer, readers, hold, mode)
   return nil, nil, by
 end
 
--- Gives the vote to a reader; never shortens what is left of its lease, and touches no other's. The
--- key ends with the last of its readers. Keeping a vote begins with PEXPIREAT, as in `claim`.
+-- Gives the vote to a reader, and says whether it had it; never shortens what is left of its lease,
+-- and touches no other's. The key ends with the last of its readers. Keeping a vote begins with
+-- PEXPIREAT, as in `claim`.
 local function share(readers, hold, lease_ms)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
   if former then
     redis.call('PEXPIREAT', readers, math.max(ends, now + redis.call('PTTL', readers)))
     redis.call('ZADD', readers, ends, hold)
-    return
+    return true
   end
   redis.call('ZADD', readers, ends, hold)
   if redis.call('PTTL', readers) < ends - now then
@@ -55,6 +56,7 @@ local function share(readers, hold, lease_ms)
       error(done.err, 0)
     end
   end
+  return false
 end
 
 -- A reader whose lease ends then has gone: the key ends with the last of those that are left, and
@@ -68,14 +70,13 @@ local function refit(readers, ends)
   end
 end
 
--- Gives the vote; says what a write was admitted with.
+-- Gives the vote; says what it was admitted with.
 local function grant(writer, readers, hold, mode, count, lease_ms, admit)
   if mode == 'write' then
     local _, _, text = claim(writer, hold, count, lease_ms, admit)
     return text
   end
-  share(readers, hold, tonumber(lease_ms))
-  return ''
+  return admit(share(readers, hold, tonumber(lease_ms)))
 end
 
 -- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease. A

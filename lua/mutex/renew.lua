@@ -4,7 +4,8 @@
 -- ARGV, for each request: hold, count, lease_ms, token, keep_ms
 --   token: '' for none; keep_ms: how long the fence is remembered
 -- returns, for each request: code, ms, text
---   1, this voter's clock, ''     granted; the clock in ms since 1970
+--   1, this voter's clock, text   granted; the clock in ms since 1970; text '' where the hold had the
+--                                 vote, 'anew' where nobody had
 --   0, lease left in ms, holder   refused (-1 ms: the record has no expiry)
 --   2, 0, ''                      the hold was ended by force and gets no vote again
 --   -1, 0, message                this request failed, alone
@@ -14,8 +15,9 @@ local function renew(lock, revoked, fence, hold, count, lease_ms, token, keep_ms
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, ''
   end
-  return claim(lock, hold, count, lease_ms, function()
+  return claim(lock, hold, count, lease_ms, function(has)
     raise(fence, token, keep_ms)
+    return has and '' or 'anew'
   end)
 end
 

@@ -84,6 +84,11 @@ impl Replies {
         self.0[voter] = Some(reply);
     }
 
+    /// Whether any is to come.
+    pub(crate) fn are_open(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
     /// The next answer; never completes when none is to come.
     pub(crate) async fn next(&mut self) -> (usize, Outcome<Answer>) {
         poll_fn(|context| self.poll(context)).await

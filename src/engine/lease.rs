@@ -106,6 +106,8 @@ pub(crate) enum RoundEnd {
     Failed,
     /// No later round can succeed.
     Superseded,
+    /// A majority of voters had forgotten the hold, so another may have held the lock.
+    Vanished,
 }
 
 /// What to do next in a round.
@@ -130,6 +132,7 @@ pub(crate) struct Round {
     due: Moment,
     pause: Backoff,
     ask_again: Option<Moment>,
+    has_vanished: bool,
 }
 
 impl Round {
@@ -147,6 +150,7 @@ impl Round {
             due: now + voter_deadline,
             pause: Backoff::new(voter_deadline / 64, voter_deadline / 4),
             ask_again: None,
+            has_vanished: false,
         }
     }
 
@@ -174,12 +178,20 @@ impl Round {
         self.votes.record(voter, verdict);
     }
 
+    /// A majority has forgotten the hold: what they grant now does not make up for that.
+    pub(crate) fn vanish(&mut self) {
+        self.has_vanished = true;
+    }
+
     pub(crate) fn next(&mut self, now: Moment, chance: u32) -> RoundNext {
         if now >= self.due {
             self.votes.close(self.due.since(self.started));
         }
         if self.votes.is_superseded() {
             return RoundNext::End(RoundEnd::Superseded);
+        }
+        if self.has_vanished {
+            return RoundNext::End(RoundEnd::Vanished);
         }
         if self.votes.is_won() {
             return RoundNext::End(RoundEnd::Renewed);

@@ -21,7 +21,7 @@ pub(crate) use clocks::Stamp;
 pub(crate) use floor::Floors;
 pub(crate) use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
 pub(crate) use standing::{Birth, KeptOut, Place, Register, Suspicion};
-pub(crate) use support::Support;
+pub(crate) use support::{Asked, RoundId, Support};
 pub(crate) use ticket::Ticket;
 pub(crate) use token::Tokens;
 pub(crate) use validity::{Drift, Terms};

@@ -1,6 +1,6 @@
 //! Which voters a hold has, and which it had when they forgot.
 
-use super::{KeptOut, Terms};
+use super::{KeptOut, Quorum, Terms};
 use crate::{
     clock::Moment,
     words::{Cause, Verdict},
@@ -10,6 +10,35 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Support {
     voters: Vec<Backing>,
+    /// How many rounds have begun; acquiring was the first.
+    rounds: u64,
+    /// The latest that a majority granted.
+    confirmed: u64,
+}
+
+/// One exchange with a voter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) round: RoundId,
+    /// When the round was sent.
+    pub(crate) sent: Moment,
+    /// What it asked for.
+    pub(crate) terms: Terms,
+    /// When the answer came.
+    pub(crate) heard: Moment,
+}
+
+/// Which round it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundId {
+    number: u64,
+    /// The latest before it that a majority granted.
+    confirmed: u64,
+}
+
+impl RoundId {
+    /// That in which the hold was acquired.
+    pub(crate) const FIRST: Self = Self { number: 0, confirmed: 0 };
 }
 
 #[derive(Clone, Debug, Default)]
@@ -19,11 +48,13 @@ struct Backing {
     /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if
     /// that one counted.
     keeps: Option<Moment>,
+    /// The latest round that found a vote gone which it should have kept.
+    forgot: Option<u64>,
 }
 
 impl Support {
     pub(crate) fn of(voters: usize) -> Self {
-        Self { voters: vec![Backing::default(); voters] }
+        Self { voters: vec![Backing::default(); voters], rounds: 0, confirmed: 0 }
     }
 
     /// How many voters are known to have the hold.
@@ -50,16 +81,43 @@ impl Support {
         }
     }
 
-    /// Takes note of what an answer to a request of that moment counted for.
-    pub(crate) fn heard(&mut self, voter: usize, verdict: &Verdict, sent: Moment, terms: Terms) {
+    /// Takes note of what an answer counted for. `had`: the voter had the hold's vote when it was
+    /// asked. Where it had not although its vote should have stood, it has forgotten the hold. One
+    /// that never gave its vote, or whose vote may have ended in time, has forgotten nothing.
+    pub(crate) fn heard(&mut self, voter: usize, verdict: &Verdict, had: bool, asked: Asked) {
+        let Asked { round, sent, terms, heard } = asked;
         let backing = &mut self.voters[voter];
         backing.granted = *verdict == Verdict::Granted;
+        let answered = backing.granted || verdict.obstacle().is_some();
+        if answered && !had && backing.keeps.is_some_and(|keeps| heard < keeps) {
+            backing.forgot = backing.forgot.max(Some(round.number));
+        }
         if *verdict == Verdict::Revoked {
             backing.keeps = None;
         }
         if backing.granted {
             backing.keeps = backing.keeps.max(Some(terms.deadline(sent)));
         }
+    }
+
+    /// A round begins.
+    pub(crate) fn begin(&mut self) -> RoundId {
+        self.rounds += 1;
+        RoundId { number: self.rounds, confirmed: self.confirmed }
+    }
+
+    /// A majority granted this round.
+    pub(crate) fn confirm(&mut self, round: RoundId) {
+        self.confirmed = self.confirmed.max(round.number);
+    }
+
+    /// Whether so many voters have forgotten the hold, in this round and those after the latest one
+    /// before it that a majority granted, that another may have had a majority in between. Whatever
+    /// they say now proves nothing against that. Fewer are healed by the round that finds it out.
+    pub(crate) fn is_forgotten(&self, quorum: Quorum, round: RoundId) -> bool {
+        let since = |forgot: u64| forgot > round.confirmed;
+        let forgot = self.voters.iter().filter(|backing| backing.forgot.is_some_and(since));
+        forgot.count() >= quorum.needed()
     }
 }
 
@@ -93,6 +151,14 @@ mod tests {
 
     const REMEMBERS: Option<KeptOut> = None;
 
+    fn asked(sent: u64) -> Asked {
+        Asked { round: RoundId::FIRST, sent: at(sent), terms: terms(), heard: at(sent) }
+    }
+
+    fn support() -> Support {
+        Support::of(1)
+    }
+
     fn forgot(secs: u64) -> KeptOut {
         let quarantined = Quarantined { why: Quarantine::Restarted, left: SECS(20) };
         KeptOut { quarantined, forgot: at(secs) }
@@ -104,19 +170,19 @@ mod tests {
 
     #[test]
     fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_stood() {
-        let mut support = Support::of(1);
+        let mut support = support();
         assert!(counts(&support, REMEMBERS), "it has forgotten nothing");
         assert!(!counts(&support, forgot(30)), "it never had the hold");
-        support.heard(0, &Verdict::Granted, at(1), terms());
+        support.heard(0, &Verdict::Granted, true, asked(1));
         assert!(counts(&support, forgot(20)) && counts(&support, forgot(29)));
         assert!(!counts(&support, forgot(30)), "by a fast clock the vote had ended before");
     }
 
     #[test]
     fn a_grant_that_did_not_count_proves_nothing() {
-        let mut support = Support::of(1);
+        let mut support = support();
         let verdict = support.counted(0, Verdict::Granted, Some(forgot(40)));
-        support.heard(0, &verdict, at(41), terms());
+        support.heard(0, &verdict, true, asked(41));
         assert_eq!(support.votes(), 0);
         assert!(!counts(&support, forgot(45)), "it forgot once more");
         assert!(counts(&support, REMEMBERS), "the quarantine has ended");
@@ -124,21 +190,80 @@ mod tests {
 
     #[test]
     fn silence_takes_the_vote_from_the_count_and_not_the_proof() {
-        let mut support = Support::of(1);
-        support.heard(0, &Verdict::Granted, at(11), terms());
+        let mut support = support();
+        support.heard(0, &Verdict::Granted, true, asked(11));
         assert_eq!(support.votes(), 1);
-        support.heard(0, &Verdict::Unknown(Cause::Unheard), at(20), terms());
+        support.heard(0, &Verdict::Unknown(Cause::Unheard), true, asked(20));
         assert_eq!(support.votes(), 0);
         assert!(counts(&support, forgot(39)));
     }
 
     #[test]
     fn a_refusal_stays_one_and_a_grant_that_does_not_count_says_why() {
-        let support = Support::of(1);
+        let support = support();
         let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
         assert_eq!(support.counted(0, refused.clone(), Some(forgot(40))), refused);
         let granted = support.counted(0, Verdict::Granted, Some(forgot(40)));
         let text = "in quarantine for 20s more: restarted, perhaps without its data";
         assert_eq!(granted.to_string(), text);
+    }
+    /// Three voters that granted at 1 s, so that their votes stand until 30 s.
+    fn granted_by_three() -> Support {
+        let mut support = Support::of(3);
+        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, true, asked(1)));
+        support
+    }
+
+    /// In this round a voter turns out to have lost the vote, and grants anew.
+    fn anew(support: &mut Support, voter: usize, round: RoundId) {
+        let asked = Asked { round, ..asked(10) };
+        support.heard(voter, &Verdict::Granted, false, asked);
+    }
+
+    const THREE: fn() -> Quorum = || Quorum::of(3);
+
+    #[test]
+    fn a_majority_that_lost_the_vote_has_forgotten_the_hold() {
+        let mut support = granted_by_three();
+        let round = support.begin();
+        anew(&mut support, 0, round);
+        anew(&mut support, 0, round);
+        assert!(!support.is_forgotten(THREE(), round), "one voter, however often it says so");
+        let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
+        support.heard(1, &refused, false, Asked { round, ..asked(11) });
+        assert!(support.is_forgotten(THREE(), round), "it has given the vote to another");
+    }
+
+    #[test]
+    fn what_was_found_out_in_a_round_that_succeeded_is_healed_for_the_rounds_after_it() {
+        for succeeds in [true, false] {
+            let mut support = granted_by_three();
+            let round = support.begin();
+            anew(&mut support, 0, round);
+            if succeeds {
+                support.confirm(round);
+            }
+            let next = support.begin();
+            anew(&mut support, 1, next);
+            assert_eq!(support.is_forgotten(THREE(), next), !succeeds);
+            // A late answer belongs to the round that it answers.
+            anew(&mut support, 2, round);
+            assert!(support.is_forgotten(THREE(), round));
+        }
+    }
+
+    #[test]
+    fn who_never_had_the_vote_or_had_it_for_long_enough_has_forgotten_nothing() {
+        let mut support = Support::of(3);
+        let round = support.begin();
+        (0..3).for_each(|voter| anew(&mut support, voter, round));
+        assert!(!support.is_forgotten(THREE(), round), "none had it before");
+        let late = Asked { round, sent: at(38), terms: terms(), heard: at(39) };
+        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, false, late));
+        assert!(!support.is_forgotten(THREE(), round), "the votes may have ended in time");
+        let (round, silent) = (support.begin(), Verdict::Unknown(Cause::Unheard));
+        let asked = Asked { round, ..asked(40) };
+        (0..3).for_each(|voter| support.heard(voter, &silent, false, asked));
+        assert!(!support.is_forgotten(THREE(), round), "silence is no answer");
     }
 }

@@ -50,7 +50,9 @@ impl Entry {
         };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        match hold.conclude(round.within(limit), &mut exchange).await {
+        let end = hold.conclude(round.within(limit), &mut exchange).await;
+        hold.hear_on(exchange);
+        match end {
             RoundEnd::Renewed if hold.is_held() => {
                 if let Some((terms, renewed)) = wish {
                     hold.widen(terms, renewed);

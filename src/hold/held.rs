@@ -15,7 +15,7 @@ use super::Holds;
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, Record, Replies, Spoils, Won},
-    engine::{Duty, Lease, Support, Terms, Votes},
+    engine::{Asked, Duty, Lease, RoundId, Support, Terms, Votes},
     signal::Signal,
     words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, metric},
 };
@@ -82,8 +82,10 @@ impl Hold {
         let (started, rules, token) = (won.started, won.rules, won.token);
         let Spoils { hold: id, record, votes, late } = won.take();
         let mut support = Support::of(coordinator.panel.quorum.voters());
+        let (round, heard) = (RoundId::FIRST, coordinator.clock.now());
+        let asked = Asked { round, sent: started, terms: rules.terms, heard };
         for voter in votes.granting() {
-            support.heard(voter, &Verdict::Granted, started, rules.terms);
+            support.heard(voter, &Verdict::Granted, true, asked);
         }
         metrics::gauge!(metric::HELD, coordinator.metrics_of(&*record).labels()).increment(1.0);
         let state = State {
@@ -107,7 +109,7 @@ impl Hold {
             over: Signal::new(false),
         });
         holds.add(&hold);
-        (hold, Exchange { terms: rules.terms, started, replies: late })
+        (hold, Exchange { round, terms: rules.terms, started, replies: late })
     }
 
     pub(super) fn id(&self) -> &HoldId {

@@ -65,9 +65,9 @@ async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
     }
 }
 
-async fn renew(hold: &Hold, exchange: &mut Exchange, failing: &mut bool) {
+async fn renew(hold: &Arc<Hold>, exchange: &mut Exchange, failing: &mut bool) {
     let Some((round, asked)) = hold.renew() else { return };
-    *exchange = asked;
+    hold.hear_on(std::mem::replace(exchange, asked));
     let (kind, lock, id) = (hold.record().kind(), hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
     let (deadline, validity) = (hold.deadline(), hold.terms().validity());
@@ -93,6 +93,7 @@ async fn renew(hold: &Hold, exchange: &mut Exchange, failing: &mut bool) {
         }
         RoundEnd::Superseded => "superseded",
     };
+        RoundEnd::Vanished => "vanished",
     span.record("outcome", outcome);
     metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
 }

@@ -83,6 +83,11 @@ impl Answer {
         (self.code == 1).then(|| self.text.parse().ok().and_then(Token::new)).flatten()
     }
 
+    /// Whether a renewal found no vote of the hold, and gave it one.
+    pub(crate) fn is_anew(&self) -> bool {
+        self.code == 1 && self.text == "anew"
+    }
+
     /// The hold that the text names; `None` where it names nobody.
     pub(crate) fn holder(&self) -> Option<HoldId> {
         (!self.text.is_empty()).then(|| HoldId::parse(&self.text))

@@ -134,7 +134,7 @@ const VOTER: Label = label("voter", &[]);
 const ACQUIRED: Label = label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
 const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
 const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
-const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded"]);
+const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded", "vanished"]);
 const LOSS: Label =
     label("reason", &["expired", "fixed", "superseded", "forced", "vanished", "abandoned"]);
 const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);

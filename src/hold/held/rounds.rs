@@ -1,10 +1,12 @@
 //! Rounds of renewal, and what the answers to them count for.
 
+use std::sync::Arc;
+
 use super::{Hold, State, loss::Loss};
 use crate::{
     clock::Moment,
     coordinator::{Ask, Coordinator, Replies, place},
-    engine::{Duty, Round, RoundEnd, RoundNext, Terms},
+    engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
     node::{Call, Outcome},
     scripts::Answer,
     words::Verdict,
@@ -13,9 +15,19 @@ use crate::{
 /// What a round asked for, and the answers to it.
 #[derive(Debug)]
 pub(in crate::hold) struct Exchange {
+    pub(super) round: RoundId,
     pub(super) terms: Terms,
     pub(super) started: Moment,
     pub(super) replies: Replies,
+}
+
+/// What an answer counts for.
+struct Heard {
+    verdict: Verdict,
+    /// It comes from a voter in quarantine.
+    suspected: bool,
+    /// A majority of voters has forgotten the hold.
+    is_forgotten: bool,
 }
 
 impl Hold {
@@ -49,7 +61,8 @@ impl Hold {
         let panel = &self.coordinator.panel;
         let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
         let replies = panel.ask_all(&self.renewal(&state, terms));
-        Some((round, Exchange { terms, started: now, replies }))
+        let exchange = Exchange { round: state.support.begin(), terms, started: now, replies };
+        Some((round, exchange))
     }
 
     fn renewal(&self, state: &State, terms: Terms) -> Call {
@@ -75,30 +88,49 @@ impl Hold {
         }
     }
 
-    /// What an answer counts for, and whether it comes from a voter in quarantine.
-    fn heard(
-        &self,
-        exchange: &Exchange,
-        voter: usize,
-        outcome: Outcome<Answer>,
-    ) -> (Verdict, bool) {
+    fn heard(&self, exchange: &Exchange, voter: usize, outcome: Outcome<Answer>) -> Heard {
+        let Coordinator { clock, panel, .. } = &*self.coordinator;
         let place = place(voter, &outcome);
+        let is_anew = outcome.as_ref().is_ok_and(Answer::is_anew);
         let verdict = self.record.vote(outcome);
-        let kept_out = self.coordinator.panel.standings.kept_out(place, exchange.started);
+        let kept_out = panel.standings.kept_out(place, exchange.started);
+        let Exchange { round, terms, started: sent, .. } = *exchange;
         let mut state = self.state();
-        let counted = state.support.counted(voter, verdict, kept_out);
-        state.support.heard(voter, &counted, exchange.started, exchange.terms);
-        (counted, kept_out.is_some())
+        let verdict = state.support.counted(voter, verdict, kept_out);
+        let had = verdict == Verdict::Granted && !is_anew;
+        let asked = Asked { round, sent, terms, heard: clock.now() };
+        state.support.heard(voter, &verdict, had, asked);
+        let is_forgotten = state.support.is_forgotten(panel.quorum, round);
+        Heard { verdict, suspected: kept_out.is_some(), is_forgotten }
     }
 
     /// Hears the answers that nobody waited for; never completes.
     pub(in crate::hold) async fn hear_the_rest(&self, exchange: &mut Exchange) {
         loop {
-            let (voter, outcome) = exchange.replies.next().await;
-            let (verdict, _) = self.heard(exchange, voter, outcome);
-            if verdict == Verdict::Revoked {
-                self.lose(&mut self.state(), Loss::Revoked);
-            }
+            self.hear_late(exchange).await;
+        }
+    }
+
+    /// The same in the background, when another round begins: a voter that has forgotten the hold
+    /// says so once.
+    pub(in crate::hold) fn hear_on(self: &Arc<Self>, mut exchange: Exchange) {
+        if exchange.replies.are_open() {
+            let hold = Arc::clone(self);
+            self.coordinator.spawn(async move {
+                while exchange.replies.are_open() {
+                    hold.hear_late(&mut exchange).await;
+                }
+            });
+        }
+    }
+
+    async fn hear_late(&self, exchange: &mut Exchange) {
+        let (voter, outcome) = exchange.replies.next().await;
+        let heard = self.heard(exchange, voter, outcome);
+        if heard.verdict == Verdict::Revoked {
+            self.lose(&mut self.state(), Loss::Revoked);
+        } else if heard.is_forgotten {
+            self.lose(&mut self.state(), Loss::Vanished);
         }
     }
 
@@ -125,8 +157,11 @@ impl Hold {
                 RoundNext::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = exchange.replies.next() => {
-                        let (verdict, suspected) = self.heard(exchange, voter, outcome);
-                        round.heard(voter, verdict, suspected);
+                        let heard = self.heard(exchange, voter, outcome);
+                        round.heard(voter, heard.verdict, heard.suspected);
+                        if heard.is_forgotten {
+                            round.vanish();
+                        }
                     }
                     () = clock.sleep_until(until) => {}
                 },
@@ -138,6 +173,7 @@ impl Hold {
                 let late = crate::mutant!("renews_from_the_reply");
                 let started = if late { clock.now() } else { round.started() };
                 state.lease.renewed(round.terms(), started, clock.now());
+                state.support.confirm(exchange.round);
                 // What comes next has another cause.
                 state.failed.clear();
             }
@@ -156,6 +192,11 @@ impl Hold {
                 state.failed = round.into_verdicts();
                 let forced = state.failed.contains(&Verdict::Revoked);
                 self.lose(&mut state, if forced { Loss::Revoked } else { Loss::Superseded });
+            }
+            RoundEnd::Vanished => {
+                let mut state = self.state();
+                state.failed = round.into_verdicts();
+                self.lose(&mut state, Loss::Vanished);
             }
         }
         end

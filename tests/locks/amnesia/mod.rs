@@ -2,6 +2,7 @@
 //! alone. On voters inside the process, in paused time, and on real servers that are killed.
 
 mod clocks;
+mod emptied;
 mod growth;
 mod guard;
 mod inside;

@@ -63,12 +63,17 @@ async fn everything_happens() {
     assert!(theirs.lock().now_or_never().is_none());
     sleep(secs(11)).await;
 
-    // A round that fails, one that is superseded, and an entry after that.
+    // A round that fails, and one that finds out that all voters have forgotten the hold.
     on.kill_all();
     sleep(secs(11)).await;
     assert!(theirs.try_lock().await.unwrap_err().is_no_quorum());
     on.restart_all();
-    sleep(secs(2)).await;
+    assert!(guard.lost().await.is_lost());
+    drop(guard);
+
+    // A round that is superseded, and an entry after that, once those that restarted count again.
+    sleep(secs(31)).await;
+    let guard = ours.clone().owner(&owner).lock().await.unwrap();
     assert!(theirs.force_release().await.unwrap());
     assert!(guard.lost().await.is_lost());
     assert!(ours.clone().owner(&owner).lock().await.unwrap_err().is_lost());

@@ -48,7 +48,9 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     let voter = voter();
     let (node, _) = connect(&voter);
     run(&node, acquire("a:1")).await;
+    assert_eq!(run(&node, renew("a:1")).await, granted(0, ""));
     voter.wipe();
+    assert_eq!(run(&node, renew("a:1")).await, granted(0, "anew"));
     assert_eq!(run(&node, renew("a:1")).await, granted(0, ""));
     let keys = ["lock", "revoked", "queue", "alive"];
     let force = call(&mutex::FORCE_RELEASE, &keys, &["a:1", "60000", "freed", "calls:"]);
