@@ -254,7 +254,7 @@ impl Builder {
 
     /// Fixes the client's id and the chance in its pauses, so that a simulation with embedded
     /// voters repeats itself. The pauses before a server is connected to again are not fixed. Two
-    /// clients of the same seed have the same id: never use it elsewhere.
+    /// clients of the same seed have the same id and make the same hold ids: never use it elsewhere.
     #[cfg(feature = "embedded")]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

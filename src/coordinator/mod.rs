@@ -68,7 +68,7 @@ impl Coordinator {
             clock,
             runtime: Handle::current(),
             settings,
-            ids: HoldIds::new(client),
+            ids: HoldIds::new(client, seed.map(|_| StdRng::from_rng(&mut chance))),
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),

@@ -193,7 +193,7 @@ impl Waiter {
     fn next_bid(&mut self) -> (HoldId, Call) {
         self.bids += 1;
         self.bid_at = self.coordinator.clock.now();
-        let hold = self.place.attempt(self.bids);
+        let hold = self.coordinator.ids.attempt(&self.place, self.bids);
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));

@@ -3,11 +3,15 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use rand::{
+    Rng, TryRng,
+    rngs::{StdRng, SysRng},
+};
 use uuid::Uuid;
 
 /// One connected client; the first half of every [`HoldId`] it makes.
@@ -26,16 +30,40 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// Makes the hold ids of one client: fresh each time, never reused.
+/// Makes the hold ids of one client: fresh each time, never reused, also not by a copy of the
+/// process that was restored from a snapshot and has the same client id and the same count.
 #[derive(Debug)]
 pub(crate) struct HoldIds {
     client: ClientId,
     next: AtomicU64,
+    chance: Chance,
+}
+
+/// Where the random digits of ids come from.
+#[derive(Debug)]
+enum Chance {
+    /// The operating system. What this process drew itself, a copy of it would draw too.
+    System,
+    /// For simulations that repeat themselves.
+    Seeded(Mutex<StdRng>),
+}
+
+impl Chance {
+    fn draw(&self) -> u64 {
+        match self {
+            Self::System => SysRng.try_next_u64().expect("the system has random numbers"),
+            Self::Seeded(chance) => {
+                chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+            }
+        }
+    }
 }
 
 impl HoldIds {
-    pub(crate) fn new(client: ClientId) -> Self {
-        Self { client, next: AtomicU64::new(1) }
+    /// `chance`: what to draw from in place of the operating system.
+    pub(crate) fn new(client: ClientId, chance: Option<StdRng>) -> Self {
+        let chance = chance.map_or(Chance::System, |chance| Chance::Seeded(Mutex::new(chance)));
+        Self { client, next: AtomicU64::new(1), chance }
     }
 
     pub(crate) fn client(&self) -> ClientId {
@@ -43,12 +71,23 @@ impl HoldIds {
     }
 
     pub(crate) fn fresh(&self) -> HoldId {
-        HoldId(format!("{}:{}", self.client, self.number()).into())
+        let chance = self.chance.draw() % 1_000_000_000_000;
+        HoldId(format!("{}:{}{chance:012}", self.client, self.number()).into())
     }
 
     /// A fresh hold that reads under `write`, which its own owner has.
     pub(crate) fn under(&self, write: &HoldId) -> HoldId {
-        HoldId(format!("{write}/{}", self.number()).into())
+        self.inner(write, '/', self.number())
+    }
+
+    /// The hold of an attempt that is made from this place in a queue.
+    pub(crate) fn attempt(&self, place: &HoldId, number: u32) -> HoldId {
+        self.inner(place, '.', number.into())
+    }
+
+    fn inner(&self, outer: &HoldId, sign: char, number: u64) -> HoldId {
+        let chance = self.chance.draw() % 1_000_000;
+        HoldId(format!("{outer}{sign}{number}{chance:06}").into())
     }
 
     fn number(&self) -> u64 {
@@ -56,9 +95,9 @@ impl HoldIds {
     }
 }
 
-/// Names one outermost acquisition of one lock: `<client uuid>:<sequence number>`; where it waited
-/// in a queue, `<place>.<attempt>`, with a place of the same form; and where it reads under a write
-/// of the same owner, `<write hold>/<number>`.
+/// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a queue,
+/// `<place>.<number>`, with a place of the same form; and where it reads under a write of the same
+/// owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record.
@@ -66,11 +105,6 @@ impl HoldIds {
 pub struct HoldId(Arc<str>);
 
 impl HoldId {
-    /// The hold of an attempt that is made from this place in a queue.
-    pub(crate) fn attempt(&self, number: u32) -> Self {
-        Self(format!("{self}.{number}").into())
-    }
-
     pub(crate) fn parse(text: &str) -> Self {
         Self(text.into())
     }
@@ -126,16 +160,58 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
+
+    fn ids(chance: Option<StdRng>) -> HoldIds {
+        HoldIds::new(ClientId::from_random_bytes([7; 16]), chance)
+    }
+
+    /// One of each form.
+    fn drawn(ids: &HoldIds) -> [HoldId; 3] {
+        let hold = ids.fresh();
+        let (attempt, under) = (ids.attempt(&hold, 3), ids.under(&hold));
+        [hold, attempt, under]
+    }
 
     #[test]
     fn hold_ids_are_never_reused_and_name_their_client() {
-        let ids = HoldIds::new(ClientId::from_random_bytes([7; 16]));
+        let ids = ids(None);
         let (first, second) = (ids.fresh(), ids.fresh());
         assert_ne!(first, second);
-        let (client, sequence) = first.as_str().split_once(':').unwrap();
+        let (client, number) = first.as_str().split_once(':').unwrap();
         assert_eq!(client, ids.client().to_string());
-        assert_eq!((client.len(), sequence), (36, "1"));
+        assert_eq!((client.len(), number.len()), (36, 13));
+        assert!(number.starts_with('1') && number.parse::<u64>().is_ok(), "{number}");
+    }
+
+    // A snapshot of a process that is restored twice: the same client, and the same count.
+    #[test]
+    fn copies_of_a_client_do_not_make_the_same_hold_ids() {
+        let (one, other) = (ids(None), ids(None));
+        let place = one.fresh();
+        assert_ne!(one.attempt(&place, 1), other.attempt(&place, 1), "from one place in a queue");
+        for (one, other) in drawn(&one).into_iter().zip(drawn(&other)) {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn a_seeded_client_makes_the_same_hold_ids_again() {
+        let seeded = || drawn(&ids(Some(StdRng::seed_from_u64(1))));
+        assert_eq!(seeded(), seeded());
+    }
+
+    #[test]
+    fn scripts_find_the_place_of_an_attempt_and_the_write_of_a_read_under_it() {
+        let ids = ids(None);
+        let hold = ids.fresh();
+        for (inner, sign) in [(ids.attempt(&hold, 12), '.'), (ids.under(&hold), '/')] {
+            let (outer, number) = inner.as_str().rsplit_once(sign).unwrap();
+            assert_eq!(outer, hold.as_str());
+            assert!(number.bytes().all(|sign| sign.is_ascii_digit()), "{number}");
+        }
     }
 
     #[test]
