@@ -6,6 +6,13 @@ local function store(fence, token, keep_ms)
   return text
 end
 
+-- A floor no further ahead of this voter's clock than half of what is remembered: by the time that
+-- a number has been forgotten, right clocks have passed it, whatever the clock showed that it is of.
+local function bounded(floor, keep_ms)
+  local most = (now_ms() + keep_ms / 2) * 1000
+  return tonumber(floor) > most and string.format('%.0f', most) or floor
+end
+
 -- The number of a hold that is given the vote now, or that has it already.
 local function number(fence, floor, keep_ms, has)
   if floor == '' then
@@ -15,6 +22,7 @@ local function number(fence, floor, keep_ms, has)
   if latest then
     return latest
   end
+  floor = bounded(floor, keep_ms)
   -- One command, as the floor is nearly always above the latest. Whole numbers without leading
   -- zeros compare as their texts do, which costs less than reading them.
   latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
@@ -23,9 +31,9 @@ local function number(fence, floor, keep_ms, has)
   end
   latest = tonumber(latest)
   if latest + 1 >= 2 ^ 53 then
-    -- From there on numbers are not told apart any more.
-    store(fence, latest, keep_ms)
-    error('the fencing tokens of this lock are used up', 0)
+    -- From there on numbers are not told apart any more. No voter counts so far: somebody else wrote
+    -- that. What is stored now is the floor, so that this is not said for ever.
+    error('the fencing tokens of this lock are used up: they begin anew', 0)
   end
   return store(fence, latest + 1, keep_ms)
 end

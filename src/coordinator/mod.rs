@@ -63,6 +63,7 @@ impl Coordinator {
     ) -> Self {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         let client = ClientId::from_random_bytes(chance.random());
+        let floors = Floors::new(settings.fence_memory);
         Self {
             panel,
             clock,
@@ -72,7 +73,7 @@ impl Coordinator {
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
-            floors: Mutex::default(),
+            floors: Mutex::new(floors),
             gate: Gate::open(),
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::amnesia::inside::{LEASE, builder, client, client_on, old_voters};
 use quorate_tests::{
     claims,
-    fixture::{Fixture, ms, secs},
+    fixture::{Fixture, Stopwatch, ms, secs},
 };
 
 claims!(everywhere:
@@ -141,7 +141,8 @@ async fn what_all_voters_forgot_takes_tokens_back_to_the_wall_clocks() {
         voter.command(&["DEL", "quorate:{a}:fence"]).unwrap();
     }
     assert!(Way::Mutex.token(&behind).await < token);
-    assert!(Way::Mutex.token(&ahead).await > token, "it knows its own");
+    sleep(ms(1)).await;
+    assert!(Way::Mutex.token(&ahead).await > token, "its clock is as far ahead as before");
 }
 
 /// Clients an hour apart take a lock in turn, by majorities of chance, while voters forget one
@@ -185,6 +186,69 @@ async fn tokens_grow_by_majorities_of_chance_over_clients_an_hour_apart_while_vo
     let on = Fixture::embedded(1);
     for (seed, way) in [Way::Mutex, Way::Fair, Way::Write].into_iter().enumerate() {
         majorities_of_chance(way, on.rounds(10_000, (300, 0)), seed as u64).await;
+    }
+}
+
+const DECADE_MICROS: i64 = 10 * 365 * 24 * HOUR_MICROS;
+
+/// What clocks inside the process show when they begin.
+const EPOCH: Duration = secs(1_700_000_000);
+
+/// By how much a token is ahead of a clock that is right.
+fn ahead(token: Token, watch: Stopwatch) -> Duration {
+    Duration::from_micros(u64::from(token)).saturating_sub(EPOCH + watch.time())
+}
+
+// Claim 41
+// A voter takes no floor that is further ahead of its own clock than half of the memory. So when it
+// has forgotten the token, the other client's clock has passed that.
+#[tokio::test(start_paused = true)]
+async fn a_clients_clock_that_was_ahead_by_years_takes_no_token_back() {
+    for way in [Way::Mutex, Way::Fair, Way::Write] {
+        let (voters, watch) = (old_voters(3), Stopwatch::start());
+        let (ada, ben) = (client_at(&voters, DECADE_MICROS).await, client(&voters).await);
+        let mut last = way.token(&ada).await;
+        assert!(ahead(last, watch) <= Duration::from_mins(5), "{last:?}");
+        for forgotten in [false, true, true] {
+            if forgotten {
+                sleep(Duration::from_mins(10) + ms(1)).await;
+                assert!(voters.iter().all(|voter| voter.keys().is_empty()));
+            }
+            for client in [&ben, &ada] {
+                let token = way.token(client).await;
+                assert!(token > last, "{token:?} after {last:?}: {way:?}");
+                last = token;
+            }
+        }
+    }
+}
+
+// Of its own other locks, too.
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_clock_has_been_set_right_asks_for_the_right_tokens() {
+    let (voters, watch) = (old_voters(3), Stopwatch::start());
+    let machine = Machine::new("ada");
+    let ada = client_on(&machine, &voters).await;
+    machine.jump_wall_clock(DECADE_MICROS);
+    ada.mutex("other").lock().await.unwrap().release().await.unwrap();
+    machine.jump_wall_clock(-DECADE_MICROS);
+    let token = Way::Mutex.token(&ada).await;
+    assert_eq!(ahead(token, watch), ms(0));
+}
+
+// Somebody wrote the highest number that there is under the fence. Each voter says so once.
+#[tokio::test(start_paused = true)]
+async fn a_count_of_tokens_that_is_at_its_end_blocks_no_lock_for_long() {
+    for way in [Way::Mutex, Way::Fair, Way::Write] {
+        let voters = old_voters(3);
+        let ours = client(&voters).await;
+        for key in ["quorate:{a}:fence", "quorate:{a}:rw:fence"] {
+            for voter in &voters {
+                voter.command(&["SET", key, "9007199254740991", "PX", "86400000"]).unwrap();
+            }
+        }
+        let token = tokio::time::timeout(secs(1), way.token(&ours)).await.expect("it is given");
+        assert!(u64::from(token) < 2_000_000_000_000_000, "{token:?}");
     }
 }
 
