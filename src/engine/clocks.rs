@@ -36,6 +36,8 @@ pub(super) struct Course {
     pub(super) since: Moment,
     /// By how much it was apart then from those of a majority, if it was.
     pub(super) apart: Option<Duration>,
+    /// By how much it was apart then from another, where no majority was together.
+    pub(super) doubtful: Option<Duration>,
     at: Moment,
     span: Span,
 }
@@ -70,7 +72,7 @@ impl Course {
     const SLEW_PPM: u32 = 500;
 
     pub(super) fn begin(span: Span, now: Moment) -> Self {
-        Self { since: now, apart: None, at: now, span }
+        Self { since: now, apart: None, doubtful: None, at: now, span }
     }
 
     /// Where it may be by now. Within a lease a clock may be as wrong as the drift allows, over

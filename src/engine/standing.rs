@@ -300,7 +300,7 @@ impl Register {
 
     fn suspected(&self, place: Place) -> Option<(Nanos, Quarantine)> {
         let standing = self.standing(place)?;
-        let reasons = [self.young(standing), standing.apart(), standing.forgot];
+        let reasons = [standing.apart(), self.young(standing), standing.forgot];
         reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
     }
 
@@ -336,7 +336,8 @@ impl Register {
     }
 
     /// Finds those that are apart where the clocks of a majority are together, now that one of them
-    /// was measured for the first time. The others have gone on since they were.
+    /// was measured for the first time. The others have gone on since they were. Where no majority
+    /// is together yet, all are doubtful that are apart from any other.
     fn compare_clocks(&mut self, now: Moment) {
         let Suspicion { drift, longest, .. } = self.suspicion;
         let by_now = |course: &Course| course.by(now, drift, longest);
@@ -347,14 +348,17 @@ impl Register {
         let allowed = nanos(drift.over(longest));
         let is_near = |span: &&Span| (span.middle() - median.middle()).abs() <= allowed;
         let majority = Quorum::of(spans.len().max(self.voters.len())).needed();
-        if spans.iter().filter(is_near).count() < majority {
-            return;
-        }
+        let are_together = spans.iter().filter(is_near).count() >= majority;
         let clocks = self.voters.iter_mut().flatten().filter_map(|other| other.clock.as_mut());
         for course in clocks {
-            let by = by_now(course).apart_from(median);
-            if by > allowed {
-                course.apart.get_or_insert(length(by));
+            let span = by_now(course);
+            let beyond = |by: Nanos| (by > allowed).then(|| length(by));
+            if are_together {
+                course.doubtful = None;
+                course.apart = course.apart.or(beyond(span.apart_from(median)));
+            } else {
+                let most = spans.iter().map(|other| span.apart_from(*other)).max();
+                course.doubtful = most.and_then(beyond);
             }
         }
     }
@@ -368,8 +372,8 @@ impl Life {
 
 impl Standing {
     fn apart(&self) -> Option<(Nanos, Quarantine)> {
-        let Course { since, apart, .. } = self.clock?;
-        Some((since_beginning(since), Quarantine::ClockApart(apart?)))
+        let Course { since, apart, doubtful, .. } = self.clock?;
+        Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
     }
 }
 

@@ -22,7 +22,8 @@ pub enum Quarantine {
     /// Its clock moved by this much more than clocks may: forward, so that votes have expired
     /// before their time, or backward, so that they may yet.
     ClockMoved(Duration),
-    /// When this client met it, its clock was this far from those of a majority.
+    /// When this client met it, its clock was this far from those of a majority; or from another's,
+    /// where no majority agreed.
     ClockApart(Duration),
 }
 
@@ -48,7 +49,7 @@ impl fmt::Display for Quarantine {
             }
             Self::Emptied => f.write_str("its data were deleted or evicted"),
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
-            Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of a majority"),
+            Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of others"),
         }
     }
 }

@@ -75,6 +75,24 @@ async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_comes_then() {
     enters_after(&ben, &guard, watch).await;
 }
 
+// Claim 37
+// The third voter is away, so nobody knows which of the two clocks is wrong.
+#[tokio::test(start_paused = true)]
+async fn of_two_clocks_that_disagree_neither_gives_a_lock_twice_while_the_third_voter_is_away() {
+    let voters = old_voters(3);
+    let (_ada, guard, watch) = vote_that_jumped(&voters).await;
+    voters[0].kill();
+    let ben = client(&voters).await;
+    let error = ben.mutex("a").try_lock().await.unwrap_err();
+    for voter in [1, 2] {
+        let (why, left) = blamed(&error, voter);
+        assert!(matches!(why, Quarantine::ClockApart(by) if is_a_minute(by)), "{why:?}");
+        assert_eq!(left, LEASE);
+    }
+    let second = ben.mutex("a").lock().await.unwrap();
+    assert!(second.is_held() && !guard.is_held() && watch.time() >= TRUSTED);
+}
+
 // The same story, to show that the guard is what keeps him out.
 #[tokio::test(start_paused = true)]
 async fn without_a_restart_guard_a_clock_that_jumps_lets_another_in() {

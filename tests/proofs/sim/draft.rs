@@ -119,9 +119,10 @@ impl Draft {
             clock_ppm: if wrong_clocks { self.ppm(mood) } else { 0 },
             clock_ahead_ms: match mood {
                 Mood::Chaos => self.pick(&[0, 0, 1, 86_400_000, -3_600_000]),
-                // A voter apart from a majority does not count at first: then it cannot be spared.
+                // A voter apart from a majority does not count at first, nor does any where no
+                // majority is together: then it cannot be spared.
                 _ if together => self.pick(&[0, 0, 1]),
-                _ => 3_600_000 * i64::from(number),
+                _ => 3_600_000,
             },
             troubled: number < troubled,
         };
