@@ -92,8 +92,8 @@ async fn renew(hold: &Arc<Hold>, exchange: &mut Exchange, failing: &mut bool) {
             "failed"
         }
         RoundEnd::Superseded => "superseded",
-    };
         RoundEnd::Vanished => "vanished",
+    };
     span.record("outcome", outcome);
     metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
 }

@@ -45,7 +45,7 @@ enum Chance {
     /// The operating system. What this process drew itself, a copy of it would draw too.
     System,
     /// For simulations that repeat themselves.
-    Seeded(Mutex<StdRng>),
+    Seeded(Box<Mutex<StdRng>>),
 }
 
 impl Chance {
@@ -62,7 +62,8 @@ impl Chance {
 impl HoldIds {
     /// `chance`: what to draw from in place of the operating system.
     pub(crate) fn new(client: ClientId, chance: Option<StdRng>) -> Self {
-        let chance = chance.map_or(Chance::System, |chance| Chance::Seeded(Mutex::new(chance)));
+        let chance =
+            chance.map_or(Chance::System, |chance| Chance::Seeded(Box::new(Mutex::new(chance))));
         Self { client, next: AtomicU64::new(1), chance }
     }
 
