@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{
-    engine::{Support, Terms},
+    engine::{Asked, RoundId, Support, Terms},
     words::Verdict,
 };
 
@@ -89,7 +89,8 @@ fn a_renewal_counts_the_successor_only_with_a_vote_that_outlasts_the_predecessor
     let mut support = Support::of(3);
     for (lease, counts) in [(8, false), (20, true)] {
         let terms = Terms::new(SECS(lease), Drift { ppm: 0, fixed: Duration::ZERO });
-        support.heard(1, &Verdict::Granted, at(49), terms);
+        let asked = Asked { round: RoundId::FIRST, sent: at(49), terms, heard: at(49) };
+        support.heard(1, &Verdict::Granted, true, asked);
         let counted = support.counted(1, Verdict::Granted, Some(kept_out));
         assert_eq!(counted == Verdict::Granted, counts, "a lease of {lease} s, from 49 on");
     }
