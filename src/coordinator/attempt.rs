@@ -33,8 +33,26 @@ impl Coordinator {
         attempt.map_err(|defeat| defeat.votes.into_verdicts())
     }
 
-    /// Asks all voters for a fresh hold; ends by `limit`.
+    /// Asks all voters for a fresh hold; ends by `limit`. Once more where the clock was put forward
+    /// meanwhile: then the time for the answers was over before they could come.
     pub(super) async fn attempt(
+        self: &Arc<Self>,
+        record: &Arc<dyn Record>,
+        rules: Rules,
+        limit: Option<Moment>,
+    ) -> Result<Won, Defeat> {
+        loop {
+            let skips = self.clock.skips().count;
+            let attempt = self.ask_all(record, rules, limit).await;
+            let silent = matches!(&attempt, Err(Defeat { loss: Loss::NoQuorum, .. }));
+            let in_time = limit.is_none_or(|limit| self.clock.now() < limit);
+            if !(silent && in_time && self.clock.skips().count != skips) {
+                return attempt;
+            }
+        }
+    }
+
+    async fn ask_all(
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
         rules: Rules,

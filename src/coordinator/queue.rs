@@ -103,6 +103,7 @@ impl Waiter {
             let ahead = limit.moment().filter(|limit| *limit > clock.now());
             let cut_short = || ahead.is_some_and(|limit| clock.now() >= limit);
             let (mut silent, mut contended) = (false, false);
+            let skips = clock.skips().count;
             match self.bid(limit.moment()).await {
                 End::Won(won) => return Ok(Some(won)),
                 End::Refused => {
@@ -115,6 +116,8 @@ impl Waiter {
                     self.known = Some(Front::Denied);
                     contended = true;
                 }
+                // The clock was put forward, which ended the time for the answers.
+                End::NoQuorum { .. } if !cut_short() && clock.skips().count != skips => continue,
                 // What a bid without its full time does not hear says nothing new.
                 End::NoQuorum { .. } if cut_short() && self.known.is_some() => silent = true,
                 End::NoQuorum { started, votes } => {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Drift;
-use crate::clock::Moment;
+use super::{Drift, pause::Step};
+use crate::clock::{Moment, Skip};
 
 /// What a server's clock showed since 1970, and between which moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,11 @@ pub(super) struct Course {
     pub(super) apart: Option<Duration>,
     /// By how much it was apart then from another, where no majority was together.
     pub(super) doubtful: Option<Duration>,
+    /// By how much it stepped ahead at last, if the client's clock has not been put forward since.
+    pub(super) step: Option<Step>,
     at: Moment,
+    /// When the latest measurement was asked for.
+    asked: Moment,
     span: Span,
 }
 
@@ -71,8 +75,10 @@ impl Course {
     /// The most by which a clock that is being set right runs fast or slow, in millionths.
     const SLEW_PPM: u32 = 500;
 
-    pub(super) fn begin(span: Span, now: Moment) -> Self {
-        Self { since: now, apart: None, doubtful: None, at: now, span }
+    pub(super) fn begin(stamp: Stamp) -> Self {
+        let Stamp { asked, answered: at, .. } = stamp;
+        let span = Span::of(stamp);
+        Self { since: at, apart: None, doubtful: None, step: None, at, asked, span }
     }
 
     /// Where it may be by now. Within a lease a clock may be as wrong as the drift allows, over
@@ -88,22 +94,41 @@ impl Course {
     /// Goes on with a new measurement; by how much it is beyond where it may be, if it is.
     pub(super) fn goes_on(
         &mut self,
-        span: Span,
-        now: Moment,
+        stamp: Stamp,
         drift: Drift,
         longest: Duration,
     ) -> Option<Duration> {
-        let expected = self.by(now, drift, longest);
+        let Stamp { asked, answered: now, .. } = stamp;
+        let (span, expected) = (Span::of(stamp), self.by(now, drift, longest));
+        let after = std::mem::replace(&mut self.asked, asked);
         self.at = self.at.max(now);
         let moved = span.apart_from(expected);
         if moved > nanos(drift.fixed) {
             self.span = span;
+            let (least, most) = (span.least - expected.most, span.most - expected.least);
+            self.step = (least > 0).then_some(Step { least, most, after, until: now });
             return Some(length(moved));
         }
         // They may cross by the fixed part of the drift, and never by more.
         self.span =
             Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
         None
+    }
+
+    /// The client's clock was put forward. Whether that makes up for a step of this one.
+    pub(super) fn makes_up(&mut self, skip: Skip) -> bool {
+        let (by, Span { least, most }) = (nanos(skip.by), self.span);
+        let made_up = self.step.is_some_and(|step| step.is_made_up_by(skip));
+        if made_up {
+            self.step = None;
+            self.span = Span { least: least - by, most: most - by };
+        } else {
+            // Measured before, it is where it was, unless the client's clock was put forward by too
+            // much. Afterwards, it was too near to where it was to show the step.
+            let doubt = if self.at <= skip.after { nanos(skip.doubt) } else { by };
+            self.span = Span { least: least - doubt, most };
+        }
+        made_up
     }
 }
 

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use super::{
     Drift, Quorum, Stamp,
     clocks::{Course, Nanos, Span, length, nanos, since_beginning},
+    pause,
 };
 use crate::{
-    clock::Moment,
+    clock::{Moment, Skip},
     words::{Quarantine, Quarantined, RestartGuard},
 };
 
@@ -68,9 +69,23 @@ struct Standing {
     birth: Option<Birth>,
     first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
+    /// The same before its clock stepped ahead at last.
+    forgot_before_step: Option<(Nanos, Quarantine)>,
     /// For so long after the server took over, its predecessor's grants may have been counted.
     overlap: Duration,
     clock: Option<Course>,
+}
+
+/// What a voter's clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// It is where it may be.
+    Expected,
+    /// It has moved.
+    Moved,
+    /// It has moved, and so have those of a majority, by as much: the client's clock stood still and
+    /// is to be put forward.
+    StoodStill(Skip),
 }
 
 /// One life of a server, between two starts.
@@ -259,22 +274,40 @@ impl Register {
         }
     }
 
-    /// What a voter's clock showed; by how much it has moved, if it has.
-    pub(crate) fn stamped(&mut self, place: Place, stamp: Stamp) -> Option<Duration> {
+    /// What a voter's clock showed.
+    pub(crate) fn stamped(&mut self, place: Place, stamp: Stamp) -> Shown {
         let Suspicion { drift, longest, .. } = self.suspicion;
         let standing = self.standing_mut(place);
-        let span = Span::of(stamp);
         let Some(course) = &mut standing.clock else {
-            standing.clock = Some(Course::begin(span, stamp.answered));
+            standing.clock = Some(Course::begin(stamp));
             self.compare_clocks(stamp.answered);
-            return None;
+            return Shown::Expected;
         };
-        let moved = course.goes_on(span, stamp.answered, drift, longest)?;
+        let Some(moved) = course.goes_on(stamp, drift, longest) else { return Shown::Expected };
+        let step = course.step;
+        standing.forgot_before_step = standing.forgot;
         let seen = since_beginning(stamp.answered);
         if !crate::mutant!("clock_jump_not_noticed") {
             standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
         }
-        Some(moved)
+        let others = self.voters.iter().enumerate().filter(|(voter, _)| *voter != place.voter);
+        let steps = others
+            .map(|(_, shards)| shards.iter().filter_map(|standing| standing.clock?.step).collect());
+        // A voter that is alone may be the one that is wrong.
+        let needed = Quorum::of(self.voters.len()).needed().max(2);
+        let skip = step.and_then(|step| pause::made_up(step, steps, needed));
+        skip.map_or(Shown::Moved, Shown::StoodStill)
+    }
+
+    /// The client's clock was put forward, as it had stood still: no clock of a voter had moved that
+    /// seemed to have moved by so much, and none that shows no step now has moved since.
+    pub(crate) fn put_forward(&mut self, skip: Skip) {
+        for standing in self.voters.iter_mut().flatten() {
+            let made_up = standing.clock.as_mut().is_some_and(|course| course.makes_up(skip));
+            if made_up && matches!(standing.forgot, Some((_, Quarantine::ClockMoved(_)))) {
+                standing.forgot = standing.forgot_before_step;
+            }
+        }
     }
 
     /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
@@ -393,3 +426,7 @@ mod overlap_tests;
 #[cfg(test)]
 #[path = "standing_clock_tests.rs"]
 mod clock_tests;
+
+#[cfg(test)]
+#[path = "standing_pause_tests.rs"]
+mod pause_tests;

@@ -47,8 +47,9 @@ async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
                 biased;
                 () = over.changed_since(seen) => {}
                 () = clock.sleep_until(until) => {}
-                // A voter has come back: before others forget, it is told what it had.
-                () = returned.changed_since(seen_return), if !hold.is_fixed() => {
+                // A voter has come back: before others forget, it is told what it had. Or less is
+                // left of the lease than it seemed.
+                () = returned.changed_since(seen_return) => {
                     seen_return = returned.version();
                     hold.renew_now();
                 }

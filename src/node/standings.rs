@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use super::Identity;
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Place, Register, Stamp, Suspicion},
+    engine::{KeptOut, Place, Register, Shown, Stamp, Suspicion},
     signal::Signal,
     words::{Cause, Quarantined, metric},
 };
@@ -22,13 +22,16 @@ pub(crate) struct Standings {
     clock: Clock,
     runtime: Handle,
     state: Mutex<State>,
-    /// Changes when a voter has come back as another: what it forgot is to be told again.
+    /// Changes when holds are to be renewed at once: a voter has come back as another, and what it
+    /// forgot is to be told again, or this client's clock was put forward.
     returned: Signal<()>,
 }
 
 #[derive(Debug)]
 struct State {
     register: Register,
+    /// How often the client's clock had been put forward when that was last looked at.
+    skips: u64,
     /// Until when those quarantines go on that metrics and the log know of.
     told: Vec<Option<Moment>>,
     /// What takes no new votes, and why, by what was last heard of it.
@@ -53,7 +56,8 @@ impl Standings {
             }
         }
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
-        let state = State { register, told, refusing, retired: false };
+        let skips = clock.skips().count;
+        let state = State { register, skips, told, refusing, retired: false };
         Arc::new(Self {
             labels,
             clock,
@@ -87,7 +91,7 @@ impl Standings {
         let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
             self.show_clock(voter, stamp);
-            state.register.stamped(place, stamp);
+            self.compare(&mut state, place, stamp);
         }
         self.note_refusal(&mut state, place, identity.refuses.as_ref());
         self.tell(state);
@@ -165,9 +169,37 @@ impl Standings {
     pub(crate) fn stamped(self: &Arc<Self>, place: Place, stamp: Stamp) {
         self.show_clock(place.voter, stamp);
         let mut state = self.state();
-        if state.register.stamped(place, stamp).is_some() {
+        if self.compare(&mut state, place, stamp) {
             self.tell(state);
         }
+    }
+
+    /// Compares a voter's clock with this client's; whether that changes who is in quarantine.
+    fn compare(&self, state: &mut State, place: Place, stamp: Stamp) -> bool {
+        let mut changed = self.catch_up(state);
+        let answered = self.clock.skips().caught_up(stamp.answered);
+        match state.register.stamped(place, Stamp { answered, ..stamp }) {
+            Shown::Expected => {}
+            Shown::Moved => changed = true,
+            Shown::StoodStill(skip) => {
+                tracing::warn!(by = ?skip.by, "this machine stood still: its clock is put forward");
+                self.clock.skip(skip, state.skips);
+                self.catch_up(state);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Takes note of a clock that was put forward, by this client or by another one on the machine.
+    fn catch_up(&self, state: &mut State) -> bool {
+        let skips = self.clock.skips();
+        let Some(skip) = skips.since(state.skips) else { return false };
+        state.skips = skips.count;
+        state.register.put_forward(skip);
+        // Every deadline has come nearer: holders renew at once, or learn that theirs has passed.
+        self.returned.change(|()| ());
+        true
     }
 
     /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.

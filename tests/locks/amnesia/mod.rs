@@ -7,6 +7,7 @@ mod growth;
 mod guard;
 mod inside;
 mod live;
+mod paused;
 mod restarts;
 mod rolling;
 mod seen;

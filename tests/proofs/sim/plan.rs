@@ -297,6 +297,17 @@ impl Plan {
             && self.clients.iter().all(|client| client.clock_ppm == 0)
             && !self.troubles.iter().any(moved)
     }
+
+    /// Whether the clocks of a majority are set or run wild: then a client takes its own clock for
+    /// the one that is wrong, and puts it forward.
+    pub(crate) fn clocks_of_a_majority_move(&self) -> bool {
+        let moved = |trouble: &Trouble| match trouble.what {
+            What::ClockJumps { voter, .. } | What::ClockRuns { voter, .. } => Some(voter),
+            _ => None,
+        };
+        let moved: BTreeSet<usize> = self.troubles.iter().filter_map(moved).collect();
+        moved.len() >= self.quorum()
+    }
 }
 
 impl fmt::Display for Plan {

@@ -54,7 +54,8 @@ fn check_course(world: &World, held: &Held) {
     let passed = Duration::from_millis(now_ms - seen_ms) * 101 / 100 + Duration::from_millis(1);
     if held.remaining + passed < was_left {
         let what = format!("{} was left {was_left:?}, now {:?}", held.hold, held.remaining);
-        world.breach(Law::RenewalNeverHarms, None, what);
+        let moved = world.plan.clocks_of_a_majority_move();
+        world.breach(Law::RenewalNeverHarms, moved.then_some("a majority's clocks moved"), what);
     }
 }
 

@@ -1,0 +1,76 @@
+//! Machines that their hypervisors pause: no clock of theirs sees it.
+
+use std::time::Duration;
+
+use quorate::{Quorate, embedded::Machine};
+use tokio::time::sleep;
+
+use crate::amnesia::inside::{LEASE, TRUSTED, client, client_on, old_voters};
+use quorate_tests::fixture::{Stopwatch, ms, secs};
+
+/// Nothing runs on the machine for so long, and its clocks stand still.
+async fn pause(machine: &Machine, time: Duration) {
+    machine.stall();
+    machine.set_clock_rate(-1_000_000);
+    sleep(time).await;
+    machine.set_clock_rate(0);
+    machine.resume();
+}
+
+/// The client counts every voter.
+async fn counts_all(client: &Quorate) -> bool {
+    let seen = client.mutex("none").inspect().await.expect("a majority answers");
+    seen.voters.iter().all(|view| view.quarantine.is_none())
+}
+
+// Claim 36
+// By Ada's clock no time has passed. Nothing can tell her before a voter answers, whatever that
+// answers to: only tokens help until then.
+#[tokio::test(start_paused = true)]
+async fn a_hold_from_before_a_long_pause_ends_at_the_first_answers_of_a_majority() {
+    for fixed in [false, true] {
+        let voters = old_voters(3);
+        let machine = Machine::new("ada");
+        let (ada, ben) = (client_on(&machine, &voters).await, client(&voters).await);
+        let mutex = ada.mutex("a");
+        let mutex = if fixed { mutex.lease_fixed(LEASE) } else { mutex };
+        let guard = mutex.lock().await.unwrap();
+        pause(&machine, secs(40)).await;
+        let second = ben.mutex("a").try_lock().await.unwrap().expect("her lease has ended");
+        assert!(guard.is_held() && second.token() > guard.token());
+        assert!(ada.mutex("b").try_lock().await.unwrap().is_some(), "locks at once");
+        assert!(!guard.is_held() && guard.lost().await.is_lost(), "fixed: {fixed}");
+        assert!(counts_all(&ada).await && second.is_held());
+    }
+}
+
+// Claim 36
+// What passed of a lease is gone, and no more: a hold whose lease was longer than the pause goes on,
+// and is renewed at once.
+#[tokio::test(start_paused = true)]
+async fn after_a_short_pause_no_voter_is_kept_out_and_locks_are_there_at_once() {
+    for time in [ms(100), secs(1), secs(12)] {
+        let voters = old_voters(3);
+        let machine = Machine::new("ada");
+        let ours = [client_on(&machine, &voters).await, client_on(&machine, &voters).await];
+        let guard = ours[0].mutex("a").lock().await.unwrap();
+        let fixed = ours[1].mutex("b").lease_fixed(LEASE).lock().await.unwrap();
+        sleep(secs(5)).await;
+        pause(&machine, time).await;
+        let watch = Stopwatch::start();
+        for (number, client) in ours.iter().enumerate() {
+            let name = format!("c{number}");
+            assert!(client.mutex(&name).try_lock().await.unwrap().is_some(), "{time:?}");
+            assert!(client.fair_mutex(&name).try_lock().await.unwrap().is_some(), "{time:?}");
+            assert!(client.rw_lock(&name).try_read().await.unwrap().is_some(), "{time:?}");
+        }
+        assert_eq!(watch.time(), ms(0), "{time:?}");
+        assert!(counts_all(&ours[0]).await && counts_all(&ours[1]).await, "{time:?}");
+        assert!(guard.is_held() && guard.votes() == 3, "{time:?}");
+        // Never more than there was, and by no more less than clocks may differ by after 5 s.
+        let left = fixed.remaining() + secs(5) + time;
+        assert!(left <= TRUSTED && left >= TRUSTED.saturating_sub(ms(60)), "{time:?}: {left:?}");
+        sleep(2 * LEASE).await;
+        assert!(guard.is_held() && !fixed.is_held(), "{time:?}");
+    }
+}
