@@ -19,7 +19,7 @@ use quorate::{
     Quorate,
     embedded::{self, InFlight},
 };
-use quorate_support::without_fences;
+use quorate_support::without_lasting;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
@@ -217,11 +217,11 @@ async fn a_release_ends_what_a_voter_does_that_stood_still_for_longer_than_the_l
     guard.release().await.unwrap();
     sleep(secs(20)).await;
     voters[0].cut(InFlight::Lost);
-    assert!(without_fences(voters[0].keys()).is_empty(), "the lease was over");
+    assert!(without_lasting(voters[0].keys()).is_empty(), "the lease was over");
     voters[0].resume();
-    assert_eq!(without_fences(voters[0].keys()), ["quorate:{a}"], "the renewal ran");
+    assert_eq!(without_lasting(voters[0].keys()), ["quorate:{a}"], "the renewal ran");
     // What is owed is asked for once a second, and the lease goes on for longer.
     sleep(secs(2)).await;
-    assert!(without_fences(voters[0].keys()).is_empty());
+    assert!(without_lasting(voters[0].keys()).is_empty());
     quorum.close().await;
 }
