@@ -6,8 +6,8 @@ local function store(fence, token, keep_ms)
   return text
 end
 
--- A floor no further ahead of this voter's clock than half of what is remembered: by the time that
--- a number has been forgotten, right clocks have passed it, whatever the clock showed that it is of.
+-- A floor no further ahead of this voter's clock than half of the time that a number is remembered:
+-- when it has been forgotten, clocks that are right have passed it.
 local function bounded(floor, keep_ms)
   local most = (now_ms() + keep_ms / 2) * 1000
   return tonumber(floor) > most and string.format('%.0f', most) or floor
@@ -31,8 +31,8 @@ local function number(fence, floor, keep_ms, has)
   end
   latest = tonumber(latest)
   if latest + 1 >= 2 ^ 53 then
-    -- From there on numbers are not told apart any more. No voter counts so far: somebody else wrote
-    -- that. What is stored now is the floor, so that this is not said for ever.
+    -- From there on numbers are not told apart any more. No voter counts so far: somebody else
+    -- wrote that. What is stored now is the floor, so that this is not said for ever.
     error('the fencing tokens of this lock are used up: they begin anew', 0)
   end
   return store(fence, latest + 1, keep_ms)

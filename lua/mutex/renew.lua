@@ -4,8 +4,8 @@
 -- ARGV, for each request: hold, count, lease_ms, token, keep_ms
 --   token: '' for none; keep_ms: how long the fence is remembered
 -- returns, for each request: code, ms, text
---   1, this voter's clock, text   granted; the clock in ms since 1970; text '' where the hold had the
---                                 vote, 'anew' where nobody had
+--   1, this voter's clock, text   granted; the clock in ms since 1970; text '' where the hold had
+--                                 the vote, 'anew' where nobody had
 --   0, lease left in ms, holder   refused (-1 ms: the record has no expiry)
 --   2, 0, ''                      the hold was ended by force and gets no vote again
 --   -1, 0, message                this request failed, alone

@@ -181,9 +181,9 @@ impl Builder {
     ///
     /// It must be longer than the time by which the wall clocks of any two clients differ. A token
     /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
-    /// grow although voters forget them, as long as clocks agree to within this time. A client whose
-    /// clock is ahead of a voter's by more than half of it is believed only so far. Each name that
-    /// was locked within it takes some 160 bytes of every voter.
+    /// grow although voters forget them, as long as clocks agree to within this time. A client
+    /// whose clock is ahead of a voter's by more than half of it is believed only so far. Each name
+    /// that was locked within it takes some 160 bytes of every voter.
     pub fn fence_memory(mut self, memory: Duration) -> Self {
         self.settings.fence_memory = memory;
         self
@@ -255,7 +255,8 @@ impl Builder {
 
     /// Fixes the client's id and the chance in its pauses, so that a simulation with embedded
     /// voters repeats itself. The pauses before a server is connected to again are not fixed. Two
-    /// clients of the same seed have the same id and make the same hold ids: never use it elsewhere.
+    /// clients of the same seed have the same id, and their hold ids are the same: never use it
+    /// elsewhere.
     #[cfg(feature = "embedded")]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crate::words::Token;
 
-/// The wall clock of a client, as it does not go back a little, and the tokens that are ahead of it.
+/// The wall clock of a client, which does not go back a little, and the tokens that are ahead.
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
 /// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that

@@ -1,5 +1,4 @@
-//! A clock of the client's that stood still: the voters' clocks seem to have stepped ahead then, all
-//! by as much.
+//! A client's clock that stood still: then all voters' clocks seem to have stepped ahead alike.
 
 use super::clocks::{Nanos, length};
 use crate::clock::{Moment, Skip};

@@ -85,8 +85,8 @@ pub(crate) enum Shown {
     Expected,
     /// It has moved.
     Moved,
-    /// It has moved, and so have those of a majority, by as much: the client's clock stood still and
-    /// is to be put forward.
+    /// It has moved, and so have those of a majority, by as much: the client's clock stood still
+    /// and is to be put forward.
     StoodStill(Skip),
 }
 
@@ -259,8 +259,8 @@ impl Register {
         skip.map_or(Shown::Moved, Shown::StoodStill)
     }
 
-    /// The client's clock was put forward, as it had stood still: no clock of a voter had moved that
-    /// seemed to have moved by so much, and none that shows no step now has moved since.
+    /// The client's clock was put forward, as it had stood still: no clock of a voter had moved
+    /// that seemed to have moved by so much, and none that shows no step now has moved since.
     pub(crate) fn put_forward(&mut self, skip: Skip) {
         for standing in self.voters.iter_mut().flatten() {
             let made_up = standing.clock.as_mut().is_some_and(|course| course.makes_up(skip));

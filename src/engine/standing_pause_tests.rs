@@ -93,8 +93,8 @@ fn a_quarantine_from_before_goes_on() {
     assert_eq!((client.kept_out(24_000), client.kept_out(25_500)), (vec![1], vec![]));
 }
 
-// Two voters are set right one after the other, by as much: neither step can be the client's, as the
-// other voter did not show it at that time.
+// Two voters are set right one after the other, by as much: neither step can be the client's, as
+// the other voter did not show it at that time.
 #[test]
 fn steps_at_different_times_are_the_voters() {
     let mut client = Paused::after(0);

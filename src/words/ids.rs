@@ -96,9 +96,9 @@ impl HoldIds {
     }
 }
 
-/// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a queue,
-/// `<place>.<number>`, with a place of the same form; and where it reads under a write of the same
-/// owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
+/// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a
+/// queue, `<place>.<number>`, with a place of the same form; and where it reads under a write of
+/// the same owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record.

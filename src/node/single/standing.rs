@@ -20,6 +20,8 @@ use crate::{
 
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
+/// And where the last one got no answer.
+const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for so long is replaced at once.
 const STEADY: Duration = Duration::from_secs(1);
 
@@ -129,8 +131,9 @@ impl Runner {
         (asks, tenure): (bool, Option<String>),
         ear: &dyn Ear,
     ) -> Arc<str> {
+        let mut pause = INTERVAL;
         loop {
-            time::sleep(INTERVAL).await;
+            time::sleep(pause).await;
             // Whether it answers at all is looked after elsewhere.
             let identified = Box::pin(identify(link, self.mark.as_ref(), asks));
             let identified = time::timeout(IDENTIFICATION, identified);
@@ -138,8 +141,11 @@ impl Runner {
                 if link.is_demoted() {
                     return link.demote();
                 }
+                // What is not known of its age by then is lost.
+                pause = AGAIN;
                 continue;
             };
+            pause = INTERVAL;
             // One that is forgotten by now is none that has ended.
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();

@@ -97,8 +97,8 @@ async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) 
     on.until_clean().await;
 }
 
-// The third voter hears of the hold for the first time in the renewal in which the second, which has
-// lost it, has it again: the third has forgotten nothing.
+// The third voter hears of the hold for the first time in the renewal in which the second, which
+// has lost it, has it again: the third has forgotten nothing.
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_never_had_a_hold_has_not_forgotten_it() {
     let voters = old_voters(3);

@@ -45,8 +45,8 @@ async fn a_hold_from_before_a_long_pause_ends_at_the_first_answers_of_a_majority
 }
 
 // Claim 36
-// What passed of a lease is gone, and no more: a hold whose lease was longer than the pause goes on,
-// and is renewed at once.
+// What passed of a lease is gone, and no more: a hold whose lease was longer than the pause goes
+// on, and is renewed at once.
 #[tokio::test(start_paused = true)]
 async fn after_a_short_pause_no_voter_is_kept_out_and_locks_are_there_at_once() {
     for time in [ms(100), secs(1), secs(12)] {

@@ -23,6 +23,15 @@ return nil; \
 end; \
 return redis.call('pttl', KEYS[1]);";
 
+/// `RedissonBaseLock.forceUnlockAsync`, which leaves no mark.
+const FORCE_UNLOCK: &str = "\
+if (redis.call('del', KEYS[1]) == 1) then \
+redis.call('publish', KEYS[2], ARGV[1]); \
+return 1; \
+else \
+return 0; \
+end;";
+
 fn try_lock_as_redisson(server: &RedisServer) -> Reply {
     server.command(&["EVAL", TRY_LOCK, "1", "orders", "30000", THEIRS]).unwrap()
 }
@@ -117,4 +126,15 @@ async fn the_schemes_do_not_meet() {
     assert_eq!(without_lasting(server.keys()), ["orders", "quorate:{orders}"]);
     guard.release().await.unwrap();
     other.release().await.unwrap();
+}
+
+// Whoever Redisson let in may have gone by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_redisson_ended_by_force_is_lost_at_its_next_renewal() {
+    let server = RedisServer::start();
+    let guard = client(&server).await.mutex("orders").lease(secs(12)).lock().await.unwrap();
+    let forced = server.command(&["EVAL", FORCE_UNLOCK, "2", "orders", CHANNEL, "0"]);
+    assert_eq!(forced, Ok(Reply::Int(1)));
+    let error = timeout(secs(60), guard.lost()).await.expect("it is told").to_string();
+    assert!(error.contains("a majority of voters no longer had its vote"), "{error}");
 }

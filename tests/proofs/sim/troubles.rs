@@ -9,7 +9,7 @@ use crate::sim::{
     clients::Clients,
     locks::Lock,
     plan::{Part, Trouble, What},
-    voters::Ways,
+    voters::{Ways, delete_all},
     world::{World, locked},
 };
 
@@ -41,7 +41,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
         }
         What::VoterFlushed(voter) => {
             forget_all(world, voter, (Cause::Unseen, true));
-            world.voters[voter].wipe();
+            delete_all(&world.voters[voter]);
         }
         What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),

@@ -22,6 +22,15 @@ use crate::sim::{
 /// Hundreds of times as many as usual: somebody asks without a pause.
 const MOST_SCRIPTS: u64 = 30_000;
 
+/// Deletes all data in place, and leaves no sign of it: as a flush is for as long as no client has
+/// looked.
+pub(crate) fn delete_all(voter: &EmbeddedVoter) {
+    for key in voter.keys() {
+        // One that is dead has nobody to ask, and goes on expiring.
+        let _ = voter.command(&["DEL", &key]);
+    }
+}
+
 /// The ways between clients and voters.
 #[derive(Default)]
 pub(crate) struct Ways {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use quorate::MutexGuard;
 use tokio::time::sleep;
 
@@ -16,7 +17,7 @@ const LEASE: Duration = Duration::from_secs(3);
 
 /// No server has deleted the vote, nor seen it expire.
 fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
-    assert!(guard.is_held(), "the lock is lost");
+    assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
     for server in servers {
         assert_eq!(calls(server, &["del", "hdel", "unlink"]), 0, "something was deleted");
         assert!(votes_for(server, "a", guard.hold().as_str()), "the vote is gone");

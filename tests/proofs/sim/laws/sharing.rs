@@ -18,7 +18,7 @@ use super::{
 };
 use crate::sim::{
     asking::{Asking, Guard, Kind},
-    voters::chance,
+    voters::{chance, delete_all},
 };
 
 const LOCK: &str = "sharing";
@@ -247,7 +247,7 @@ async fn taken_over(calm: &Calm<'_>) -> Result<(), Told> {
         let former = free(calm, kind).await?;
         sleep(calm.slowest).await;
         for (number, voter) in calm.world.voters.iter().enumerate() {
-            voter.wipe();
+            delete_all(voter);
             calm.world.unsteady(number);
         }
         let latter = asking(&calm.waiter, next).lock().await;

@@ -13,7 +13,7 @@ use crate::sim::{
     asking::{Guard, Kind},
     locks::Lock,
     plan::{Lease, Mood, Step},
-    voters::Ways,
+    voters::{Ways, delete_all},
     world::{World, locked},
 };
 
@@ -138,7 +138,7 @@ pub(crate) async fn taken_over(calm: &Calm<'_>) {
     };
     sleep(calm.slowest).await;
     for (number, voter) in world.voters.iter().enumerate() {
-        voter.wipe();
+        delete_all(voter);
         world.unsteady(number);
     }
     let other = calm.waiter.mutex(LOCK).lock().await;
