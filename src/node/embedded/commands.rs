@@ -15,6 +15,16 @@ use super::{
 pub(super) struct Database {
     pub(super) keyspace: Keyspace,
     pub(super) channels: Channels,
+    memory: Memory,
+}
+
+/// What a script may do on a voter that is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Memory {
+    #[default]
+    Room,
+    /// Only what cannot take memory, until it has written something.
+    Full,
 }
 
 pub(super) type Answer = Result<Answered, String>;
@@ -85,6 +95,27 @@ impl Command {
 
     pub(super) fn run(&self, database: &mut Database, words: &[&str]) -> Answer {
         (self.run)(database, words)
+    }
+
+    /// As [`run`](Self::run), within a script: a server that is full refuses the first write of one
+    /// where that could take memory, and none that follows.
+    pub(super) fn run_in_script(&self, database: &mut Database, words: &[&str]) -> Answer {
+        let may_grow = matches!(self.name, "set" | "hset" | "zadd");
+        if database.memory == Memory::Full && may_grow {
+            return Err("OOM command not allowed when used memory > 'maxmemory'.".into());
+        }
+        let shrinks = matches!(self.name, "del" | "hdel" | "zrem" | "flushall");
+        if shrinks || matches!(self.name, "pexpire" | "pexpireat") {
+            database.memory = Memory::Room;
+        }
+        self.run(database, words)
+    }
+}
+
+impl Database {
+    /// A script begins, on a voter that has room in memory or not.
+    pub(super) fn begin_script(&mut self, no_room: bool) {
+        self.memory = if no_room { Memory::Full } else { Memory::Room };
     }
 }
 

@@ -31,6 +31,9 @@ pub enum Fault {
     /// A script runs twice, back to back, as if the request had been sent again on its way; the
     /// answer is that of the first run.
     RunTwice,
+    /// The voter has no room: a script fails if its first write could take memory, as on a server
+    /// that has reached its `maxmemory`.
+    NoRoom,
 }
 
 /// The faults in force.
@@ -55,6 +58,7 @@ pub(super) struct Fate {
     pub(super) there: Duration,
     pub(super) back: Duration,
     pub(super) twice: bool,
+    pub(super) no_room: bool,
     pub(super) trouble: Trouble,
 }
 
@@ -107,7 +111,8 @@ impl Rules {
                 Fault::DropRequests
                 | Fault::CutBeforeRun
                 | Fault::CutAfterRun
-                | Fault::RunTwice => {}
+                | Fault::RunTwice
+                | Fault::NoRoom => {}
             }
         }
         arrives.then_some(back)
@@ -128,6 +133,10 @@ impl Fate {
             }
             Fault::RunTwice => {
                 self.twice = true;
+                Trouble::None
+            }
+            Fault::NoRoom => {
+                self.no_room = true;
                 Trouble::None
             }
             Fault::DropRequests => Trouble::RequestLost,
@@ -160,8 +169,9 @@ mod tests {
         for fault in [DELAY, Fault::CutAfterRun, Fault::RunTwice, DELAY, Fault::DropReplies] {
             rules.add(fault, None);
         }
+        rules.add(Fault::NoRoom, Some(1));
         let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
-        let fate = Fate { there, back, twice: true, trouble: Trouble::CutAfterRun };
+        let fate = Fate { there, back, twice: true, no_room: true, trouble: Trouble::CutAfterRun };
         assert_eq!(rules.fate(&request()), fate);
         assert_eq!(rules.way_of_message(&message()), None, "cuts do not save a message");
     }

@@ -167,7 +167,8 @@ fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }
         let mut database = lua.app_data_mut::<Database>();
-        command.run(database.as_mut().expect("the state was built with a database"), words)
+        let database = database.as_mut().expect("the state was built with a database");
+        command.run_in_script(database, words)
     });
     match answer {
         Ok(Answered::Reply(reply)) => lua_value(lua, reply),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{keyspace::Keyspace, lua, reply::Reply, server::State, voter::EmbeddedVoter};
+use super::{
+    fault::Fate, keyspace::Keyspace, lua, reply::Reply, server::State, voter::EmbeddedVoter,
+};
 use crate::{
     node::{Call, Outcome},
     scripts::Value,
@@ -144,8 +146,14 @@ pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
 
 impl State {
     /// Runs a script for a client, possibly not for the first time, and tells the observer.
-    pub(super) fn run(&mut self, client: &str, call: &Call, again: bool) -> Outcome<Value> {
+    pub(super) fn run(
+        &mut self,
+        client: &str,
+        call: &Call,
+        (fate, again): (Fate, bool),
+    ) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += 1;
+        self.database.begin_script(fate.no_room);
         let reply = lua::run(&mut self.database, call.script, &call.keys, &call.args);
         if let Some(Observer(tell)) = &self.observer {
             let keyspace = &self.database.keyspace;

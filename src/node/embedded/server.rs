@@ -120,10 +120,11 @@ impl Server {
 
 impl State {
     pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
-        match self.condition {
-            Condition::Killed => Err("connection refused".into()),
-            _ => lua::command(&mut self.database, words),
+        if self.condition == Condition::Killed {
+            return Err("connection refused".into());
         }
+        self.database.begin_script(false);
+        lua::command(&mut self.database, words)
     }
 
     pub(super) fn keys(&self) -> Vec<String> {

@@ -132,10 +132,10 @@ impl State {
             Request::Run(call) => {
                 let client = self.links.get(&id).map(|link| Arc::clone(&link.client));
                 let client = client.unwrap_or_default();
-                let outcome = self.run(&client, call, false);
+                let outcome = self.run(&client, call, (fate, false));
                 if fate.twice {
                     // What it leaves counts, not what it says.
-                    drop(self.run(&client, call, true));
+                    drop(self.run(&client, call, (fate, true)));
                 }
                 return outcome;
             }

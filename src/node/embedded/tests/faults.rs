@@ -123,3 +123,21 @@ async fn a_killed_voter_that_was_stopped_runs_after_its_restart() {
     voter.restart();
     assert!(node.identify().await.is_ok());
 }
+
+// A server looks at the first write of a script only: keeping and giving back begin with another.
+#[tokio::test(start_paused = true)]
+async fn a_full_voter_refuses_what_is_new_and_keeps_and_ends_what_it_has() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    let full = voter.fault(Fault::NoRoom);
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    assert_eq!(code(node.run(release("a:1")).await), 1);
+    let refused = node.run(acquire("b:1")).await.and_then(Answer::only).unwrap_err();
+    assert!(refused.to_string().contains("OOM "), "{refused}");
+    assert!(voter.records().iter().all(|record| record.key == "fence"));
+    let planted = voter.command(&["EVAL", "return redis.call('SET', KEYS[1], 'x')", "1", "key"]);
+    assert_eq!(planted, Ok(text("OK")), "no fault is for what a test does by itself");
+    drop(full);
+    assert_eq!(code(node.run(acquire("b:1")).await), 1);
+}
