@@ -69,6 +69,13 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "if false then",
     },
     ScriptMutant {
+        name: "renewal_needs_room",
+        script: "mutex/renew",
+        find: "    redis.call('PEXPIRE', lock, math.max(",
+        replace: "    redis.call('HSET', lock, hold, count)\n  \
+                  redis.call('PEXPIRE', lock, math.max(",
+    },
+    ScriptMutant {
         name: "renew_never_grants_again",
         script: "mutex/renew",
         find: "  return claim(",

@@ -166,6 +166,9 @@ impl Register {
             return false;
         }
         let forgot = !(life.durable && durable || crate::mutant!("restart_not_noticed"));
+        if crate::mutant!("clock_is_met_anew") {
+            standing.clock = None;
+        }
         let since = if life.server() == server(run_id) { life.since } else { now };
         *life = Life { run_id: run_id.into(), durable, since };
         if forgot {
@@ -278,7 +281,11 @@ impl Register {
             return None;
         }
         let (forgot, why) = self.suspected(place)?;
-        let left = forgot + nanos(self.suspicion.longest) - since_beginning(sent);
+        let longest = match self.suspicion.longest {
+            longest if crate::mutant!("quarantine_of_half_the_length") => longest / 2,
+            longest => longest,
+        };
+        let left = forgot + nanos(longest) - since_beginning(sent);
         let quarantined = Quarantined { why, left: length(left) };
         let forgot = Moment::BEGINNING + length(forgot);
         (left > 0).then_some(KeptOut { quarantined, forgot })

@@ -87,7 +87,9 @@ impl Support {
     pub(crate) fn heard(&mut self, voter: usize, verdict: &Verdict, had: bool, asked: Asked) {
         let Asked { round, sent, terms, heard } = asked;
         let backing = &mut self.voters[voter];
-        backing.granted = *verdict == Verdict::Granted;
+        let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
+        backing.granted = *verdict == Verdict::Granted
+            || in_vain && crate::mutant!("grant_in_quarantine_is_proof");
         let answered = backing.granted || verdict.obstacle().is_some();
         if answered && !had && backing.keeps.is_some_and(|keeps| heard < keeps) {
             backing.forgot = backing.forgot.max(Some(round.number));

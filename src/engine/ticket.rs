@@ -40,6 +40,9 @@ impl Tickets {
         if crate::mutant!("ticket_is_raised") && said.len() >= self.quorum.needed() {
             return said.last().copied();
         }
+        if crate::mutant!("highest_ticket_is_fixed") && said.len() >= self.quorum.needed() {
+            return said.last().copied();
+        }
         said.get(self.quorum.needed() - 1).copied()
     }
 

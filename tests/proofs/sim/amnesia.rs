@@ -3,10 +3,12 @@
 //! A voter that may have forgotten is kept out of new holds by every client that knows. Where the
 //! client of a hold could not know what its rival's vote was lost by, both may be held.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use quorate::Access;
 
 use crate::sim::{
-    locks::Lock,
+    locks::{Lock, Vote, excludes},
     plan::{Plan, Trouble, What},
 };
 
@@ -30,6 +32,17 @@ struct Lapse {
     from_ms: u64,
 }
 
+/// A vote that stood when its voter started again without its data.
+struct Given {
+    voter: usize,
+    lock: Lock,
+    hold: String,
+    access: Access,
+    /// How long it would have stood.
+    until_ms: u64,
+    lapse: Lapse,
+}
+
 /// All of it in one schedule.
 #[derive(Default)]
 pub(crate) struct Amnesia {
@@ -41,6 +54,12 @@ pub(crate) struct Amnesia {
     down_ms: BTreeMap<usize, u64>,
     /// The voters that came back with what data they had: since when they were gone, and when.
     kept: Vec<(usize, u64, u64)>,
+    /// When each voter started again, with its data or without.
+    started_ms: Vec<(usize, u64)>,
+    /// By how much each voter's clock was set since its last start.
+    stepped_ms: BTreeMap<usize, i64>,
+    /// The votes that were not given back since their voter forgot them by a start.
+    given: Vec<Given>,
     /// When each client met its voters.
     connected_ms: BTreeMap<usize, u64>,
 }
@@ -60,6 +79,75 @@ impl Amnesia {
     pub(crate) fn comes_back(&mut self, voter: usize, now_ms: u64) {
         let from_ms = self.down_ms.remove(&voter).unwrap_or(now_ms);
         self.kept.push((voter, from_ms, now_ms));
+        self.starts(voter, now_ms);
+    }
+
+    fn starts(&mut self, voter: usize, now_ms: u64) {
+        self.started_ms.push((voter, now_ms));
+        self.stepped_ms.insert(voter, 0);
+    }
+
+    /// A voter's clock is set.
+    pub(crate) fn steps(&mut self, voter: usize, ms: i64) {
+        *self.stepped_ms.entry(voter).or_default() += ms;
+    }
+
+    /// For how long a voter that has started again says that it has run: by its own clock, which
+    /// may have been set since.
+    pub(crate) fn claimed_uptime(&self, voter: usize, now_ms: u64) -> Option<Duration> {
+        let (_, at_ms) = self.started_ms.iter().rfind(|(one, _)| *one == voter)?;
+        let stepped_ms = self.stepped_ms.get(&voter).copied().unwrap_or(0);
+        Some(Duration::from_millis((now_ms - at_ms).saturating_add_signed(stepped_ms)))
+    }
+
+    /// A voter starts again without its data, of which these were votes for the lock.
+    pub(crate) fn loses_votes(
+        &mut self,
+        plan: &Plan,
+        voter: usize,
+        lock: Lock,
+        votes: &[Vote<'_>],
+        now_ms: u64,
+    ) {
+        // Whoever was given a vote soon after a start did not count it.
+        let settled_ms = now_ms.saturating_sub(2 * plan.longest_lease_ms() + 20);
+        if self.started_ms.iter().any(|(one, at_ms)| *one == voter && *at_ms > settled_ms) {
+            return;
+        }
+        let lapse = self.lapse(voter, Cause::Restart, now_ms);
+        self.given.extend(votes.iter().map(|vote| {
+            let left_ms = vote.left_ms.and_then(|ms| u64::try_from(ms - 3).ok()).unwrap_or(0);
+            let (hold, access) = (vote.hold.to_owned(), vote.access);
+            Given { voter, lock, hold, access, until_ms: now_ms + left_ms, lapse }
+        }));
+    }
+
+    /// A hold gives its vote back, or somebody else does for it.
+    pub(crate) fn gives_back(&mut self, voter: usize, hold: &str) {
+        self.given.retain(|given| given.voter != voter || given.hold != hold);
+    }
+
+    /// Whether a voter had given its vote to another hold before it forgot, the lease of that vote
+    /// is not over, and this client knows that the voter forgot. Then no trust may rest on a vote
+    /// that the voter gave since.
+    pub(crate) fn gave_to_another(
+        &self,
+        plan: &Plan,
+        voter: usize,
+        (lock, hold, access): (Lock, &str, Access),
+        client: Option<usize>,
+        now_ms: u64,
+    ) -> bool {
+        // A voter whose clock is apart, or wrong for long, is counted by nobody for a while.
+        plan.clocks_are_true()
+            && plan.clocks_are_together()
+            && self.given.iter().any(|given| {
+                given.voter == voter
+                    && given.lock == lock
+                    && now_ms < given.until_ms
+                    && excludes((&given.hold, given.access), (hold, access))
+                    && self.can_know(plan, client, voter, given.lapse)
+            })
     }
 
     /// A voter forgets its votes, which these holds had; where its data `is_gone`, also its fences.
@@ -80,6 +168,7 @@ impl Amnesia {
         }
         if cause == Cause::Restart {
             self.down_ms.remove(&voter);
+            self.starts(voter, now_ms);
         }
     }
 
@@ -162,7 +251,13 @@ impl Amnesia {
                 let kept = |(other, from_ms, at_ms): &(usize, u64, u64)| {
                     *other == voter && *at_ms >= lapse.at_ms && connected_ms >= *from_ms
                 };
-                restarted(plan) <= plan.voters.len() - plan.quorum() && !self.kept.iter().any(kept)
+                // By a clock that was set forward since, it seems to have started sooner.
+                let aged = |trouble: &Trouble| {
+                    trouble.at_ms >= lapse.at_ms && moves(trouble, voter) && is_forward(trouble)
+                };
+                restarted(plan) <= plan.voters.len() - plan.quorum()
+                    && !self.kept.iter().any(kept)
+                    && !plan.troubles.iter().any(aged)
             }
             Cause::ClockForward { ms } => {
                 let hidden_ms = hidden_ms(plan, client);
@@ -181,24 +276,18 @@ impl Amnesia {
 
 /// How many voters start again without their data, at some time.
 fn restarted(plan: &Plan) -> usize {
-    let restarts = |voter: &usize| {
-        plan.troubles.iter().any(|trouble| trouble.what == What::VoterForgets(*voter))
-    };
+    let restarts =
+        |voter: &usize| plan.troubles.iter().any(|trouble| trouble.what.forgets() == Some(*voter));
     (0..plan.voters.len()).filter(restarts).count()
 }
 
 /// Whether the voter's clock is moved, or runs beyond the allowance.
 fn moves(trouble: &Trouble, voter: usize) -> bool {
-    match trouble.what {
-        What::ClockJumps { voter: moved, .. } | What::ClockRuns { voter: moved, .. } => {
-            moved == voter
-        }
-        _ => false,
-    }
+    trouble.what.moves_clock().is_some_and(|(moved, _)| moved == voter)
 }
 
 fn is_forward(trouble: &Trouble) -> bool {
-    matches!(trouble.what, What::ClockJumps { ms, .. } if ms > 0)
+    matches!(trouble.what.moves_clock(), Some((_, Some(ms))) if ms > 0)
 }
 
 /// How far a clock may be set forward unseen: an answer may have been on its way for so long, and

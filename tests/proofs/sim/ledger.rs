@@ -42,6 +42,8 @@ pub(crate) struct Ledger {
     pub(crate) put_back_ms: i64,
     /// By how much each client's wall clock that was set is ahead.
     pub(crate) walls_ms: BTreeMap<usize, i64>,
+    /// The holds of clients whose machines stood still with their clocks, since before they did.
+    pub(crate) paused: BTreeSet<String>,
     /// When a machine last stopped or went on.
     pub(crate) disturbed_ms: BTreeMap<usize, u64>,
 }
@@ -72,6 +74,20 @@ impl Ledger {
     /// Whether the hold was seen not to be held.
     pub(crate) fn is_over(&self, hold: &str) -> bool {
         self.over.contains(hold)
+    }
+
+    /// The machine of a client stands still with its clocks. The client cannot know for how long
+    /// before it has heard its voters again.
+    pub(crate) fn pauses(&mut self, client: usize) {
+        let holds = self.leases_ms.keys().filter(|hold| self.client(hold) == Some(client));
+        let holds: Vec<String> = holds.cloned().collect();
+        self.paused.extend(holds);
+    }
+
+    /// Why a hold may be trusted for too long.
+    pub(crate) fn excuse_of_trust(&self, hold: &str) -> Option<&'static str> {
+        let paused = self.paused.contains(hold).then_some("its machine stood still unnoticed");
+        self.excuse_of_force(hold).or(paused)
     }
 
     pub(crate) fn overlap(&mut self, hold: &str) {
@@ -122,7 +138,7 @@ impl Ledger {
     ) -> Option<&'static str> {
         let beside = |hold: &str, rival: &str| {
             let rival = self.client(rival);
-            self.excuse_of_force(hold).or_else(|| self.amnesia.excuse_beside(plan, hold, rival))
+            self.excuse_of_trust(hold).or_else(|| self.amnesia.excuse_beside(plan, hold, rival))
         };
         beside(one, other).or_else(|| beside(other, one))
     }

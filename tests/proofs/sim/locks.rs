@@ -144,3 +144,10 @@ pub(crate) fn votes<'a>(records: &'a [Record], keys: &[impl AsRef<str>]) -> Vec<
 pub(crate) fn is_under(read: &str, write: &str) -> bool {
     read.strip_prefix(write).is_some_and(|rest| rest.starts_with('/'))
 }
+
+/// Whether only one of two different holds of a lock may be held at one moment.
+pub(crate) fn excludes(one: (&str, Access), other: (&str, Access)) -> bool {
+    let both_read = one.1 == Access::Read && other.1 == Access::Read;
+    let own = is_under(one.0, other.0) || is_under(other.0, one.0);
+    one.0 != other.0 && !both_read && !own
+}

@@ -188,6 +188,14 @@ pub(crate) enum What {
     VoterDies(usize),
     VoterForgets(usize),
     VoterFlushed(usize),
+    /// It refuses what is new for want of memory.
+    VoterFull(usize),
+    /// It goes down, and its clock was set when it comes back, with its data or without.
+    VoterReboots {
+        voter: usize,
+        ms: i64,
+        keeps: bool,
+    },
     /// Of the records, the queue and the deadlines of its places one goes.
     KeyEvicted {
         voter: usize,
@@ -225,6 +233,8 @@ pub(crate) enum What {
     },
     ClientStalls(usize),
     ClientSuspended(usize),
+    /// It stands still with all of its clocks.
+    ClientPaused(usize),
     ClientDies(usize),
     ClientCloses(usize),
 }
@@ -237,6 +247,8 @@ impl What {
             | Self::VoterDies(voter)
             | Self::VoterForgets(voter)
             | Self::VoterFlushed(voter)
+            | Self::VoterFull(voter)
+            | Self::VoterReboots { voter, .. }
             | Self::KeyEvicted { voter, .. }
             | Self::ClockNudged(voter)
             | Self::ClockJumps { voter, .. }
@@ -247,6 +259,7 @@ impl What {
             Self::WallClockSet { .. }
             | Self::ClientStalls(_)
             | Self::ClientSuspended(_)
+            | Self::ClientPaused(_)
             | Self::ClientDies(_)
             | Self::ClientCloses(_) => None,
         }
@@ -255,7 +268,29 @@ impl What {
     /// Whether a voter loses the numbers from which tokens go on.
     pub(crate) fn takes_fences(self) -> bool {
         let evicts = matches!(self, Self::KeyEvicted { part: Part::Fence, .. });
-        evicts || matches!(self, Self::VoterForgets(_) | Self::VoterFlushed(_))
+        evicts || self.forgets().is_some() || matches!(self, Self::VoterFlushed(_))
+    }
+
+    /// The voter that starts again without its data, if one does.
+    pub(crate) fn forgets(self) -> Option<usize> {
+        match self {
+            Self::VoterForgets(voter) | Self::VoterReboots { voter, keeps: false, .. } => {
+                Some(voter)
+            }
+            _ => None,
+        }
+    }
+
+    /// The voter whose clock is set beyond the allowance, and by how much; `None` of a clock that
+    /// runs wild.
+    pub(crate) fn moves_clock(self) -> Option<(usize, Option<i64>)> {
+        match self {
+            Self::ClockJumps { voter, ms } | Self::VoterReboots { voter, ms, .. } => {
+                Some((voter, Some(ms)))
+            }
+            Self::ClockRuns { voter, .. } => Some((voter, None)),
+            _ => None,
+        }
     }
 }
 
@@ -288,10 +323,7 @@ impl Plan {
     /// Whether all clocks run at the true rate throughout.
     pub(crate) fn clocks_are_true(&self) -> bool {
         let moved = |trouble: &Trouble| {
-            matches!(
-                trouble.what,
-                What::ClockNudged(_) | What::ClockJumps { .. } | What::ClockRuns { .. }
-            )
+            matches!(trouble.what, What::ClockNudged(_)) || trouble.what.moves_clock().is_some()
         };
         self.voters.iter().all(|voter| voter.clock_ppm == 0)
             && self.clients.iter().all(|client| client.clock_ppm == 0)

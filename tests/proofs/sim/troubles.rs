@@ -7,7 +7,7 @@ use quorate::embedded::{InFlight, Record};
 use crate::sim::{
     amnesia::Cause,
     clients::Clients,
-    locks::Lock,
+    locks::{Lock, votes},
     plan::{Part, Trouble, What},
     voters::{Ways, delete_all},
     world::{World, locked},
@@ -35,7 +35,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
     let label = |client: usize| world.machines[client].label().to_owned();
     match what {
         What::VoterStops(voter) => world.voters[voter].stop(),
-        What::VoterDies(voter) | What::VoterForgets(voter) => {
+        What::VoterDies(voter) | What::VoterForgets(voter) | What::VoterReboots { voter, .. } => {
             locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
             world.voters[voter].kill();
         }
@@ -45,14 +45,17 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
         }
         What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),
+        What::VoterFull(voter) => {
+            locked(&ways.full).insert(voter);
+        }
         What::ClockJumps { voter, ms } => {
-            if ms > 0 {
-                forget_all(world, voter, (Cause::ClockForward { ms }, false));
+            set_clock(world, voter, ms);
+            let ledger = locked(&world.ledger);
+            let uptime = ledger.amnesia.claimed_uptime(voter, world.now_ms());
+            drop(ledger);
+            if let Some(uptime) = uptime {
+                world.voters[voter].set_uptime(uptime);
             }
-            world.unsteady(voter);
-            world.voters[voter].jump_clock(ms * 1_000);
-            let mut ledger = locked(&world.ledger);
-            ledger.put_back_ms += ms.min(0).abs();
         }
         What::ClockRuns { voter, ppm } => {
             forget_all(world, voter, (Cause::Unseen, false));
@@ -80,6 +83,12 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             world.machines[client].suspend();
             world.disturb(client);
         }
+        What::ClientPaused(client) => {
+            locked(&world.ledger).pauses(client);
+            world.machines[client].stall();
+            world.machines[client].set_clock_rate(-1_000_000);
+            world.disturb(client);
+        }
         What::ClientDies(client) => {
             locked(&world.ledger).dead.insert(client);
             world.machines[client].kill();
@@ -99,8 +108,17 @@ fn end(world: &World, ways: &Ways, what: What) {
             world.voters[voter].restart();
         }
         What::VoterForgets(voter) => {
+            forget_votes(world, voter);
             forget_all(world, voter, (Cause::Restart, true));
             world.voters[voter].restart_empty();
+        }
+        What::VoterReboots { voter, ms, keeps } => {
+            set_clock(world, voter, ms);
+            let restarts = if keeps { What::VoterDies(voter) } else { What::VoterForgets(voter) };
+            end(world, ways, restarts);
+        }
+        What::VoterFull(voter) => {
+            locked(&ways.full).remove(&voter);
         }
         What::ClockRuns { voter, ppm } => {
             forget_all(world, voter, (Cause::Unseen, false));
@@ -122,8 +140,26 @@ fn end(world: &World, ways: &Ways, what: What) {
             world.machines[client].resume();
             world.disturb(client);
         }
+        What::ClientPaused(client) => {
+            let plan = &world.plan.clients[client];
+            world.machines[client].set_clock_rate(plan.clock_ppm);
+            world.machines[client].resume();
+            world.disturb(client);
+        }
         _ => {}
     }
+}
+
+/// Sets a voter's clock, and takes note of what that ends before its time.
+fn set_clock(world: &World, voter: usize, ms: i64) {
+    if ms > 0 {
+        forget_all(world, voter, (Cause::ClockForward { ms }, false));
+    }
+    world.unsteady(voter);
+    world.voters[voter].jump_clock(ms * 1_000);
+    let mut ledger = locked(&world.ledger);
+    ledger.put_back_ms += ms.min(0).abs();
+    ledger.amnesia.steps(voter, ms);
 }
 
 /// What this voter has of any hold counts as forgotten from now on; and whether its data is gone.
@@ -133,6 +169,16 @@ fn forget_all(world: &World, voter: usize, cause: (Cause, bool)) {
     ledger.amnesia.loses_all(voter, cause, holds(&records), world.now_ms());
     drop(ledger);
     world.unsteady(voter);
+}
+
+/// The votes that stand on this voter, which starts again without them, are given all the same.
+fn forget_votes(world: &World, voter: usize) {
+    let records = records(world, voter);
+    let mut ledger = locked(&world.ledger);
+    for lock in &world.locks {
+        let votes = votes(&records, lock.records());
+        ledger.amnesia.loses_votes(&world.plan, voter, *lock, &votes, world.now_ms());
+    }
 }
 
 fn holds(records: &[Record]) -> impl Iterator<Item = &str> {

@@ -22,6 +22,9 @@ use crate::sim::{
 /// Hundreds of times as many as usual: somebody asks without a pause.
 const MOST_SCRIPTS: u64 = 30_000;
 
+/// What a voter says that is full.
+pub(crate) const OUT_OF_MEMORY: &str = "OOM ";
+
 /// Deletes all data in place, and leaves no sign of it: as a flush is for as long as no client has
 /// looked.
 pub(crate) fn delete_all(voter: &EmbeddedVoter) {
@@ -38,6 +41,8 @@ pub(crate) struct Ways {
     pub(crate) healed: AtomicBool,
     /// Who cannot reach which voter.
     pub(crate) cut_off: Mutex<BTreeSet<(String, usize)>>,
+    /// The voters that have no room in memory.
+    pub(crate) full: Mutex<BTreeSet<usize>>,
     /// Each voter's way, once that is fixed.
     pub(crate) fixed: Mutex<Option<Vec<Way>>>,
 }
@@ -89,6 +94,9 @@ impl Ways {
         if locked(&self.cut_off).contains(&(sent.client().to_owned(), voter)) {
             faults.push(Fault::DropRequests);
         }
+        if locked(&self.full).contains(&voter) {
+            faults.push(Fault::NoRoom);
+        }
         // A subscription is not lost alone: its connection breaks.
         let single = u32::from(sent.script().is_some() || sent.is_message());
         let mut happens = |ppm: u32| chance.random_ratio(ppm, 1_000_000);
@@ -139,7 +147,9 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     let now_ms = world.now_ms();
     note(world, voter, run);
     remember(world, voter, run);
-    if let Ok((-1, _, message)) = run.answer() {
+    if let Ok((-1, _, message)) = run.answer()
+        && !message.starts_with(OUT_OF_MEMORY)
+    {
         let what = format!("{} failed: {message}", run.script());
         world.breach(Law::NoPanic, None, what);
     }
@@ -152,6 +162,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
         let elapsed = Duration::from_millis(now_ms - before.0);
         laws::once::ran(world, run, &before.1, &after);
         laws::renewal::ran(world, voter, run, (&before.1, elapsed), &after);
+        laws::renewal::refused(world, voter, run, (&before.1, elapsed));
     }
     *before = (now_ms, after);
     world.changed.notify_one();
@@ -176,7 +187,13 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
                 ledger.asked(hold, lease_ms);
             }
         }
-        "mutex/force_release" | "rw/force_release" => ledger.force(hold),
+        "mutex/force_release" | "rw/force_release" => {
+            ledger.force(hold);
+            ledger.amnesia.gives_back(voter, hold);
+        }
+        "mutex/release" | "rw/release" if run.args().nth(1) == Some("0") => {
+            ledger.amnesia.gives_back(voter, hold);
+        }
         _ => {}
     }
 }

@@ -1,17 +1,15 @@
 //! At no moment are two holds of one lock both held, unless both read, or one reads under the
 //! other, of its own owner, which writes.
 
-use quorate::Access;
-
 use super::Law;
 use crate::sim::{
-    locks::is_under,
+    locks::excludes,
     world::{Held, Look, World, locked},
 };
 
 pub(crate) fn check(world: &World, look: &Look) {
     for (place, one) in look.held.iter().enumerate() {
-        for other in look.held[..place].iter().filter(|other| excludes(one, other)) {
+        for other in look.held[..place].iter().filter(|other| exclude_each_other(one, other)) {
             let mut ledger = locked(&world.ledger);
             let excuse = ledger.excuse_of_two(&world.plan, &one.hold, &other.hold);
             ledger.overlap(&one.hold);
@@ -23,8 +21,6 @@ pub(crate) fn check(world: &World, look: &Look) {
     }
 }
 
-fn excludes(one: &Held, other: &Held) -> bool {
-    let both_read = one.access == Access::Read && other.access == Access::Read;
-    let own = is_under(&one.hold, &other.hold) || is_under(&other.hold, &one.hold);
-    one.lock == other.lock && !both_read && !own
+fn exclude_each_other(one: &Held, other: &Held) -> bool {
+    one.lock == other.lock && excludes((&one.hold, one.access), (&other.hold, other.access))
 }

@@ -38,6 +38,10 @@ pub(crate) struct Queues {
     had: BTreeSet<String>,
     /// What is a breach if the place turns out to have this ticket.
     doubts: Vec<(String, String, String)>,
+    /// What each bid without a ticket was told on each voter, and when.
+    told: BTreeMap<String, BTreeMap<usize, (String, u64)>>,
+    /// The places whose first ticket was looked at.
+    judged: BTreeSet<String>,
     /// Every bid that ran: when, where, and from which place.
     pub(crate) bids: Vec<(u64, usize, String)>,
 }
@@ -333,8 +337,10 @@ impl Queues {
         self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
         self.bids.push((world.now_ms(), voter, place.to_owned()));
         if ticket.is_empty() {
+            self.is_told(world, voter, run);
             return;
         }
+        self.judge_first(world, voter, run, (place, ticket));
         let fixed = self.fixed.entry(place.to_owned()).or_insert_with(|| ticket.to_owned());
         if fixed != ticket {
             let what = format!("the ticket of {place} was {fixed} and is {ticket}");
@@ -348,6 +354,44 @@ impl Queues {
             if stood_with == ticket {
                 world.breach(Law::FairOrder, None, what);
             }
+        }
+    }
+
+    fn is_told(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
+        let Some(bid) = run.args().next() else { return };
+        let Ok((0 | 1 | 3, _, text)) = run.answer() else { return };
+        if let Some(ticket) = text.split(' ').next() {
+            let told = self.told.entry(bid.to_owned()).or_default();
+            told.entry(voter).or_insert_with(|| (ticket.to_owned(), world.now_ms()));
+        }
+    }
+
+    /// Where a majority told the waiter one ticket, and it heard that before it told any, that is
+    /// its ticket, whatever slower voters said. What voters that are well say is heard in time.
+    fn judge_first(
+        &mut self,
+        world: &World,
+        voter: usize,
+        run: &Ran<'_>,
+        (place, ticket): (&str, &str),
+    ) {
+        let is_well = |voter: &usize| !world.plan.voters[*voter].troubled;
+        let is_clients = world.machines.iter().any(|machine| machine.label() == run.client());
+        if !is_well(&voter) || !is_clients || !self.judged.insert(place.to_owned()) {
+            return;
+        }
+        let last = run.args().next().map_or(0, number_of).saturating_sub(1);
+        let Some(told) = self.told.get(&format!("{place}.{last}")) else { return };
+        // One way is this long at most: the answer, and the request that runs now.
+        let heard_ms = world.now_ms().saturating_sub(2 * world.plan.network.usual_ms + 1);
+        let heard = told.iter().filter(|(one, (_, at_ms))| is_well(one) && *at_ms < heard_ms);
+        let tickets: Vec<&str> = heard.map(|(_, (ticket, _))| ticket.as_str()).collect();
+        let majority = |ticket: &&&str| {
+            tickets.iter().filter(|one| one == ticket).count() >= world.plan.quorum()
+        };
+        if let Some(first) = tickets.iter().find(majority).filter(|first| **first != ticket) {
+            let what = format!("a majority told {place} the ticket {first}, and it took {ticket}");
+            world.breach(Law::FairOrder, None, what);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! No script takes the vote of another's hold, a renewal shortens nothing, and nobody gives up what
-//! somebody holds.
+//! somebody holds. A voter that is full keeps and ends what it has.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use quorate::embedded::{Ran, Record};
 use super::Law;
 use crate::sim::{
     locks::{Vote, votes},
+    voters::OUT_OF_MEMORY,
     world::{World, locked},
 };
 
@@ -24,16 +25,8 @@ pub(crate) fn ran(
         return;
     }
     let script = run.script();
-    // A read/write lock has its votes in two records.
-    let keys: Vec<&str> = run.keys().take(if script.starts_with("rw/") { 2 } else { 1 }).collect();
-    // Whatever the voter's clock does within its allowance, by now such a vote has not expired.
-    let gone_ms = i64::try_from((elapsed * 101 / 100).as_millis()).unwrap_or(i64::MAX) + 2;
-    let after = votes(after, &keys);
-    for vote in votes(before, &keys) {
-        let left_ms = vote.left_ms.map(|ms| ms - gone_ms);
-        if left_ms.is_some_and(|ms| ms < 0) {
-            continue;
-        }
+    let after = votes(after, &keys(run));
+    for (vote, left_ms) in standing(run, (before, elapsed)) {
         let now = after.iter().find(|now| now.hold == vote.hold);
         if vote.hold != hold {
             if now.is_none() {
@@ -63,4 +56,36 @@ fn check_giving_up(world: &World, run: &Ran<'_>, hold: &str) {
         let what = format!("the votes of {hold} are given back while it is held");
         world.breach(Law::RenewalNeverHarms, None, what);
     }
+}
+
+/// A script failed on a voter that is full: it asked for something new.
+pub(crate) fn refused(world: &World, voter: usize, run: &Ran<'_>, before: (&[Record], Duration)) {
+    let Ok((-1, _, message)) = run.answer() else { return };
+    let hold = run.args().next().filter(|_| message.starts_with(OUT_OF_MEMORY));
+    let Some(hold) = hold else { return };
+    let asks = run.script().ends_with("/acquire") || run.script().ends_with("/renew");
+    let is_wild = locked(&world.ledger).wild.contains(&voter);
+    if !asks || !is_wild && standing(run, before).any(|(vote, _)| vote.hold == hold) {
+        let what = format!("voter {voter} is full and refuses {} for {hold}", run.script());
+        world.breach(Law::RenewalNeverHarms, None, what);
+    }
+}
+
+/// The keys of the votes that a script is about: a read/write lock has them in two records.
+fn keys<'a>(run: &'a Ran<'_>) -> Vec<&'a str> {
+    run.keys().take(if run.script().starts_with("rw/") { 2 } else { 1 }).collect()
+}
+
+/// The votes that have not expired since, whatever the voter's clock did within its allowance, and
+/// what is left of each.
+fn standing<'a>(
+    run: &Ran<'_>,
+    (before, elapsed): (&'a [Record], Duration),
+) -> impl Iterator<Item = (Vote<'a>, Option<i64>)> {
+    let gone_ms = i64::try_from((elapsed * 101 / 100).as_millis()).unwrap_or(i64::MAX) + 2;
+    let left = move |vote: Vote<'a>| {
+        let left_ms = vote.left_ms.map(|ms| ms - gone_ms);
+        left_ms.is_none_or(|ms| ms >= 0).then_some((vote, left_ms))
+    };
+    votes(before, &keys(run)).into_iter().filter_map(left)
 }

@@ -26,7 +26,7 @@ pub(crate) fn check(world: &World, look: &Look) {
         }
         let votes = votes(world, look, held);
         let needed = world.plan.quorum();
-        let excuse = locked(&world.ledger).excuse_of_force(&held.hold);
+        let excuse = locked(&world.ledger).excuse_of_trust(&held.hold);
         if votes.len() < needed {
             let what = format!(
                 "{} is held with the votes of {} voters, {needed} are needed",
@@ -45,7 +45,8 @@ fn check_course(world: &World, held: &Held) {
     let now_ms = world.now_ms();
     if held.fixed_until_ms.is_some_and(|until_ms| now_ms > until_ms) {
         let what = format!("{} has a fixed lease and is held after it", held.hold);
-        world.breach(Law::TrustEndsEarly, None, what);
+        let excuse = locked(&world.ledger).excuse_of_trust(&held.hold);
+        world.breach(Law::TrustEndsEarly, excuse, what);
     }
     let mut ledger = locked(&world.ledger);
     let seen = ledger.remaining.insert(held.hold.clone(), (now_ms, held.remaining));
@@ -60,14 +61,21 @@ fn check_course(world: &World, held: &Held) {
 }
 
 /// How long the votes for a hold last, the longest first; those that a voter should still have but
-/// forgot last for ever, as it is not the client's fault.
+/// forgot last for ever, as it is not the client's fault. Those are left out that a voter has given
+/// twice, as its client knows.
 fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
     let ledger = locked(&world.ledger);
+    let client = ledger.client(&held.hold);
+    let gave_to_another = |voter, asked| {
+        ledger.amnesia.gave_to_another(&world.plan, voter, asked, client, world.now_ms())
+    };
     let keys = held.lock.records();
     let vote = |voter: usize, records: &Vec<Record>| {
         let mut votes = locks::votes(records, keys).into_iter();
         let vote = votes.find(|vote| vote.hold == held.hold && vote.access == held.access);
+        let asked = (held.lock, &*held.hold, held.access);
         match vote {
+            Some(_) if gave_to_another(voter, asked) => None,
             Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {
                 Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
             }

@@ -1,0 +1,228 @@
+//! Plans of what chance alone rarely brings together: several things that go wrong at the right
+//! moments, and who asks for the lock just then. What else there is in them is drawn as ever.
+
+use super::Draft;
+use crate::sim::{
+    asking::Kind,
+    plan::{
+        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Plan, Step, Times,
+        Trouble, VoterPlan, What,
+    },
+};
+
+/// When and for how long something goes wrong.
+#[derive(Clone, Copy)]
+struct Span {
+    from_ms: u64,
+    lasts_ms: u64,
+}
+
+impl Span {
+    fn of(self, what: What) -> Trouble {
+        Trouble { at_ms: self.from_ms, lasts_ms: self.lasts_ms, what }
+    }
+}
+
+impl Draft {
+    pub(super) fn scene(mut self, seed: u64) -> Plan {
+        match self.below(3) {
+            0 => self.forgotten_while_held(seed),
+            1 => self.forgotten_while_asked(seed),
+            _ => self.asked_at_once(seed),
+        }
+    }
+
+    /// A voter forgets a hold that is not renewed any more. Others want the lock when half of the
+    /// quarantine is over, and when all of it is.
+    fn forgotten_while_held(&mut self, seed: u64) -> Plan {
+        let mut plan = self.scenery(seed, &[1, 3, 3, 3, 5]);
+        let lease_ms = plan.times.lease_ms;
+        let kind = self.kind();
+        let forgets_at_ms = self.between(1, lease_ms / 3);
+        let held = Step {
+            lease: Lease::Fixed(lease_ms),
+            meanwhile: Meanwhile::Sleep(2 * lease_ms),
+            ..self.plain_step(kind)
+        };
+        // When whoever cannot reach it cannot.
+        plan.clients.push(client(1, vec![held]));
+        for _ in 0..self.between(1, 3) {
+            let late = [0, forgets_at_ms + lease_ms / 2, forgets_at_ms + lease_ms];
+            let starts_at_ms = self.about(&late);
+            let steps = (0..self.between(1, 4)).map(|_| self.short_step(kind, lease_ms));
+            plan.clients.push(client(starts_at_ms, steps.collect()));
+        }
+        let voters = plan.voters.len();
+        let forgetful = self.index(voters);
+        let down = Span { from_ms: forgets_at_ms, lasts_ms: self.between(1, 20) };
+        let reboots = What::VoterReboots {
+            voter: forgetful,
+            ms: i64::try_from(self.between(lease_ms / 2, 2 * lease_ms)).unwrap_or(i64::MAX),
+            keeps: true,
+        };
+        if self.one_in(2) {
+            plan.troubles.push(down.of(What::VoterForgets(forgetful)));
+        } else {
+            plan.troubles.push(down.of(reboots));
+            // Where all clocks differ, none is the one that is apart.
+            for (voter, ahead_ms) in plan.voters.iter_mut().zip((0..).step_by(3_600_000)) {
+                voter.clock_ahead_ms = ahead_ms;
+            }
+        }
+        // The first client has a bare majority, and the voter that forgets is one of it.
+        let spare = voters - plan.quorum();
+        let others = (1..voters).map(|next| (forgetful + next) % voters);
+        for voter in others.take(spare) {
+            let away = Span { from_ms: 0, lasts_ms: 2 * lease_ms };
+            plan.troubles.push(away.of(What::Partition { voter, client: 0 }));
+        }
+        if self.one_in(3) {
+            let gone = Span { from_ms: forgets_at_ms + self.below(lease_ms), lasts_ms: lease_ms };
+            let what = self.pick(&[What::ClientDies(0), What::ClientStalls(0)]);
+            plan.troubles.push(gone.of(what));
+        }
+        finished(plan)
+    }
+
+    /// A voter forgets whom it gave its vote to, while another holds the lock by the rest and then
+    /// cannot reach one of them: it may need the vote of the one that forgot.
+    fn forgotten_while_asked(&mut self, seed: u64) -> Plan {
+        let mut plan = self.scenery(seed, &[3, 3, 5]);
+        let lease_ms = plan.times.lease_ms;
+        let way_ms = plan.network.usual_ms;
+        let kind = self.kind();
+        let held = Step { meanwhile: Meanwhile::Sleep(4 * lease_ms), ..self.plain_step(kind) };
+        plan.clients.push(client(1, vec![held]));
+        let asks_at_ms = self.between(4 * way_ms + 5, 2 * lease_ms);
+        let steps = (0..self.between(1, 3)).map(|_| self.short_step(kind, lease_ms));
+        plan.clients.push(client(asks_at_ms, steps.collect()));
+        if self.one_in(2) {
+            let starts_at_ms = self.about(&[0, asks_at_ms, asks_at_ms + lease_ms]);
+            let steps = (0..self.between(1, 3)).map(|_| self.short_step(kind, lease_ms));
+            plan.clients.push(client(starts_at_ms, steps.collect()));
+        }
+        let voters = plan.voters.len();
+        let forgetful = self.index(voters);
+        let others: Vec<usize> = (1..voters).map(|next| (forgetful + next) % voters).collect();
+        // It asks, and cannot say any more that it gives up.
+        let silent_ms = asks_at_ms + self.below(2 * way_ms + 3);
+        let silent = Span { from_ms: silent_ms, lasts_ms: lease_ms };
+        let gone = [What::ClientDies(1), What::Partition { voter: forgetful, client: 1 }];
+        plan.troubles.push(silent.of(self.pick(&gone)));
+        let forgets_at_ms = silent_ms + self.between(1, lease_ms / 4);
+        let down = Span { from_ms: forgets_at_ms, lasts_ms: self.between(1, 5) };
+        plan.troubles.push(down.of(What::VoterForgets(forgetful)));
+        // The first client is cut off from it until then, and from others afterwards.
+        let apart_ms = forgets_at_ms + self.below(lease_ms / 4);
+        let apart = Span { from_ms: 0, lasts_ms: apart_ms };
+        plan.troubles.push(apart.of(What::Partition { voter: forgetful, client: 0 }));
+        let spare = voters - plan.quorum();
+        for voter in others.into_iter().take(spare) {
+            let from_ms = forgets_at_ms.saturating_sub(self.below(lease_ms / 3));
+            let away = Span { from_ms, lasts_ms: 2 * lease_ms };
+            plan.troubles.push(away.of(What::Partition { voter, client: 0 }));
+        }
+        finished(plan)
+    }
+
+    /// Many stand in a queue, give up and come again at nearly the same moments. Requests to a
+    /// minority of the voters are late, and so are the answers of that minority.
+    fn asked_at_once(&mut self, seed: u64) -> Plan {
+        let mut plan = self.scenery(seed, &[3, 3, 5]);
+        let lease_ms = plan.times.lease_ms;
+        let deadline_ms = plan.times.voter_deadline_ms;
+        let spare = plan.voters.len() - plan.quorum();
+        plan.mood = Mood::Minority;
+        plan.voters.iter_mut().skip(spare).for_each(|voter| voter.troubled = false);
+        plan.network.usual_ms = self.between(1, deadline_ms / 10);
+        (plan.network.tail_ppm, plan.network.tail_ms) = (500_000, self.between(1, 2 * deadline_ms));
+        let kinds = [[Kind::Fair, Kind::Fair], [Kind::Fair, Kind::Plain], [Kind::Write; 2]];
+        let kinds = self.pick(&kinds);
+        for _ in 0..self.between(3, 4) {
+            let tasks = self.between(1, 2);
+            let tasks = (0..tasks).map(|_| {
+                let steps = (0..8).map(|_| {
+                    let kind = self.pick(&kinds);
+                    let limit_ms = self.between(1, lease_ms / 2);
+                    Step {
+                        how: self.pick(&[How::Wait, How::Within(limit_ms), How::Within(limit_ms)]),
+                        lease: Lease::Default,
+                        ..self.short_step(kind, lease_ms)
+                    }
+                });
+                steps.collect()
+            });
+            let tasks = tasks.collect();
+            plan.clients.push(ClientPlan { tasks, ..client(self.about(&[20]), Vec::new()) });
+        }
+        plan
+    }
+
+    /// Voters whose clocks agree, one lock, and all leases of one length.
+    fn scenery(&mut self, seed: u64, counts: &[u8]) -> Plan {
+        let lease_ms = self.pick(&[400, 600, 1_000, 2_000]);
+        let voter_deadline_ms = lease_ms / self.pick(&[10, 20]);
+        let poll_ms = self.pick(&[lease_ms / 4, 500, 2_000]);
+        let waiter_deadline_ms = self.pick(&[None, Some(lease_ms)]);
+        let times =
+            Times { lease_ms, voter_deadline_ms, poll_ms, patience_ms: 10_000, waiter_deadline_ms };
+        let voter = VoterPlan { clock_ppm: 0, clock_ahead_ms: 0, troubled: true };
+        Plan {
+            seed,
+            mood: Mood::Chaos,
+            voters: vec![voter; self.pick(counts).into()],
+            clients: Vec::new(),
+            network: Network {
+                usual_ms: self.between(1, voter_deadline_ms / 3),
+                ..Network::default()
+            },
+            times,
+            troubles: Vec::new(),
+            heals_at_ms: 4 * lease_ms,
+        }
+    }
+
+    fn plain_step(&mut self, kind: Kind) -> Step {
+        Step {
+            pause_ms: 0,
+            number: 0,
+            kind,
+            owner: None,
+            lease: Lease::Default,
+            fenced: !self.one_in(8),
+            how: How::Wait,
+            cancel: Cancel::Never,
+            further: Further::Nothing,
+            meanwhile: Meanwhile::Sleep(0),
+            end: self.pick(&[End::Release, End::Drop]),
+        }
+    }
+
+    fn short_step(&mut self, kind: Kind, lease_ms: u64) -> Step {
+        Step {
+            pause_ms: if self.one_in(2) { 0 } else { self.below(lease_ms / 4) },
+            how: self.pick(&[How::Wait, How::Wait, How::Try, How::Within(lease_ms)]),
+            lease: self.pick(&[Lease::Default, Lease::Fixed(lease_ms)]),
+            meanwhile: self.pick(&[Meanwhile::Sleep(0), Meanwhile::Sleep(lease_ms / 2)]),
+            ..self.plain_step(kind)
+        }
+    }
+
+    fn kind(&mut self) -> Kind {
+        self.pick(&[Kind::Plain, Kind::Plain, Kind::Fair, Kind::Write])
+    }
+
+    /// One of these moments, a little sooner or later.
+    fn about(&mut self, moments_ms: &[u64]) -> u64 {
+        (self.pick(moments_ms) + self.below(40)).saturating_sub(20)
+    }
+}
+
+fn client(starts_at_ms: u64, steps: Vec<Step>) -> ClientPlan {
+    ClientPlan { starts_at_ms, clock_ppm: 0, wall_ahead_ms: 0, tasks: vec![steps], closes: false }
+}
+
+fn finished(mut plan: Plan) -> Plan {
+    plan.troubles.sort_by_key(|trouble| trouble.at_ms);
+    plan
+}
