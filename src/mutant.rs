@@ -82,12 +82,6 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "  if redis.call('EXISTS', lock) == 0 then return 2, 0, '' end\n  return claim(",
     },
     ScriptMutant {
-        name: "force_leaves_no_mark",
-        script: "mutex/force_release",
-        find: "redis.call('HSET', revoked, hold, 1)",
-        replace: "",
-    },
-    ScriptMutant {
         name: "last_is_called",
         script: "mutex/release",
         find: "  local head = first(queue)\n",

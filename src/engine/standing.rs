@@ -200,7 +200,7 @@ impl Register {
             first.marked = true;
         }
         let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
-        let gone = before.is_some_and(is_gone);
+        let gone = before.is_some_and(is_gone) && !crate::mutant!("restart_not_noticed");
         if gone {
             self.forgot(place, (since_beginning(now), Quarantine::Emptied));
         }

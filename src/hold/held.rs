@@ -317,9 +317,10 @@ impl Hold {
         metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);
         metrics::histogram!(metric::HOLD_SECONDS, of.labels()).record(now.since(self.acquired));
         let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
-        let once = crate::mutant!("releases_once");
-        let until = now + if once { Duration::ZERO } else { state.longest };
-        self.coordinator.panel.insist_all(&release, until)
+        if crate::mutant!("releases_once") {
+            return self.coordinator.panel.ask_all(&release);
+        }
+        self.coordinator.panel.insist_all(&release, now + state.longest)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -149,11 +149,6 @@ pub(crate) const ALL: &[Mutant] = &[
         "Whoever leaves an inner entry gives all votes back.",
         &[TrustEndsEarly, RenewalNeverHarms],
     ),
-    Mutant::new(
-        "force_leaves_no_mark",
-        "Nothing tells a renewal that its hold was ended by force.",
-        &[WhatIsTold],
-    ),
     Mutant::new("claim_adds_up", "The count is added to what stands on the voter.", &[Once]),
     Mutant::new(
         "renewal_needs_room",

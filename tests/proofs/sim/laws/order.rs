@@ -99,9 +99,19 @@ pub(crate) fn place_of(hold: &str) -> Option<&str> {
     number.parse::<u64>().is_ok().then_some(place)
 }
 
+/// An attempt's number ends with six random digits.
+const CHANCE: u64 = 1_000_000;
+
+/// An attempt without them.
+fn numbered(bid: &str) -> String {
+    let place = bid.rsplit_once('.').map_or(bid, |(place, _)| place);
+    format!("{place}.{}", number_of(bid))
+}
+
 /// Which bid of its place a hold is.
 fn number_of(hold: &str) -> u64 {
-    hold.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+    let number: Option<u64> = hold.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
+    number.unwrap_or(0) / CHANCE
 }
 
 /// Who stands before a call that begins now.
@@ -361,7 +371,7 @@ impl Queues {
         let Some(bid) = run.args().next() else { return };
         let Ok((0 | 1 | 3, _, text)) = run.answer() else { return };
         if let Some(ticket) = text.split(' ').next() {
-            let told = self.told.entry(bid.to_owned()).or_default();
+            let told = self.told.entry(numbered(bid)).or_default();
             told.entry(voter).or_insert_with(|| (ticket.to_owned(), world.now_ms()));
         }
     }
