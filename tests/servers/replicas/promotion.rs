@@ -3,7 +3,7 @@
 use quorate::{Quorate, VoterView};
 
 use crate::replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder, promote, voters};
-use quorate_support::RedisServer;
+use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{connect, patient, votes_for};
 
 async fn connect_to(servers: &[&RedisServer]) -> Quorate {
@@ -24,12 +24,16 @@ async fn a_lock_with_acknowledgements_outlives_all_of_its_primaries() {
     }
 
     let next = connect_to(&replicas).await;
-    let seen = next.mutex("a").inspect().await.expect("all answer");
     let is_ours = |view: &&VoterView| {
-        let holder = view.holder.as_ref().expect("it answers").as_ref();
+        let holder = view.holder.as_ref().ok().and_then(Option::as_ref);
         holder.is_some_and(|holder| holder.hold == *guard.hold())
     };
-    assert!(seen.voters.iter().filter(is_ours).count() >= 2, "{seen:?}");
+    // On a busy machine one of them may be reached later than the others.
+    eventually_async("a majority knows it", async || {
+        let seen = next.mutex("a").inspect().await;
+        seen.is_ok_and(|seen| seen.voters.iter().filter(is_ours).count() >= 2)
+    })
+    .await;
     assert!(next.mutex("a").try_lock().await.expect("all answer").is_none(), "it is held");
 }
 
