@@ -13,7 +13,7 @@ use quorate_tests::scene::{
 };
 
 /// Long enough that the time to connect again, on a busy machine, is not what ends it.
-const LEASE: Duration = Duration::from_secs(6);
+const LEASE: Duration = Duration::from_secs(3);
 
 /// No server has deleted the vote, nor seen it expire.
 fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {

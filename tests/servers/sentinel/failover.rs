@@ -9,7 +9,8 @@ use quorate_support::{RedisServer, Sentinels, eventually_async, succeeds_async};
 use quorate_tests::{
     load::Load,
     scene::{
-        MS, connect, key, leased, listeners, now, patient, proxies, servers, since, votes_for,
+        MS, SCRIPTS, calls, connect, key, leased, listeners, now, patient, proxies, servers, since,
+        votes_for,
     },
     standing::{kept_out, make_old, until_kept_out, until_noticed},
 };
@@ -80,8 +81,7 @@ async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
     sentinels.wait_for_failover(old).await;
     sentinels[old].restart();
     sentinels.settled().await;
-    let scripts =
-        |server: usize| sentinels[server].calls("eval") + sentinels[server].calls("evalsha");
+    let scripts = |server: usize| calls(&sentinels[server], &SCRIPTS);
     // Alone it is kept out for the longest lease, so what shows that it is asked is that it runs
     // scripts. On a busy machine there may have been one more failover.
     succeeds_async("the new one is asked", async || {
