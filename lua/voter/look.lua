@@ -18,6 +18,10 @@ local function look(mark, birth, life, keep_ms)
   local now = now_ms()
   local found, of, age, last =
     string.match(redis.call('GET', mark) or '', '^(%S+) (%S+) (%d+) (%d+)$')
+  -- A server forgets after an hour that it was promoted: then only its start is known.
+  if of and string.sub(life, -1) == '/' and string.sub(of, 1, #life) == life then
+    life = of
+  end
   if of == life then
     age = age + math.min(math.max(now - last, 0), MOST)
   else

@@ -156,6 +156,20 @@ async fn another_start_and_another_promotion_make_a_server_young_and_keep_the_na
     assert!(again.age < SECS(1) && name(&again) == name(&first), "{again:?}");
 }
 
+// An hour after it, or when it has no replica for as long as it is told.
+#[tokio::test]
+async fn a_server_that_forgets_that_it_was_promoted_is_no_younger() {
+    let (server, primary) = promoted();
+    drop(primary);
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
+    eventually("it has forgotten", forgotten);
+    let again = met(&server.url()).await;
+    assert!(again.age >= SECS(3600) && name(&again) == name(&first), "{again:?}");
+}
+
 #[tokio::test]
 async fn data_that_were_deleted_have_another_name_afterwards() {
     let server = RedisServer::start();
