@@ -188,7 +188,7 @@ impl Search<'_> {
             || self.silence.outlasts(patience, now)
     }
 
-    /// Waits until another attempt makes sense; false if the limit comes first.
+    /// Waits until another attempt makes sense; false if the limit has come by then.
     async fn wait(&mut self, defeat: Defeat) -> bool {
         let clock = self.coordinator.clock.clone();
         let now = clock.now();
@@ -245,7 +245,8 @@ impl Search<'_> {
             }
         };
         coordinator.count_wakeup(&**self.record, cause);
-        true
+        // The sleep may be a millisecond longer than was asked.
+        limit.is_none_or(|limit| clock.now() < limit)
     }
 
     /// Listens to the lock's channel; returns when a majority of voters is known to be heard.

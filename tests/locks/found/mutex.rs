@@ -200,10 +200,12 @@ async fn lock_within_ends_on_time_in_a_split_too() {
     let client = client(&voters).await;
     for (voter, hold) in voters.iter().zip(["z:1", "z:2"]) {
         voter.command(&["HSET", "quorate:{x}", hold, "1"]).expect("a fresh hash");
-        voter.command(&["PEXPIRE", "quorate:{x}", "60000"]).expect("a key");
+        voter.command(&["PEXPIRE", "quorate:{x}", "6000000"]).expect("a key");
     }
     let _slow = all(&voters, delay(40, 40));
-    for limit in [MS(100), MS(150), MS(700)] {
+    // Timers go by whole milliseconds: a pause that ends just before a limit may end after it.
+    let odd = (1..=2000).map(|step| MS(690) + step * Duration::from_micros(13));
+    for limit in [MS(100), MS(150), MS(700)].into_iter().chain(odd) {
         let started = Instant::now();
         let entered = client.mutex("x").lock_within(limit).await.expect("all voters answer");
         let took = started.elapsed();
