@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) replica_acks: ReplicaAcks,
     /// Servers may delete keys where their memory is full.
     pub(crate) may_evict: bool,
+    /// How many requests to one voter leave together at most.
+    pub(crate) batch_size: usize,
     /// Whom metrics may name.
     pub(crate) named: Named,
 }
@@ -65,6 +67,7 @@ impl Default for Settings {
             fence_memory: Duration::from_mins(10),
             replica_acks: ReplicaAcks::default(),
             may_evict: false,
+            batch_size: 32,
             named: Named::default(),
         }
     }
@@ -86,6 +89,9 @@ impl Settings {
             if value.is_zero() {
                 return Err(Error::invalid(format!("the {what} is zero")));
             }
+        }
+        if self.batch_size == 0 {
+            return Err(Error::invalid("the batch size is zero"));
         }
         let least = self.voter_deadline.saturating_mul(4);
         if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {

@@ -233,6 +233,17 @@ impl Builder {
         self
     }
 
+    /// How many requests to one voter leave together at most. Default: 32.
+    ///
+    /// What is asked of a voter while others of this client's requests are on their way to it
+    /// gathers and leaves as one call, which costs client and server a fraction of what they cost
+    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests. With
+    /// 1 each request leaves by itself, at once.
+    pub fn batch_size(mut self, most: usize) -> Self {
+        self.settings.batch_size = most;
+        self
+    }
+
     /// How locks are named on the voters. Default: the prefix `quorate`.
     pub fn keys(mut self, keys: KeyScheme) -> Self {
         self.settings.keys = keys;

@@ -12,10 +12,7 @@ mod record;
 mod silence;
 mod waiting;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
@@ -84,23 +81,13 @@ impl Coordinator {
         self.clock.spawn(&self.runtime, task);
     }
 
-    /// Counts the answers to a release until they say what came of it.
-    pub(crate) async fn confirm(
-        &self,
-        record: &dyn Record,
-        mut replies: Replies,
-        deadline: Duration,
-    ) -> Votes {
+    /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
+    /// which begins when the request leaves: the time before that is no silence of a voter's.
+    pub(crate) async fn confirm(&self, record: &dyn Record, mut replies: Replies) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
-        let asked = self.clock.now();
         while !votes.settles_release() {
-            tokio::select! {
-                biased;
-                (voter, outcome) = replies.next() => {
-                    votes.record(voter, record.released(outcome));
-                }
-                () = self.clock.sleep_until(asked + deadline) => votes.close(deadline),
-            }
+            let (voter, outcome) = replies.next().await;
+            votes.record(voter, record.released(outcome));
         }
         votes
     }

@@ -306,7 +306,7 @@ impl Hold {
 
     /// Counts the answers to a release.
     pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
-        self.coordinator.confirm(&*self.record, replies, self.voter_deadline).await
+        self.coordinator.confirm(&*self.record, replies).await
     }
 
     fn end(&self, state: &mut State, end: End) -> Replies {

@@ -1,12 +1,21 @@
 //! The one trait between the coordinator and a voter.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
 
 pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
-    scripts::{Script, Value},
+    scripts::{Answer, Script},
     words::Cause,
 };
 
@@ -16,7 +25,10 @@ pub(crate) const ONLY: usize = 0;
 /// What came of a request to one voter.
 pub(crate) type Outcome<T> = Result<T, Cause>;
 
-/// A script with its keys and arguments. Clones share them.
+/// What came of each request of a call, in their order.
+pub(crate) type Answers = Vec<Outcome<Answer>>;
+
+/// A script with the keys and arguments of its requests, one or several. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
@@ -24,6 +36,56 @@ pub(crate) struct Call {
     pub(crate) args: Arc<[Arc<str>]>,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
+}
+
+impl Call {
+    /// How many requests it carries.
+    pub(crate) fn requests(&self) -> usize {
+        self.keys.len() / self.script.keys.len()
+    }
+
+    /// One call for the requests of several, all of one script.
+    pub(crate) fn join<'a>(calls: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
+        let first = calls.clone().next()?;
+        if calls.clone().nth(1).is_none() {
+            return Some(first.clone());
+        }
+        let keys = calls.clone().flat_map(|call| &*call.keys).cloned().collect();
+        let args = calls.flat_map(|call| &*call.args).cloned().collect();
+        Some(Self { keys, args, ..first.clone() })
+    }
+
+    /// The same for some of its requests.
+    pub(crate) fn pick(&self, requests: &[usize]) -> Self {
+        if requests.len() == self.requests() {
+            return self.clone();
+        }
+        let part = |texts: &[Arc<str>], each: usize| -> Arc<[Arc<str>]> {
+            let of = |request: &usize| &texts[request * each..(request + 1) * each];
+            requests.iter().flat_map(of).cloned().collect()
+        };
+        let Script { keys, args, .. } = self.script;
+        let (keys, args) = (part(&self.keys, keys.len()), part(&self.args, args.len()));
+        Self { keys, args, ..self.clone() }
+    }
+
+    /// For each request its lock and its hold, as a hash; attempts from one place in a queue
+    /// (`<place>.<number>`) count as one hold. Between two holds no order is promised to anyone.
+    pub(crate) fn parties(&self) -> impl Iterator<Item = u64> {
+        let args_each = self.script.args.len();
+        self.keys.chunks(self.script.keys.len()).enumerate().map(move |(request, keys)| {
+            let hold = if args_each == 0 { None } else { self.args.get(request * args_each) };
+            let party = hold.map(|hold| hold.rsplit_once('.').map_or(&**hold, |(place, _)| place));
+            let mut hasher = DefaultHasher::new();
+            (&keys[0], party).hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+
+    /// The same cause for each request.
+    pub(crate) fn all_failed(&self, cause: &Cause) -> Answers {
+        vec![Err(cause.clone()); self.requests()]
+    }
 }
 
 /// Which server a voter is, and whether it may have forgotten.
@@ -81,11 +143,16 @@ pub(crate) trait Ear: Send + Sync {
     fn missed(&self);
 }
 
-/// A voter as seen by its task. The futures own all they need; each request leaves, in order, when
-/// its future is *first polled*, at most once, and dropping the future does not call it back.
+/// A voter as seen by its task. Each request leaves before the method returns, in order and at most
+/// once; the futures own all they need, and dropping one does not call its request back.
 pub(crate) trait Node: fmt::Debug + Send + Sync {
-    /// Runs a script. Answers by the call's deadline.
-    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>>;
+    /// Sends a script. Answers by the call's deadline, for each request by itself.
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers>;
+
+    /// Which part of the voter a key belongs to: no call may have keys of two.
+    fn part(&self, _key: &str) -> u16 {
+        0
+    }
 
     /// In which shard a call with these keys runs, as far as is known by now.
     fn shard(&self, _keys: &[Arc<str>]) -> usize {
@@ -104,6 +171,27 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
 
     /// Ends the connections.
     fn close(&self) -> BoxFuture<'static, ()>;
+}
+
+#[cfg(test)]
+impl dyn Node {
+    /// Sends a call of one request.
+    pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
+        let answers = self.send(call);
+        async move { answers.await.remove(0) }.boxed()
+    }
+}
+
+/// What the future sends when it is first polled has left when this returns.
+pub(super) fn begin<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> BoxFuture<'static, T> {
+    let mut future = future.boxed();
+    // Whoever awaits it polls it again, with a waker of its own.
+    match future.poll_unpin(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => future::ready(done).boxed(),
+        Poll::Pending => future,
+    }
 }
 
 /// What a server says that did not run the script now and may do so later.

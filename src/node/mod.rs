@@ -5,13 +5,16 @@ mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod lanes;
 mod pauses;
 mod single;
 mod standings;
 mod voter;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
-pub(crate) use contract::{Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Stamp};
+pub(crate) use contract::{
+    Answers, Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Stamp,
+};
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;

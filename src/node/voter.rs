@@ -12,7 +12,8 @@ use std::{
 };
 
 use futures::{
-    future::BoxFuture,
+    FutureExt,
+    future::{self, BoxFuture},
     stream::{FuturesUnordered, StreamExt},
 };
 use tokio::{
@@ -21,9 +22,10 @@ use tokio::{
 };
 
 use super::{
-    Call, Identity, Node, Outcome, Stamp, Standings,
+    Answers, Call, Identity, Node, Outcome, Stamp, Standings,
     contract::is_passing,
     debts::{Debt, Debts},
+    lanes::{Departure, Group, Lanes, Request},
 };
 use crate::{
     clock::{Clock, Moment},
@@ -32,12 +34,16 @@ use crate::{
     words::{Cause, metric},
 };
 
+/// So many requests are taken from the queue before some of them leave.
+const TOGETHER: usize = 256;
+
 /// The handle to a voter's task. The task ends, and closes its node, when the handle is dropped and
 /// everything that was queued or owed is settled.
 #[derive(Debug)]
 pub(crate) struct Voter {
     label: Arc<str>,
-    queue: mpsc::UnboundedSender<Request>,
+    queue: mpsc::UnboundedSender<Ask>,
+    clock: Clock,
 }
 
 /// Where it is noted what a voter shows of itself.
@@ -53,8 +59,8 @@ impl Seen {
     }
 }
 
-enum Request {
-    Run { call: Call, owed_until: Option<Moment>, answer: oneshot::Sender<Outcome<Answer>> },
+enum Ask {
+    Run(Request),
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
     Identify(oneshot::Sender<Outcome<Identity>>),
@@ -62,12 +68,19 @@ enum Request {
 }
 
 impl Voter {
-    /// Starts the task. It runs on the current runtime.
-    pub(crate) fn spawn(label: Arc<str>, node: Arc<dyn Node>, clock: &Clock, seen: Seen) -> Self {
-        let (queue, requests) = mpsc::unbounded_channel();
-        let task = Task { label: Arc::clone(&label), node, clock: clock.clone(), seen };
-        clock.spawn(&Handle::current(), task.serve(requests));
-        Self { label, queue }
+    /// Starts the task. It runs on the current runtime. `most`: how many requests leave together.
+    pub(crate) fn spawn(
+        label: Arc<str>,
+        node: Arc<dyn Node>,
+        (clock, most): (&Clock, usize),
+        seen: Seen,
+    ) -> Self {
+        let (queue, asked) = mpsc::unbounded_channel();
+        let (lanes, debts) = (Lanes::new(most), Debts::default());
+        let task =
+            Task { label: Arc::clone(&label), node, clock: clock.clone(), seen, lanes, debts };
+        clock.spawn(&Handle::current(), task.serve(asked));
+        Self { label, queue, clock: clock.clone() }
     }
 
     /// The voter's address, without credentials.
@@ -77,34 +90,42 @@ impl Voter {
 
     /// Queues a script. Never blocks, works on any thread.
     pub(crate) fn run(&self, call: Call) -> Reply<Answer> {
-        self.request(|answer| Request::Run { call, owed_until: None, answer })
+        self.queue(call, None)
     }
 
     /// Queues a script that is sent again until the voter answers it; where the client is dropped,
     /// no longer than until then. The reply is that of the first time.
     pub(crate) fn insist(&self, call: Call, until: Moment) -> Reply<Answer> {
-        self.request(|answer| Request::Run { call, owed_until: Some(until), answer })
+        self.queue(call, Some(until))
+    }
+
+    fn queue(&self, call: Call, owed_until: Option<Moment>) -> Reply<Answer> {
+        let asked = self.clock.now();
+        self.ask(|asker| {
+            let (asker, others) = (Some(asker), Vec::new());
+            Ask::Run(Request { call, owed_until, asker, others, shard: None, asked })
+        })
     }
 
     pub(crate) fn subscribe(&self, channel: Arc<str>) -> Reply<()> {
-        self.request(|answer| Request::Subscribe(channel, answer))
+        self.ask(|answer| Ask::Subscribe(channel, answer))
     }
 
     pub(crate) fn unsubscribe(&self, channel: Arc<str>) {
         // A task that has ended listens to nothing.
-        let _ = self.queue.send(Request::Unsubscribe(channel));
+        let _ = self.queue.send(Ask::Unsubscribe(channel));
     }
 
     pub(crate) fn identify(&self) -> Reply<Identity> {
-        self.request(Request::Identify)
+        self.ask(Ask::Identify)
     }
 
     /// Ends the task once what is under way is answered; nothing owed is sent again.
     pub(crate) fn close(&self) -> Reply<()> {
-        self.request(Request::Close)
+        self.ask(Ask::Close)
     }
 
-    fn request<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> Request) -> Reply<T> {
+    fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> Ask) -> Reply<T> {
         let (sender, receiver) = oneshot::channel();
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(make(sender));
@@ -127,61 +148,74 @@ impl<T> Future for Reply<T> {
     }
 }
 
-/// What a request under way comes to.
+/// What has been sent, or what came of it.
 enum Ended {
+    Call(Heard),
     Answered,
-    /// By this part of the voter.
-    Settled(usize),
-    /// Likewise, and whatever it was to end may stand.
-    Refused(usize),
-    Owed(Debt),
 }
+
+/// What came of the requests of a call.
+struct Heard {
+    group: Group,
+    requests: Vec<Request>,
+    answers: Answers,
+    /// By which part of the voter, as far as was known by then.
+    shard: usize,
+}
+
+/// What was sent and is not answered.
+type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
 
 struct Task {
     label: Arc<str>,
     node: Arc<dyn Node>,
     clock: Clock,
     seen: Seen,
+    lanes: Lanes,
+    debts: Debts,
 }
 
 impl Task {
-    async fn serve(self, mut requests: mpsc::UnboundedReceiver<Request>) {
-        let mut under_way: FuturesUnordered<BoxFuture<'static, Ended>> = FuturesUnordered::new();
-        let mut debts = Debts::default();
-        let mut closing = None;
-        let mut open = true;
-        while open || !under_way.is_empty() || !debts.is_empty() {
+    async fn serve(mut self, mut asked: mpsc::UnboundedReceiver<Ask>) {
+        let mut under_way = UnderWay::new();
+        let mut asks = Vec::new();
+        let (mut closing, mut open) = (None, true);
+        while open || !under_way.is_empty() || !self.lanes.are_empty() || !self.debts.is_empty() {
+            let due = [self.debts.due(), self.lanes.due()].into_iter().flatten().min();
             tokio::select! {
                 biased;
-                request = requests.recv(), if open => match request {
-                    Some(Request::Close(answer)) => {
-                        (open, closing) = (false, Some(answer));
-                        debts.forgive();
+                Some(ended) = under_way.next(), if !under_way.is_empty() => {
+                    if let Ended::Call(heard) = ended {
+                        self.hear(heard, closing.is_some());
                     }
-                    // Futures are first polled in the order of pushing: requests leave in order.
-                    Some(request) => under_way.push(self.start(request)),
-                    None => {
+                }
+                count = asked.recv_many(&mut asks, TOGETHER), if open => {
+                    if count == 0 {
                         open = false;
-                        debts.abandon();
+                        self.debts.abandon();
                     }
-                },
-                Some(ended) = under_way.next(), if !under_way.is_empty() => match ended {
-                    Ended::Settled(shard) => debts.settled(shard),
-                    Ended::Refused(shard) => {
-                        debts.settled(shard);
-                        debts.leak();
+                    for ask in asks.drain(..) {
+                        match ask {
+                            Ask::Run(request) => self.take(request),
+                            Ask::Close(answer) => {
+                                (open, closing) = (false, Some(answer));
+                                self.debts.forgive();
+                                break;
+                            }
+                            other => under_way.push(self.begin(other)),
+                        }
                     }
-                    Ended::Owed(debt) if closing.is_none() => debts.owe(debt, self.clock.now()),
-                    Ended::Owed(_) => debts.leak(),
-                    Ended::Answered => {}
-                },
-                () = self.sleep_until(debts.due()) => {
-                    for debt in debts.take_due(self.clock.now()) {
-                        under_way.push(self.pay(debt));
+                }
+                () = self.sleep_until(due) => {
+                    for debt in self.debts.take_due(self.clock.now()) {
+                        self.pay(debt);
                     }
                 }
             }
-            let leaked = debts.take_leaked();
+            while let Some(departure) = self.lanes.take(self.clock.now()) {
+                under_way.push(self.send(departure));
+            }
+            let leaked = self.debts.take_leaked();
             if leaked > 0 {
                 let label = Arc::clone(&self.label);
                 metrics::counter!(metric::LEAKED_VOTES, "voter" => label).increment(leaked);
@@ -201,28 +235,39 @@ impl Task {
         }
     }
 
-    fn start(&self, request: Request) -> BoxFuture<'static, Ended> {
-        match request {
-            Request::Run { call, owed_until, answer } => {
-                // A voter to which nothing is sent has nothing to give back.
-                let Some(until) = owed_until.filter(|_| self.twin(&call).is_none()) else {
-                    return pass(self.run(call), answer);
-                };
-                let outcome = self.run(call.clone());
-                let node = Arc::clone(&self.node);
-                Box::pin(async move {
-                    let outcome = outcome.await;
-                    let shard = node.shard(&call.keys);
-                    let ended = ended(&outcome, Debt { call, until, shard });
-                    // Whoever asked may have gone: then nobody misses the answer.
-                    let _ = answer.send(outcome);
-                    ended
-                })
-            }
-            Request::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
-            Request::Identify(answer) => pass(self.node.identify(), answer),
-            Request::Close(answer) => pass(Box::pin(async { Ok(()) }), answer),
-            Request::Unsubscribe(channel) => {
+    fn part(&self, call: &Call) -> u16 {
+        call.keys.first().map_or(0, |key| self.node.part(key))
+    }
+
+    fn take(&mut self, request: Request) {
+        if let Some(twin) = self.twin(&request.call) {
+            // A voter to which nothing is sent has nothing to give back.
+            return request.answer(Err(twin));
+        }
+        let part = self.part(&request.call);
+        self.lanes.push(request, part);
+    }
+
+    fn pay(&mut self, debt: Debt) {
+        let Debt { call, until, shard } = debt;
+        let part = self.part(&call);
+        let request = Request {
+            call,
+            owed_until: Some(until),
+            asker: None,
+            others: Vec::new(),
+            shard: Some(shard),
+            asked: self.clock.now(),
+        };
+        self.lanes.push(request, part);
+    }
+
+    /// Asks for what is no script.
+    fn begin(&self, ask: Ask) -> BoxFuture<'static, Ended> {
+        match ask {
+            Ask::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
+            Ask::Identify(answer) => pass(self.node.identify(), answer),
+            Ask::Unsubscribe(channel) => {
                 let outcome = self.node.unsubscribe(channel);
                 Box::pin(async move {
                     // A server that cannot be reached listens for nobody.
@@ -230,6 +275,7 @@ impl Task {
                     Ended::Answered
                 })
             }
+            Ask::Run(_) | Ask::Close(_) => Box::pin(async { Ended::Answered }),
         }
     }
 
@@ -238,47 +284,71 @@ impl Task {
         self.seen.standings.twin(self.seen.place(self.node.shard(&call.keys)))
     }
 
-    fn pay(&self, debt: Debt) -> BoxFuture<'static, Ended> {
-        let outcome = self.run(debt.call.clone());
-        Box::pin(async move { ended(&outcome.await, debt) })
-    }
-
-    fn run(&self, call: Call) -> impl Future<Output = Outcome<Answer>> + Send + 'static {
-        let votes = call.script.votes;
+    fn send(&self, departure: Departure) -> BoxFuture<'static, Ended> {
+        let Departure { group, requests } = departure;
+        let calls = requests.iter().map(|request| &request.call);
+        let call = Call::join(calls).expect("something departs");
+        let (votes, keys) = (call.script.votes, Arc::clone(&call.keys));
         let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
-        let (node, keys) = (Arc::clone(&self.node), Arc::clone(&call.keys));
-        let asked = clock.now();
-        let outcome = self.twin(&call).map_or_else(|| Ok(self.node.run(call)), Err);
-        async move {
-            let outcome = match outcome {
-                Ok(outcome) => outcome.await.and_then(Answer::only),
-                Err(twin) => Err(twin),
-            };
-            let outcome = outcome.map(|answer| answer.of_shard(node.shard(&keys)));
-            // The connection may be another one than when it was queued, and lead elsewhere.
-            let outcome = outcome.and_then(|answer| {
-                seen.standings.twin(seen.place(answer.shard)).map_or(Ok(answer), Err)
-            });
-            let answered = clock.now();
-            record(&label, votes, &outcome, answered.since(asked));
-            // Before anybody counts the answer.
-            if let Ok(answer) = &outcome
-                && votes
-                && let Some(shown) = answer.clock()
-            {
-                seen.standings.stamped(seen.place(answer.shard), Stamp { shown, asked, answered });
-            }
-            outcome
+        let node = Arc::clone(&self.node);
+        let sent = clock.now();
+        if let Some(oldest) = requests.first() {
+            let waited = sent.since(oldest.asked);
+            metrics::histogram!(metric::QUEUE_SECONDS, "voter" => Arc::clone(&label))
+                .record(waited);
         }
+        let answers = match self.twin(&call) {
+            Some(twin) => future::ready(call.all_failed(&twin)).left_future(),
+            None => self.node.send(call).right_future(),
+        };
+        Box::pin(async move {
+            let mut answers = answers.await;
+            let shard = node.shard(&keys);
+            let answered = clock.now();
+            // The connection may be another one than when it was queued, and lead elsewhere.
+            if let Some(twin) = seen.standings.twin(seen.place(shard)) {
+                answers = vec![Err(twin); requests.len()];
+            }
+            let mut shown = None;
+            for answer in &mut answers {
+                if let Ok(answer) = answer {
+                    answer.shard = shard;
+                    shown = shown.max(answer.clock().filter(|_| votes));
+                }
+                record(&label, votes, answer, answered.since(sent));
+            }
+            // Before anybody counts the answers.
+            if let Some(shown) = shown {
+                seen.standings.stamped(seen.place(shard), Stamp { shown, asked: sent, answered });
+            }
+            Ended::Call(Heard { group, requests, answers, shard })
+        })
     }
-}
 
-fn ended(outcome: &Outcome<Answer>, debt: Debt) -> Ended {
-    match outcome {
-        Ok(_) => Ended::Settled(debt.shard),
-        // Any other error is an answer too: asking again brings the same.
-        Err(Cause::Rejected(why)) if !is_passing(why) => Ended::Refused(debt.shard),
-        Err(_) => Ended::Owed(debt),
+    /// Hands on what came of a call.
+    fn hear(&mut self, heard: Heard, closing: bool) {
+        let Heard { group, requests, answers, shard } = heard;
+        self.lanes.ended(group);
+        let now = self.clock.now();
+        for (request, answer) in requests.into_iter().zip(answers) {
+            if let Some(until) = request.owed_until {
+                let shard = request.shard.unwrap_or(shard);
+                match &answer {
+                    Ok(_) => self.debts.settled(shard),
+                    // Any other error is an answer too: asking again brings the same.
+                    Err(Cause::Rejected(why)) if !is_passing(why) => {
+                        self.debts.settled(shard);
+                        self.debts.leak();
+                    }
+                    Err(_) if closing => self.debts.leak(),
+                    Err(_) => {
+                        let call = request.call.clone();
+                        self.debts.owe(Debt { call, until, shard }, now);
+                    }
+                }
+            }
+            request.answer(answer);
+        }
     }
 }
 

@@ -37,26 +37,41 @@ pub(crate) struct Mark {
 }
 
 impl Answer {
-    /// The answer of a call with one request; a request that failed alone, and a reply of another
-    /// shape, are causes.
-    pub(crate) fn only(value: Value) -> Result<Self, Cause> {
-        match value {
-            Value::List(entries) => match <[Value; 3]>::try_from(entries) {
-                Ok([Value::Int(-1), _, Value::Text(message)]) => {
-                    Err(Cause::Rejected(message.into()))
-                }
-                Ok([Value::Int(code), Value::Int(ms), Value::Text(text)]) => {
-                    Ok(Self { code, ms, text, shard: 0 })
-                }
-                Ok(entries) => Err(misshapen(&entries)),
-                Err(entries) => Err(misshapen(&entries)),
-            },
-            value => Err(misshapen(&[value])),
-        }
+    #[cfg(test)]
+    pub(crate) fn of(code: i64, ms: i64, text: &str) -> Self {
+        Self { code, ms, text: text.into(), shard: 0 }
     }
 
-    pub(crate) fn of_shard(self, shard: usize) -> Self {
-        Self { shard, ..self }
+    /// What came of the only request.
+    pub(crate) fn only(value: Value) -> Result<Self, Cause> {
+        let entries = match value {
+            Value::List(entries) => <[Value; 3]>::try_from(entries),
+            value => Err(vec![value]),
+        };
+        entries.map_or_else(|other| Err(misshapen(&other)), Self::read)
+    }
+
+    /// What came of each of so many requests; one that failed alone, and a reply of another shape,
+    /// are causes.
+    pub(crate) fn each(value: Value, requests: usize) -> Vec<Result<Self, Cause>> {
+        let entries = match value {
+            Value::List(entries) if entries.len() == 3 * requests => entries,
+            Value::List(entries) => return vec![Err(misshapen(&entries)); requests],
+            value => return vec![Err(misshapen(&[value])); requests],
+        };
+        let mut entries = entries.into_iter();
+        let mut next = || entries.next().unwrap_or(Value::Nil);
+        (0..requests).map(|_| Self::read([next(), next(), next()])).collect()
+    }
+
+    fn read(entries: [Value; 3]) -> Result<Self, Cause> {
+        match entries {
+            [Value::Int(-1), _, Value::Text(message)] => Err(Cause::Rejected(message.into())),
+            [Value::Int(code), Value::Int(ms), Value::Text(text)] => {
+                Ok(Self { code, ms, text, shard: 0 })
+            }
+            entries => Err(misshapen(&entries)),
+        }
     }
 
     /// What is left of the lease; `None` where the record has no expiry.
@@ -221,6 +236,19 @@ mod tests {
     fn a_request_that_failed_alone_is_a_rejection_with_its_message() {
         let failed = answer(-1, 0, "WRONGTYPE").unwrap_err();
         assert_eq!(failed, Cause::Rejected("WRONGTYPE".into()));
+    }
+
+    #[test]
+    fn each_request_has_its_own_answer_and_a_reply_that_is_short_of_one_is_none_at_all() {
+        let entries = |code| [Value::Int(code), Value::Int(5), Value::Text("c:1".into())];
+        let list = || [0, -1, 1].into_iter().flat_map(entries).collect::<Vec<_>>();
+        let codes = Answer::each(Value::List(list()), 3).into_iter();
+        let codes: Vec<_> = codes.map(|answer| answer.map(|answer| answer.code)).collect();
+        assert_eq!(codes, [Ok(0), Err(Cause::Rejected("c:1".into())), Ok(1)]);
+        for short in [1, 8] {
+            let entries = list().into_iter().take(short).collect();
+            assert!(Answer::each(Value::List(entries), 3).iter().all(Result::is_err));
+        }
     }
 
     #[test]

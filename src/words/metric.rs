@@ -37,6 +37,8 @@ pub const VERDICTS: &str = "quorate_verdicts_total";
 pub const UNACKNOWLEDGED: &str = "quorate_unacknowledged_total";
 /// Time to a voter's answer.
 pub const VOTER_SECONDS: &str = "quorate_voter_seconds";
+/// How long the oldest request of a call waited in the client before it left.
+pub const QUEUE_SECONDS: &str = "quorate_queue_seconds";
 /// Rounds of renewal.
 pub const RENEWALS: &str = "quorate_renewals_total";
 /// Time from the start of an acquisition to the end of its hold.
@@ -204,6 +206,12 @@ pub const ALL: &[Metric] = &[
     counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
     counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
     histogram(VOTER_SECONDS, (Unit::Seconds, TIMES), &[VOTER], "time to a voter's answer"),
+    histogram(
+        QUEUE_SECONDS,
+        (Unit::Seconds, TIMES),
+        &[VOTER],
+        "time that the oldest request of a call waited in the client before it left",
+    ),
     counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
     histogram(
         HOLD_SECONDS,

@@ -35,8 +35,10 @@ use self::{
     topology::News,
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
-use super::{Call, Ear, Identity, Looks, Node, ONLY, Outcome, single::Order};
-use crate::{scripts::Value, words::Cause};
+use super::{
+    Answers, Call, Ear, Identity, Looks, Node, ONLY, Outcome, contract::begin, single::Order,
+};
+use crate::words::Cause;
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
@@ -292,8 +294,13 @@ impl Cluster {
 }
 
 impl Node for ClusterNode {
-    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
-        Arc::clone(&self.voter).run(call).boxed()
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
+        begin(Arc::clone(&self.voter).run(call))
+    }
+
+    /// A script runs in one hash slot.
+    fn part(&self, key: &str) -> u16 {
+        self.voter.seat.slot(key)
     }
 
     fn shard(&self, keys: &[Arc<str>]) -> usize {
@@ -302,15 +309,15 @@ impl Node for ClusterNode {
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        Arc::clone(&self.voter).subscribe(channel).boxed()
+        begin(Arc::clone(&self.voter).subscribe(channel))
     }
 
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        Arc::clone(&self.voter).unsubscribe(channel).boxed()
+        begin(Arc::clone(&self.voter).unsubscribe(channel))
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        Arc::clone(&self.voter).identify().boxed()
+        begin(Arc::clone(&self.voter).identify())
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

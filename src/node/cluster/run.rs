@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    node::{Call, Outcome},
-    scripts::Value,
+    node::{Answers, Call, Outcome},
     words::Cause,
 };
 
@@ -19,39 +18,66 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Cluster {
-    /// Leaves with its first poll, as [`Node::run`](crate::node::Node::run) says.
-    pub(super) async fn run(self: Arc<Self>, call: Call) -> Outcome<Value> {
+    /// Sends a call of one slot when first polled.
+    pub(super) async fn run(self: Arc<Self>, call: Call) -> Answers {
         let slot = self.seat.slot(&call.keys[0]);
         let started = Clock::System.now();
-        let mut placed = self.seat.place(&call).into_owned();
+        let placed = self.seat.place(&call).into_owned();
         let (mut number, _) = self.order.leave(&call);
-        let mut way = (self.route(slot)?, false);
+        let mut way = match self.route(slot) {
+            Ok(branch) => (branch, false),
+            Err(cause) => return call.all_failed(&cause),
+        };
+        // Of the requests that are open still, and of all.
+        let mut open: Vec<usize> = (0..call.requests()).collect();
+        let mut answers = call.all_failed(&Cause::Unheard);
+        let mut deadline = call.deadline;
         loop {
             if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
-                return Err(Cause::Duplicate(Arc::clone(twin)));
+                let twin = Cause::Duplicate(Arc::clone(twin));
+                for request in open {
+                    answers[request] = Err(twin.clone());
+                }
+                return answers;
             }
             let seen = self.topology.answers();
             let (branch, asking) = &way;
-            let outcome = branch.node.run_here(placed.clone(), *asking).await;
-            let Some(redirect) = Redirect::read(&outcome, &branch.at.0) else {
-                if matches!(outcome, Err(Cause::Unreachable(_) | Cause::Broken(_))) {
-                    self.topology.doubt(None);
+            let sent = Call { deadline, ..placed.pick(&open) };
+            let heard = branch.node.run_here(sent, *asking).await;
+            if heard
+                .iter()
+                .any(|answer| matches!(answer, Err(Cause::Unreachable(_) | Cause::Broken(_))))
+            {
+                self.topology.doubt(None);
+            }
+            let mut redirected = None;
+            let mut again = Vec::new();
+            for (request, answer) in open.iter().zip(heard) {
+                if let Some(redirect) = Redirect::read(&answer, &branch.at.0) {
+                    redirected.get_or_insert(redirect);
+                    again.push(*request);
                 }
-                return outcome;
-            };
+                answers[*request] = answer;
+            }
+            let Some(redirect) = redirected else { return answers };
             tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
             let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
             let next = time::timeout(rest(), self.after(redirect, slot, (&branch.at, seen))).await;
-            let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return outcome };
-            if !self.order.is_last(&call, number) {
-                let Err(cause) = &outcome else { return outcome };
-                return Err(Cause::Rejected(
-                    format!("{cause}, and not sent again because later requests have overtaken it")
-                        .into(),
-                ));
+            let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
+            let left = call.pick(&again);
+            let kept;
+            (number, kept) = self.order.leave_again(&left, number);
+            open = kept.iter().map(|request| again[*request]).collect();
+            for request in again.iter().filter(|request| !open.contains(request)) {
+                if let Err(cause) = &answers[*request] {
+                    let why = "and not sent again because later requests have overtaken it";
+                    answers[*request] = Err(Cause::Rejected(format!("{cause}, {why}").into()));
+                }
             }
-            (number, _) = self.order.leave(&call);
-            (way, placed.deadline) = (next, rest());
+            if open.is_empty() {
+                return answers;
+            }
+            (way, deadline) = (next, rest());
         }
     }
 

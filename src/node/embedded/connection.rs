@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    node::{Call, Ear, Identity, Node, Outcome},
-    scripts::Value,
+    node::{Answers, Call, Ear, Identity, Node, Outcome},
+    scripts::{Answer, Value},
     words::Cause,
 };
 
@@ -36,15 +36,14 @@ impl Connection {
         Self { server, clock, id }
     }
 
-    /// Sends a request when first polled.
     fn ask(
         &self,
         request: Request,
         deadline: Duration,
     ) -> impl Future<Output = Outcome<Value>> + use<> {
-        let (server, clock, id) = (Arc::clone(&self.server), self.clock.clone(), self.id);
+        let mut answer = self.server.act(|state| state.send(self.id, request));
+        let clock = self.clock.clone();
         async move {
-            let mut answer = server.act(|state| state.send(id, request));
             if let Ok(outcome) = answer.try_recv() {
                 return outcome;
             }
@@ -63,9 +62,15 @@ impl Connection {
 }
 
 impl Node for Connection {
-    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
-        let deadline = call.deadline;
-        Box::pin(self.ask(Request::Run(call), deadline))
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
+        let (deadline, requests) = (call.deadline, call.requests());
+        let answer = self.ask(Request::Run(call), deadline);
+        Box::pin(async move {
+            match answer.await {
+                Ok(value) => Answer::each(value, requests),
+                Err(cause) => vec![Err(cause); requests],
+            }
+        })
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{
-    fault::Fate, keyspace::Keyspace, lua, reply::Reply, server::State, voter::EmbeddedVoter,
+    commands::Database, fault::Fate, keyspace::Keyspace, lua, reply::Reply, server::State,
+    voter::EmbeddedVoter,
 };
 use crate::{
     node::{Call, Outcome},
@@ -24,10 +25,11 @@ pub struct Record {
     pub left_ms: Option<i64>,
 }
 
-/// A script that ran for a client, as [`EmbeddedVoter::observe`] tells it.
+/// A request for which a script ran, as [`EmbeddedVoter::observe`] tells it.
 #[derive(Debug)]
 pub struct Ran<'a> {
     client: &'a str,
+    /// Of this request alone.
     call: &'a Call,
     reply: &'a Result<Reply, String>,
     again: bool,
@@ -45,38 +47,28 @@ impl Ran<'_> {
         self.call.script.name
     }
 
-    /// What was in `KEYS`.
+    /// What `KEYS` had of it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.call.keys.iter().map(|key| &**key)
     }
 
-    /// What was in `ARGV`.
+    /// What `ARGV` had of it.
     pub fn args(&self) -> impl Iterator<Item = &str> {
         self.call.args.iter().map(|arg| &**arg)
     }
 
-    /// The whole reply.
-    ///
-    /// # Errors
-    ///
-    /// The message with which the script failed as a whole.
-    pub fn reply(&self) -> Result<&Reply, &str> {
-        self.reply.as_ref().map_err(String::as_str)
-    }
-
-    /// The answer to the first of the call's requests: `code, ms, text`. What they mean stands at
-    /// the top of the script's file.
+    /// Its answer: `code, ms, text`. What they mean stands at the top of the script's file.
     ///
     /// # Errors
     ///
     /// The message with which the script failed as a whole, or that the reply is of another shape.
     pub fn answer(&self) -> Result<(i64, i64, &str), &str> {
-        if let Reply::List(entries) = self.reply()?
-            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(text), ..] = entries.as_slice()
+        if let Reply::List(entries) = self.reply.as_ref().map_err(String::as_str)?
+            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(text)] = entries.as_slice()
         {
             return Ok((*code, *ms, text));
         }
-        Err("the reply does not begin with code, ms, text")
+        Err("the reply is not code, ms, text")
     }
 
     /// Whether it is the second run of one request, by [`Fault::RunTwice`](super::Fault::RunTwice).
@@ -84,14 +76,14 @@ impl Ran<'_> {
         self.again
     }
 
-    /// The live keys after the script, sorted.
+    /// The live keys after it, sorted.
     pub fn records(&self) -> Vec<Record> {
         self.keyspace.records().collect()
     }
 }
 
 impl EmbeddedVoter {
-    /// Tells each script that ran for a client, right after it ran and before anything else does;
+    /// Tells each request for which a script ran, right after it ran and before anything else does;
     /// [`command`](Self::command) is not told. There is one observer: the next call replaces it.
     ///
     /// `tell` is called under the voter's lock: it must not call this voter, nor drop what does (a
@@ -152,14 +144,37 @@ impl State {
         call: &Call,
         (fate, again): (Fate, bool),
     ) -> Outcome<Value> {
-        *self.runs.entry(call.script.name).or_default() += 1;
+        *self.runs.entry(call.script.name).or_default() += call.requests() as u64;
         self.database.begin_script(fate.no_room);
-        let reply = lua::run(&mut self.database, call.script, &call.keys, &call.args);
-        if let Some(Observer(tell)) = &self.observer {
-            let keyspace = &self.database.keyspace;
-            tell(&Ran { client, call, reply: &reply, again, keyspace });
-        }
+        let database = &mut self.database;
+        let reply = match &self.observer {
+            None => lua::run(database, call.script, &call.keys, &call.args),
+            Some(observer) => observer.tell_each(database, (client, call, again)),
+        };
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
+    }
+}
+
+impl Observer {
+    /// Runs the requests of a call one by one, so that the records after each can be seen. It comes
+    /// to what it would together: they share nothing but the voter's data.
+    fn tell_each(
+        &self,
+        database: &mut Database,
+        (client, call, again): (&str, &Call, bool),
+    ) -> Result<Reply, String> {
+        let mut entries = Vec::new();
+        for request in 0..call.requests() {
+            let call = &call.pick(&[request]);
+            let reply = lua::run(database, call.script, &call.keys, &call.args);
+            let keyspace = &database.keyspace;
+            (self.0)(&Ran { client, call, reply: &reply, again, keyspace });
+            match reply? {
+                Reply::List(of_one) => entries.extend(of_one),
+                other => return Ok(other),
+            }
+        }
+        Ok(Reply::List(entries))
     }
 }
 

@@ -50,8 +50,8 @@ use self::{
     run::Runner,
 };
 pub(crate) use self::{address::Address, credentials::Provider};
-use super::{Call, Ear, Identity, Node, Outcome};
-use crate::{scripts::Value, settings::ReplicaAcks};
+use super::{Answers, Call, Ear, Identity, Node, Outcome, contract::begin};
+use crate::settings::ReplicaAcks;
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
 /// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
@@ -114,12 +114,13 @@ impl SingleNode {
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
     }
 
-    /// Runs a script; where the server is `asking`, one for a slot that is on its way to it.
+    /// Sends a script when first polled; where the server is `asking`, one for a slot that is on its
+    /// way to it.
     pub(super) fn run_here(
         &self,
         call: Call,
         asking: bool,
-    ) -> impl Future<Output = Outcome<Value>> + Send + 'static {
+    ) -> impl Future<Output = Answers> + Send + 'static {
         Arc::clone(&self.runner).run(call, asking)
     }
 
@@ -136,11 +137,11 @@ impl SingleNode {
         listen: bool,
     ) -> BoxFuture<'static, Outcome<()>> {
         let channel = Channel { name: Arc::clone(channel), sharded };
-        let (wishes, listening) = (self.wishes.clone(), self.listening.clone());
+        let (answer, answered) = oneshot::channel();
+        // After `close` nobody takes it, and the answer is dropped with it.
+        let _ = self.wishes.send(Wish { channel, listen, answer });
+        let listening = self.listening.clone();
         async move {
-            let (answer, answered) = oneshot::channel();
-            // After `close` nobody takes it, and the answer is dropped with it.
-            let _ = wishes.send(Wish { channel, listen, answer });
             answered.await.unwrap_or_else(|_| Err(listen::unreachable(listening.borrow().as_ref())))
         }
         .boxed()
@@ -148,8 +149,8 @@ impl SingleNode {
 }
 
 impl Node for SingleNode {
-    fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Value>> {
-        self.run_here(call, false).boxed()
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
+        begin(self.run_here(call, false))
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
@@ -161,7 +162,7 @@ impl Node for SingleNode {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        identify(Arc::clone(&self.runner), self.listening.clone()).boxed()
+        begin(identify(Arc::clone(&self.runner), self.listening.clone()))
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

@@ -13,7 +13,6 @@
 
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
     mem,
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
@@ -98,19 +97,23 @@ impl Order {
         self.lock().scripts.iter_mut().for_each(|known| known.loaded = false);
     }
 
-    /// Whether no other request of its hold has left since the call with this number.
-    pub(in crate::node) fn is_last(&self, call: &Call, number: u64) -> bool {
-        self.lock().is_last(call, number)
+    /// Those requests of the call with this number since which none of their hold has left. They
+    /// leave again, with a number of their own.
+    pub(in crate::node) fn leave_again(&self, call: &Call, number: u64) -> (u64, Vec<usize>) {
+        self.lock().leave_again(call, number)
     }
 
-    /// Runs `send`, while nothing else leaves, unless the call with this number was overtaken.
-    pub(super) fn again<T>(&self, call: &Call, number: u64, send: impl FnOnce() -> T) -> Option<T> {
+    /// The same; runs `send` with them before anything else can leave.
+    pub(super) fn again<T>(
+        &self,
+        call: &Call,
+        number: u64,
+        send: impl FnOnce(&[usize]) -> T,
+    ) -> (Vec<usize>, T) {
         let mut inner = self.lock();
-        if !inner.is_last(call, number) {
-            return None;
-        }
-        inner.stamp(call);
-        Some(send())
+        let (_, requests) = inner.leave_again(call, number);
+        let sent = send(&requests);
+        (requests, sent)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -121,7 +124,7 @@ impl Order {
 impl Inner {
     fn stamp(&mut self, call: &Call) -> u64 {
         self.count += 1;
-        for party in parties(call) {
+        for party in call.parties() {
             self.recent.insert(party, self.count);
         }
         if self.recent.len() >= REMEMBERED {
@@ -130,8 +133,11 @@ impl Inner {
         self.count
     }
 
-    fn is_last(&self, call: &Call, number: u64) -> bool {
-        parties(call).all(|party| self.last(party) == Some(number))
+    fn leave_again(&mut self, call: &Call, number: u64) -> (u64, Vec<usize>) {
+        let parties = call.parties().enumerate();
+        let last = parties.filter(|(_, party)| self.last(*party) == Some(number));
+        let requests: Vec<_> = last.map(|(request, _)| request).collect();
+        (self.stamp(&call.pick(&requests)), requests)
     }
 
     fn last(&self, party: u64) -> Option<u64> {
@@ -146,18 +152,6 @@ impl Inner {
         });
         &mut self.scripts[at]
     }
-}
-
-/// Key and hold of each request of a call, or key and place, as a hash.
-fn parties(call: &Call) -> impl Iterator<Item = u64> {
-    let (keys_each, args_each) = (call.script.keys.len(), call.script.args.len());
-    call.keys.chunks(keys_each.max(1)).enumerate().map(move |(request, keys)| {
-        let hold = if args_each == 0 { None } else { call.args.get(request * args_each) };
-        let party = hold.map(|hold| hold.rsplit_once('.').map_or(&**hold, |(place, _)| place));
-        let mut hasher = DefaultHasher::new();
-        (&keys[0], party).hash(&mut hasher);
-        hasher.finish()
-    })
 }
 
 #[cfg(test)]
@@ -182,7 +176,8 @@ mod tests {
     }
 
     fn goes_again(order: &Order, call: &Call, number: u64) -> bool {
-        order.again(call, number, || ()).is_some()
+        let (requests, ()) = order.again(call, number, |_| ());
+        requests.len() == call.requests()
     }
 
     #[test]
@@ -241,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_several_requests_is_overtaken_where_one_of_them_is() {
+    fn of_several_requests_only_those_go_again_that_were_not_overtaken() {
         let order = Order::new();
         let keys = ["b", "queue", "alive", "fence", "a", "queue", "alive", "fence"];
         let args = ["c:2", "1", "5000", "", "", "c:1", "1", "5000", "", ""];
         let both = call(&mutex::ACQUIRE, &keys, &args);
         let (number, _) = order.leave(&both);
         order.leave(&release("c:1"));
-        assert!(!goes_again(&order, &both, number));
+        assert_eq!(order.leave_again(&both, number).1, [0]);
     }
 }

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    node::{Call, Identity, Outcome},
-    scripts::{Answer, Value, voter::LOOK},
+    node::{Answers, Call, Identity, Outcome},
+    scripts::{Answer, voter::LOOK},
     words::Cause,
 };
 
@@ -46,22 +46,27 @@ impl Runner {
     /// at once unless blocked connections shall be interrupted). The router writes in that order.
     ///
     /// `asking`: the call is for a hash slot that is on its way to this server.
-    pub(super) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Outcome<Value> {
+    pub(super) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
+        let answers = self.answers(&call, asking).await;
+        answers.unwrap_or_else(|cause| call.all_failed(&cause))
+    }
+
+    async fn answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
         let mut passage = self.gate.pass()?;
         let left = Clock::System.now();
-        let (number, naming) = self.order.leave(&call);
+        let (number, naming) = self.order.leave(call);
         let whole = matches!(naming, Naming::Source);
-        let request = self.send(&passage.link, &call, (naming, asking), call.deadline);
+        let request = self.send(&passage.link, call, (naming, asking), call.deadline);
         let (frame, counts) = self.answered(&mut passage, request, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
                 self.order.loaded(call.script);
             }
-            return self.value(&passage, frame, counts);
+            return Ok(self.read(&passage, (frame, counts), call.requests()));
         }
         let spent = Clock::System.now().since(left);
         let rest = call.deadline.saturating_sub(spent);
-        self.again(passage, (&call, asking), number, rest, frame).await
+        self.again(passage, (call, asking), number, rest, frame).await
     }
 
     /// Who answers on the connection that stands: what was said there, if it still stands; and
@@ -72,7 +77,8 @@ impl Runner {
         let args = mark::arguments(&self.gate.known()?.life).map(Arc::from);
         let (keys, deadline) = ([key].into(), IDENTIFICATION);
         let call = Call { script: &LOOK, keys, args: args.into(), deadline };
-        let refuses = match Arc::clone(&self).run(call, false).await.and_then(Answer::only) {
+        let answer = Arc::clone(&self).run(call, false).await.pop();
+        let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => answer.mark().and_then(|mark| mark.refusal),
             Err(Cause::Rejected(why)) => (!mark::is_elsewhere(&why)).then_some(why),
             Err(cause) => return Err(cause),
@@ -128,39 +134,57 @@ impl Runner {
         number: u64,
         rest: Duration,
         refusal: Frame,
-    ) -> Outcome<Value> {
+    ) -> Outcome<Answers> {
         self.order.unknown(call.script);
         if rest.is_zero() {
-            return replies::value(refusal);
+            return Err(replies::value(refusal).err().unwrap_or(Cause::Unheard));
         }
-        let mut request = pin!(self.send(&passage.link, call, (Naming::Source, asking), rest));
-        let first = poll_fn(|context| {
-            let send = || request.as_mut().poll(context);
+        let (open, sent) = poll_fn(|context| {
+            let send = |requests: &[usize]| {
+                let call = (!requests.is_empty()).then(|| call.pick(requests))?;
+                let naming = (Naming::Source, asking);
+                let mut request = Box::pin(self.send(&passage.link, &call, naming, rest));
+                let first = request.as_mut().poll(context);
+                Some((request, first))
+            };
             Poll::Ready(self.order.again(call, number, send))
-        });
-        let Some(first) = first.await else {
-            return Err(Cause::Rejected(
-                "NOSCRIPT, and not sent again because later requests have overtaken it".into(),
-            ));
-        };
-        let rest = async {
+        })
+        .await;
+        let overtaken = "NOSCRIPT, and not sent again because later requests have overtaken it";
+        let mut answers = call.all_failed(&Cause::Rejected(overtaken.into()));
+        let Some((request, first)) = sent else { return Ok(answers) };
+        let reply = async {
             match first {
-                Poll::Ready(frame) => frame,
+                Poll::Ready(reply) => reply,
                 Poll::Pending => request.await,
             }
         };
-        let (frame, counts) = self.answered(&mut passage, rest, call.deadline).await?;
+        let reply = self.answered(&mut passage, reply, call.deadline).await?;
         self.order.loaded(call.script);
-        self.value(&passage, frame, counts)
+        let heard = self.read(&passage, reply, open.len());
+        for (request, answer) in open.into_iter().zip(heard) {
+            answers[request] = answer;
+        }
+        Ok(answers)
     }
 
-    /// A server that has become a replica is left, so that the next connection finds its successor.
-    fn value(&self, passage: &Passage, frame: Frame, counts: Outcome<()>) -> Outcome<Value> {
+    /// The answers of a reply to so many requests. A server that has become a replica is left, so
+    /// that the next connection finds its successor.
+    fn read(&self, passage: &Passage, (frame, counts): Reply, requests: usize) -> Answers {
         let value = replies::value(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());
         }
-        counts.and(value)
+        let mut answers = match value {
+            Ok(value) => Answer::each(value, requests),
+            Err(cause) => vec![Err(cause); requests],
+        };
+        if let Err(cause) = counts {
+            let granted =
+                |answer: &&mut Outcome<Answer>| matches!(answer, Ok(Answer { code: 1, .. }));
+            answers.iter_mut().filter(granted).for_each(|answer| *answer = Err(cause.clone()));
+        }
+        answers
     }
 
     /// The script, and right behind it the question for replicas where its grant needs them.

@@ -106,7 +106,7 @@ fn prometheus(service: &Server) -> Server {
     let (config, itself) = CONFIG.split_once("  - job_name: prometheus\n").expect("it has a job");
     assert!(!itself.contains("service"), "{itself}");
     let target = format!("127.0.0.1:{}", service.port);
-    let config = config.replace(": 15s", ": 1s").replace("service:8080", &target);
+    let config = config.replace(": 15s", ": 500ms").replace("service:8080", &target);
     let command = |port| {
         let mut command = Command::new("prometheus");
         command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data"]);
@@ -196,7 +196,7 @@ impl Drop for Ends<'_> {
 fn well(service: &Server, prometheus: &Server) {
     metrics_are_valid(&service.get("/metrics").expect("it tells of itself").1);
     // As many evaluations as the shortest alerts wait for, several times over.
-    for evaluations in [7.0, 15.0] {
+    for evaluations in [15.0, 30.0] {
         reaches(prometheus, "count_over_time(job:quorate_connections:spare[5m])", evaluations);
     }
     assert_eq!(number(prometheus, "job:quorate_connections:spare"), Ok(2.0));

@@ -53,6 +53,8 @@ impl Trouble {
         Duration::from_millis(match self {
             Self::Slow => 11,
             Self::Late => 601,
+            // Where no answers come, a call leaves some time after the one before.
+            Self::RepliesLost => 3,
             _ => 1,
         })
     }

@@ -14,7 +14,7 @@ static LOG: Script = Script {
     name: "test/log",
     source: "local length = #redis.call('HKEYS', KEYS[1])
         redis.call('HSET', KEYS[1], string.format('%04d', length), ARGV[1])
-        return length",
+        return { length, 0, '' }",
     keys: &["log"],
     args: &["entry"],
     votes: false,
@@ -47,12 +47,12 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What the voter's log holds at the end, and what those who stayed were answered.
-type Trace = (Vec<String>, Vec<Outcome<Value>>);
+type Trace = (Vec<String>, Vec<Outcome<Answer>>);
 
 async fn trace(steps: &[Step]) -> Trace {
     let voter = voter();
     let nodes: Vec<_> = (0..CONNECTIONS).map(|_| connect(&voter).0).collect();
-    let mut waiting: Vec<BoxFuture<'static, Outcome<Value>>> = Vec::new();
+    let mut waiting: Vec<BoxFuture<'static, Outcome<Answer>>> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         match *step {
             Step::Send { connection, there, back, stays } => {

@@ -5,7 +5,7 @@ use crate::node::embedded::{Fault, InFlight};
 
 const ALL: [InFlight; 2] = [InFlight::Lost, InFlight::Arrives];
 
-fn broken() -> Outcome<Value> {
+fn broken() -> Outcome<Answer> {
     Err(Cause::Broken("cut".into()))
 }
 
@@ -15,7 +15,7 @@ fn sent(
     node: &Arc<dyn Node>,
     call: Call,
     (there, back): (u64, u64),
-) -> BoxFuture<'static, Outcome<Value>> {
+) -> BoxFuture<'static, Outcome<Answer>> {
     let _slow = voter.fault(Fault::Delay { there: ms(there), back: ms(back) });
     let mut outcome = node.run(call);
     assert!((&mut outcome).now_or_never().is_none());

@@ -5,7 +5,7 @@ use crate::node::embedded::Fault;
 
 const SLOW: Fault = Fault::Delay { there: ms(20), back: ms(30) };
 
-fn broken(why: &str) -> Outcome<Value> {
+fn broken(why: &str) -> Outcome<Answer> {
     Err(Cause::Broken(why.into()))
 }
 
@@ -133,7 +133,7 @@ async fn a_full_voter_refuses_what_is_new_and_keeps_and_ends_what_it_has() {
     let full = voter.fault(Fault::NoRoom);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
     assert_eq!(code(node.run(release("a:1")).await), 1);
-    let refused = node.run(acquire("b:1")).await.and_then(Answer::only).unwrap_err();
+    let refused = node.run(acquire("b:1")).await.unwrap_err();
     assert!(refused.to_string().contains("OOM "), "{refused}");
     assert!(voter.records().iter().all(|record| record.key == "fence"));
     let planted = voter.command(&["EVAL", "return redis.call('SET', KEYS[1], 'x')", "1", "key"]);

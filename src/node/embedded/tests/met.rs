@@ -93,7 +93,7 @@ async fn the_stamp_is_of_the_voters_clock_at_a_moment_of_the_clients() {
 #[derive(Default)]
 struct Hasty {
     node: OnceLock<Arc<dyn Node>>,
-    outcomes: Mutex<Vec<Option<Outcome<Value>>>>,
+    outcomes: Mutex<Vec<Option<Outcome<Answer>>>>,
 }
 
 impl Ear for Hasty {

@@ -23,7 +23,7 @@ use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
-    scripts::{Answer, Script, Value, mutex},
+    scripts::{Answer, Script, mutex},
     words::Cause,
 };
 
@@ -93,9 +93,9 @@ fn release(hold: &str) -> Call {
     call(&mutex::RELEASE, &["lock", "queue", "alive"], &[hold, "0", "", "freed", "calls:"])
 }
 
-/// The code of an answer to one request.
-fn code(outcome: Outcome<Value>) -> i64 {
-    outcome.and_then(Answer::only).unwrap().code
+/// The code of an answer.
+fn code(outcome: Outcome<Answer>) -> i64 {
+    outcome.unwrap().code
 }
 
 const fn ms(ms: u64) -> Duration {

@@ -23,7 +23,6 @@ async fn each_request_and_each_message_to_a_listener_is_decided_about_as_it_is_s
     let voter = voter();
     let ((first, _), (second, _)) = (connect(&voter), connect(&voter));
     let asked = decided(&voter, |_| Vec::new());
-    drop(first.run(acquire("never polled:1")));
     for node in [&first, &second] {
         node.subscribe("freed".into()).await.unwrap();
     }

@@ -3,7 +3,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::poll;
 
 use super::{
-    Call, Cause, Ear, Heard, Looks, Node, Outcome, RedisServer, SingleNode, Value, answers, call,
+    Answer, Call, Cause, Ear, Heard, Looks, Node, Outcome, RedisServer, SingleNode, answers, call,
     connect,
 };
 use crate::{
@@ -57,8 +57,8 @@ fn votes() -> [Call; 5] {
     ]
 }
 
-fn is_granted(outcome: &Outcome<Value>) -> bool {
-    matches!(outcome, Ok(Value::List(entries)) if entries[0] == Value::Int(1))
+fn is_granted(outcome: &Outcome<Answer>) -> bool {
+    matches!(outcome, Ok(Answer { code: 1, .. }))
 }
 
 /// What the grant rests on was written by somebody else, before the replica stopped to listen.

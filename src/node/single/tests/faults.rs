@@ -3,8 +3,8 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Address, Call, Cause, DEADLINE, Identity, RedisServer, Security, Value, WRITE, answers, call,
-    connect, connections, count, fails, is_unreachable, listen, start,
+    Address, Call, Cause, DEADLINE, Identity, RedisServer, Security, WRITE, answers, call, connect,
+    connections, count, fails, is_unreachable, listen, number, start,
 };
 use crate::{
     clock::Clock,
@@ -49,7 +49,7 @@ async fn a_server_that_is_down_at_the_start_is_used_once_it_is_up() {
         .await;
     server.restart();
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
 }
 
 #[tokio::test]
@@ -106,9 +106,9 @@ async fn nothing_runs_twice_however_often_connections_are_cut_under_load() {
         for (key, outcome) in keys.iter().zip(outcomes) {
             let ran = counted(&server, key);
             match outcome {
-                Ok(value) => {
+                Ok(answer) => {
                     answered += 1;
-                    assert_eq!((value, ran.as_str()), (Value::Int(1), "1"));
+                    assert_eq!((answer.code, ran.as_str()), (1, "1"));
                 }
                 Err(Cause::Unreachable(_)) => assert_eq!(ran, "Nil", "never sent"),
                 Err(_) => assert!(ran == "1" || ran == "Nil", "{ran}"),
@@ -170,7 +170,7 @@ async fn deadlines_shorter_than_the_way_there_and_back_end_no_connection() {
     eventually_async("all ran", async || counted(&server, "a") == "50").await;
     assert_eq!(connections(&server), before);
     proxy.pass();
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(51)), "late replies are nobody else's");
+    assert_eq!(node.run(count("a")).await, Ok(number(51)), "late replies are nobody else's");
 }
 
 #[tokio::test]

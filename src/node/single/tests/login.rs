@@ -1,4 +1,4 @@
-use super::{RedisServer, Value, answers, connect, count, fails, start};
+use super::{RedisServer, answers, connect, count, fails, number, start};
 use crate::words::Cause;
 
 #[tokio::test]
@@ -8,11 +8,11 @@ async fn the_database_of_the_address_is_used_at_each_connection() {
     let in_third = |server: &RedisServer| {
         format!("{:?}", server.command(&["INFO", "keyspace"]).unwrap()).contains("db3:keys=1")
     };
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
     assert!(in_third(&server));
     server.restart();
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
     assert!(in_third(&server), "also after a reconnection");
 }
 
@@ -31,7 +31,7 @@ async fn a_user_with_a_percent_encoded_password_logs_in() {
     let port = server.port();
     let url = format!("redis://quorate:p%40ss%2Fw%3Ard%25@127.0.0.1:{port}");
     let (node, _) = connect(&url).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
     let list = format!("{:?}", server.command(&["CLIENT", "LIST"]).unwrap());
     assert!(list.contains("user=quorate"));
 }
@@ -79,7 +79,7 @@ async fn an_ipv6_host_works() {
     }
     let server = RedisServer::start_with(&["--bind", "127.0.0.1", "::1"]);
     let (node, _) = connect(&format!("redis://[::1]:{}", server.port())).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
 }
 
 #[tokio::test]
@@ -87,10 +87,10 @@ async fn a_unix_socket_works_also_after_a_restart() {
     let mut server = RedisServer::start();
     let url = format!("redis+unix://{}?db=2", server.dir().join("socket").display());
     let (node, _) = connect(&url).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
     server.kill();
     fails(&node, |cause| matches!(cause, Cause::Unreachable(_))).await;
     server.restart();
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
 }

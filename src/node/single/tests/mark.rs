@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Arc, Cause, Heard, Looks, Node, RedisServer, Value, answers, count, fails, start_with,
+    Arc, Cause, Heard, Looks, Node, RedisServer, answers, count, fails, number, start_with,
 };
 use crate::{node::Identity, scripts::voter};
 use quorate_support::{Proxy, Reply, eventually, eventually_async};
@@ -217,7 +217,7 @@ async fn who_may_not_look_at_the_mark_takes_the_server_for_as_old_as_its_process
     tell(&server, &rules);
     let (node, heard) = connect(&server.url_as("poor", "pw")).await;
     assert!(last(&heard).age >= SECS(2) && last(&heard).birth.is_none());
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)), "it is a voter all the same");
+    assert_eq!(node.run(count("a")).await, Ok(number(1)), "it is a voter all the same");
     assert_eq!(server.keys(), ["a"]);
 }
 

@@ -8,7 +8,8 @@ use std::{
 use futures::FutureExt;
 
 use super::{
-    Cause, Heard, RedisServer, Value, answers, connect, count, fails, is_unreachable, start,
+    Answer, Cause, Heard, RedisServer, answers, connect, count, fails, is_unreachable, number,
+    start,
 };
 use crate::{
     clock::Clock,
@@ -58,7 +59,7 @@ async fn a_user_who_may_not_ask_for_it_learns_of_no_durability_and_of_no_time() 
     let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@connection", "+info", "+eval"];
     server.command(&[&rules[..], &["+evalsha", "+incr"]].concat()).unwrap();
     let (node, heard) = connect(&url).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)), "it is a voter all the same");
+    assert_eq!(node.run(count("a")).await, Ok(number(1)), "it is a voter all the same");
     let (identity, stamp) = last(&heard);
     assert_eq!((identity.run_id.len(), identity.durable, stamp), (40, false, None));
     server.command(&["ACL", "SETUSER", "poor", "+config|get", "+time"]).unwrap();
@@ -105,7 +106,7 @@ async fn no_script_runs_on_a_connection_whose_server_has_not_said_who_it_is() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port()).await;
     let (node, heard) = connect(&proxy.url()).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
     proxy.hold_replies_from(INFO);
     proxy.cut().await;
     fails(&node, |cause| matches!(cause, Cause::Unreachable(_))).await;
@@ -115,7 +116,7 @@ async fn no_script_runs_on_a_connection_whose_server_has_not_said_who_it_is() {
     assert_eq!(run_ids(&heard).len(), 1);
     proxy.pass();
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(2)), "none of the refused ran");
+    assert_eq!(node.run(count("a")).await, Ok(number(2)), "none of the refused ran");
     assert_eq!(run_ids(&heard), vec![run_ids(&heard)[0].clone(); 2], "it is the same server");
 }
 
@@ -136,7 +137,7 @@ async fn no_script_passes_until_the_ear_was_told() {
     let outcomes = std::mem::take(&mut *meanwhile.lock().unwrap());
     assert!(matches!(&*outcomes, [Some(outcome)] if is_unreachable(outcome, "")), "{outcomes:?}");
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)), "and the next one does");
+    assert_eq!(node.run(count("a")).await, Ok(number(1)), "and the next one does");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,15 +145,19 @@ async fn a_restarted_server_is_met_before_the_first_script_that_it_runs() {
     let mut server = RedisServer::start();
     let (node, heard) = connect(&server.url()).await;
     for restarts in 1..=5 {
-        let Ok(Value::Int(mut counted)) = node.run(count("a")).await else { panic!("it counts") };
+        let Ok(Answer { code: mut counted, .. }) = node.run(count("a")).await else {
+            panic!("it counts")
+        };
         // Calls go on all the time, so that some of them come at the moment of the reconnection.
         let calls = tokio::spawn({
             let (node, heard) = (Arc::clone(&node), Arc::clone(&heard));
             async move {
                 loop {
                     match node.run(count("a")).await {
-                        Ok(Value::Int(count)) if count <= counted => return run_ids(&heard),
-                        Ok(Value::Int(count)) => counted = count,
+                        Ok(Answer { code: count, .. }) if count <= counted => {
+                            return run_ids(&heard);
+                        }
+                        Ok(Answer { code: count, .. }) => counted = count,
                         _ => tokio::task::yield_now().await,
                     }
                 }
@@ -200,5 +205,5 @@ async fn a_user_who_may_not_ask_who_it_is_is_told_so_until_he_may() {
     assert_eq!((run_ids(&heard).len(), server.keys().len()), (0, 0));
     server.command(&["ACL", "SETUSER", "poor", "+info"]).unwrap();
     answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(Value::Int(1)));
+    assert_eq!(node.run(count("a")).await, Ok(number(1)));
 }

@@ -22,7 +22,7 @@ use std::{
 use super::{Address, Looks, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
-    scripts::{Script, Value},
+    scripts::{Answer, Script},
     words::Cause,
 };
 use quorate_support::{RedisServer, eventually_async};
@@ -30,7 +30,7 @@ use quorate_support::{RedisServer, eventually_async};
 /// Counts how often it ran.
 static COUNT: Script = Script {
     name: "test/count",
-    source: "return redis.call('INCR', KEYS[1])",
+    source: "return { redis.call('INCR', KEYS[1]), 0, '' }",
     keys: &["counter"],
     args: &[],
     votes: true,
@@ -39,7 +39,7 @@ static COUNT: Script = Script {
 /// Writes down in which order it ran.
 static WRITE: Script = Script {
     name: "test/write",
-    source: "return redis.call('RPUSH', KEYS[1], ARGV[1])",
+    source: "return { redis.call('RPUSH', KEYS[1], ARGV[1]), 0, '' }",
     keys: &["list"],
     args: &["entry"],
     votes: false,
@@ -57,6 +57,11 @@ fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
 
 fn count(key: &str) -> Call {
     call(&COUNT, key, &[])
+}
+
+/// As [`COUNT`] answers.
+fn number(count: i64) -> Answer {
+    Answer::of(count, 0, "")
 }
 
 /// Writes down what it hears.
@@ -159,6 +164,6 @@ fn connections(server: &RedisServer) -> Vec<String> {
     ids.into_iter().map(str::to_owned).collect()
 }
 
-fn is_unreachable(outcome: &Outcome<Value>, why: &str) -> bool {
+fn is_unreachable(outcome: &Outcome<Answer>, why: &str) -> bool {
     matches!(outcome, Err(Cause::Unreachable(text)) if text.contains(why))
 }

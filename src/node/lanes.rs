@@ -1,0 +1,230 @@
+//! Requests that wait to leave. What gathers while calls are on their way leaves together.
+//!
+//! A call carries requests of one script, for one part of the voter and with one deadline: they
+//! share a lane. While fewer than two calls of a lane are on their way, the next leaves at once;
+//! else a millisecond after the one before, so that a voter far away is not waited for.
+//!
+//! Two requests of one hold never change their order: before one is put into another lane than the
+//! one before it, the whole lane of that one leaves.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use super::{Call, Outcome};
+use crate::{clock::Moment, scripts::Answer};
+
+/// So many calls of a lane are on their way without a pause between them.
+const AT_ONCE: usize = 2;
+/// So many at most.
+const MOST: usize = 16;
+/// Between two calls of a lane, where more are on their way.
+const PACE: Duration = Duration::from_millis(1);
+
+/// A request of one hold to one voter.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// Of this request alone.
+    pub(super) call: Call,
+    /// It is sent again until it is answered; where the client is dropped, no longer than until
+    /// then.
+    pub(super) owed_until: Option<Moment>,
+    /// Who waits for the answer. They may have gone.
+    pub(super) asker: Option<oneshot::Sender<Outcome<Answer>>>,
+    /// And whoever asked the same meanwhile.
+    pub(super) others: Vec<oneshot::Sender<Outcome<Answer>>>,
+    /// The shard that did not answer when it was asked first.
+    pub(super) shard: Option<usize>,
+    pub(super) asked: Moment,
+}
+
+/// What requests of one call have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Group {
+    script: &'static str,
+    part: u16,
+    deadline: Duration,
+}
+
+/// Requests that leave now, as one call.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) group: Group,
+    pub(super) requests: Vec<Request>,
+}
+
+/// All requests to one voter that have not left.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// How many requests a call carries at most.
+    most: usize,
+    by_group: HashMap<Group, Lane>,
+    /// The lanes with requests in them, by when those came there first.
+    turns: VecDeque<Group>,
+    /// What leaves before anything else, because something else must follow it.
+    urgent: VecDeque<Departure>,
+    /// Where the latest request of a hold waits.
+    latest: HashMap<u64, Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<Request>,
+    /// How many requests have left it.
+    left: u64,
+    under_way: usize,
+    /// When a call last left.
+    latest: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    group: Group,
+    /// The place among all requests of its lane.
+    number: u64,
+}
+
+impl Lanes {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            by_group: HashMap::new(),
+            turns: VecDeque::new(),
+            urgent: VecDeque::new(),
+            latest: HashMap::new(),
+        }
+    }
+
+    pub(super) fn are_empty(&self) -> bool {
+        self.turns.is_empty() && self.urgent.is_empty()
+    }
+
+    /// Puts a request behind all others of its lane, unless the latest of its hold says the same
+    /// and waits still: then that answers both.
+    pub(super) fn push(&mut self, request: Request, part: u16) {
+        let Call { script, deadline, .. } = request.call;
+        let group = Group { script: script.name, part, deadline };
+        let party = request.call.parties().next();
+        let before = party.and_then(|party| self.latest.get(&party).copied());
+        match before {
+            Some(before) if before.group != group => self.hurry(before.group),
+            Some(before) => {
+                let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
+                if let Some(same) = same {
+                    same.join(request);
+                    return;
+                }
+            }
+            None => {}
+        }
+        let lane = self.by_group.entry(group).or_default();
+        if lane.waiting.is_empty() {
+            self.turns.push_back(group);
+        }
+        let number = lane.left + lane.waiting.len() as u64;
+        lane.waiting.push_back(request);
+        if let Some(party) = party {
+            self.latest.insert(party, Waiting { group, number });
+        }
+    }
+
+    /// What leaves next, if anything may.
+    pub(super) fn take(&mut self, now: Moment) -> Option<Departure> {
+        let departure = self.urgent.pop_front().or_else(|| {
+            let turn = self.turns.iter().position(|group| self.is_due(group, now))?;
+            let group = self.turns.remove(turn)?;
+            let requests = self.take_from(group);
+            if !self.by_group[&group].waiting.is_empty() {
+                self.turns.push_back(group);
+            }
+            Some(Departure { group, requests })
+        })?;
+        let lane = self.by_group.entry(departure.group).or_default();
+        lane.under_way += 1;
+        lane.latest = Some(now);
+        Some(departure)
+    }
+
+    /// When something may leave that may not now.
+    pub(super) fn due(&self) -> Option<Moment> {
+        let lanes = self.turns.iter().map(|group| &self.by_group[group]);
+        let paced = lanes.filter(|lane| lane.under_way < MOST);
+        paced.filter_map(|lane| lane.latest.map(|latest| latest + PACE)).min()
+    }
+
+    /// A call has come to something.
+    pub(super) fn ended(&mut self, group: Group) {
+        let Some(lane) = self.by_group.get_mut(&group) else { return };
+        lane.under_way -= 1;
+        if lane.under_way == 0 && lane.waiting.is_empty() {
+            // There are as many as slots in use.
+            self.by_group.remove(&group);
+        }
+    }
+
+    fn waiting(&mut self, Waiting { group, number }: Waiting) -> Option<&mut Request> {
+        let lane = self.by_group.get_mut(&group)?;
+        let place = usize::try_from(number.checked_sub(lane.left)?).ok()?;
+        lane.waiting.get_mut(place)
+    }
+
+    fn is_due(&self, group: &Group, now: Moment) -> bool {
+        let lane = &self.by_group[group];
+        let paced = lane.latest.is_none_or(|latest| now >= latest + PACE);
+        // Alone in its call, a request gains nothing by waiting.
+        self.most == 1 || lane.under_way < AT_ONCE || (lane.under_way < MOST && paced)
+    }
+
+    /// All that waits in a lane leaves before what comes.
+    fn hurry(&mut self, group: Group) {
+        self.turns.retain(|turn| *turn != group);
+        while self.by_group.get(&group).is_some_and(|lane| !lane.waiting.is_empty()) {
+            let requests = self.take_from(group);
+            self.urgent.push_back(Departure { group, requests });
+        }
+    }
+
+    fn take_from(&mut self, group: Group) -> Vec<Request> {
+        let Some(lane) = self.by_group.get_mut(&group) else { return Vec::new() };
+        let count = lane.waiting.len().min(self.most);
+        let requests: Vec<_> = lane.waiting.drain(..count).collect();
+        for request in &requests {
+            let party = request.call.parties().next();
+            let this = Waiting { group, number: lane.left };
+            if let Some(party) = party.filter(|party| self.latest.get(party) == Some(&this)) {
+                self.latest.remove(&party);
+            }
+            lane.left += 1;
+        }
+        requests
+    }
+}
+
+impl Request {
+    fn says_the_same_as(&self, other: &Self) -> bool {
+        self.call.keys == other.call.keys && self.call.args == other.call.args
+    }
+
+    /// Answers whoever asks for `other` too.
+    fn join(&mut self, other: Self) {
+        self.owed_until = self.owed_until.max(other.owed_until);
+        self.others.extend(other.asker.into_iter().chain(other.others));
+    }
+
+    /// Whoever asked may have gone: then nobody misses the answer.
+    pub(super) fn answer(self, answer: Outcome<Answer>) {
+        for other in self.others {
+            drop(other.send(answer.clone()));
+        }
+        if let Some(asker) = self.asker {
+            drop(asker.send(answer));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod tests;

@@ -1,0 +1,236 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::scripts::{Script, mutex};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn at(ms: u64) -> Moment {
+    Moment::BEGINNING + MS(ms)
+}
+
+fn request(script: &'static Script, hold: &str, count: &str) -> Request {
+    let keys = script.keys.iter().map(|_| "lock".into()).collect();
+    let blank = script.args.iter().skip(2).map(|_| "".into());
+    let args = [hold.into(), count.into()].into_iter().chain(blank).collect();
+    let call = Call { script, keys, args, deadline: MS(200) };
+    Request { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
+}
+
+fn acquire(hold: &str) -> Request {
+    request(&mutex::ACQUIRE, hold, "1")
+}
+
+fn release(hold: &str) -> Request {
+    request(&mutex::RELEASE, hold, "0")
+}
+
+/// The script, and the holds.
+fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
+    let holds = departure.requests.iter().map(|request| &*request.call.args[0]).collect();
+    (departure.requests[0].call.script.name, holds)
+}
+
+fn holds(departure: Option<Departure>) -> Vec<String> {
+    let requests = departure.into_iter().flat_map(|departure| departure.requests);
+    requests.map(|request| request.call.args[0].to_string()).collect()
+}
+
+#[test]
+fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("a:1"), 0);
+    let first = lanes.take(at(0)).unwrap();
+    assert_eq!(words(&first).1, ["a:1"]);
+    lanes.push(acquire("a:2"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["a:2"], "two are on their way");
+    lanes.push(acquire("a:3"), 0);
+    lanes.push(acquire("a:4"), 0);
+    assert!(lanes.take(at(0)).is_none());
+    lanes.ended(first.group);
+    assert_eq!(holds(lanes.take(at(0))), ["a:3", "a:4"]);
+    assert!(lanes.are_empty());
+}
+
+#[test]
+fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond_up_to_a_limit() {
+    let mut lanes = Lanes::new(32);
+    for number in 0..MOST as u64 {
+        lanes.push(acquire(&number.to_string()), 0);
+        let now = at(number.saturating_sub(1));
+        assert_eq!(holds(lanes.take(now)), [number.to_string()]);
+        if number > 1 {
+            lanes.push(acquire("next"), 0);
+            assert!(lanes.take(now).is_none());
+            assert_eq!(lanes.due(), (number + 1 < MOST as u64).then_some(now + PACE));
+            lanes.hurry(lanes.turns[0]);
+            lanes.urgent.clear();
+        }
+    }
+    lanes.push(acquire("beyond"), 0);
+    assert!(lanes.take(at(1000)).is_none());
+    assert_eq!(lanes.due(), None);
+}
+
+#[test]
+fn no_call_carries_more_than_it_may_and_where_that_is_one_none_waits() {
+    let mut lanes = Lanes::new(2);
+    for hold in ["1", "2", "3"] {
+        lanes.push(acquire(hold), 0);
+    }
+    assert_eq!(holds(lanes.take(at(0))), ["1", "2"]);
+    assert_eq!(holds(lanes.take(at(0))), ["3"]);
+    let mut alone = Lanes::new(1);
+    for hold in ["1", "2", "3"] {
+        alone.push(acquire(hold), 0);
+    }
+    for hold in ["1", "2", "3"] {
+        assert_eq!(holds(alone.take(at(0))), [hold]);
+    }
+}
+
+#[test]
+fn scripts_parts_and_deadlines_do_not_mix() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("2"), 7);
+    lanes.push(release("3"), 0);
+    let mut patient = acquire("4");
+    patient.call.deadline = MS(500);
+    lanes.push(patient, 0);
+    for hold in ["1", "2", "3", "4"] {
+        assert_eq!(holds(lanes.take(at(0))), [hold]);
+    }
+}
+
+#[test]
+fn what_follows_another_request_of_its_hold_leaves_behind_it() {
+    let mut lanes = Lanes::new(32);
+    // On their way, so that the next ones wait.
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("2"), 0);
+    lanes.push(release("3"), 0);
+    lanes.push(release("2"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(words).collect();
+    assert_eq!(left, [("mutex/acquire", vec!["1", "2"]), ("mutex/release", vec!["3", "2"])]);
+}
+
+#[test]
+fn one_place_in_a_queue_is_one_hold() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("c:1.1"), 0);
+    lanes.push(release("c:1.2"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.1"]);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.2"]);
+}
+
+#[test]
+fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    let (mut first, mut second) = (acquire("1"), acquire("1"));
+    let (asker, mut one) = oneshot::channel();
+    first.asker = Some(asker);
+    let (asker, mut two) = oneshot::channel();
+    (second.asker, second.owed_until) = (Some(asker), Some(at(9)));
+    lanes.push(first, 0);
+    lanes.push(second, 0);
+    lanes.push(request(&mutex::ACQUIRE, "1", "2"), 0);
+    let mut left = lanes.take(at(1)).unwrap().requests;
+    assert_eq!(left.len(), 2, "another count is another request");
+    let both = left.remove(0);
+    assert_eq!(both.owed_until, Some(at(9)));
+    both.answer(Err(crate::words::Cause::Unheard));
+    assert!(one.try_recv().unwrap().is_err() && two.try_recv().unwrap().is_err());
+}
+
+#[test]
+fn nothing_is_remembered_of_what_has_come_to_something() {
+    let mut lanes = Lanes::new(32);
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), part);
+        let departure = lanes.take(at(0)).unwrap();
+        lanes.ended(departure.group);
+    }
+    assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
+}
+
+/// What happens to a voter's lanes.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask { releases: bool, hold: u8, count: u8 },
+    Take,
+    End,
+    Pass,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ask = (any::<bool>(), 0..4_u8, 0..2_u8);
+    prop_oneof![
+        4 => ask.prop_map(|(releases, hold, count)| Step::Ask { releases, hold, count }),
+        2 => Just(Step::Take),
+        1 => Just(Step::End),
+        1 => Just(Step::Pass),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn all_leave_and_those_of_a_hold_in_their_order(
+        steps in prop::collection::vec(step(), 1..80), most in 1..5_usize,
+    ) {
+        let mut lanes = Lanes::new(most);
+        let (mut now, mut under_way, mut asked, mut left) = (0, Vec::new(), Vec::new(), Vec::new());
+        let mut take = |lanes: &mut Lanes, now, under_way: &mut Vec<Group>| {
+            let Some(departure) = lanes.take(at(now)) else { return false };
+            assert!(departure.requests.len() <= most);
+            let said = |request: &Request| {
+                let Call { script, args, .. } = &request.call;
+                (args[0].to_string(), script.name, args[1].to_string())
+            };
+            left.extend(departure.requests.iter().map(said));
+            under_way.push(departure.group);
+            true
+        };
+        for step in steps {
+            match step {
+                Step::Ask { releases, hold, count } => {
+                    let script = if releases { &mutex::RELEASE } else { &mutex::ACQUIRE };
+                    let (hold, count) = (hold.to_string(), count.to_string());
+                    lanes.push(request(script, &hold, &count), 0);
+                    asked.push((hold, script.name, count));
+                }
+                Step::Take => drop(take(&mut lanes, now, &mut under_way)),
+                Step::End => under_way.pop().into_iter().for_each(|group| lanes.ended(group)),
+                Step::Pass => now += 1,
+            }
+        }
+        while !lanes.are_empty() {
+            while take(&mut lanes, now, &mut under_way) {}
+            under_way.drain(..).for_each(|group| lanes.ended(group));
+            now += 1;
+        }
+        for hold in 0..4_u8 {
+            let of = |all: &[(String, &'static str, String)]| {
+                let mut of: Vec<_> =
+                    all.iter().filter(|said| said.0 == hold.to_string()).cloned().collect();
+                // What is said twice in a row may leave once.
+                of.dedup();
+                of
+            };
+            prop_assert_eq!(of(&asked), of(&left));
+        }
+    }
+}
