@@ -7,7 +7,6 @@ use tracing::field::Empty;
 use super::{
     Holds,
     held::{Hold, Left},
-    keeper,
 };
 use crate::{
     clock::Moment,
@@ -33,7 +32,8 @@ impl Entry {
         renewed: bool,
     ) -> Self {
         let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed);
-        coordinator.spawn(keeper::keep(Arc::clone(&hold), late));
+        hold.attend();
+        hold.hear_on(late);
         Self { hold, left: false }
     }
 
@@ -52,6 +52,7 @@ impl Entry {
         let entry = Self { hold: Arc::clone(hold), left: false };
         let end = hold.conclude(round.within(limit), &mut exchange).await;
         hold.hear_on(exchange);
+        hold.attend();
         match end {
             RoundEnd::Renewed if hold.is_held() => {
                 if let Some((terms, renewed)) = wish {

@@ -1,5 +1,6 @@
 //! The hold itself: the truth about how long it may be trusted, and how often it was entered.
 
+mod care;
 mod loss;
 mod rounds;
 
@@ -11,7 +12,7 @@ use std::{
 use loss::Loss;
 pub(super) use rounds::Exchange;
 
-use super::Holds;
+use super::{Holds, keeper::Place};
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, Record, Replies, Spoils, Won},
@@ -31,6 +32,8 @@ pub(crate) struct Hold {
     coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
     acquired: Moment,
+    /// Its number on the agenda.
+    number: u64,
     state: Mutex<State>,
     /// Changes when the duty may have, and to true when the hold ends.
     over: Signal<bool>,
@@ -45,6 +48,12 @@ struct State {
     /// Which voters have it.
     support: Support,
     end: Option<End>,
+    /// Where it is on the agenda.
+    place: Option<Place>,
+    /// A round of renewal waits for its turn or is under way.
+    in_round: bool,
+    /// The last round failed.
+    failing: bool,
     /// What the voters said in the last round that failed.
     failed: Vec<Verdict>,
 }
@@ -94,6 +103,9 @@ impl Hold {
             count: 1,
             support,
             end: None,
+            place: None,
+            in_round: false,
+            failing: false,
             failed: Vec::new(),
         };
         let hold = Arc::new(Self {
@@ -105,6 +117,7 @@ impl Hold {
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
             acquired: started,
+            number: holds.agenda().number(),
             state: Mutex::new(state),
             over: Signal::new(false),
         });
@@ -180,10 +193,6 @@ impl Hold {
         self.state().count
     }
 
-    pub(super) fn duty(&self) -> Duty {
-        self.state().lease.duty(self.coordinator.clock.now())
-    }
-
     pub(super) fn over(&self) -> &Signal<bool> {
         &self.over
     }
@@ -216,14 +225,6 @@ impl Hold {
     fn expire(&self, state: &mut State) {
         let loss = if state.lease.is_fixed() { Loss::Fixed } else { Loss::Expired };
         self.lose(state, loss);
-    }
-
-    /// The watchdog is gone. A lease that is not renewed needs none.
-    pub(super) fn abandon(&self) {
-        let mut state = self.state();
-        if !state.lease.is_fixed() {
-            self.lose(&mut state, Loss::Abandoned);
-        }
     }
 
     fn tell_loss(&self, loss: Loss, verdicts: &[Verdict]) {
@@ -312,6 +313,9 @@ impl Hold {
     fn end(&self, state: &mut State, end: End) -> Replies {
         state.end = Some(end);
         state.lease.end();
+        if let Some(place) = state.place.take() {
+            self.holds.agenda().remove(place);
+        }
         self.over.change(|over| *over = true);
         let (now, of) = (self.coordinator.clock.now(), self.metrics());
         metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::held::Hold;
+use super::{held::Hold, keeper::Agenda};
 use crate::{
     signal::Signal,
     words::{HoldId, Owner},
@@ -17,11 +17,19 @@ pub(crate) struct Holds {
     tables: Mutex<Tables>,
     /// Changes whenever an owner enters, so that its others need not stand in line.
     entered: Signal<()>,
+    agenda: Arc<Agenda>,
 }
 
 impl Default for Holds {
     fn default() -> Self {
-        Self { tables: Mutex::default(), entered: Signal::new(()) }
+        let agenda = Arc::new(Agenda::new());
+        Self { tables: Mutex::default(), entered: Signal::new(()), agenda }
+    }
+}
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        self.agenda.close();
     }
 }
 
@@ -64,6 +72,11 @@ impl Holds {
     /// The holds that this owner has, lost or not, as long as they have guards; the latest last.
     pub(super) fn of(&self, key: &Arc<str>, owner: Owner) -> Vec<Arc<Hold>> {
         self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
+    }
+
+    /// When each of them is to be looked after.
+    pub(super) fn agenda(&self) -> &Arc<Agenda> {
+        &self.agenda
     }
 
     pub(super) fn entered(&self) -> &Signal<()> {

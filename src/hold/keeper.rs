@@ -1,100 +1,287 @@
-//! The watchdog: one task per hold, which renews it and tells its loss.
+//! The watchdog: one task for all holds of a client, which renews them and tells their loss. Each
+//! round of renewal has a task of its own, for as long as answers to it are to come.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::field::Empty;
 
-use super::held::{Exchange, Hold};
+use super::held::Hold;
 use crate::{
+    clock::{Clock, Moment},
     coordinator::Coordinator,
-    engine::{Duty, RoundEnd},
+    engine::RoundEnd,
+    node::Standings,
+    signal::Signal,
     words::{Listed, metric},
 };
 
-/// Keeps a hold until it ends. Trust does not depend on this task: guards look at the clock
-/// themselves. `exchange`: the answers to the latest round that are still to come.
-pub(super) fn keep(hold: Arc<Hold>, exchange: Exchange) -> impl Future<Output = ()> {
-    // Now: a voter may come back before the task first runs.
-    let seen_return = hold.coordinator().panel.standings.returned().version();
-    let kept = Kept(Arc::clone(&hold));
-    async move {
-        watch(hold, exchange, seen_return).await;
-        drop(kept);
+/// So many rounds at once: what waits for its round costs no memory but its hold's.
+const ROUNDS: usize = 512;
+
+/// When each hold of a client is to be looked after. Its lock is taken under that of a hold, so
+/// nothing here asks a hold under it.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    list: Mutex<List>,
+    /// Changes when something comes before all else.
+    sooner: Signal<()>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    by_time: BTreeMap<Place, Entry>,
+    /// How many holds there were.
+    counted: u64,
+    watch: Watch,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hold: Arc<Hold>,
+    early: Duration,
+}
+
+/// When a hold is to be looked after, and its number.
+pub(super) type Place = (Moment, u64);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Watch {
+    /// Nobody looks.
+    #[default]
+    None,
+    Going,
+    /// The runtime has ended: nobody will look any more.
+    Over,
+}
+
+/// What is to be done for those that were put on the list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    Done,
+    /// A watch is to be started.
+    Unwatched,
+    /// There is no watch any more.
+    Over,
+}
+
+impl Agenda {
+    pub(super) fn new() -> Self {
+        Self { list: Mutex::default(), sooner: Signal::new(()) }
+    }
+
+    /// A number for another hold.
+    pub(super) fn number(&self) -> u64 {
+        let mut list = self.list();
+        list.counted += 1;
+        list.counted
+    }
+
+    /// Puts a hold from one place to another. `early`: how long before it is due it may be looked
+    /// after where others are.
+    pub(super) fn put(
+        &self,
+        hold: Arc<Hold>,
+        (from, to): (Option<Place>, Place),
+        early: Duration,
+    ) -> Listing {
+        let mut list = self.list();
+        if let Some(from) = from {
+            list.by_time.remove(&from);
+        }
+        if list.watch == Watch::Over {
+            return Listing::Over;
+        }
+        list.by_time.insert(to, Entry { hold, early });
+        let first = list.by_time.first_key_value().is_some_and(|(first, _)| *first == to);
+        let unwatched = list.watch == Watch::None;
+        list.watch = Watch::Going;
+        drop(list);
+        if unwatched {
+            return Listing::Unwatched;
+        }
+        if first {
+            self.sooner.change(|()| ());
+        }
+        Listing::Done
+    }
+
+    pub(super) fn remove(&self, place: Place) {
+        self.list().by_time.remove(&place);
+    }
+
+    /// Ends the watch: no hold will come any more.
+    pub(super) fn close(&self) {
+        self.list().by_time.clear();
+        self.sooner.change(|()| ());
+    }
+
+    /// Those that are to be looked after, in their order; and when the next ones are. `None`: there
+    /// are no others, and the watch is over.
+    fn take_due(&self, now: Moment, busy: bool) -> (Vec<Arc<Hold>>, Option<Moment>) {
+        let mut list = self.list();
+        let mut due = Vec::new();
+        while let Some(first) = list.by_time.first_entry() {
+            let (at, _) = *first.key();
+            // What is due soon goes along: renewals that leave together cost less.
+            if at > now + first.get().early {
+                break;
+            }
+            due.push(first.remove().hold);
+        }
+        let next = list.by_time.first_key_value().map(|((at, _), _)| *at);
+        if due.is_empty() && next.is_none() && !busy {
+            list.watch = Watch::None;
+        }
+        (due, next)
+    }
+
+    fn all(&self) -> Vec<Arc<Hold>> {
+        self.list().by_time.values().map(|entry| Arc::clone(&entry.hold)).collect()
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where the watchdog ends before its hold, nobody renews that any more.
-struct Kept(Arc<Hold>);
+/// Where the watch ends before the holds, nobody renews them any more.
+struct Watched(Option<Arc<Agenda>>);
 
-impl Drop for Kept {
+impl Drop for Watched {
     fn drop(&mut self) {
-        self.0.abandon();
+        let Some(agenda) = &self.0 else { return };
+        let mut list = agenda.list();
+        list.watch = Watch::Over;
+        let left = std::mem::take(&mut list.by_time);
+        drop(list);
+        for entry in left.into_values() {
+            entry.hold.abandon();
+        }
     }
 }
 
-async fn watch(hold: Arc<Hold>, mut exchange: Exchange, mut seen_return: u64) {
-    let over = hold.over();
-    let Coordinator { clock, panel, .. } = &**hold.coordinator();
-    let returned = panel.standings.returned();
-    let mut failing = false;
+/// Looks after all holds for as long as there are any. Trust does not depend on this task: guards
+/// look at the clock themselves.
+pub(super) fn watch(
+    agenda: Arc<Agenda>,
+    coordinator: &Coordinator,
+) -> impl Future<Output = ()> + use<> {
+    let (clock, standings) = (coordinator.clock.clone(), Arc::clone(&coordinator.panel.standings));
+    // Now, and not when the task first runs: it may never do that, and a voter may come back before.
+    let (mut watched, seen_return) = (Watched(Some(agenda)), standings.returned().version());
+    async move {
+        if let Some(agenda) = &watched.0 {
+            look_after(agenda, &clock, &standings, seen_return).await;
+        }
+        drop(watched.0.take());
+    }
+}
+
+async fn look_after(agenda: &Agenda, clock: &Clock, standings: &Standings, mut seen_return: u64) {
+    let returned = standings.returned();
+    let rounds = Arc::new(Semaphore::new(ROUNDS));
+    let mut waiting: VecDeque<Arc<Hold>> = VecDeque::new();
     loop {
-        let seen = over.version();
-        if over.read(|over| *over) {
+        let seen = agenda.sooner.version();
+        let (due, next) = agenda.take_due(clock.now(), !waiting.is_empty());
+        if due.is_empty() && next.is_none() && waiting.is_empty() {
             return;
         }
-        match hold.duty() {
-            Duty::Sleep(until) => tokio::select! {
-                biased;
-                () = over.changed_since(seen) => {}
-                () = clock.sleep_until(until) => {}
-                // A voter has come back: before others forget, it is told what it had. Or less is
-                // left of the lease than it seemed.
-                () = returned.changed_since(seen_return) => {
-                    seen_return = returned.version();
+        for hold in due {
+            if hold.is_to_be_renewed() {
+                waiting.push_back(hold);
+            }
+        }
+        while let Some(place) =
+            (!waiting.is_empty()).then(|| Arc::clone(&rounds).try_acquire_owned())
+            && let Ok(place) = place
+            && let Some(hold) = waiting.pop_front()
+        {
+            begin(hold, place);
+        }
+        tokio::select! {
+            biased;
+            () = agenda.sooner.changed_since(seen) => {}
+            // A voter has come back: before others forget, it is told what it had. Or less is left
+            // of the leases than it seemed.
+            () = returned.changed_since(seen_return) => {
+                seen_return = returned.version();
+                for hold in agenda.all() {
                     hold.renew_now();
                 }
-                () = hold.hear_the_rest(&mut exchange) => {}
-            },
-            Duty::Renew => tokio::select! {
-                biased;
-                () = over.changed_since(seen) => {}
-                () = clock.sleep_until(hold.deadline()) => {}
-                () = renew(&hold, &mut exchange, &mut failing) => {}
-            },
-            Duty::Lost => hold.until_lost().await,
+            }
+            Ok(place) = Arc::clone(&rounds).acquire_owned(), if !waiting.is_empty() => {
+                if let Some(hold) = waiting.pop_front() {
+                    begin(hold, place);
+                }
+            }
+            () = sleep_until(clock, next) => {}
         }
     }
 }
 
-async fn renew(hold: &Arc<Hold>, exchange: &mut Exchange, failing: &mut bool) {
-    let Some((round, asked)) = hold.renew() else { return };
-    hold.hear_on(std::mem::replace(exchange, asked));
+async fn sleep_until(clock: &Clock, next: Option<Moment>) {
+    match next {
+        Some(next) => clock.sleep_until(next).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Starts a round of renewal.
+fn begin(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
+    let coordinator = Arc::clone(hold.coordinator());
+    coordinator.spawn(renew(hold, place));
+}
+
+async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
+    let over = hold.over();
+    let seen = over.version();
+    let returned = hold.coordinator().panel.standings.returned();
+    let seen_return = returned.version();
+    let Some((round, mut exchange)) = hold.renew() else { return hold.end_round(false) };
     let (kind, lock, id) = (hold.record().kind(), hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
     let (deadline, validity) = (hold.deadline(), hold.terms().validity());
-    let end = hold.conclude(round, exchange).await;
-    let left = deadline.since(hold.coordinator().clock.now());
-    let outcome = match end {
-        RoundEnd::Renewed => {
-            *failing = false;
-            let share = left.div_duration_f64(validity);
-            metrics::histogram!(metric::RENEWAL_VALIDITY, hold.metrics().labels()).record(share);
-            "renewed"
-        }
-        RoundEnd::Failed => {
-            let voters = hold.coordinator().panel.report(hold.failed());
-            let voters = Listed(&voters);
-            // Once for all rounds that fail one after the other.
-            if std::mem::replace(failing, true) {
-                tracing::debug!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
-            } else {
-                tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
-            }
-            "failed"
-        }
-        RoundEnd::Superseded => "superseded",
-        RoundEnd::Vanished => "vanished",
+    let end = tokio::select! {
+        biased;
+        () = over.changed_since(seen) => None,
+        end = hold.conclude(round, &mut exchange) => Some(end),
     };
-    span.record("outcome", outcome);
-    metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
+    drop(place);
+    if let Some(end) = end {
+        let left = deadline.since(hold.coordinator().clock.now());
+        let outcome = match end {
+            RoundEnd::Renewed => {
+                hold.fails_again(false);
+                let share = left.div_duration_f64(validity);
+                metrics::histogram!(metric::RENEWAL_VALIDITY, hold.metrics().labels())
+                    .record(share);
+                "renewed"
+            }
+            RoundEnd::Failed => {
+                let voters = hold.coordinator().panel.report(hold.failed());
+                let voters = Listed(&voters);
+                // Once for all rounds that fail one after the other.
+                if hold.fails_again(true) {
+                    tracing::debug!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+                } else {
+                    tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+                }
+                "failed"
+            }
+            RoundEnd::Superseded => "superseded",
+            RoundEnd::Vanished => "vanished",
+        };
+        span.record("outcome", outcome);
+        metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
+    }
+    drop(span);
+    hold.end_round(returned.version() != seen_return);
+    // A voter that has forgotten the hold says so once.
+    hold.hear_the_rest(exchange).await;
 }

@@ -31,11 +31,6 @@ struct Heard {
 }
 
 impl Hold {
-    /// Makes a renewal due.
-    pub(in crate::hold) fn renew_now(&self) {
-        self.state().lease.renew_now(self.coordinator.clock.now());
-    }
-
     /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
     pub(in crate::hold) fn renew(&self) -> Option<(Round, Exchange)> {
         self.start_round(None, 0)
@@ -104,23 +99,18 @@ impl Hold {
         Heard { verdict, suspected: kept_out.is_some(), is_forgotten }
     }
 
-    /// Hears the answers that nobody waited for; never completes.
-    pub(in crate::hold) async fn hear_the_rest(&self, exchange: &mut Exchange) {
-        loop {
-            self.hear_late(exchange).await;
+    /// Hears the answers that nobody waited for: a voter that has forgotten the hold says so once.
+    pub(in crate::hold) async fn hear_the_rest(&self, mut exchange: Exchange) {
+        while exchange.replies.are_open() {
+            self.hear_late(&mut exchange).await;
         }
     }
 
-    /// The same in the background, when another round begins: a voter that has forgotten the hold
-    /// says so once.
-    pub(in crate::hold) fn hear_on(self: &Arc<Self>, mut exchange: Exchange) {
+    /// The same in the background.
+    pub(in crate::hold) fn hear_on(self: &Arc<Self>, exchange: Exchange) {
         if exchange.replies.are_open() {
             let hold = Arc::clone(self);
-            self.coordinator.spawn(async move {
-                while exchange.replies.are_open() {
-                    hold.hear_late(&mut exchange).await;
-                }
-            });
+            self.coordinator.spawn(async move { hold.hear_the_rest(exchange).await });
         }
     }
 
@@ -135,12 +125,13 @@ impl Hold {
     }
 
     /// Keeps the terms of an entry that was granted.
-    pub(in crate::hold) fn widen(&self, terms: Terms, renewed: bool) {
+    pub(in crate::hold) fn widen(self: &Arc<Self>, terms: Terms, renewed: bool) {
         let mut state = self.state();
         if state.end.is_none() {
             state.lease.widen(terms, renewed, self.coordinator.clock.now());
-            self.over.change(|over| *over = false);
         }
+        drop(state);
+        self.attend();
     }
 
     /// Listens to a round until it is decided, and draws the consequences.

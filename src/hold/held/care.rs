@@ -1,0 +1,103 @@
+//! What the watchdog asks of a hold.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Hold, State, loss::Loss};
+use crate::{
+    engine::Duty,
+    hold::keeper::{self, Listing},
+};
+
+impl Hold {
+    /// Has itself looked after when that is next due.
+    pub(in crate::hold) fn attend(self: &Arc<Self>) {
+        let agenda = self.holds.agenda();
+        let listing = {
+            let mut state = self.state();
+            if state.end.is_some() {
+                return;
+            }
+            let now = self.coordinator.clock.now();
+            let at = match state.lease.duty(now) {
+                Duty::Sleep(until) if !state.in_round => until,
+                Duty::Renew if !state.in_round => now,
+                _ => state.lease.deadline(),
+            };
+            let (from, to) = (state.place, (at, self.number));
+            state.place = Some(to);
+            agenda.put(Arc::clone(self), (from, to), state.early())
+        };
+        match listing {
+            Listing::Done => {}
+            Listing::Unwatched => {
+                self.coordinator.spawn(keeper::watch(Arc::clone(agenda), &self.coordinator));
+            }
+            Listing::Over => self.abandon(),
+        }
+    }
+
+    /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
+    /// that has ended is told.
+    pub(in crate::hold) fn is_to_be_renewed(self: &Arc<Self>) -> bool {
+        let begins = {
+            let mut state = self.state();
+            if state.end.is_some() {
+                return false;
+            }
+            let now = self.coordinator.clock.now();
+            let due = match state.lease.duty(now) {
+                Duty::Lost => {
+                    self.expire(&mut state);
+                    return false;
+                }
+                Duty::Renew => true,
+                Duty::Sleep(until) => until.since(now) <= state.early(),
+            };
+            let begins = due && !state.in_round;
+            state.in_round |= due;
+            begins
+        };
+        self.attend();
+        begins
+    }
+
+    /// A round is over. `again`: there is a reason for another one.
+    pub(in crate::hold) fn end_round(self: &Arc<Self>, again: bool) {
+        {
+            let mut state = self.state();
+            state.in_round = false;
+            if again {
+                state.lease.renew_now(self.coordinator.clock.now());
+            }
+        }
+        self.attend();
+    }
+
+    /// Makes a renewal due.
+    pub(in crate::hold) fn renew_now(self: &Arc<Self>) {
+        self.state().lease.renew_now(self.coordinator.clock.now());
+        self.attend();
+    }
+
+    /// Whether the last round failed; and now whether this one has.
+    pub(in crate::hold) fn fails_again(&self, failing: bool) -> bool {
+        std::mem::replace(&mut self.state().failing, failing)
+    }
+
+    /// The watchdog is gone. A lease that is not renewed needs none.
+    pub(in crate::hold) fn abandon(&self) {
+        let mut state = self.state();
+        if !state.lease.is_fixed() {
+            self.lose(&mut state, Loss::Abandoned);
+        }
+    }
+}
+
+impl State {
+    /// How long before it is due a renewal makes sense: where others leave, it may go along. One
+    /// that follows a failure keeps its pause.
+    fn early(&self) -> Duration {
+        let alone = self.in_round || self.failing || self.lease.is_fixed();
+        if alone { Duration::ZERO } else { self.lease.terms().lease / 128 }
+    }
+}
