@@ -60,12 +60,12 @@ impl Wakeups {
 
     /// Hears the calls for one place in a queue, as far as the client's own channel is heard.
     pub(crate) fn callee(self: &Arc<Self>, place: &str, voters: usize) -> Callee {
-        let mark = Heard::nothing(voters);
-        let (place, heard) = (Arc::from(place), Arc::new(Signal::new(mark.clone())));
+        let heard = Arc::new(Signal::new(Heard::nothing(voters)));
+        let (place, calls) = (Arc::from(place), Tally::start(Arc::clone(&heard)));
         self.with_tables(|tables| {
-            tables.callees.insert(Arc::clone(&place), Arc::clone(&heard));
+            tables.callees.insert(Arc::clone(&place), heard);
         });
-        Callee { wakeups: Arc::clone(self), place, heard, mark, seen: 0 }
+        Callee { wakeups: Arc::clone(self), place, calls }
     }
 
     /// Whether the client's own channel is known to be heard.
@@ -155,17 +155,7 @@ impl Ear for VoterEar {
     }
 }
 
-/// Hears the calls for one place until dropped.
-#[derive(Debug)]
-pub(crate) struct Callee {
-    wakeups: Arc<Wakeups>,
-    place: Arc<str>,
-    heard: Arc<Signal<Heard>>,
-    mark: Heard,
-    seen: u64,
-}
-
-/// What came since [`Callee::forget`].
+/// What came since [`Tally::forget`].
 pub(crate) struct Calls {
     /// Which voters called.
     pub(crate) called: Vec<bool>,
@@ -173,7 +163,20 @@ pub(crate) struct Calls {
     pub(crate) missed: bool,
 }
 
-impl Callee {
+/// The calls that one waiter hears.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    heard: Arc<Signal<Heard>>,
+    mark: Heard,
+    seen: u64,
+}
+
+impl Tally {
+    fn start(heard: Arc<Signal<Heard>>) -> Self {
+        let mark = heard.read(Heard::clone);
+        Self { heard, mark, seen: 0 }
+    }
+
     /// From here on only new calls count.
     pub(crate) fn forget(&mut self) {
         self.mark = self.heard.read(Heard::clone);
@@ -194,6 +197,14 @@ impl Callee {
     }
 }
 
+/// Hears the calls for one place until dropped.
+#[derive(Debug)]
+pub(crate) struct Callee {
+    wakeups: Arc<Wakeups>,
+    place: Arc<str>,
+    pub(crate) calls: Tally,
+}
+
 impl Drop for Callee {
     fn drop(&mut self) {
         self.wakeups.with_tables(|tables| tables.callees.remove(&self.place));
@@ -206,8 +217,7 @@ pub(crate) struct Listening {
     wakeups: Arc<Wakeups>,
     voters: Arc<[Voter]>,
     channel: Arc<str>,
-    heard: Arc<Signal<Heard>>,
-    mark: Heard,
+    pub(crate) calls: Tally,
 }
 
 impl Listening {
@@ -227,35 +237,13 @@ impl Listening {
             let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
             (Arc::clone(&entry.heard), voters.iter().map(subscribe).collect())
         });
-        let mark = heard.read(Heard::clone);
         let listening = Self {
             wakeups: Arc::clone(wakeups),
             voters: Arc::clone(voters),
             channel: Arc::clone(channel),
-            heard,
-            mark,
+            calls: Tally::start(heard),
         };
         (listening, replies)
-    }
-
-    /// From here on only new calls count.
-    pub(crate) fn forget(&mut self) {
-        self.mark = self.heard.read(Heard::clone);
-    }
-
-    /// Completes when `needed` of `voters` have called since [`forget`](Self::forget).
-    pub(crate) async fn called(&self, voters: &[usize], needed: usize) {
-        let mark = &self.mark;
-        let called = |heard: &Heard| {
-            let called = voters.iter().filter(|voter| heard.calls[**voter] > mark.calls[**voter]);
-            called.count() >= needed
-        };
-        self.heard.until(called).await;
-    }
-
-    /// Completes when calls may have been lost since [`forget`](Self::forget).
-    pub(crate) async fn missed(&self) {
-        self.heard.until(|heard| heard.missed > self.mark.missed).await;
     }
 }
 

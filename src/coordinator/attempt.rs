@@ -8,17 +8,9 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    engine::{Attempt, Loss, Next, Rules, Tokens, Votes},
+    engine::{Attempt, Defeat, Loss, Next, Rules, Tokens, Window},
     words::Verdict,
 };
-
-/// A lost attempt; by now its undo is queued to every voter.
-#[derive(Debug)]
-pub(crate) struct Defeat {
-    pub(super) loss: Loss,
-    pub(super) votes: Votes,
-    pub(super) started: Moment,
-}
 
 impl Coordinator {
     /// Asks all voters once, and ends by `limit`. Otherwise it is what each of them said.
@@ -28,31 +20,23 @@ impl Coordinator {
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Vec<Verdict>> {
-        let limit = limit.filter(|limit| *limit > self.clock.now());
-        let attempt = self.attempt(record, rules, limit).await;
-        attempt.map_err(|defeat| defeat.votes.into_verdicts())
-    }
-
-    /// Asks all voters for a fresh hold; ends by `limit`. Once more where the clock was put forward
-    /// meanwhile: then the time for the answers was over before they could come.
-    pub(super) async fn attempt(
-        self: &Arc<Self>,
-        record: &Arc<dyn Record>,
-        rules: Rules,
-        limit: Option<Moment>,
-    ) -> Result<Won, Defeat> {
         loop {
-            let skips = self.clock.skips().count;
-            let attempt = self.ask_all(record, rules, limit).await;
-            let silent = matches!(&attempt, Err(Defeat { loss: Loss::NoQuorum, .. }));
-            let in_time = limit.is_none_or(|limit| self.clock.now() < limit);
-            if !(silent && in_time && self.clock.skips().count != skips) {
-                return attempt;
+            let window = Window::start(limit, self.clock.now(), self.clock.skips().count);
+            match self.ask_all(record, rules, window.limit()).await {
+                Ok(won) => return Ok(won),
+                Err(Defeat { loss, votes, .. }) => {
+                    let (now, skips) = (self.clock.now(), self.clock.skips().count);
+                    if !window.is_void(loss, now, skips) {
+                        return Err(votes.into_verdicts());
+                    }
+                }
             }
         }
     }
 
-    async fn ask_all(
+    /// Asks all voters for a fresh hold; ends by `limit`. Where it is lost, its undo is queued to
+    /// every voter by then.
+    pub(super) async fn ask_all(
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
         rules: Rules,
@@ -87,7 +71,7 @@ impl Coordinator {
                 Next::Won(_) => {
                     let fixed = self.fix_token(&mut claim, &tokens, (rules, started), limit).await;
                     let token = fixed.inspect_err(|Defeat { loss, .. }| {
-                        self.count_attempt(&**record, outcome_of(loss));
+                        self.count_attempt(&**record, outcome_of(*loss));
                     })?;
                     self.count_attempt(&**record, "won");
                     let heard = (attempt.into_votes(), replies);
@@ -99,7 +83,7 @@ impl Coordinator {
                     let started = attempt.started();
                     let votes = attempt.into_votes();
                     claim.narrow(votes.may_have_granted(), votes.may_have_been_won());
-                    self.count_attempt(&**record, outcome_of(&loss));
+                    self.count_attempt(&**record, outcome_of(loss));
                     return Err(Defeat { loss, votes, started });
                 }
             }
@@ -108,7 +92,7 @@ impl Coordinator {
 }
 
 /// What a lost attempt is counted as.
-pub(super) fn outcome_of(loss: &Loss) -> &'static str {
+pub(super) fn outcome_of(loss: Loss) -> &'static str {
     match loss {
         Loss::Held => "held",
         Loss::Split => "split",

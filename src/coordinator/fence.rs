@@ -1,9 +1,9 @@
 //! The token of a hold that a majority has granted.
 
-use super::{Ask, Coordinator, Defeat, Panel, Record, claim::Claim};
+use super::{Ask, Coordinator, Panel, Record, claim::Claim};
 use crate::{
     clock::Moment,
-    engine::{Loss, Rules, Tokens, Votes},
+    engine::{Defeat, Loss, Rules, Tokens, Votes},
     node::Outcome,
     scripts::Answer,
     words::{Token, Verdict, metric},

@@ -11,18 +11,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     clock::{Clock, Moment},
+    engine::{Denial, Outage},
     signal::Signal,
-    words::Error,
 };
-
-/// What the first in line last heard from the voters.
-#[derive(Clone, Debug)]
-pub(crate) enum Front {
-    /// The lock is another's, for now.
-    Denied,
-    /// No quorum since then.
-    NoQuorum { since: Moment, error: Error },
-}
 
 /// One line per lock in which somebody stands.
 #[derive(Debug, Default)]
@@ -43,7 +34,7 @@ struct Line {
 struct News {
     /// Whoever is first now has heard nothing yet.
     asking: bool,
-    known: Option<Front>,
+    known: Option<Denial>,
     /// How long the voters had for that.
     within: Duration,
 }
@@ -73,7 +64,7 @@ impl Line {
 
     fn change(&self, change: impl FnOnce(&mut News)) {
         self.news.change(change);
-        if self.news.read(|news| matches!(news.known, Some(Front::NoQuorum { .. }))) {
+        if self.news.read(|news| matches!(news.known, Some(Denial::NoQuorum(_)))) {
             self.silence.change(|()| ());
         }
     }
@@ -112,21 +103,19 @@ impl Place {
     }
 
     /// What was last heard in this line.
-    pub(crate) fn known(&self) -> Option<Front> {
+    pub(crate) fn known(&self) -> Option<Denial> {
         self.line.news.read(|news| news.known.clone())
     }
 
     /// Since when no quorum has answered, at most since this place was taken.
     pub(crate) fn silent_since(&self) -> Option<Moment> {
-        self.line.news.read(|news| self.silent(news).map(|(since, _)| since))
+        self.line.news.read(|news| self.silent(news).map(|outage| self.came.max(outage.since)))
     }
 
     /// Where voters had less time than from here, that they were too slow says nothing.
-    fn silent<'a>(&self, news: &'a News) -> Option<(Moment, &'a Error)> {
+    fn silent<'a>(&self, news: &'a News) -> Option<&'a Outage> {
         match &news.known {
-            Some(Front::NoQuorum { since, error }) if news.within >= self.voter_deadline => {
-                Some((self.came.max(*since), error))
-            }
+            Some(Denial::NoQuorum(outage)) if news.within >= self.voter_deadline => Some(outage),
             _ => None,
         }
     }
@@ -149,15 +138,15 @@ impl Place {
 
     /// Completes when it has been silent for too long, and either whoever is first has heard that
     /// once more or another comes first: while an attempt is under way, it may end the silence.
-    pub(crate) async fn silence(&self, is_too_long: impl Fn(Moment) -> bool) -> Error {
+    pub(crate) async fn silence(&self, is_too_long: impl Fn(Moment) -> bool) -> Outage {
         loop {
             let seen = self.line.silence.version();
-            let error = self.line.news.read(|news| {
-                let silent = self.silent(news).filter(|(since, _)| is_too_long(*since));
-                silent.map(|(_, error)| error.clone())
+            let outage = self.line.news.read(|news| {
+                let is_too_long = |outage: &&Outage| is_too_long(self.came.max(outage.since));
+                self.silent(news).filter(is_too_long).cloned()
             });
-            if let Some(error) = error {
-                return error;
+            if let Some(outage) = outage {
+                return outage;
             }
             self.line.silence.changed_since(seen).await;
         }
@@ -170,9 +159,9 @@ impl Turn<'_> {
         self.place.line.change(|news| news.asking = true);
     }
 
-    pub(crate) fn tell(&self, front: Front) {
+    pub(crate) fn tell(&self, denial: Denial) {
         let within = self.place.voter_deadline;
-        let news = News { asking: false, known: Some(front), within };
+        let news = News { asking: false, known: Some(denial), within };
         self.place.line.change(|current| *current = news);
     }
 }
@@ -221,8 +210,8 @@ mod tests {
         let turn = one.try_turn().unwrap();
         assert!(other.try_turn().is_none());
         assert!(other.verdict().now_or_never().is_none());
-        turn.tell(Front::Denied);
+        turn.tell(Denial::Held);
         other.verdict().await;
-        assert!(matches!(other.known(), Some(Front::Denied)));
+        assert!(matches!(other.known(), Some(Denial::Held)));
     }
 }

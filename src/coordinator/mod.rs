@@ -9,7 +9,6 @@ mod panel;
 mod question;
 mod queue;
 mod record;
-mod silence;
 mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,15 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
-use attempt::Defeat;
 pub(crate) use claim::{Spoils, Won};
 pub(crate) use panel::{Panel, Replies, place};
 pub(crate) use record::{Ask, Record};
-pub(crate) use waiting::Limit;
 
 use crate::{
     clock::Clock,
-    engine::{Floors, Votes},
+    engine::{Floors, Votes, Wake},
     settings::Settings,
     wakeup::Wakeups,
     words::{ClientId, HoldIds, metric},
@@ -104,7 +101,12 @@ impl Coordinator {
     }
 
     /// A waiter is about to ask again.
-    fn count_wakeup(&self, record: &dyn Record, cause: &'static str) {
+    fn count_wakeup(&self, record: &dyn Record, wake: Wake) {
+        let cause = match wake {
+            Wake::Called => "called",
+            Wake::Missed => "missed",
+            Wake::Timer => "timer",
+        };
         let labels = self.metrics_of(record).and("cause", cause);
         metrics::counter!(metric::WAKEUPS, labels).increment(1);
     }

@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Ask, Coordinator, Limit, Panel, Record, Replies,
-    attempt::{Defeat, outcome_of},
+    Ask, Coordinator, Panel, Record, Replies,
+    attempt::outcome_of,
     claim::{Claim, Won},
-    line::Front,
-    silence::Silence,
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Bid, BidNext, Loss, Rules, Ticket, Tokens, Until, Votes},
+    engine::{
+        Bid, BidNext, Defeat, Limit, Loss, Rules, Ticket, Tokens, Until, Wait, WaitNext, Wake,
+        WhileHeld,
+    },
     node::Call,
     wakeup::Callee,
     words::{Error, HoldId},
@@ -25,35 +26,21 @@ pub(crate) struct Waiter {
     record: Arc<dyn Record>,
     rules: Rules,
     place: HoldId,
-    /// How long the place counts without a bid.
-    waiting: Duration,
-    bids: u32,
-    /// When the latest bid began.
-    bid_at: Moment,
+    /// How long after a bid the place is to be told to the voters again.
+    refresh: Duration,
+    wait: Wait,
     ticket: Option<Ticket>,
     /// The votes of the latest bid.
     claim: Option<Claim>,
     callee: Callee,
-    /// What was last heard from the voters.
-    known: Option<Front>,
-    silence: Silence,
-    /// While rivals keep a token from being stored, as where a mutex is waited for.
-    contended: Backoff,
-    /// While calls may have been lost, as where a mutex is waited for.
-    deaf: Backoff,
 }
 
 /// What a bid came to.
 enum End {
     Won(Won),
-    /// It is another's turn, or was.
-    Refused,
-    /// A majority granted, but others had too many of the votes for its token to be stored.
-    Contended,
-    NoQuorum {
-        started: Moment,
-        votes: Votes,
-    },
+    Lost(Defeat),
+    /// The next bid was due before a majority had answered this one.
+    CutShort(Defeat),
 }
 
 impl Coordinator {
@@ -62,24 +49,21 @@ impl Coordinator {
         self: &Arc<Self>,
         record: &Arc<dyn Record>,
         rules: Rules,
+        limit: Limit,
     ) -> Option<Waiter> {
         let place = self.ids.fresh();
-        let (record, waiting) = record.in_queue(&place)?;
+        let (record, lifetime) = record.in_queue(&place)?;
+        let refresh = lifetime / 3;
         Some(Waiter {
             coordinator: Arc::clone(self),
             record,
             rules,
             callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
             place,
-            waiting,
-            bids: 0,
-            bid_at: self.clock.now(),
+            refresh,
+            wait: Wait::new(limit, self.settings.patience, WhileHeld::Bid { refresh }),
             ticket: None,
             claim: None,
-            known: None,
-            silence: Silence::new(None),
-            contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
-            deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
         })
     }
 }
@@ -95,70 +79,34 @@ impl Coordinator {
 
 impl Waiter {
     /// Bids until a majority grants. `None`: the lock is another's, and the limit came.
-    pub(crate) async fn wait(mut self, limit: Limit) -> Result<Option<Won>, Error> {
+    pub(crate) async fn wait(mut self) -> Result<Option<Won>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
-        let Coordinator { clock, settings, .. } = &*coordinator;
-        let patience = settings.patience;
+        let clock = &coordinator.clock;
         loop {
-            let ahead = limit.moment().filter(|limit| *limit > clock.now());
-            let cut_short = || ahead.is_some_and(|limit| clock.now() >= limit);
-            let (mut silent, mut contended) = (false, false);
-            let skips = clock.skips().count;
-            match self.bid(limit.moment()).await {
-                End::Won(won) => return Ok(Some(won)),
-                End::Refused => {
-                    self.silence.end();
-                    self.known = Some(Front::Denied);
-                    self.contended.reset();
+            match self.wait.next(clock.now(), &[]) {
+                WaitNext::Ask(wake) => {
+                    if let Some(wake) = wake {
+                        coordinator.count_wakeup(&*self.record, wake);
+                    }
+                    let end = self.bid().await;
+                    let (now, skips) = (clock.now(), clock.skips().count);
+                    match end {
+                        End::Won(won) => return Ok(Some(won)),
+                        End::Lost(defeat) => {
+                            self.wait.lose_attempt(&defeat, now, skips, coordinator.chance());
+                        }
+                        End::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
+                    }
                 }
-                End::Contended => {
-                    self.silence.end();
-                    self.known = Some(Front::Denied);
-                    contended = true;
+                // Its client listens to one channel for all places.
+                WaitNext::Subscribe(until) | WaitNext::Sleep(until) => {
+                    clock.sleep_until(until).await;
                 }
-                // The clock was put forward, which ended the time for the answers.
-                End::NoQuorum { .. } if !cut_short() && clock.skips().count != skips => continue,
-                // What a bid without its full time does not hear says nothing new.
-                End::NoQuorum { .. } if cut_short() && self.known.is_some() => silent = true,
-                End::NoQuorum { started, votes } => {
-                    let since = self.silence.goes_on(started);
-                    let error = coordinator.no_quorum(&*self.record, since, votes);
-                    self.known = Some(Front::NoQuorum { since, error });
-                    silent = true;
+                WaitNext::GiveUp(denial) => {
+                    return coordinator.report_denial(&*self.record, denial);
                 }
-            }
-            let is_over = || limit.moment().is_some_and(|limit| clock.now() >= limit);
-            let mut over = is_over() || self.silence.outlasts(patience, clock.now());
-            if (silent || contended) && !over {
-                let again = self.ask_again(silent);
-                clock.sleep_until(limit.moment().map_or(again, |limit| limit.min(again))).await;
-                over = is_over();
-            }
-            if over {
-                return match self.known.take() {
-                    Some(Front::NoQuorum { error, .. }) => Err(error),
-                    _ => Ok(None),
-                };
             }
         }
-    }
-
-    /// When to bid again after a pause: in time to keep the place alive, however short it lives.
-    fn ask_again(&mut self, silent: bool) -> Moment {
-        let Coordinator { clock, settings, .. } = &*self.coordinator;
-        let (now, chance) = (clock.now(), self.coordinator.chance());
-        let again = if silent {
-            self.silence.ask_again(settings.patience, now, chance)
-        } else {
-            self.contended.at_least(2 * now.since(self.bid_at));
-            now + self.contended.pause(chance)
-        };
-        again.min(self.bid_at + self.refresh())
-    }
-
-    /// How long after a bid the place is to be told to the voters again.
-    fn refresh(&self) -> Duration {
-        self.waiting / 3
     }
 
     /// A majority granted a bid: with its token stored, the lock is won.
@@ -177,26 +125,21 @@ impl Waiter {
                 let claim = self.claim.take().expect("it is there");
                 let started = (bid.started(), self.rules);
                 let mut won = Won::new(claim, started, token, (bid.into_votes(), replies));
-                won.attempts = self.bids;
+                won.attempts = self.wait.attempts();
                 End::Won(won)
             }
-            Err(Defeat { loss, votes, started }) => {
+            Err(defeat) => {
                 claim.give_back_all();
-                self.coordinator.count_attempt(&*self.record, outcome_of(&loss));
+                self.coordinator.count_attempt(&*self.record, outcome_of(defeat.loss));
                 self.ticket = bid.ticket();
-                match loss {
-                    Loss::NoQuorum => End::NoQuorum { started, votes },
-                    Loss::Held | Loss::Split => End::Contended,
-                }
+                End::Lost(defeat)
             }
         }
     }
 
     /// Its hold, and what to ask.
     fn next_bid(&mut self) -> (HoldId, Call) {
-        self.bids += 1;
-        self.bid_at = self.coordinator.clock.now();
-        let hold = self.coordinator.ids.attempt(&self.place, self.bids);
+        let hold = self.coordinator.ids.attempt(&self.place, self.wait.attempts());
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
@@ -205,77 +148,80 @@ impl Waiter {
         (hold, call)
     }
 
-    /// Asks all voters, and waits until the next bid makes sense. Once the limit has passed, a
-    /// first bid is also the last: it has its full time, and nothing is waited for after it.
-    async fn bid(&mut self, limit: Option<Moment>) -> End {
+    /// Asks all voters, and waits until the next bid makes sense.
+    async fn bid(&mut self) -> End {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
+        let started = clock.now();
+        let limit = self.wait.start_attempt(started, clock.skips().count);
         let (hold, call) = self.next_bid();
-        self.callee.forget();
+        self.callee.calls.forget();
         let unheard = !coordinator.wakeups.hears_calls();
-        let ahead = limit.filter(|limit| *limit > clock.now());
-        let until = Until { refresh: self.refresh(), limit: ahead };
-        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, self.bid_at);
+        let until = Until { refresh: self.refresh, limit };
+        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, started);
         // Gives back first what the one before may still get.
         self.claim = None;
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut tokens = Tokens::new(panel.quorum);
         let mut replies = panel.ask_all(&call);
-        let mut missed = None;
-        let woken = loop {
+        let wake = loop {
             let now = clock.now();
-            let heard = self.callee.look();
+            let heard = self.callee.calls.look();
             if heard.missed {
-                missed.get_or_insert_with(|| now + self.deaf.pause(coordinator.chance()));
+                self.wait.miss_calls(now, coordinator.chance());
             }
             match bid.next(now, &heard.called) {
-                BidNext::Won => return self.win(bid, &tokens, replies, ahead).await,
+                BidNext::Won => return self.win(bid, &tokens, replies, limit).await,
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
-                    self.deaf.reset();
-                    break Some(if heard.called.contains(&true) { "called" } else { "timer" });
+                    let called = heard.called.contains(&true);
+                    break Some(if called { Wake::Called } else { Wake::Timer });
                 }
                 BidNext::Silent => {
                     // Nobody listens in the pause, and what comes then may be what a holder needs.
                     claim.give_back_all();
-                    coordinator.count_attempt(&*self.record, "no_quorum");
-                    self.ticket = bid.ticket();
-                    return End::NoQuorum { started: bid.started(), votes: bid.into_votes() };
+                    break None;
                 }
                 BidNext::Wait(until) => {
-                    let other = [limit, missed].into_iter().flatten().min();
-                    let until = match other.filter(|_| bid.is_refused()) {
-                        Some(other) if now >= other => {
-                            break missed.filter(|missed| now >= *missed).map(|_| "missed");
-                        }
-                        Some(other) => other.min(until),
+                    let turn = bid.is_refused().then(|| self.wait.await_turn(until, now));
+                    let until = match turn {
                         None => until,
+                        Some(WaitNext::Sleep(until)) => until,
+                        Some(WaitNext::Ask(wake)) => break wake,
+                        Some(_) => break None,
                     };
                     tokio::select! {
                         biased;
                         (voter, mut outcome) = replies.next() => {
                             let ticket = self.record.ticket(&mut outcome);
-                            let (heard, started) = ((voter, outcome), bid.started());
+                            let heard = (voter, outcome);
                             let verdict = panel.hear(&*self.record, &mut tokens, heard, started);
                             bid.heard(voter, verdict, ticket, clock.now());
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);
                             }
                         }
-                        () = self.callee.changed() => {}
+                        () = self.callee.calls.changed() => {}
                         () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,
                         () = clock.sleep_until(until) => {}
                     }
                 }
             }
         };
-        coordinator.count_attempt(&*self.record, "held");
-        if let Some(cause) = woken {
-            coordinator.count_wakeup(&*self.record, cause);
+        if let Some(wake) = wake {
+            coordinator.count_wakeup(&*self.record, wake);
         }
+        self.end_bid(bid)
+    }
+
+    fn end_bid(&mut self, bid: Bid) -> End {
         self.ticket = bid.ticket();
-        End::Refused
+        let (loss, started) = (bid.loss(), bid.started());
+        let end = if loss.is_some() { End::Lost } else { End::CutShort };
+        let loss = loss.unwrap_or(Loss::NoQuorum);
+        self.coordinator.count_attempt(&*self.record, outcome_of(loss));
+        end(Defeat { loss, votes: bid.into_votes(), started })
     }
 }
 

@@ -1,37 +1,18 @@
 //! From the first attempt to the lock, or to a clear answer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     Coordinator, Record, Won,
-    attempt::Defeat,
-    line::{Front, Place, Turn},
-    silence::Silence,
+    line::{Place, Turn},
 };
 use crate::{
     clock::Moment,
-    engine::{Backoff, Loss, Rules, Votes},
+    engine::{Denial, Limit, Outage, Rules, Votes, Wait, WaitNext, WhileHeld},
+    settings::Settings,
     wakeup::{self, Listening},
-    words::Error,
+    words::{Error, Kind},
 };
-
-/// How long to wait for a lock that another hold has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// Not at all.
-    Now,
-    Until(Moment),
-    Never,
-}
-
-impl Limit {
-    pub(crate) fn moment(self) -> Option<Moment> {
-        match self {
-            Self::Until(moment) => Some(moment),
-            Self::Now | Self::Never => None,
-        }
-    }
-}
 
 impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own.
@@ -56,13 +37,13 @@ impl Coordinator {
         match limit {
             Limit::Never => tokio::select! {
                 biased;
-                error = place.silence(outlasts) => return Err(error),
+                outage = place.silence(outlasts) => return Err(self.no_quorum(record, outage)),
                 turn = place.turn() => return Ok(Some(turn)),
             },
             Limit::Until(moment) if clock.now() < moment => {
                 tokio::select! {
                     biased;
-                    error = place.silence(outlasts) => return Err(error),
+                    outage = place.silence(outlasts) => return Err(self.no_quorum(record, outage)),
                     turn = place.turn() => return Ok(Some(turn)),
                     () = clock.sleep_until(moment) => {}
                 }
@@ -76,11 +57,11 @@ impl Coordinator {
                 turn = place.turn() => return Ok(Some(turn)),
             },
         }
-        match place.known() {
-            Some(Front::Denied) => Ok(None),
-            Some(Front::NoQuorum { error, .. }) => Err(error),
-            None => Err(self.no_quorum(record, place.came(), Votes::new(self.panel.quorum))),
-        }
+        let denial = place.known().unwrap_or_else(|| {
+            let (since, until) = (place.came(), clock.now());
+            Denial::NoQuorum(Outage { since, until, votes: Votes::new(self.panel.quorum) })
+        });
+        self.report_denial(record, denial)
     }
 
     /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
@@ -91,175 +72,129 @@ impl Coordinator {
         limit: Limit,
         (place, turn): (&Place, &Turn<'_>),
     ) -> Result<Option<Won>, Error> {
-        let mut search = Search {
-            coordinator: self,
-            record,
-            rules,
-            limit,
-            turn,
-            // Whoever stood here before has been asking the same voters.
-            silence: Silence::new(place.silent_since()),
-            known: place.known(),
-            attempts: 0,
-            listening: None,
-            contended: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
-            deaf: Backoff::new(Duration::from_millis(1), Duration::from_millis(500)),
-        };
+        let Settings { patience, poll, .. } = self.settings;
+        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll };
+        let wait = Wait::new(limit, patience, while_held);
+        // Whoever stood here before has been asking the same voters.
+        let wait = wait.resume_from(place.known(), place.silent_since());
         turn.ask();
-        search.run().await
+        Search { coordinator: self, record, rules, turn, wait, listening: None }.run().await
+    }
+
+    /// What a caller is told that gave up.
+    pub(super) fn report_denial<T>(
+        &self,
+        record: &dyn Record,
+        denial: Denial,
+    ) -> Result<Option<T>, Error> {
+        match denial {
+            Denial::Held => Ok(None),
+            Denial::NoQuorum(outage) => Err(self.no_quorum(record, outage)),
+        }
+    }
+
+    fn no_quorum(&self, record: &dyn Record, outage: Outage) -> Error {
+        let kind = Kind::NoQuorum {
+            lock: record.name().into(),
+            needed: self.panel.quorum.needed(),
+            after: outage.until.since(outage.since),
+        };
+        Error::new(kind, self.panel.report(outage.votes.into_verdicts()))
     }
 }
 
+/// The wait of whoever is first in line.
 struct Search<'a> {
     coordinator: &'a Arc<Coordinator>,
     record: &'a Arc<dyn Record>,
     rules: Rules,
-    limit: Limit,
     turn: &'a Turn<'a>,
-    /// What was last heard from the voters.
-    known: Option<Front>,
-    silence: Silence,
-    attempts: u32,
+    wait: Wait,
     listening: Option<Listening>,
-    contended: Backoff,
-    /// While calls may have been lost: a voter whose connections break again and again must not
-    /// make its waiters ask as often.
-    deaf: Backoff,
 }
 
 impl Search<'_> {
-    async fn run(&mut self) -> Result<Option<Won>, Error> {
+    async fn run(mut self) -> Result<Option<Won>, Error> {
+        let coordinator = self.coordinator;
         loop {
-            if let Some(listening) = &mut self.listening {
-                listening.forget();
-            }
-            let limit = self.limit_ahead();
-            self.attempts += 1;
-            let defeat = match self.coordinator.attempt(self.record, self.rules, limit).await {
-                Ok(mut won) => {
-                    self.turn.tell(Front::Denied);
-                    won.attempts = self.attempts;
-                    return Ok(Some(won));
+            let now = coordinator.clock.now();
+            let called = self.hear_calls(now);
+            match self.wait.next(now, &called) {
+                WaitNext::Ask(wake) => {
+                    if let Some(wake) = wake {
+                        coordinator.count_wakeup(&**self.record, wake);
+                    }
+                    if let Some(won) = self.ask().await {
+                        return Ok(Some(won));
+                    }
                 }
-                Err(defeat) => defeat,
-            };
-            // What an attempt without its full time does not hear says nothing new, and nothing to
-            // those behind, who may have more. It may be short of it for telling the token, too.
-            let now = self.coordinator.clock.now();
-            let cut_short = limit.is_some_and(|limit| now >= limit);
-            if !(cut_short && defeat.loss == Loss::NoQuorum) {
-                let front = self.front(&defeat);
-                self.turn.tell(front.clone());
-                self.known = Some(front);
-            } else if self.known.is_none() {
-                self.known = Some(self.front(&defeat));
-            }
-            if self.is_over() || !self.wait(defeat).await {
-                return match self.known.take() {
-                    Some(Front::NoQuorum { error, .. }) => Err(error),
-                    _ => Ok(None),
-                };
+                WaitNext::Subscribe(until) => self.subscribe(until).await,
+                WaitNext::Sleep(until) => self.sleep(until).await,
+                WaitNext::GiveUp(denial) => {
+                    return coordinator.report_denial(&**self.record, denial);
+                }
             }
         }
     }
 
-    /// The caller's limit, unless it has passed: then the first attempt is also the last and has
-    /// its full time.
-    fn limit_ahead(&self) -> Option<Moment> {
-        let now = self.coordinator.clock.now();
-        self.limit.moment().filter(|limit| *limit > now)
-    }
-
-    fn front(&mut self, defeat: &Defeat) -> Front {
-        if defeat.loss != Loss::NoQuorum {
-            self.silence.end();
-            return Front::Denied;
+    /// Makes one attempt, and tells those behind in line what it came to.
+    async fn ask(&mut self) -> Option<Won> {
+        let Self { coordinator, record, rules, turn, wait, listening } = self;
+        if let Some(listening) = listening {
+            listening.calls.forget();
         }
-        let since = self.silence.goes_on(defeat.started);
-        let error = self.coordinator.no_quorum(&**self.record, since, defeat.votes.clone());
-        Front::NoQuorum { since, error }
-    }
-
-    fn is_over(&self) -> bool {
-        let now = self.coordinator.clock.now();
-        let patience = self.coordinator.settings.patience;
-        self.limit == Limit::Now
-            || self.limit.moment().is_some_and(|moment| now >= moment)
-            || self.silence.outlasts(patience, now)
-    }
-
-    /// Waits until another attempt makes sense; false if the limit has come by then.
-    async fn wait(&mut self, defeat: Defeat) -> bool {
-        let clock = self.coordinator.clock.clone();
-        let now = clock.now();
-        let limit = self.limit.moment();
-        let until = match defeat.loss {
-            Loss::NoQuorum => {
-                let patience = self.coordinator.settings.patience;
-                self.silence.ask_again(patience, now, self.coordinator.chance())
+        let clock = &coordinator.clock;
+        let limit = wait.start_attempt(clock.now(), clock.skips().count);
+        match coordinator.ask_all(record, *rules, limit).await {
+            Ok(mut won) => {
+                turn.tell(Denial::Held);
+                won.attempts = wait.attempts();
+                Some(won)
             }
-            Loss::Split => {
-                self.contended.at_least(2 * now.since(defeat.started));
-                now + self.contended.pause(self.coordinator.chance())
-            }
-            Loss::Held if self.listening.is_none() && !crate::mutant!("listens_to_nobody") => {
-                self.listen(limit).await;
-                return limit.is_none_or(|limit| clock.now() < limit);
-            }
-            Loss::Held => {
-                self.contended.reset();
-                // A voter's expiry has a resolution of a millisecond.
-                let free = defeat.votes.free_in().map(|time| time + Duration::from_millis(2));
-                let poll = self.coordinator.settings.poll;
-                now + free.map_or(poll, |free| free.min(poll))
-            }
-        };
-        let calls = (defeat.loss == Loss::Held).then(|| defeat.votes.calls_needed());
-        let Self { coordinator, listening, deaf, .. } = self;
-        let heard = async {
-            let (Some(listening), Some((voters, needed))) = (listening, calls) else {
-                return std::future::pending().await;
-            };
-            let missed = async {
-                listening.missed().await;
-                clock.sleep(deaf.pause(coordinator.chance())).await;
-            };
-            tokio::select! {
-                biased;
-                () = listening.called(&voters, needed) => {
-                    deaf.reset();
-                    "called"
+            Err(defeat) => {
+                let (now, skips) = (clock.now(), clock.skips().count);
+                if let Some(denial) = wait.lose_attempt(&defeat, now, skips, coordinator.chance()) {
+                    turn.tell(denial.clone());
                 }
-                () = missed => "missed",
+                None
+            }
+        }
+    }
+
+    /// Which voters have called since the last attempt started.
+    fn hear_calls(&mut self, now: Moment) -> Vec<bool> {
+        let Some(listening) = &mut self.listening else { return Vec::new() };
+        let calls = listening.calls.look();
+        if calls.missed {
+            self.wait.miss_calls(now, self.coordinator.chance());
+        }
+        calls.called
+    }
+
+    async fn sleep(&self, until: Moment) {
+        let called = async {
+            match &self.listening {
+                Some(listening) => listening.calls.changed().await,
+                None => std::future::pending().await,
             }
         };
-        let cause = tokio::select! {
+        tokio::select! {
             biased;
-            cause = heard => cause,
-            () = clock.sleep_until(limit.map_or(until, |limit| limit.min(until))) => {
-                deaf.reset();
-                if limit.is_some_and(|limit| until >= limit) {
-                    return false;
-                }
-                "timer"
-            }
-        };
-        coordinator.count_wakeup(&**self.record, cause);
-        // The sleep may be a millisecond longer than was asked.
-        limit.is_none_or(|limit| clock.now() < limit)
+            () = called => {}
+            () = self.coordinator.clock.sleep_until(until) => {}
+        }
     }
 
-    /// Listens to the lock's channel; returns when a majority of voters is known to be heard.
-    async fn listen(&mut self, limit: Option<Moment>) {
+    /// Subscribes to the lock's channel; returns when a majority of voters is known to be heard.
+    async fn subscribe(&mut self, until: Moment) {
         let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
         let (listening, replies) = Listening::start(wakeups, &panel.voters, self.record.channel());
         self.listening = Some(listening);
-        let until = clock.now() + self.rules.voter_deadline;
-        let until = limit.map_or(until, |limit| limit.min(until));
         tokio::select! {
             biased;
             () = wakeup::majority(replies, panel.quorum.needed()) => {}
             () = clock.sleep_until(until) => {}
         }
+        self.wait.finish_subscribing();
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Quorum, Rules, Votes,
+    Loss, Quorum, Rules, Votes,
     ticket::{Ticket, Tickets},
 };
 use crate::{
@@ -130,6 +130,14 @@ impl Bid {
     /// to wait for.
     pub(crate) fn is_refused(&self) -> bool {
         self.lost.is_some() && !self.too_late && self.votes.may_spare_the_silent()
+    }
+
+    /// What it was lost by. `None` while too few voters have answered to say.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        if self.is_refused() {
+            return Some(Loss::Held);
+        }
+        (self.too_late || self.votes.lacks_quorum()).then_some(Loss::NoQuorum)
     }
 
     pub(crate) fn started(&self) -> Moment {

@@ -37,7 +37,7 @@ impl Quorum {
 }
 
 /// Why an attempt was lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Another hold has a majority.
     Held,
@@ -48,7 +48,7 @@ pub(crate) enum Loss {
 }
 
 /// The verdicts of one round; those that have not come are open.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Votes {
     quorum: Quorum,
     verdicts: Vec<Option<Verdict>>,

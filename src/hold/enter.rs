@@ -7,8 +7,8 @@ use tracing::{Span, field::Empty};
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Limit, Record, Won},
-    engine::Rules,
+    coordinator::{Coordinator, Record, Won},
+    engine::{Limit, Rules},
     words::{Error, Kind, Owner, metric},
 };
 
@@ -114,10 +114,10 @@ async fn ask(
     limit: Limit,
 ) -> Result<Asked, Error> {
     if limit != Limit::Now
-        && let Some(waiter) = coordinator.place(&wish.record, wish.rules)
+        && let Some(waiter) = coordinator.place(&wish.record, wish.rules, limit)
     {
         // Waiting has time for that, and whoever does not wait has the smaller future.
-        return Box::pin(waiter.wait(limit)).await.map(Asked::won);
+        return Box::pin(waiter.wait()).await.map(Asked::won);
     }
     // Only whoever asks for its turn keeps what is known there from being forgotten.
     let place = coordinator.stand_in_line(&*wish.record, wish.rules);

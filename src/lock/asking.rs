@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    coordinator::{Coordinator, Limit, Record, place},
-    engine::Rules,
+    coordinator::{Coordinator, Record, place},
+    engine::{Limit, Rules},
     hold::{Entry, Holds, Wish, enter},
     node::{Call, Outcome},
     scripts::Answer,

@@ -8,8 +8,8 @@ use super::{
     mutex_record::{MutexRecord, Order},
 };
 use crate::{
-    coordinator::{Coordinator, Limit},
-    engine::Rules,
+    coordinator::Coordinator,
+    engine::{Limit, Rules},
     hold::Holds,
     words::{Error, Owner},
 };

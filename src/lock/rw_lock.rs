@@ -10,8 +10,8 @@ use super::{
     rw_record::RwRecord,
 };
 use crate::{
-    coordinator::{Coordinator, Limit},
-    engine::Rules,
+    coordinator::Coordinator,
+    engine::{Limit, Rules},
     hold::{Entry, Holds},
     words::{Error, Owner},
 };

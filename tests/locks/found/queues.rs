@@ -164,6 +164,26 @@ async fn a_bid_without_a_quorum_is_not_refused_when_calls_begin_to_be_heard() {
     drop(far);
 }
 
+/// One voter refused, one was away, one did not answer: a call of the first ended the bid, which
+/// then passed for one that a majority had refused. The next one was cut off by the limit.
+#[tokio::test(start_paused = true)]
+async fn a_bid_that_a_call_ends_before_a_majority_answered_is_not_refused() {
+    let voters = embedded::voters(3);
+    let mutex = fair(&voters).await;
+    hear_calls(&voters, &mutex).await;
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let waiter = tokio::spawn(async move { mutex.lock_within(ms(2_050)).await.map(drop_all) });
+    sleep(ms(10)).await;
+    let silence = voters[2].fault(Fault::DropRequests);
+    voters[1].kill();
+    // A bid is made anew after 1,667 ms. It finds no quorum in 200 ms, a pause of 30 ms at most
+    // follows, and then the bid that is called. The last one has 100 ms of 200.
+    sleep(ms(1_940)).await;
+    drop(guard);
+    assert!(waiter.await.expect("no panic").expect_err("one voter answers").is_no_quorum());
+    drop(silence);
+}
+
 /// A bid that lost its majority before the last voter had answered left its vote there until the
 /// next bid, and took another one then.
 #[tokio::test(start_paused = true)]
@@ -244,6 +264,25 @@ async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
     });
     assert_eq!(leaked.collect::<Vec<_>>(), []);
     drop(guard);
+}
+
+/// What ended a pause was counted for a mutex, and not for what is waited for in a queue.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_pause_is_counted_as_a_timer_in_a_queue_too() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let waiter = fair(&voters).await;
+    voters.iter().for_each(EmbeddedVoter::kill);
+    // A pause is between 20 and 750 ms.
+    assert!(waiter.lock_within(secs(2)).await.expect_err("all are away").is_no_quorum());
+    let pauses = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
+        let is_timer = key.key().labels().any(|label| label.value() == "timer");
+        let DebugValue::Counter(count) = value else { return None };
+        (key.key().name() == metric::WAKEUPS && is_timer).then_some(count)
+    });
+    assert!(pauses.sum::<u64>() >= 2);
 }
 
 /// While all voters are in quarantine a place stands, and the pauses between its bids grew longer

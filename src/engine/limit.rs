@@ -1,0 +1,61 @@
+//! How long a caller waits for a lock, and how much of that an attempt has.
+
+use super::Loss;
+use crate::clock::Moment;
+
+/// How long to wait for a lock that another hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Not at all.
+    Now,
+    Until(Moment),
+    Never,
+}
+
+impl Limit {
+    pub(crate) fn moment(self) -> Option<Moment> {
+        match self {
+            Self::Until(moment) => Some(moment),
+            Self::Now | Self::Never => None,
+        }
+    }
+
+    /// Whether a lost attempt is the last.
+    pub(super) fn has_come(self, now: Moment) -> bool {
+        match self {
+            Self::Now => true,
+            Self::Until(moment) => now >= moment,
+            Self::Never => false,
+        }
+    }
+}
+
+/// The time that one attempt has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    limit: Option<Moment>,
+    skips: u64,
+}
+
+impl Window {
+    /// Ends at `limit`. Where that has passed, the attempt is the only one, and has its full time.
+    /// `skips`: how often the clock has been put forward so far.
+    pub(crate) fn start(limit: Option<Moment>, now: Moment, skips: u64) -> Self {
+        Self { limit: limit.filter(|limit| *limit > now), skips }
+    }
+
+    pub(crate) fn limit(&self) -> Option<Moment> {
+        self.limit
+    }
+
+    /// Whether the limit has come. What is missing then says nothing about the voters.
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        self.limit.is_some_and(|limit| now >= limit)
+    }
+
+    /// Whether the attempt has to be made anew: the clock was put forward while it ran, so the time
+    /// for the answers was over before they could come.
+    pub(crate) fn is_void(&self, loss: Loss, now: Moment, skips: u64) -> bool {
+        loss == Loss::NoQuorum && self.skips != skips && !self.is_over(now)
+    }
+}

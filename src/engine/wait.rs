@@ -1,0 +1,326 @@
+//! Waiting for a lock: when to ask again, and when to give up with which answer.
+
+use std::time::Duration;
+
+use super::{Backoff, Limit, Loss, Votes, Window};
+use crate::clock::Moment;
+
+/// A lost attempt.
+#[derive(Debug)]
+pub(crate) struct Defeat {
+    pub(crate) loss: Loss,
+    pub(crate) votes: Votes,
+    pub(crate) started: Moment,
+}
+
+/// Why the lock cannot be had, by the last attempt that could find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// Another hold has it, or too many of the votes.
+    Held,
+    NoQuorum(Outage),
+}
+
+/// Too few voters answered, attempt after attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    /// When the first of the attempts started.
+    pub(crate) since: Moment,
+    /// When the last one ended.
+    pub(crate) until: Moment,
+    /// Those of the last one.
+    pub(crate) votes: Votes,
+}
+
+/// What a waiter does while another hold has the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WhileHeld {
+    /// It listens to the lock's channel, and asks every now and then. `setup`: how long it waits
+    /// for its subscription at most.
+    Listen { setup: Duration, poll: Duration },
+    /// Its bid waits. Its place in the queue lives so short that the next bid must follow by then.
+    Bid { refresh: Duration },
+}
+
+/// What ended a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Enough voters called.
+    Called,
+    /// Calls may have been lost.
+    Missed,
+    Timer,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WaitNext {
+    /// Ask all voters.
+    Ask(Option<Wake>),
+    /// Subscribe to the lock's channel, until this moment at most.
+    Subscribe(Moment),
+    /// Nothing before this moment, unless a voter calls.
+    Sleep(Moment),
+    GiveUp(Denial),
+}
+
+/// One caller's wait, from its first attempt to the lock or a clear answer.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    limit: Limit,
+    patience: Duration,
+    while_held: WhileHeld,
+    state: State,
+    /// That of the latest attempt.
+    window: Window,
+    attempts: u32,
+    denial: Option<Denial>,
+    /// The start of the first attempt since which too few voters have answered.
+    silent_since: Option<Moment>,
+    has_subscribed: bool,
+    /// When to ask again because calls may have been lost.
+    deaf_until: Option<Moment>,
+    silent: Backoff,
+    contended: Backoff,
+    /// A voter whose connections break again and again must not make its waiters ask as often.
+    deaf: Backoff,
+}
+
+#[derive(Debug)]
+enum State {
+    Asking,
+    /// Nothing but the limit ends it sooner.
+    Pausing(Moment),
+    Subscribing(Moment),
+    /// Until the moment at which the lock may be free, or so many of these voters have called.
+    Listening {
+        until: Moment,
+        refusing: Vec<usize>,
+        needed: usize,
+    },
+    Over,
+}
+
+impl Wait {
+    pub(crate) fn new(limit: Limit, patience: Duration, while_held: WhileHeld) -> Self {
+        let ms = Duration::from_millis;
+        let pause = |first_ms| Backoff::new(ms(first_ms), ms(500));
+        Self {
+            limit,
+            patience,
+            while_held,
+            state: State::Asking,
+            window: Window::start(None, Moment::BEGINNING, 0),
+            attempts: 0,
+            denial: None,
+            silent_since: None,
+            has_subscribed: false,
+            deaf_until: None,
+            silent: pause(20),
+            contended: pause(1),
+            deaf: pause(1),
+        }
+    }
+
+    /// Goes on where another caller of the same voters stopped.
+    pub(crate) fn resume_from(
+        mut self,
+        denial: Option<Denial>,
+        silent_since: Option<Moment>,
+    ) -> Self {
+        (self.denial, self.silent_since) = (denial, silent_since);
+        self
+    }
+
+    /// How many attempts there have been.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Starts an attempt; returns when it must end. `skips`: how often the clock has been put
+    /// forward so far.
+    pub(crate) fn start_attempt(&mut self, now: Moment, skips: u64) -> Option<Moment> {
+        self.state = State::Asking;
+        self.window = Window::start(self.limit.moment(), now, skips);
+        self.attempts += 1;
+        self.deaf_until = None;
+        self.window.limit()
+    }
+
+    /// The attempt was lost. Returns what other waiters should learn from that, if anything.
+    pub(crate) fn lose_attempt(
+        &mut self,
+        defeat: &Defeat,
+        now: Moment,
+        skips: u64,
+        chance: u32,
+    ) -> Option<&Denial> {
+        if self.window.is_void(defeat.loss, now, skips) {
+            self.state = State::Asking;
+            return None;
+        }
+        // What the limit cut off was no answer.
+        let is_answer = defeat.loss != Loss::NoQuorum || !self.window.is_over(now);
+        if is_answer || self.denial.is_none() {
+            self.record_denial(defeat, now);
+        }
+        self.state =
+            if self.is_over(now) { State::Over } else { self.rest_after(defeat, now, chance) };
+        self.denial.as_ref().filter(|_| is_answer)
+    }
+
+    /// A bid ended before a majority had answered, because another one may be granted now.
+    pub(crate) fn cut_attempt_short(&mut self, defeat: &Defeat, now: Moment) {
+        if self.denial.is_none() {
+            self.record_denial(defeat, now);
+        }
+        self.state = if self.is_over(now) { State::Over } else { State::Asking };
+    }
+
+    /// Calls may have been lost. Does nothing where none is waited for.
+    pub(crate) fn miss_calls(&mut self, now: Moment, chance: u32) {
+        if matches!(self.state, State::Asking | State::Listening { .. }) {
+            let deaf = &mut self.deaf;
+            self.deaf_until.get_or_insert_with(|| now + deaf.pause(chance));
+        }
+    }
+
+    /// The subscription stands, or there was no more time for it. What was called before it stood
+    /// was not heard, so this asks once more.
+    pub(crate) fn finish_subscribing(&mut self) {
+        self.has_subscribed = true;
+        self.state = State::Asking;
+    }
+
+    /// `called`: the voters that called since the attempt started.
+    pub(crate) fn next(&mut self, now: Moment, called: &[bool]) -> WaitNext {
+        let is_over = matches!(self.state, State::Over) || self.window.is_over(now);
+        if let Some(denial) = self.denial.as_ref().filter(|_| is_over) {
+            return WaitNext::GiveUp(denial.clone());
+        }
+        match &self.state {
+            State::Asking | State::Over => WaitNext::Ask(None),
+            State::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
+            State::Listening { refusing, needed, .. }
+                if have_called(refusing, called) >= *needed =>
+            {
+                self.wake(Wake::Called)
+            }
+            State::Pausing(until) | State::Listening { until, .. } => self.sleep(*until, now),
+        }
+    }
+
+    /// A majority refused the bid, which waits for its turn until this moment at most.
+    pub(crate) fn await_turn(&mut self, until: Moment, now: Moment) -> WaitNext {
+        if self.limit.has_come(now) {
+            return WaitNext::GiveUp(Denial::Held);
+        }
+        self.sleep(until, now)
+    }
+
+    fn record_denial(&mut self, defeat: &Defeat, now: Moment) {
+        self.denial = Some(if defeat.loss == Loss::NoQuorum {
+            let since = *self.silent_since.get_or_insert(defeat.started);
+            Denial::NoQuorum(Outage { since, until: now, votes: defeat.votes.clone() })
+        } else {
+            self.silent_since = None;
+            self.silent.reset();
+            Denial::Held
+        });
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        let no_patience = crate::mutant!("no_patience");
+        let patience = if no_patience { Duration::ZERO } else { self.patience };
+        self.limit.has_come(now)
+            || self.silent_since.is_some_and(|since| now.since(since) >= patience)
+    }
+
+    fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> State {
+        match defeat.loss {
+            Loss::NoQuorum => {
+                let again = now + self.silent.pause(chance);
+                let end = self.silent_since.map(|since| since + self.patience);
+                State::Pausing(self.by_refresh(end.map_or(again, |end| again.min(end)), defeat))
+            }
+            Loss::Split => {
+                self.contended.at_least(2 * now.since(defeat.started));
+                let again = now + self.contended.pause(chance);
+                State::Pausing(self.by_refresh(again, defeat))
+            }
+            Loss::Held => {
+                self.contended.reset();
+                self.rest_while_held(&defeat.votes, now)
+            }
+        }
+    }
+
+    fn rest_while_held(&mut self, votes: &Votes, now: Moment) -> State {
+        match self.while_held {
+            WhileHeld::Listen { setup, .. }
+                if !self.has_subscribed && !crate::mutant!("listens_to_nobody") =>
+            {
+                State::Subscribing(now + setup)
+            }
+            WhileHeld::Listen { poll, .. } => {
+                // A voter's expiry has a resolution of a millisecond.
+                let free = votes.free_in().map(|time| time + Duration::from_millis(2));
+                let (refusing, needed) = votes.calls_needed();
+                State::Listening {
+                    until: now + free.map_or(poll, |free| free.min(poll)),
+                    refusing,
+                    needed,
+                }
+            }
+            WhileHeld::Bid { .. } => {
+                if self.deaf_until.is_none_or(|until| now < until) {
+                    self.deaf.reset();
+                }
+                State::Asking
+            }
+        }
+    }
+
+    /// Sleeps until then, or the time at which to ask because calls may have been lost.
+    fn sleep(&mut self, until: Moment, now: Moment) -> WaitNext {
+        if self.deaf_until.is_some_and(|until| now >= until) {
+            return self.wake(Wake::Missed);
+        }
+        if now >= until {
+            return self.wake(Wake::Timer);
+        }
+        let until = self.deaf_until.map_or(until, |deaf| deaf.min(until));
+        WaitNext::Sleep(self.by_limit(until))
+    }
+
+    fn wake(&mut self, wake: Wake) -> WaitNext {
+        if wake != Wake::Missed {
+            self.deaf.reset();
+        }
+        self.state = State::Asking;
+        WaitNext::Ask(Some(wake))
+    }
+
+    fn by_limit(&self, until: Moment) -> Moment {
+        self.limit.moment().map_or(until, |limit| limit.min(until))
+    }
+
+    /// In time to keep the place in a queue.
+    fn by_refresh(&self, again: Moment, defeat: &Defeat) -> Moment {
+        match self.while_held {
+            WhileHeld::Bid { refresh } => again.min(defeat.started + refresh),
+            WhileHeld::Listen { .. } => again,
+        }
+    }
+}
+
+fn have_called(refusing: &[usize], called: &[bool]) -> usize {
+    refusing.iter().filter(|voter| called.get(**voter) == Some(&true)).count()
+}
+
+#[cfg(test)]
+#[path = "wait_law_tests.rs"]
+mod law_tests;
+#[cfg(test)]
+#[path = "wait_tests.rs"]
+mod tests;

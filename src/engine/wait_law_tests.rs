@@ -1,0 +1,279 @@
+//! What holds for every wait, whatever happens to it.
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::{
+    engine::Quorum,
+    words::{Cause, HoldId, Verdict},
+};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const PATIENCE: Duration = Duration::from_secs(1);
+const REFRESH: Duration = Duration::from_millis(100);
+/// A sleep may take so much longer than it should.
+const LATE: u64 = 3;
+
+fn at(ms: u64) -> Moment {
+    Moment::from_nanos(10_000_000_000) + MS(ms)
+}
+
+/// How an attempt ends, and what happens then.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    loss: u8,
+    took_ms: u64,
+    skips: bool,
+    calls_after_ms: Option<u64>,
+    misses_after_ms: Option<u64>,
+    late_ms: u64,
+    chance: u32,
+}
+
+/// No quorum answers in half of them, and in all where `silent`.
+fn steps(silent: bool) -> impl Strategy<Value = Vec<Step>> {
+    let times = (0..300_u64, 0..LATE, any::<u32>());
+    let heard = (prop::option::of(1..700_u64), prop::option::of(1..700_u64));
+    let step = (0..6_u8, prop::bool::weighted(0.1), times, heard);
+    let step = step.prop_map(move |(loss, skips, (took_ms, late_ms, chance), heard)| {
+        let (calls_after_ms, misses_after_ms) = heard;
+        let loss = if silent { 5 } else { loss };
+        Step { loss, took_ms, skips, calls_after_ms, misses_after_ms, late_ms, chance }
+    });
+    vec(step, 1..60)
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::Now),
+        Just(Limit::Never),
+        (0..5_000_u64).prop_map(|ms| Limit::Until(at(ms))),
+        (0..300_u64).prop_map(|ms| Limit::Until(at(ms))),
+    ]
+}
+
+#[derive(Debug)]
+struct Attempt {
+    started: Moment,
+    ended: Moment,
+    loss: Loss,
+    /// The clock was put forward while it ran.
+    is_void: bool,
+    /// The limit came before the answers.
+    is_cut_off: bool,
+    /// What woke the waiter before it.
+    wake: Option<Wake>,
+}
+
+#[derive(Debug)]
+struct Trace {
+    attempts: Vec<Attempt>,
+    /// The answer, and when it was given. `None`: the steps were over before.
+    end: Option<(Moment, Denial)>,
+}
+
+/// Does what the wait says until it gives up.
+struct Course {
+    wait: Wait,
+    limit: Limit,
+    now: Moment,
+    skips: u64,
+    attempts: Vec<Attempt>,
+}
+
+impl Course {
+    fn run(mut self, steps: Vec<Step>) -> Trace {
+        let (mut steps, mut step, mut called) = (steps.into_iter(), None, false);
+        loop {
+            let was_called = std::mem::take(&mut called);
+            let next = self.wait.next(self.now, &[was_called; 3]);
+            let listens = matches!(self.wait.while_held, WhileHeld::Listen { .. });
+            let was_held = self.attempts.last().is_some_and(|last| last.loss == Loss::Held);
+            if was_called && was_held && listens && !self.limit_has_come() {
+                assert_eq!(next, WaitNext::Ask(Some(Wake::Called)));
+            }
+            match (next, step) {
+                (WaitNext::Ask(wake), _) => {
+                    step = steps.next();
+                    let Some(step) = step else {
+                        return Trace { attempts: self.attempts, end: None };
+                    };
+                    self.attempt(step, wake);
+                }
+                (WaitNext::Subscribe(until), Some(step)) => {
+                    self.now = until.min(self.now + MS(step.took_ms));
+                    self.wait.finish_subscribing();
+                }
+                (WaitNext::Sleep(until), Some(step)) => called = self.sleep(until, step),
+                (WaitNext::GiveUp(denial), Some(_)) => {
+                    return Trace { attempts: self.attempts, end: Some((self.now, denial)) };
+                }
+                (_, None) => panic!("no attempt has been made"),
+            }
+        }
+    }
+
+    fn limit_has_come(&self) -> bool {
+        self.limit.moment().is_some_and(|limit| self.now >= limit)
+    }
+
+    fn attempt(&mut self, step: Step, wake: Option<Wake>) {
+        let started = self.now;
+        let limit = self.wait.start_attempt(started, self.skips);
+        assert_eq!(limit, self.limit.moment().filter(|limit| *limit > started));
+        let ended = started + MS(step.took_ms);
+        let ended = limit.map_or(ended, |limit| limit.min(ended));
+        let loss = match step.loss {
+            0 | 1 => Loss::Held,
+            2 => Loss::Split,
+            _ => Loss::NoQuorum,
+        };
+        self.now = ended;
+        self.skips += u64::from(step.skips);
+        let silent = loss == Loss::NoQuorum;
+        let is_cut_off = silent && limit.is_some_and(|limit| ended >= limit);
+        let is_void = silent && step.skips && !is_cut_off;
+        let mut votes = Votes::new(Quorum::of(3));
+        for voter in 0..3 {
+            let refused = Verdict::Refused { by: HoldId::parse("h"), ttl: Some(MS(600)) };
+            votes.record(voter, if silent { Verdict::Unknown(Cause::Unheard) } else { refused });
+        }
+        let defeat = Defeat { loss, votes, started };
+        let told = self.wait.lose_attempt(&defeat, ended, self.skips, step.chance);
+        assert_eq!(told.is_some(), !is_cut_off && !is_void, "others learn answers only");
+        self.attempts.push(Attempt { started, ended, loss, is_void, is_cut_off, wake });
+    }
+
+    /// Sleeps until then, or until something is heard; says whether that were calls.
+    fn sleep(&mut self, until: Moment, step: Step) -> bool {
+        assert!(until > self.now, "a sleep that is over");
+        let ended = self.attempts.last().expect("it sleeps after an attempt").ended;
+        let heard = |ms: Option<u64>| {
+            ms.map(|ms| ended + MS(ms)).filter(|then| *then > self.now && *then < until)
+        };
+        if let Some(call) = heard(step.calls_after_ms) {
+            self.now = call;
+            return true;
+        }
+        if let Some(missed) = heard(step.misses_after_ms) {
+            self.now = missed;
+            self.wait.miss_calls(missed, step.chance);
+        } else {
+            self.now = until + MS(step.late_ms);
+        }
+        false
+    }
+}
+
+fn run(limit: Limit, in_queue: bool, steps: Vec<Step>) -> Trace {
+    let listen = WhileHeld::Listen { setup: MS(200), poll: MS(500) };
+    let while_held = if in_queue { WhileHeld::Bid { refresh: REFRESH } } else { listen };
+    let wait = Wait::new(limit, PATIENCE, while_held);
+    Course { wait, limit, now: at(0), skips: 0, attempts: Vec::new() }.run(steps)
+}
+
+/// How long it must pause at least between this attempt and the next, by a timer.
+fn least_pause(attempt: &Attempt) -> Duration {
+    match attempt.loss {
+        Loss::NoQuorum => MS(20),
+        Loss::Split => (2 * attempt.ended.since(attempt.started)).clamp(MS(1), MS(500)),
+        Loss::Held => MS(2),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_attempt_but_the_first_starts_after_the_limit(
+        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+    ) {
+        let trace = run(limit, in_queue, steps);
+        let Some(limit) = limit.moment() else { return Ok(()) };
+        // One that was void is the first once more.
+        let later = trace.attempts.iter().skip_while(|attempt| attempt.is_void).skip(1);
+        for attempt in later {
+            prop_assert!(attempt.started < limit, "{attempt:?}");
+        }
+    }
+
+    #[test]
+    fn it_gives_up_at_the_limit_or_when_its_patience_ends_and_not_before(
+        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+    ) {
+        let trace = run(limit, in_queue, steps);
+        let Some((now, denial)) = trace.end else { return Ok(()) };
+        let is_impatient = matches!(
+            denial,
+            Denial::NoQuorum(Outage { since, .. }) if now.since(since) >= PATIENCE
+        );
+        prop_assert!(limit.has_come(now) || is_impatient);
+        if let Limit::Until(limit) = limit {
+            let latest = trace.attempts.last().expect("there is one").ended.max(limit);
+            prop_assert!(now <= latest + MS(LATE));
+        }
+    }
+
+    /// The last attempt starts when the patience ends, unless it has to be made anew.
+    #[test]
+    fn with_silent_voters_it_gives_up_within_its_patience_and_one_attempt(
+        limit in limits(), in_queue in any::<bool>(), steps in steps(true),
+    ) {
+        let trace = run(limit, in_queue, steps);
+        let Some(first) = trace.attempts.iter().find(|one| !one.is_void) else { return Ok(()) };
+        for pair in trace.attempts.windows(2).filter(|pair| !pair[0].is_void) {
+            let latest = first.started + PATIENCE + MS(LATE);
+            prop_assert!(pair[1].started <= latest, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn its_answer_is_that_of_the_last_attempt_that_had_its_time(
+        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+    ) {
+        let trace = run(limit, in_queue, steps);
+        let Some((_, denial)) = trace.end else { return Ok(()) };
+        let mut answers = trace.attempts.iter().filter(|one| !one.is_void && !one.is_cut_off);
+        let answer = answers.next_back();
+        let is_held = answer.is_some_and(|answer| answer.loss != Loss::NoQuorum);
+        prop_assert_eq!(denial == Denial::Held, is_held);
+        if let (Denial::NoQuorum(outage), Some(answer)) = (denial, answer) {
+            prop_assert_eq!(outage.until, answer.ended);
+            let first = answers.rev().take_while(|one| one.loss == Loss::NoQuorum).last();
+            prop_assert_eq!(outage.since, first.unwrap_or(answer).started);
+        }
+    }
+
+    #[test]
+    fn it_pauses_between_attempts_unless_voters_call(
+        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+    ) {
+        let trace = run(limit, in_queue, steps);
+        let mut silent_since = None;
+        for pair in trace.attempts.windows(2) {
+            let (last, next) = (&pair[0], &pair[1]);
+            if last.is_void {
+                continue;
+            }
+            silent_since = match last.loss {
+                Loss::NoQuorum => silent_since.or(Some(last.started)),
+                Loss::Held | Loss::Split => None,
+            };
+            let mut least = last.ended + least_pause(last);
+            if in_queue {
+                least = least.min(last.started + REFRESH);
+            }
+            if let Some(since) = silent_since {
+                least = least.min(since + PATIENCE);
+            }
+            match next.wake {
+                Some(Wake::Called) => {}
+                Some(Wake::Missed) => prop_assert!(next.started >= last.ended + MS(1)),
+                Some(Wake::Timer) => prop_assert!(next.started >= least, "{last:?} {next:?}"),
+                // A bid has waited by itself; a subscription is followed by an attempt, once.
+                None => prop_assert_eq!(last.loss, Loss::Held),
+            }
+        }
+        let unpaused = trace.attempts.iter().skip(1).filter(|one| one.wake.is_none()).count();
+        let voids = trace.attempts.iter().filter(|one| one.is_void).count();
+        prop_assert!(in_queue || unpaused <= voids + 1);
+    }
+}

@@ -1,0 +1,382 @@
+use super::*;
+use crate::{
+    engine::Quorum,
+    words::{Cause, HoldId, Verdict},
+};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const NOBODY: [bool; 3] = [false; 3];
+const PATIENCE: u64 = 1_000;
+
+fn at(ms: u64) -> Moment {
+    Moment::from_nanos(10_000_000_000) + MS(ms)
+}
+
+/// Of a lock that is held for 600 ms more.
+fn votes(loss: Loss) -> Votes {
+    let mut votes = Votes::new(Quorum::of(3));
+    for voter in 0..3 {
+        votes.record(
+            voter,
+            match loss {
+                Loss::NoQuorum => Verdict::Unknown(Cause::Unheard),
+                Loss::Held | Loss::Split => {
+                    Verdict::Refused { by: HoldId::parse("h"), ttl: Some(MS(600)) }
+                }
+            },
+        );
+    }
+    votes
+}
+
+fn defeat(loss: Loss, started: Moment) -> Defeat {
+    Defeat { votes: votes(loss), loss, started }
+}
+
+fn no_quorum(since: Moment, until: Moment) -> Denial {
+    Denial::NoQuorum(Outage { since, until, votes: votes(Loss::NoQuorum) })
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Lost(Loss),
+    /// By a wait in a queue.
+    CutShort,
+    /// The clock is put forward, and then the attempt is lost.
+    Skipped(Loss),
+    Subscribed,
+    /// So many voters have called.
+    Called(usize),
+    Missed,
+    Nothing,
+}
+use Event::{Called, CutShort, Lost, Missed, Nothing, Skipped, Subscribed};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// The next attempt starts at once.
+    Ask,
+    Wake(Wake),
+    Subscribe(u64),
+    Sleep(u64),
+    Held,
+    NoQuorum {
+        since: u64,
+        until: u64,
+    },
+}
+use Answer::{Ask, Held, NoQuorum, Sleep, Subscribe};
+
+fn wait_in_line(limit: Limit) -> Wait {
+    Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup: MS(200), poll: MS(2_000) })
+}
+
+fn wait_in_queue(limit: Limit) -> Wait {
+    Wait::new(limit, MS(PATIENCE), WhileHeld::Bid { refresh: MS(100) })
+}
+
+/// The first attempt starts at 0. Each row: what happens when, and the answer to that.
+fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
+    let (mut started, mut skips) = (at(0), 0);
+    assert_eq!(wait.next(started, &NOBODY), WaitNext::Ask(None), "the first attempt");
+    wait.start_attempt(started, skips);
+    for (ms, event, answer) in rows {
+        let (now, mut called) = (at(*ms), NOBODY);
+        match *event {
+            Lost(loss) => _ = wait.lose_attempt(&defeat(loss, started), now, skips, 0),
+            CutShort => wait.cut_attempt_short(&defeat(Loss::NoQuorum, started), now),
+            Skipped(loss) => {
+                skips += 1;
+                wait.lose_attempt(&defeat(loss, started), now, skips, 0);
+            }
+            Subscribed => wait.finish_subscribing(),
+            Called(voters) => called[..voters].fill(true),
+            Missed => wait.miss_calls(now, 0),
+            Nothing => {}
+        }
+        let expected = match *answer {
+            Ask => WaitNext::Ask(None),
+            Answer::Wake(wake) => WaitNext::Ask(Some(wake)),
+            Subscribe(until) => WaitNext::Subscribe(at(until)),
+            Sleep(until) => WaitNext::Sleep(at(until)),
+            Held => WaitNext::GiveUp(Denial::Held),
+            NoQuorum { since, until } => WaitNext::GiveUp(no_quorum(at(since), at(until))),
+        };
+        assert_eq!(wait.next(now, &called), expected, "{event:?} at {ms}");
+        if matches!(answer, Ask | Answer::Wake(_)) {
+            wait.start_attempt(now, skips);
+            started = now;
+        }
+    }
+}
+
+const BY_CALL: Answer = Answer::Wake(Wake::Called);
+const BY_MISS: Answer = Answer::Wake(Wake::Missed);
+const BY_TIMER: Answer = Answer::Wake(Wake::Timer);
+
+#[test]
+fn a_held_lock_is_listened_to_and_asked_for_when_enough_voters_call() {
+    check(
+        &mut wait_in_line(Limit::Never),
+        &[
+            (4, Lost(Loss::Held), Subscribe(204)),
+            (8, Subscribed, Ask),
+            (12, Lost(Loss::Held), Sleep(614)),
+            (50, Called(1), Sleep(614)),
+            (60, Called(2), BY_CALL),
+            (64, Lost(Loss::Held), Sleep(666)),
+            (666, Nothing, BY_TIMER),
+        ],
+    );
+}
+
+#[test]
+fn a_held_lock_is_asked_for_after_the_poll_interval_at_least() {
+    let while_held = WhileHeld::Listen { setup: MS(200), poll: MS(300) };
+    check(
+        &mut Wait::new(Limit::Never, MS(PATIENCE), while_held),
+        &[
+            (4, Lost(Loss::Held), Subscribe(204)),
+            (204, Subscribed, Ask),
+            (208, Lost(Loss::Held), Sleep(508)),
+            (509, Nothing, BY_TIMER),
+        ],
+    );
+}
+
+#[test]
+fn calls_that_may_be_lost_are_asked_for_with_pauses_that_double_until_something_else_wakes() {
+    check(
+        &mut wait_in_line(Limit::Never),
+        &[
+            (0, Lost(Loss::Held), Subscribe(200)),
+            (1, Subscribed, Ask),
+            (2, Lost(Loss::Held), Sleep(604)),
+            (9, Missed, Sleep(10)),
+            (9, Missed, Sleep(10)),
+            (10, Nothing, BY_MISS),
+            (12, Lost(Loss::Held), Sleep(614)),
+            (12, Missed, Sleep(14)),
+            (14, Nothing, BY_MISS),
+            (16, Lost(Loss::Held), Sleep(618)),
+            (16, Missed, Sleep(20)),
+            (17, Called(2), BY_CALL),
+            (18, Lost(Loss::Held), Sleep(620)),
+            (18, Missed, Sleep(19)),
+        ],
+    );
+}
+
+#[test]
+fn after_a_split_it_pauses_for_twice_as_long_as_that_took_and_hears_nothing() {
+    check(
+        &mut wait_in_line(Limit::Never),
+        &[
+            (10, Lost(Loss::Split), Sleep(30)),
+            (20, Called(3), Sleep(30)),
+            (20, Missed, Sleep(30)),
+            (30, Nothing, BY_TIMER),
+            (31, Lost(Loss::Split), Sleep(71)),
+            (71, Nothing, BY_TIMER),
+            (72, Lost(Loss::Held), Subscribe(272)),
+            (73, Subscribed, Ask),
+            (74, Lost(Loss::Split), Sleep(76)),
+        ],
+    );
+}
+
+#[test]
+fn without_a_quorum_it_pauses_longer_and_longer_and_gives_up_when_its_patience_ends() {
+    check(
+        &mut wait_in_line(Limit::Never),
+        &[
+            (200, Lost(Loss::NoQuorum), Sleep(220)),
+            (221, Nothing, BY_TIMER),
+            (421, Lost(Loss::NoQuorum), Sleep(461)),
+            (461, Nothing, BY_TIMER),
+            (661, Lost(Loss::NoQuorum), Sleep(741)),
+            (741, Nothing, BY_TIMER),
+            (941, Lost(Loss::NoQuorum), Sleep(1_000)),
+            (1_000, Nothing, BY_TIMER),
+            (1_200, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 1_200 }),
+        ],
+    );
+}
+
+#[test]
+fn an_answer_ends_the_silence() {
+    check(
+        &mut wait_in_line(Limit::Never),
+        &[
+            (900, Lost(Loss::NoQuorum), Sleep(920)),
+            (920, Nothing, BY_TIMER),
+            (930, Lost(Loss::Split), Sleep(950)),
+            (950, Nothing, BY_TIMER),
+            (1_150, Lost(Loss::NoQuorum), Sleep(1_170)),
+            (1_170, Nothing, BY_TIMER),
+            (1_950, Lost(Loss::NoQuorum), NoQuorum { since: 950, until: 1_950 }),
+        ],
+    );
+}
+
+#[test]
+fn the_limit_ends_every_rest_also_where_a_call_comes_with_it() {
+    let wait = || wait_in_line(Limit::Until(at(29)));
+    let no_quorum = NoQuorum { since: 0, until: 10 };
+    for event in [Nothing, Called(3)] {
+        check(&mut wait(), &[(10, Lost(Loss::Split), Sleep(29)), (29, event, Held)]);
+        check(&mut wait(), &[(10, Lost(Loss::NoQuorum), Sleep(29)), (29, event, no_quorum)]);
+        check(
+            &mut wait(),
+            &[
+                (4, Lost(Loss::Held), Subscribe(29)),
+                (8, Subscribed, Ask),
+                (12, Lost(Loss::Held), Sleep(29)),
+                (29, event, Held),
+            ],
+        );
+    }
+    // A sleep is rounded up to whole milliseconds.
+    check(&mut wait(), &[(9, Lost(Loss::Split), Sleep(27)), (30, Nothing, Held)]);
+    check(&mut wait(), &[(4, Lost(Loss::Held), Subscribe(29)), (30, Subscribed, Held)]);
+}
+
+#[test]
+fn what_the_limit_cut_off_is_no_answer_unless_there_is_no_other() {
+    check(
+        &mut wait_in_line(Limit::Until(at(100))),
+        &[
+            (30, Lost(Loss::Split), Sleep(90)),
+            (90, Nothing, BY_TIMER),
+            (100, Lost(Loss::NoQuorum), Held),
+        ],
+    );
+    check(
+        &mut wait_in_line(Limit::Until(at(100))),
+        &[
+            (50, Lost(Loss::NoQuorum), Sleep(70)),
+            (70, Nothing, BY_TIMER),
+            (100, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 50 }),
+        ],
+    );
+    check(
+        &mut wait_in_line(Limit::Until(at(100))),
+        &[(100, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 100 })],
+    );
+}
+
+#[test]
+fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
+    for limit in [Limit::Now, Limit::Until(at(0)), Limit::Until(at(0) - MS(5))] {
+        let (held, silent) = (Held, NoQuorum { since: 0, until: 200 });
+        for (loss, answer) in [(Loss::Held, held), (Loss::Split, held), (Loss::NoQuorum, silent)] {
+            let mut wait = wait_in_line(limit);
+            assert_eq!(wait.start_attempt(at(0), 0), None, "no limit ends it");
+            check(&mut wait_in_line(limit), &[(200, Lost(loss), answer)]);
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_put_forward_makes_an_attempt_without_a_quorum_void_unless_the_limit_came() {
+    check(
+        &mut wait_in_line(Limit::Until(at(40_100))),
+        &[
+            (40_000, Skipped(Loss::NoQuorum), Ask),
+            (40_010, Skipped(Loss::Split), Sleep(40_030)),
+            (40_030, Nothing, BY_TIMER),
+            (50_000, Skipped(Loss::NoQuorum), Held),
+        ],
+    );
+    for limit in [Limit::Now, Limit::Until(at(0))] {
+        check(
+            &mut wait_in_line(limit),
+            &[(40_000, Skipped(Loss::NoQuorum), Ask), (40_004, Lost(Loss::Held), Held)],
+        );
+    }
+}
+
+#[test]
+fn a_bid_has_waited_by_itself_and_its_pauses_keep_its_place() {
+    check(
+        &mut wait_in_queue(Limit::Never),
+        &[
+            (5_000, Lost(Loss::Held), Ask),
+            (5_060, Lost(Loss::Split), Sleep(5_100)),
+            (5_100, Nothing, BY_TIMER),
+            (5_110, Lost(Loss::NoQuorum), Sleep(5_130)),
+            (5_130, Nothing, BY_TIMER),
+            (5_190, Lost(Loss::NoQuorum), Sleep(5_230)),
+            (5_230, Nothing, BY_TIMER),
+            (5_430, Lost(Loss::NoQuorum), BY_TIMER),
+        ],
+    );
+}
+
+#[test]
+fn a_bid_that_is_cut_short_says_nothing_new() {
+    check(
+        &mut wait_in_queue(Limit::Until(at(500))),
+        &[
+            (200, Lost(Loss::NoQuorum), BY_TIMER),
+            (300, CutShort, Ask),
+            (500, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 200 }),
+        ],
+    );
+    check(
+        &mut wait_in_queue(Limit::Never),
+        &[
+            (600, Lost(Loss::NoQuorum), BY_TIMER),
+            (900, CutShort, Ask),
+            (1_000, CutShort, NoQuorum { since: 0, until: 600 }),
+        ],
+    );
+    check(
+        &mut wait_in_queue(Limit::Until(at(500))),
+        &[(500, CutShort, NoQuorum { since: 0, until: 500 })],
+    );
+}
+
+#[test]
+fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost() {
+    let mut wait = wait_in_queue(Limit::Until(at(80)));
+    check(&mut wait, &[]);
+    assert_eq!(wait.await_turn(at(100), at(10)), WaitNext::Sleep(at(80)));
+    assert_eq!(wait.await_turn(at(50), at(10)), WaitNext::Sleep(at(50)));
+    wait.miss_calls(at(10), 0);
+    assert_eq!(wait.await_turn(at(100), at(10)), WaitNext::Sleep(at(11)));
+    assert_eq!(wait.await_turn(at(100), at(11)), WaitNext::Ask(Some(Wake::Missed)));
+    assert_eq!(wait.await_turn(at(100), at(80)), WaitNext::GiveUp(Denial::Held));
+
+    // The next pause is longer where that ended the bid.
+    for (ended_ms, pause_ms) in [(11, 2), (10, 1)] {
+        let mut wait = wait_in_queue(Limit::Never);
+        check(&mut wait, &[]);
+        wait.miss_calls(at(10), 0);
+        wait.lose_attempt(&defeat(Loss::Held, at(0)), at(ended_ms), 0, 0);
+        wait.start_attempt(at(30), 0);
+        wait.miss_calls(at(30), 0);
+        let until = at(30 + pause_ms);
+        assert_eq!(wait.await_turn(at(100), at(30)), WaitNext::Sleep(until));
+    }
+}
+
+#[test]
+fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
+    let denial = Denial::NoQuorum(Outage {
+        since: at(0) - MS(900),
+        until: at(0) - MS(1),
+        votes: votes(Loss::NoQuorum),
+    });
+    let wait = || wait_in_line(Limit::Until(at(50))).resume_from(Some(denial.clone()), None);
+    let mut cut_off = wait();
+    check(&mut cut_off, &[]);
+    cut_off.lose_attempt(&defeat(Loss::NoQuorum, at(0)), at(50), 0, 0);
+    assert_eq!(cut_off.next(at(50), &NOBODY), WaitNext::GiveUp(denial.clone()));
+
+    let since = at(0) - MS(900);
+    let mut wait = wait_in_line(Limit::Never).resume_from(Some(denial), Some(since));
+    check(&mut wait, &[(20, Lost(Loss::NoQuorum), Sleep(40)), (40, Nothing, BY_TIMER)]);
+    wait.lose_attempt(&defeat(Loss::NoQuorum, at(40)), at(100), 0, 0);
+    assert_eq!(wait.next(at(100), &NOBODY), WaitNext::GiveUp(no_quorum(since, at(100))));
+}
