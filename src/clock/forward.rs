@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::Moment;
+use super::{Moment, Skip};
 
 /// By how much a clock was put forward, because it had stood still with its machine.
 #[derive(Debug)]
@@ -25,16 +25,6 @@ pub(crate) struct Skips {
     latest: Skip,
     /// What the clock showed before the latest.
     before: Moment,
-}
-
-/// One time that a clock was put forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skip {
-    pub(crate) by: Duration,
-    /// By how much that may be too much.
-    pub(crate) doubt: Duration,
-    /// What the clock showed when it last went right.
-    pub(crate) after: Moment,
 }
 
 impl Forward {

@@ -8,60 +8,20 @@
 mod forward;
 #[cfg(feature = "embedded")]
 mod machine;
+mod moment;
 #[cfg(target_os = "linux")]
 mod steady;
 
-use std::{
-    ops::{Add, Sub},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-pub(crate) use forward::{Forward, Skip, Skips};
+pub(crate) use forward::{Forward, Skips};
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
 #[cfg(feature = "embedded")]
 pub(crate) use machine::Rate;
-
-/// An instant of a [`Clock`]: nanoseconds since that clock's own beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
-
-impl Moment {
-    /// Before every moment at which anything could have been asked.
-    pub(crate) const BEGINNING: Self = Self(0);
-
-    /// For trying the ends of the range.
-    #[cfg(test)]
-    pub(crate) const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
-    }
-
-    /// The time from `earlier` to `self`; zero where that lies ahead.
-    pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl Add<Duration> for Moment {
-    type Output = Self;
-
-    /// Stops at the end of the range instead of wrapping round.
-    fn add(self, length: Duration) -> Self {
-        let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanos))
-    }
-}
-
-impl Sub<Duration> for Moment {
-    type Output = Self;
-
-    fn sub(self, length: Duration) -> Self {
-        let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(nanos))
-    }
-}
+pub(crate) use moment::{Moment, Skip};
 
 /// Where a client takes its time from.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use stateright::Property;
 
-use crate::model::{
+use crate::hold_model::{
     moves::{Locks, Move},
     rules::Rules,
     state::{Answer, Hold, Line, Phase, QUORUM, State, VOTERS, Voter},
@@ -10,6 +10,7 @@ use crate::model::{
 
 pub(crate) const EXCLUSION: &str = "no two holds are inside their validity";
 pub(crate) const UNINTERRUPTED: &str = "no hold is trusted after another was won";
+pub(crate) const TOKENS: &str = "a hold that is handed out later has a higher token";
 pub(crate) const BACKED: &str = "a trusted hold has a majority, counting voters that forgot";
 pub(crate) const NO_LEAK: &str = "a vote without an owner has its undo under way";
 pub(crate) const FREE: &str = "what nobody has or asks for is won at once";
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Vec<Property<Locks>> {
     vec![
         Property::always(EXCLUSION, |_, state| holders(state) <= 1),
         Property::always(UNINTERRUPTED, |_, state| !is_interrupted(state)),
+        Property::always(TOKENS, |_, state: &State| !state.fell),
         Property::always(BACKED, |model, state| is_backed(state, &model.rules)),
         Property::always(NO_LEAK, |model, state| has_no_leak(state, &model.rules)),
         Property::always(FREE, |model, state| is_free_at_once(state, &model.rules)),
@@ -45,7 +47,8 @@ fn is_backed(state: &State, rules: &Rules) -> bool {
     rules.clients().all(|client| {
         let it = state.client(client);
         let hold = it.hold(client, rules);
-        let backs = state.voters.iter().filter(|it| it.is_held_by(hold) || it.quarantine > 0);
+        let backs =
+            state.voters.iter().filter(|it| it.is_held_by(hold) || it.is_in_quarantine(rules));
         !it.trusts() || backs.count() >= QUORUM
     })
 }
@@ -55,18 +58,18 @@ fn has_no_leak(state: &State, rules: &Rules) -> bool {
     state.voters.iter().all(|voter| {
         let Some(record) = voter.record.filter(|record| !record.excused) else { return true };
         let Hold { client, number } = record.hold;
-        let undone =
-            |line: &Line| line.queue.iter().any(|it| it.kind.gives_back() && it.number == number);
+        let undone = |line: &Line| {
+            line.requests.iter().any(|it| it.kind.gives_back() && it.number == number)
+        };
         state.is_owned(record.hold, rules) || undone(voter.line(client))
     })
 }
 
 /// From a state at rest where no vote has to wait for the end of its lease.
 fn is_free_at_once(state: &State, rules: &Rules) -> bool {
-    let waits = state
-        .voters
-        .iter()
-        .any(|voter| voter.quarantine > 0 || voter.record.is_some_and(|record| record.excused));
+    let waits = state.voters.iter().any(|voter| {
+        voter.is_in_quarantine(rules) || voter.record.is_some_and(|record| record.excused)
+    });
     !state.is_at_rest() || waits || wins(state.clone(), rules)
 }
 
@@ -89,19 +92,21 @@ fn wins(state: State, rules: &Rules) -> bool {
     asking.ask(0, rules);
     (0..VOTERS).all(|silent| {
         let mut state = asking.clone();
-        for voter in (0..VOTERS).filter(|voter| *voter != silent) {
-            state = state.after(Move::Arrive(0, voter), rules).after(Move::Hear(0, voter), rules);
+        // The votes, and the token where it has to be stored.
+        for _ in 0..2 {
+            for voter in (0..VOTERS).filter(|voter| *voter != silent) {
+                state = state.after(Move::Arrive(0, voter), rules);
+                state = state.after(Move::Hear(0, voter), rules);
+            }
         }
-        state.client(0).trusts()
+        state.client(0).trusts() && !state.fell
     })
 }
 
 /// Where it is a split as all clients have heard it.
 pub(crate) fn has_one_leader(state: &State, rules: &Rules) -> bool {
-    let mut state = state.clone();
-    state.budget.rounds = 1;
-    let leaders = || rules.clients().filter(|client| state.may_ask_again(*client, rules)).count();
-    !state.is_split(rules) || leaders() == 1
+    let leads = |client: &u8| state.asked_again(*client, rules).is_some();
+    !state.is_split(rules) || rules.clients().filter(leads).count() == 1
 }
 
 impl State {
@@ -121,8 +126,8 @@ impl State {
             let by = Hold { client: holder, number: 1 };
             for client in rules.clients() {
                 let granted = client == holder;
-                voter.line_mut(client).heard =
-                    if granted { Answer::Granted } else { Answer::Refused(by) };
+                let grant = Answer::Granted { counter: 0, anew: false };
+                voter.line_mut(client).heard = if granted { grant } else { Answer::Refused(by) };
             }
         }
         state
@@ -134,7 +139,7 @@ impl Voter {
     fn told(&self, state: &State, rules: &Rules) -> Option<Hold> {
         let told = |client: u8| match (state.client(client).is_asking(), self.line(client).heard) {
             (true, Answer::Refused(by)) => Some(by),
-            (true, Answer::Granted) => Some(state.client(client).hold(client, rules)),
+            (true, Answer::Granted { .. }) => Some(state.client(client).hold(client, rules)),
             _ => None,
         };
         let first = told(0)?;

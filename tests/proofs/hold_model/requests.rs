@@ -15,10 +15,18 @@ pub(crate) struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Acquire,
-    /// Of an attempt that raises a counter, or of a hold.
+    /// Of a hold, or of an attempt that has its token stored.
     Renew,
-    /// Of a hold, or of an attempt that was given up.
+    /// Of a lost attempt. The same script as a release.
+    Undo,
+    /// Of a hold that ended.
     Release,
+}
+
+impl Kind {
+    pub(crate) fn gives_back(self) -> bool {
+        matches!(self, Self::Undo | Self::Release)
+    }
 }
 
 /// Up to eight requests, two bytes each, the first in the lowest: a state has many queues, and
@@ -48,7 +56,7 @@ impl Requests {
         first
     }
 
-    fn iter(self) -> impl Iterator<Item = Request> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Request> {
         let mut left = self;
         std::iter::from_fn(move || left.pop())
     }
@@ -60,11 +68,11 @@ impl Requests {
 
     /// What is sent again when a connection breaks.
     pub(crate) fn debts(self) -> Self {
-        self.iter().filter(|request| request.kind == Kind::Release).collect()
+        self.iter().filter(|request| request.kind.gives_back()).collect()
     }
 
     /// The clock goes on, and tokens are told from there.
-    pub(crate) fn lower(&mut self, by: u8) {
+    pub(crate) fn lower_tokens(&mut self, by: u8) {
         if by > 0 {
             let lower = |it: Request| Request { token: it.token.saturating_sub(by), ..it };
             *self = self.iter().map(lower).collect();
@@ -84,13 +92,21 @@ impl Request {
     const AWAITED: u8 = 0x80;
     const NUMBER: u8 = 0x0f;
 
+    /// It is the first of its queue, gives back a vote that is not there, and nothing in the other
+    /// queue asks for that vote.
+    pub(crate) fn is_void(self, other: Requests, is_absent: impl Fn(u8) -> bool) -> bool {
+        let may_bring = |it: Request| !it.kind.gives_back() && it.number == self.number;
+        self.kind.gives_back() && is_absent(self.number) && !other.iter().any(may_bring)
+    }
+
     /// Never zero: numbers start at one.
     fn pack(self) -> u16 {
         let awaited = if self.awaited { Self::AWAITED } else { 0 };
         let kind = match self.kind {
             Kind::Acquire => 0x00,
             Kind::Renew => 0x10,
-            Kind::Release => 0x20,
+            Kind::Undo => 0x20,
+            Kind::Release => 0x30,
         };
         u16::from_le_bytes([awaited | kind | self.number, self.token])
     }
@@ -100,6 +116,7 @@ impl Request {
         let kind = match low & 0x70 {
             0x00 => Kind::Acquire,
             0x10 => Kind::Renew,
+            0x20 => Kind::Undo,
             _ => Kind::Release,
         };
         Self { kind, number: low & Self::NUMBER, token, awaited: low & Self::AWAITED > 0 }

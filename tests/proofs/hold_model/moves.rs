@@ -6,13 +6,14 @@ use stateright::{Model, Property};
 
 use crate::{
     check::{Passed, Protocol},
-    token_model::{
+    hold_model::{
         landmarks::{self, Landmark},
         properties,
-        rules::Rules,
+        rules::{Broken, Rules},
         state::{Answer, Phase, State, VOTERS},
         tell::tell,
     },
+    mutant,
 };
 
 /// One step. Voters are told by their place in the state.
@@ -21,17 +22,20 @@ pub(crate) enum Move {
     Tick,
     Ask(u8),
     AskAgain(u8),
+    GiveUp(u8),
     Renew(u8),
-    /// Gives up or releases.
-    GiveBack(u8),
+    Release(u8),
     Arrive(u8, usize),
+    ArriveLate(u8, usize),
     Hear(u8, usize),
+    ExpireEarly(usize),
     Cut(u8, usize),
-    Forget(usize),
+    Crash { voter: usize, keeps_data: bool },
+    Die(u8),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens {
+pub(crate) struct Locks {
     pub(crate) rules: Rules,
     /// The one property that is looked at, if not all are.
     pub(crate) only: Option<&'static str>,
@@ -39,15 +43,17 @@ pub(crate) struct Tokens {
     pub(crate) landmarks: Arc<Passed>,
 }
 
-impl Model for Tokens {
+impl Model for Locks {
     type State = State;
     type Action = Move;
 
     fn init_states(&self) -> Vec<State> {
+        mutant::wake(self.rules.alive());
         vec![State::first(&self.rules)]
     }
 
     fn actions(&self, state: &State, moves: &mut Vec<Move>) {
+        mutant::wake(self.rules.alive());
         moves.push(Move::Tick);
         for client in self.rules.clients() {
             state.moves_of_client(client, &self.rules, moves);
@@ -63,10 +69,10 @@ impl Model for Tokens {
 
     fn next_state(&self, before: &State, step: Move) -> Option<State> {
         let mut after = before.after(step, &self.rules);
-        landmarks::pass(&self.landmarks, before, step, &after);
+        landmarks::pass(&self.landmarks, before, step, &after, &self.rules);
         after.drop_void(&self.rules);
         after.put_in_order();
-        // Where no time is left to run out, time changes nothing.
+        // Where no time is left to run out, time changes nothing. Everything else does.
         (step != Move::Tick || after != *before).then_some(after)
     }
 
@@ -78,14 +84,14 @@ impl Model for Tokens {
 }
 
 impl Protocol for Rules {
-    type Model = Tokens;
+    type Model = Locks;
     type Landmark = Landmark;
 
-    fn model(self, only: Option<&'static str>) -> Tokens {
-        Tokens { rules: self, only, landmarks: Arc::default() }
+    fn model(self, only: Option<&'static str>) -> Locks {
+        Locks { rules: self, only, landmarks: Arc::default() }
     }
 
-    fn missing(model: &Tokens, landmarks: &[Landmark]) -> Vec<Landmark> {
+    fn missing(model: &Locks, landmarks: &[Landmark]) -> Vec<Landmark> {
         model.landmarks.missing(landmarks)
     }
 
@@ -99,14 +105,20 @@ impl State {
         if self.may_ask(client, rules) {
             moves.push(Move::Ask(client));
         }
-        if self.client(client).phase != Phase::Idle && !rules.bounds.patient {
-            moves.push(Move::GiveBack(client));
+        match self.client(client).phase {
+            _ if rules.bounds.patient => {}
+            Phase::Idle => {}
+            Phase::Asking { .. } | Phase::Storing { .. } => moves.push(Move::GiveUp(client)),
+            Phase::Holding { .. } => moves.push(Move::Release(client)),
         }
-        if self.may_ask_again(client) {
+        if self.may_ask_again(client, rules) {
             moves.push(Move::AskAgain(client));
         }
-        if self.may_renew(client) {
+        if self.may_renew(client, rules) {
             moves.push(Move::Renew(client));
+        }
+        if self.budget.deaths > 0 && self.client(client).attempts > 0 {
+            moves.push(Move::Die(client));
         }
     }
 
@@ -116,46 +128,64 @@ impl State {
             let line = it.line(client);
             if !line.requests.is_empty() {
                 moves.push(Move::Arrive(client, voter));
-                if self.budget.cuts > 0 {
+                if self.budget.cuts > 0 && client < rules.bounds.busy {
                     moves.push(Move::Cut(client, voter));
                 }
+            }
+            if !line.late.is_empty() {
+                moves.push(Move::ArriveLate(client, voter));
             }
             if line.reply != Answer::None {
                 moves.push(Move::Hear(client, voter));
             }
         }
+        if it.may_expire_early(rules) {
+            moves.push(Move::ExpireEarly(voter));
+        }
+        if self.budget.restarts > 0 {
+            moves.push(Move::Crash { voter, keeps_data: true });
+        }
         if self.budget.amnesias > 0 {
-            moves.push(Move::Forget(voter));
+            moves.push(Move::Crash { voter, keeps_data: false });
         }
     }
 
     /// The state after a step, its voters not yet in order.
     pub(crate) fn after(&self, step: Move, rules: &Rules) -> Self {
+        mutant::wake(rules.alive());
         let mut next = self.clone();
         match step {
-            Move::Tick => {
-                next.voters.iter_mut().for_each(|voter| voter.tick(rules));
-                rules.clients().for_each(|client| next.grow_older(client, rules));
-                next.highest = next.highest.saturating_sub(rules.clock.step);
-            }
+            Move::Tick => next.tick(rules),
             Move::Ask(client) => next.ask(client, rules),
             Move::AskAgain(client) => next.ask_again(client, rules),
-            Move::Renew(client) => next.renew(client),
-            Move::GiveBack(client) => next.give_back(client),
+            Move::GiveUp(client) => next.give_up(client, rules),
+            Move::Renew(client) => next.renew(client, rules),
+            Move::Release(client) => next.release(client, rules),
             Move::Arrive(client, voter) => {
-                next.voters[voter].run_next(client, self.client(client), rules);
+                next.voters[voter].run_next(client, *self.client(client), rules);
             }
+            Move::ArriveLate(client, voter) => next.voters[voter].run_late(client, rules),
             Move::Hear(client, voter) => next.hear(client, voter, rules),
+            Move::ExpireEarly(voter) => next.voters[voter].record = None,
             Move::Cut(client, voter) => {
                 next.budget.cuts -= 1;
-                let requests = &mut next.voters[voter].line_mut(client).requests;
-                *requests = requests.debts();
+                let repeats = !rules.breaks(Broken::UndoNotRepeated);
+                next.voters[voter].line_mut(client).cut(repeats);
             }
-            Move::Forget(voter) => {
-                next.budget.amnesias -= 1;
-                next.voters[voter].forget(rules);
+            Move::Crash { voter, keeps_data } => {
+                let budget = &mut next.budget;
+                let left = if keeps_data { &mut budget.restarts } else { &mut budget.amnesias };
+                *left -= 1;
+                next.voters[voter].crash(keeps_data, rules);
             }
+            Move::Die(client) => next.die(client),
         }
         next
+    }
+
+    fn tick(&mut self, rules: &Rules) {
+        self.voters.iter_mut().for_each(|voter| voter.tick(rules));
+        rules.clients().for_each(|client| self.grow_older(client, rules));
+        self.highest = self.highest.saturating_sub(rules.clock.step);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::model::{
-    queue::{Kind, Queue, Request},
-    rules::{Broken, Budget, Rules},
+use crate::hold_model::{
+    requests::{Kind, Request, Requests},
+    rules::{Broken, Budget, Rules, Start},
 };
 
 pub(crate) const VOTERS: usize = 3;
@@ -22,13 +22,18 @@ pub(crate) struct State {
     pub(crate) names: [u8; VOTERS],
     pub(crate) clients: [Client; MOST_CLIENTS],
     pub(crate) budget: Budget,
+    /// The highest token that was handed out.
+    pub(crate) highest: u8,
+    /// One was handed out that was not higher.
+    pub(crate) fell: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Voter {
     pub(crate) record: Option<Record>,
-    /// For how long its votes do not count towards a new hold.
-    pub(crate) quarantine: u8,
+    pub(crate) counter: u8,
+    /// How long ago it came back empty; as long as that matters to anybody.
+    pub(crate) forgot: Option<u8>,
     pub(crate) lines: [Line; MOST_CLIENTS],
 }
 
@@ -42,7 +47,7 @@ pub(crate) struct Record {
     pub(crate) excused: bool,
 }
 
-/// One acquisition by one client. The smaller one wins a tie.
+/// One acquisition by one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Hold {
     pub(crate) client: u8,
@@ -53,29 +58,41 @@ pub(crate) struct Hold {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line {
     /// Requests under way; the voter gets them in this order.
-    pub(crate) queue: Queue,
+    pub(crate) requests: Requests,
     /// Requests under way on connections that broke: each may yet run, unheard, or never.
-    pub(crate) late: Queue,
+    pub(crate) late: Requests,
     /// The answer under way to the round that the client is in. One that is lost is one that is
     /// never heard; one to an earlier round changes nothing, so there is none.
     pub(crate) reply: Answer,
     /// The answer that the client has heard in this round.
     pub(crate) heard: Answer,
-    /// The voter may have granted in a round before this one.
-    pub(crate) doubtful: bool,
-    /// For how long the client knows that the hold has this vote, unless the voter forgets it.
-    /// Kept only where the rules look at it.
-    pub(crate) known: u8,
+    /// That of the round before, where an attempt has asked again.
+    pub(crate) before: Answer,
+    /// How long ago the request was sent that got the last vote which the client heard and counted
+    /// for this hold. Kept only as long as it may prove something.
+    pub(crate) proof: Option<u8>,
+    /// The voter turned out to have lost the vote of this hold, and no round was granted since.
+    pub(crate) has_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Answer {
     #[default]
     None,
-    Granted,
-    /// Granted by a voter in quarantine: counts for a renewal, not for a new hold.
-    Uncounted,
+    Granted {
+        /// That of the voter.
+        counter: u8,
+        /// Of a renewal: nobody had the vote.
+        anew: bool,
+    },
+    /// Granted by a voter in quarantine, of which so much was left, and that does not count.
+    Uncounted {
+        counter: u8,
+        left: u8,
+    },
     Refused(Hold),
+    /// Refused, but the token is stored: only where that rule is broken.
+    Stored,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,17 +102,22 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
 }
 
+/// Ages are counted from before the first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Phase {
     #[default]
     Idle,
     Asking {
-        /// Since before the first request.
         age: u8,
+        /// It is the second round of a split.
+        again: bool,
     },
+    /// A majority has granted, and this token is not yet stored by one.
+    Storing { age: u8, token: u8 },
     Holding {
         /// Until the deadline.
         left: u8,
+        token: u8,
         /// The age of the round of renewal that is under way.
         round: Option<u8>,
         /// Another hold was won since this one was.
@@ -105,41 +127,68 @@ pub(crate) enum Phase {
 
 impl State {
     pub(crate) fn first(rules: &Rules) -> Self {
-        Self {
+        let mut state = Self {
             voters: [Voter::default(); VOTERS],
             names: [1, 2, 3],
             clients: [Client::default(); MOST_CLIENTS],
             budget: rules.bounds.budget,
+            highest: 0,
+            fell: false,
+        };
+        match rules.bounds.start {
+            Start::Free(counters) => {
+                let mut ordered = counters;
+                ordered.sort_unstable();
+                state.highest = ordered[VOTERS - QUORUM];
+                for (voter, counter) in state.voters.iter_mut().zip(counters) {
+                    voter.counter = counter;
+                }
+            }
+            Start::Held(by) => state.give_to_the_first(by, rules),
+        }
+        state.put_in_order();
+        state
+    }
+
+    fn give_to_the_first(&mut self, by: usize, rules: &Rules) {
+        self.ask(0, rules);
+        for voter in 0..by {
+            self.voters[voter].run_next(0, self.clients[0], rules);
+        }
+        (0..by).for_each(|voter| self.hear(0, voter, rules));
+        for voter in &mut self.voters[..by] {
+            // What it did not have to hear, for it had won, it heard all the same.
+            voter.line_mut(0).proof = Some(0);
+        }
+        for voter in &mut self.voters[by..] {
+            voter.line_mut(0).requests.pop();
         }
     }
 
     /// Everything that tells two situations apart.
-    fn situation(&self) -> (&[Voter; VOTERS], &[Client; MOST_CLIENTS], &Budget) {
-        (&self.voters, &self.clients, &self.budget)
+    fn situation(&self) -> (&[Voter; VOTERS], &[Client; MOST_CLIENTS], &Budget, u8, bool) {
+        (&self.voters, &self.clients, &self.budget, self.highest, self.fell)
     }
 
     /// Takes away what changes nothing whenever it arrives: fewer orders to look at.
     pub(crate) fn drop_void(&mut self, rules: &Rules) {
-        if rules.breaks(Broken::ReleaseOfAnybody) {
-            return;
-        }
-        // Where nobody can ask again, a refusal that was heard differs from one that was not only
-        // in an undo that finds nothing.
-        if self.budget.rounds == 0 {
-            let asking = self.clients.map(Client::is_asking);
-            for line in self.voters.iter_mut().flat_map(|voter| voter.lines.iter_mut().zip(asking))
-            {
-                if let (Line { reply: reply @ Answer::Refused(_), .. }, true) = line {
-                    *reply = Answer::None;
-                }
-            }
-        }
+        // Where nobody can ask again, a refusal that an attempt heard differs from one that it did
+        // not hear only in an undo that finds nothing.
+        let phases = self.clients.map(|client| client.phase);
+        let deaf = |phase| match phase {
+            Phase::Asking { again, .. } => self.budget.rounds == 0 && !again,
+            phase => matches!(phase, Phase::Storing { .. }),
+        };
+        let deaf = phases.map(deaf);
         for voter in &mut self.voters {
-            let record = voter.record.map(|record| record.hold);
-            let lines = voter.lines.iter_mut().zip(0..);
-            for (line, client) in lines.filter(|(line, _)| !line.is_quiet()) {
-                line.drop_void(|number| record != Some(Hold { client, number }));
+            let refused = voter.lines.iter_mut().zip(deaf).filter(|(_, deaf)| *deaf);
+            for (line, _) in refused.filter(|(line, _)| matches!(line.reply, Answer::Refused(_))) {
+                line.reply = Answer::None;
             }
+            if !rules.breaks(Broken::ReleaseOfAnybody) {
+                voter.drop_void();
+            }
+            voter.forget_what_is_over(phases, rules);
         }
     }
 
@@ -178,7 +227,7 @@ impl State {
     /// Nobody asks, holds or waits for anything to arrive; what is late may be lost.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.clients.iter().all(|client| client.phase == Phase::Idle)
-            && self.voters.iter().flat_map(|voter| &voter.lines).all(|line| line.queue.is_empty())
+            && self.voters.iter().flat_map(|it| &it.lines).all(|line| line.requests.is_empty())
     }
 }
 
@@ -206,57 +255,91 @@ impl Voter {
     pub(crate) fn is_held_by(&self, hold: Hold) -> bool {
         self.record.is_some_and(|record| record.hold == hold)
     }
+
+    /// It may have forgotten votes that somebody still builds on.
+    pub(crate) fn is_in_quarantine(&self, rules: &Rules) -> bool {
+        self.forgot.is_some_and(|ago| ago < rules.quarantine)
+    }
+
+    fn drop_void(&mut self) {
+        let record = self.record.map(|record| record.hold);
+        for (line, client) in self.lines.iter_mut().zip(0..) {
+            if !line.is_quiet() {
+                line.drop_void(|number| record != Some(Hold { client, number }));
+            }
+        }
+    }
+
+    /// That it forgot, where nobody asks who asked before its quarantine ended; and what proves
+    /// nothing any more.
+    fn forget_what_is_over(&mut self, phases: [Phase; MOST_CLIENTS], rules: &Rules) {
+        let asked = phases.into_iter().filter_map(Phase::asked).chain([0]);
+        let oldest = asked.max().unwrap_or(0);
+        self.forgot = self.forgot.filter(|_| rules.is_kept_out(self.forgot, oldest));
+        for line in self.lines.iter_mut().filter(|line| line.proof.is_some()) {
+            if !rules.has_proof(line, self.forgot) {
+                line.proof = None;
+            }
+        }
+    }
 }
 
 impl Line {
-    pub(crate) fn send(&mut self, kind: Kind, hold: Hold) {
-        let awaited = matches!(kind, Kind::Acquire | Kind::Renew);
-        self.queue.push(Request { kind, number: hold.number, awaited });
+    pub(crate) fn send(&mut self, kind: Kind, hold: Hold, token: u8) {
+        let awaited = !kind.gives_back();
+        self.requests.push(Request { kind, number: hold.number, token, awaited });
     }
 
     /// The client's round is over: it listens to no answer any more.
     pub(crate) fn forget_round(&mut self) {
-        self.queue = self.queue.unawaited();
-        (self.reply, self.heard, self.doubtful) = (Answer::None, Answer::None, false);
+        self.requests = self.requests.unawaited();
+        (self.reply, self.heard, self.before) = (Answer::None, Answer::None, Answer::None);
+    }
+
+    /// An answer to the client's round is under way, or its request is.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.reply != Answer::None || self.requests.iter().any(|request| request.awaited)
     }
 
     /// The connection breaks. What was under way may yet arrive; what the voter is owed is sent
     /// again on the next connection.
     pub(crate) fn cut(&mut self, repeats: bool) {
-        for request in self.queue.unawaited().iter() {
+        for request in self.requests.unawaited().iter() {
             self.late.push(request);
         }
         self.keep_debts(repeats);
     }
 
     fn is_quiet(&self) -> bool {
-        self.queue.is_empty() && self.late.is_empty()
+        self.requests.is_empty() && self.late.is_empty()
     }
 
     /// The first request gives back what is not there, and nothing before it on the other
     /// connection can bring it.
     fn drop_void(&mut self, is_absent: impl Fn(u8) -> bool) {
-        while self.queue.first().is_some_and(|it| it.is_void(self.late, &is_absent)) {
-            self.queue.pop();
+        while self.requests.first().is_some_and(|it| it.is_void(self.late, &is_absent)) {
+            self.requests.pop();
         }
-        while self.late.first().is_some_and(|it| it.is_void(self.queue, &is_absent)) {
+        while self.late.first().is_some_and(|it| it.is_void(self.requests, &is_absent)) {
             self.late.pop();
         }
     }
 
     pub(crate) fn keep_debts(&mut self, repeats: bool) {
-        let debts = self.queue.iter().filter(|request| repeats && request.kind.gives_back());
-        self.queue = debts.collect();
+        self.requests = if repeats { self.requests.debts() } else { Requests::default() };
     }
 }
 
 impl Answer {
-    pub(crate) fn is_grant(self) -> bool {
-        matches!(self, Self::Granted | Self::Uncounted)
+    pub(crate) fn counter(self) -> Option<u8> {
+        match self {
+            Self::Granted { counter, .. } => Some(counter),
+            _ => None,
+        }
     }
 
-    pub(crate) fn is_refusal(self) -> bool {
-        matches!(self, Self::Refused(_))
+    pub(crate) fn is_grant(self) -> bool {
+        matches!(self, Self::Granted { .. })
     }
 }
 
@@ -272,6 +355,17 @@ impl Client {
     }
 
     pub(crate) fn trusts(self) -> bool {
-        matches!(self.phase, Phase::Holding { left, .. } if left > 0)
+        matches!(self.phase, Phase::Holding { left: 1.., .. })
+    }
+}
+
+impl Phase {
+    /// How long ago it asked for what it waits for.
+    pub(crate) fn asked(self) -> Option<u8> {
+        match self {
+            Self::Asking { age, .. } | Self::Storing { age, .. } => Some(age),
+            Self::Holding { round, .. } => round,
+            Self::Idle => None,
+        }
     }
 }

@@ -1,0 +1,309 @@
+//! What the engine makes of what a client has heard. Nothing of it is written here once more: this
+//! tells the engine's own values what happened, and asks them.
+//!
+//! A state has only facts: who said what, and how many ticks ago. The values of the engine are made
+//! of them for each question. So a state stays small, and is the same whenever it comes about.
+
+use std::time::Duration;
+
+use crate::{
+    clock::Moment,
+    engine::{
+        Asked, Attempt, Drift, Duty, KeptOut, Lease, Next, Place, Quorum, Register, Round,
+        RoundEnd, RoundId, RoundNext, Rules as Measures, Support, Suspicion, Terms, Tokens, Votes,
+    },
+    hold_model::{
+        rules::{Broken, RenewalCounts, Rules},
+        state::{Answer, Hold, Line, Phase, State, VOTERS},
+    },
+    words::{Cause, HoldId, Quarantine, Quarantined, RestartGuard, Token, Verdict},
+};
+
+const TICK: Duration = Duration::from_secs(1);
+/// What voters have to answer. The model says itself who is waited for.
+const SOON: Duration = Duration::from_millis(1);
+const NEVER: Duration = Duration::from_secs(1_000_000);
+
+/// Every state is one of this moment.
+fn now() -> Moment {
+    Moment::BEGINNING + 1_000 * TICK
+}
+
+fn ago(ticks: u8) -> Moment {
+    now() - u32::from(ticks) * TICK
+}
+
+fn ticks(length: Duration) -> u8 {
+    u8::try_from(length.as_secs()).expect("leases are short")
+}
+
+fn quorum() -> Quorum {
+    Quorum::of(VOTERS)
+}
+
+impl Rules {
+    fn terms(&self) -> Terms {
+        let fixed = u32::from(self.drift) * TICK;
+        Terms::new(u32::from(self.lease) * TICK, Drift { ppm: 0, fixed })
+    }
+
+    fn measures(&self) -> Measures {
+        let minimum_validity = Duration::ZERO;
+        Measures { terms: self.terms(), minimum_validity, voter_deadline: SOON }
+    }
+
+    /// For how long a hold may be trusted, counted from before its first request.
+    pub(crate) fn validity(&self) -> u8 {
+        ticks(self.terms().validity())
+    }
+
+    /// Whether an attempt of that age may still be won.
+    pub(crate) fn is_in_time(&self, age: u8) -> bool {
+        self.measures().is_in_time(ago(age), now())
+    }
+
+    /// What is left of a hold that was asked for so long ago.
+    pub(crate) fn left_of(&self, age: u8) -> u8 {
+        ticks(Lease::new(self.terms(), ago(age), true).deadline().since(now()))
+    }
+
+    fn lease_with(&self, left: u8) -> Lease {
+        let started = now() + u32::from(left) * TICK - self.terms().validity();
+        Lease::new(self.terms(), started, true)
+    }
+
+    pub(crate) fn is_lost(&self, left: u8) -> bool {
+        self.lease_with(left).duty(now()) == Duty::Lost
+    }
+
+    /// What is left of a hold when a majority has renewed it that was asked so long ago.
+    pub(crate) fn renewed(&self, left: u8, age: u8) -> u8 {
+        let mut lease = self.lease_with(left);
+        let late = self.breaks(Broken::RenewalAfterTheDeadline) && left == 0;
+        let heard = if late { ago(1) } else { now() };
+        lease.renewed(self.terms(), ago(age), heard);
+        ticks(lease.deadline().since(now()))
+    }
+
+    /// Whether the grants of a voter that forgot so long ago are held against requests of that age.
+    fn kept_out(&self, forgot: Option<u8>, sent: u8) -> Option<KeptOut> {
+        let forgot = forgot?;
+        let guard = if self.quarantine > 0 { RestartGuard::Relative } else { RestartGuard::Off };
+        let drift = Drift { ppm: 0, fixed: u32::from(self.drift) * TICK };
+        let longest = u32::from(self.quarantine) * TICK;
+        let mut register = Register::new(vec![0], Suspicion { guard, longest, drift });
+        let place = Place { voter: 0, shard: 0 };
+        register.met(place, "before", (500 * TICK, false), ago(200));
+        register.met(place, "after", (Duration::ZERO, false), ago(forgot));
+        register.kept_out(place, ago(sent))
+    }
+
+    /// Whether it matters to requests of that age that the voter forgot.
+    pub(crate) fn is_kept_out(&self, forgot: Option<u8>, sent: u8) -> bool {
+        self.kept_out(forgot, sent).is_some()
+    }
+
+    /// What a grant counts for that arrives now. The client has learned by then that the voter
+    /// forgot.
+    pub(crate) fn counts(&self, phase: Phase, line: &Line, forgot: Option<u8>) -> bool {
+        let Some(age) = phase.asked() else { return false };
+        let Some(kept_out) = self.kept_out(forgot, age) else { return true };
+        let holds = matches!(phase, Phase::Holding { .. });
+        match self.renewal_counts {
+            RenewalCounts::Always if holds => true,
+            RenewalCounts::Proven if holds => self.is_proven(line, kept_out),
+            _ => kept_out.verdict() == Verdict::Granted,
+        }
+    }
+
+    /// Whether the client can tell that its hold had the vote when the voter forgot, or would if it
+    /// forgot now.
+    pub(crate) fn has_proof(&self, line: &Line, forgot: Option<u8>) -> bool {
+        self.is_proven(line, kept_out_since(ago(forgot.unwrap_or(0))))
+    }
+
+    fn is_proven(&self, line: &Line, kept_out: KeptOut) -> bool {
+        let to_the_last = self.breaks(Broken::ProofToTheLastTick);
+        let less = if to_the_last { Duration::from_nanos(1) } else { Duration::ZERO };
+        let kept_out = KeptOut { forgot: kept_out.forgot - less, ..kept_out };
+        let support = self.support(&[*line]);
+        support.counted(0, Verdict::Granted, Some(kept_out)) == Verdict::Granted
+    }
+
+    /// What is known of voters by the hold that these lines are of.
+    fn support(&self, lines: &[Line]) -> Support {
+        let mut support = Support::of(lines.len());
+        let asked = |round, at| Asked { round, sent: at, terms: self.terms(), heard: at };
+        let (long_ago, round) = (ago(100), support.begin());
+        for (voter, line) in lines.iter().enumerate() {
+            if line.has_lost {
+                support.heard(voter, &Verdict::Granted, true, asked(RoundId::FIRST, long_ago));
+                support.heard(voter, &Verdict::Granted, false, asked(round, long_ago));
+            }
+            if let Some(sent) = line.proof {
+                support.heard(voter, &Verdict::Granted, true, asked(RoundId::FIRST, ago(sent)));
+            }
+        }
+        support
+    }
+
+    /// Takes note of the answer that was heard to a request of that age.
+    pub(crate) fn take_note(&self, line: &mut Line, age: u8) {
+        let mut support = self.support(&[*line]);
+        let round = support.begin();
+        let asked = Asked { round, sent: ago(age), terms: self.terms(), heard: now() };
+        let verdict = verdict(line.heard);
+        let had = matches!(line.heard, Answer::Granted { anew: false, .. });
+        support.heard(0, &verdict, had, asked);
+        line.has_lost = support.is_forgotten(Quorum::of(1), round);
+        // It proves what it says until the vote ends, and did not before.
+        let last = self.terms().deadline(ago(age)) - Duration::from_nanos(1);
+        let proves = support.counted(0, Verdict::Granted, Some(kept_out_since(last)));
+        if proves == Verdict::Granted {
+            line.proof = Some(line.proof.map_or(age, |sent| sent.min(age)));
+        }
+    }
+
+    /// A majority has granted a round.
+    pub(crate) fn confirm(&self, line: &mut Line) {
+        let mut support = self.support(&[*line]);
+        let round = support.begin();
+        support.confirm(round);
+        let next = support.begin();
+        line.has_lost = support.is_forgotten(Quorum::of(1), next);
+    }
+}
+
+impl State {
+    /// The client's attempt, by what it has heard.
+    pub(crate) fn attempt(&self, client: u8, rules: &Rules) -> Attempt {
+        let it = self.client(client);
+        let Phase::Asking { age, again } = it.phase else { unreachable!("it asks") };
+        let (hold, started) = (it.hold(client, rules), ago(age));
+        let mut attempt = Attempt::start(id(hold), quorum(), rules.measures(), started);
+        if again {
+            self.lines(client).enumerate().for_each(|(voter, line)| {
+                attempt.heard(voter, verdict_of_all(line.before), started);
+            });
+            ask_again(&mut attempt, started).expect("it was asked again");
+        }
+        for (voter, line) in self.lines(client).enumerate() {
+            if line.heard != Answer::None {
+                attempt.heard(voter, verdict(line.heard), now());
+            }
+        }
+        attempt
+    }
+
+    pub(crate) fn is_won(&self, client: u8, rules: &Rules) -> bool {
+        matches!(self.attempt(client, rules).next(now()), Next::Won(_))
+    }
+
+    /// The voters that the client asks again if it waits for no more answers: it leads in a split.
+    pub(crate) fn asked_again(&self, client: u8, rules: &Rules) -> Option<Vec<usize>> {
+        let it = self.client(client);
+        let Phase::Asking { age, .. } = it.phase else { return None };
+        let (hold, started) = (it.hold(client, rules), ago(age));
+        let mut attempt = Attempt::start(id(hold), quorum(), rules.measures(), started);
+        for (voter, line) in self.lines(client).enumerate() {
+            attempt.heard(voter, verdict_of_all(line.heard), started);
+        }
+        ask_again(&mut attempt, started)
+    }
+
+    /// The voters that may have given the attempt a vote.
+    pub(crate) fn may_have_granted(&self, client: u8, rules: &Rules) -> Vec<usize> {
+        self.attempt(client, rules).into_votes().may_have_granted()
+    }
+
+    /// The token of a client that has won, and who stores it.
+    pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, Votes)> {
+        let counters = || self.lines(client).map(|line| line.heard.counter());
+        let lowest = counters().flatten().min();
+        let mut tokens = Tokens::new(quorum());
+        for (voter, counter) in counters().enumerate() {
+            let Some(counter) = counter else { continue };
+            let lowest = lowest.filter(|_| rules.breaks(Broken::LowestAnswer));
+            // Those of a model begin at zero.
+            let number = u64::from(lowest.unwrap_or(counter)) + 1;
+            tokens.heard(voter, Token::new(number).expect("it is above zero"));
+        }
+        let (token, stored) = tokens.fix()?;
+        let token = u8::try_from(u64::from(token) - 1).expect("counters are low");
+        Some((token, stored))
+    }
+
+    /// Whether a majority stores the token, by what was heard.
+    pub(crate) fn is_stored(&self, client: u8) -> bool {
+        let mut stored = Votes::new(quorum());
+        for (voter, line) in self.lines(client).enumerate() {
+            if matches!(line.heard, Answer::Granted { .. } | Answer::Stored) {
+                stored.record(voter, Verdict::Granted);
+            }
+        }
+        stored.is_won()
+    }
+
+    /// How the round of renewal has ended by what was heard, if it has.
+    pub(crate) fn round_end(&self, client: u8, rules: &Rules) -> Option<RoundEnd> {
+        let age = self.client(client).phase.asked()?;
+        let open = self.lines(client).any(Line::is_awaited);
+        let patience = if open { NEVER } else { Duration::ZERO };
+        let mut round = Round::start(quorum(), rules.terms(), ago(age), patience);
+        let lines: Vec<Line> = self.lines(client).copied().collect();
+        for (voter, line) in lines.iter().enumerate() {
+            if line.heard != Answer::None {
+                let suspected = rules.is_kept_out(self.voters[voter].forgot, age);
+                round.heard(voter, verdict(line.heard), suspected);
+            }
+        }
+        let mut support = rules.support(&lines);
+        let latest = support.begin();
+        if support.is_forgotten(quorum(), latest) {
+            round.vanish();
+        }
+        match round.next(now(), 0) {
+            RoundNext::End(end) => Some(end),
+            // A renewal that asks once more is one of its own here.
+            RoundNext::AskAgain(_) | RoundNext::Wait(_) => None,
+        }
+    }
+}
+
+/// The voters that a lost attempt asks again, where it leads.
+fn ask_again(attempt: &mut Attempt, at: Moment) -> Option<Vec<usize>> {
+    match attempt.next(at) {
+        Next::Wait(until) if until == at => match attempt.next(at) {
+            Next::AskAgain(voters) => Some(voters),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn id(hold: Hold) -> HoldId {
+    HoldId::parse(&format!("{}:{}", ["ada", "ben", "cleo"][usize::from(hold.client)], hold.number))
+}
+
+fn kept_out_since(forgot: Moment) -> KeptOut {
+    let quarantined = Quarantined { why: Quarantine::Restarted, left: TICK };
+    KeptOut { quarantined, forgot }
+}
+
+fn verdict(answer: Answer) -> Verdict {
+    match answer {
+        Answer::None => Verdict::Unknown(Cause::Unheard),
+        Answer::Granted { .. } => Verdict::Granted,
+        Answer::Uncounted { .. } => kept_out_since(now()).verdict(),
+        Answer::Refused(by) => Verdict::Refused { by: id(by), ttl: None },
+        Answer::Stored => Verdict::Absent,
+    }
+}
+
+/// Of a round that is over.
+fn verdict_of_all(answer: Answer) -> Verdict {
+    match answer {
+        Answer::None => Verdict::Unknown(Cause::TimedOut(SOON)),
+        answer => verdict(answer),
+    }
+}
