@@ -1,22 +1,12 @@
 //! The simulation and the models: what cannot be tried on servers often enough.
 
-#![cfg_attr(
-    not(quorate_mutants),
-    expect(
-        clippy::duplicate_mod,
-        reason = "the model of rw locks queues by files of the fair one"
-    )
-)]
-
 #[cfg(not(quorate_mutants))]
 mod check;
-#[cfg(not(quorate_mutants))]
-mod fair_model;
 #[cfg(not(quorate_mutants))]
 mod hold_model;
 mod mutants;
 #[cfg(not(quorate_mutants))]
-mod rw_model;
+mod queue_model;
 mod sim;
 
 #[cfg(not(quorate_mutants))]

@@ -1,7 +1,6 @@
-//! What comes next where nobody bids or holds and all that was under way has arrived. For
-//! the model of read/write locks too, by this file.
+//! What comes next where nobody bids or holds and all that was under way has arrived.
 
-use super::{
+use crate::queue_model::{
     rules::Rules,
     state::{Phase, State},
     waiter::Loss,

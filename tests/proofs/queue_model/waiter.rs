@@ -1,7 +1,6 @@
-//! What a place does: ask, fix its ticket, bid again, win or leave. The model of
-//! read/write locks does so too, by this file.
+//! What a place sends, and what it does with what the engine says: ask, bid again, win or leave.
 
-use super::{
+use crate::queue_model::{
     kind::Kind,
     requests::{Request, Requests},
     rules::{Broken, Rules},
@@ -40,12 +39,6 @@ impl State {
         self.queues(place, rules).for_each(|queue| queue.push(request));
     }
 
-    pub(crate) fn may_win(&self, place: usize, rules: &Rules) -> bool {
-        let enough = if rules.breaks(Broken::WonByAMinority) { 1 } else { rules.quorum() };
-        let granted = self.answers(place).flatten().filter(|answer| answer.counts());
-        self.places[place].phase == Phase::Bidding && granted.count() >= enough
-    }
-
     pub(crate) fn win(&mut self, place: usize) {
         self.overtaken |= self.voters.iter().any(|voter| voter.stood[place] > 0);
         self.places[place].phase = Phase::Holding;
@@ -65,61 +58,47 @@ impl State {
         let heard = (0..=all).filter(|heard| heard & !all == 0 && (!is_fixed || *heard == all));
         let may_time_out = self.budget.timeouts > 0;
         let is_lost = |heard: &u8| {
-            let grants = self.count(place, *heard, true);
+            // What was granted and not heard is no better than what was not granted.
+            let grants = self.count_granted(place, *heard);
             may_time_out && (is_fixed || grants < rules.quorum())
                 || self.is_refused(place, *heard, rules)
         };
         let mut losses = Vec::new();
         for heard in heard.filter(is_lost) {
             losses.push(Loss { heard, undo_last: false });
-            let (ticket, differ) = self.ticket_told(place, heard, rules);
-            if !is_fixed && ticket > 0 && differ && heard + 1 < 1 << rules.voters() {
+            let again = !is_fixed && self.lost_bid(place, heard, rules).again;
+            if again && heard + 1 < 1 << rules.voters() {
                 losses.push(Loss { heard, undo_last: true });
             }
         }
         losses
     }
 
-    /// The bid is lost, its votes are given back, and its ticket is fixed by a majority of answers.
+    /// The bid is lost, its votes are given back, and its ticket may be fixed.
     pub(crate) fn lose(&mut self, place: usize, loss: Loss, rules: &Rules) {
         if !self.is_refused(place, loss.heard, rules) {
             self.budget.timeouts -= 1;
         }
-        let (ticket, differ) = self.ticket_told(place, loss.heard, rules);
-        let lost = self.places[place].bids;
-        let granted = bits(self.answers(place).map(|it| it.is_some_and(|it| it.granted)));
-        let unheard = !loss.heard;
+        let lost = self.lost_bid(place, loss.heard, rules);
+        let bid = self.places[place].bids;
+        let unheard = (0..rules.voters()).filter(|voter| loss.heard >> voter & 1 == 0);
+        let unheard: Vec<usize> = unheard.collect();
         self.forget_answers(place);
-        self.undo(place, lost, loss.heard & granted, rules);
+        self.undo(place, bid, &lost.give_back, rules);
         if !loss.undo_last {
-            self.undo(place, lost, unheard, rules);
+            self.undo(place, bid, &unheard, rules);
         }
         let it = &mut self.places[place];
         it.phase = Phase::Waiting;
-        let raised = rules.breaks(Broken::TicketRaised) && ticket > it.ticket;
-        let fixed = it.ticket == 0 && ticket > 0;
-        if fixed || raised {
-            it.ticket = ticket;
-        }
+        it.ticket = lost.ticket;
         if rules.only_tries(place) {
             self.end(place);
-        } else if fixed && differ {
+        } else if lost.again {
             self.bid(place, rules);
         }
         if loss.undo_last {
-            self.undo(place, lost, unheard, rules);
+            self.undo(place, bid, &unheard, rules);
         }
-    }
-
-    /// The highest ticket of the majority that said the lowest ones, if enough have answered; and
-    /// whether some of all have it not in their queue.
-    fn ticket_told(&self, place: usize, heard: u8, rules: &Rules) -> (u8, bool) {
-        let enough = if rules.breaks(Broken::TicketOfAMinority) { 1 } else { rules.quorum() };
-        let told = || self.heard(place, heard);
-        let mut tickets: Vec<u8> = told().map(|answer| answer.ticket).collect();
-        tickets.sort_unstable();
-        let Some(&ticket) = tickets.get(enough - 1) else { return (0, false) };
-        (ticket, told().any(|answer| answer.ticket != ticket || !answer.stands))
     }
 
     /// Gives up or releases; a try is only given back.
@@ -138,8 +117,8 @@ impl State {
 
     /// The client and all its places. What it had sent may arrive.
     pub(crate) fn die(&mut self, client: usize, rules: &Rules) {
-        self.dead[client] = true;
         for place in rules.places().filter(|place| rules.client_of(*place) == client) {
+            self.dead[place] = true;
             self.end(place);
         }
         for voter in &mut self.voters {
@@ -154,9 +133,9 @@ impl State {
         self.forget_order_of(place);
     }
 
-    fn undo(&mut self, place: usize, bid: u8, voters: u8, rules: &Rules) {
+    fn undo(&mut self, place: usize, bid: u8, voters: &[usize], rules: &Rules) {
         for (queue, at) in self.queues(place, rules).zip(0..) {
-            if voters >> at & 1 > 0 {
+            if voters.contains(&at) {
                 queue.push(Request { kind: Kind::Undo, place, bid, ticket: 0 });
             }
         }
@@ -180,18 +159,11 @@ impl State {
         self.voters.iter_mut().for_each(|voter| voter.answers[place] = None);
     }
 
-    fn heard(&self, place: usize, heard: u8) -> impl Iterator<Item = Answer> {
-        let is_heard = move |at: usize| heard >> at & 1 > 0;
-        self.answers(place).enumerate().filter_map(move |(at, it)| it.filter(|_| is_heard(at)))
-    }
-
-    fn count(&self, place: usize, heard: u8, counts: bool) -> usize {
-        self.heard(place, heard).filter(|answer| answer.counts() == counts).count()
-    }
-
-    /// So many that there is no majority any more.
-    fn is_refused(&self, place: usize, heard: u8, rules: &Rules) -> bool {
-        self.count(place, heard, false) > rules.voters() - rules.quorum()
+    fn count_granted(&self, place: usize, heard: u8) -> usize {
+        let granted = |(at, it): (usize, Option<Answer>)| {
+            heard >> at & 1 > 0 && it.is_some_and(Answer::counts)
+        };
+        self.answers(place).enumerate().filter(|it| granted(*it)).count()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the model follows: the rules of the lock, one broken on purpose, and how far it goes.
 
-use crate::rw_model::state::MOST_PLACES;
+use crate::queue_model::state::{MOST_CLIENTS, MOST_PLACES};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
+    pub(crate) order: Order,
     /// The restart rule: a voter that came back empty does not count towards a new hold until all
     /// that it may have voted for has ended.
     pub(crate) quarantine: bool,
@@ -11,7 +12,16 @@ pub(crate) struct Rules {
     pub(crate) bounds: Bounds,
 }
 
-/// What a user asks for. Each has one place, and a client of its own.
+/// What a place must have kept since another first asked, for the other to come after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Its ticket on the voters of one majority.
+    OneMajority,
+    /// At every moment its ticket on some majority.
+    SomeMajority,
+}
+
+/// What a user asks for. Each has one place. A fair mutex is a lock that all want to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Write,
@@ -32,7 +42,8 @@ pub(crate) enum Turn {
 /// A rule that is left out or done wrong, to see that the model finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later.
+    /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later: a
+    /// mutant of the engine.
     TicketRaised,
     /// Bids never carry a ticket: every voter has its own order of arrival.
     OrderOfArrival,
@@ -44,6 +55,10 @@ pub(crate) enum Broken {
     LeavesWhereGranted,
     /// A voter takes the place out of its queue when it grants.
     TakenOutAtGrant,
+    /// The undo of a lost bid takes the place out as well.
+    UndoDropsPlace,
+    /// A voter does not look who is before the place that bids.
+    Barging,
     /// The places of writers that died still count.
     StaleMark,
     /// A voter looks whether somebody is in the way, and enters the hold in a second step.
@@ -67,6 +82,8 @@ pub(crate) enum Broken {
 pub(crate) struct Bounds {
     pub(crate) voters: usize,
     pub(crate) users: [Option<Wish>; MOST_PLACES],
+    /// How many of them belong to each client, in their order.
+    pub(crate) clients: [usize; MOST_CLIENTS],
     /// These only try: one bid, and they never queue.
     pub(crate) tries: [bool; MOST_PLACES],
     /// How often each may bid, not counting the bid that follows at once on a fix.
@@ -114,10 +131,17 @@ pub(crate) struct Budget {
 }
 
 impl Bounds {
-    pub(crate) const fn of(users: [Option<Wish>; MOST_PLACES]) -> Self {
+    /// These clients have so many of the users each.
+    pub(crate) const fn clients(self, clients: [usize; MOST_CLIENTS]) -> Self {
+        Self { clients, ..self }
+    }
+
+    pub(crate) const fn of([ada, ben, cleo]: [Option<Wish>; MOST_CLIENTS]) -> Self {
+        let users = [ada, ben, cleo, None];
         Self {
             voters: 3,
             users,
+            clients: [1; MOST_CLIENTS],
             tries: [false; MOST_PLACES],
             bids: [1; MOST_PLACES],
             start: Start::Taken,
@@ -155,7 +179,7 @@ impl Budget {
 
 impl Rules {
     pub(crate) fn kept(bounds: Bounds) -> Self {
-        Self { quarantine: true, broken: None, bounds }
+        Self { order: Order::OneMajority, quarantine: true, broken: None, bounds }
     }
 
     pub(crate) fn broken(broken: Broken, bounds: Bounds) -> Self {
@@ -164,6 +188,11 @@ impl Rules {
 
     pub(crate) fn breaks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
+    }
+
+    /// The bug of the engine that is alive.
+    pub(crate) fn alive(&self) -> Option<&'static str> {
+        self.breaks(Broken::TicketRaised).then_some("ticket_is_raised")
     }
 
     pub(crate) fn voters(&self) -> usize {
@@ -180,12 +209,22 @@ impl Rules {
     }
 
     pub(crate) fn clients(&self) -> std::ops::Range<usize> {
-        self.places()
+        0..self.places().map(|place| self.client_of(place) + 1).max().unwrap_or(0)
     }
 
-    #[expect(clippy::unused_self, reason = "the model of the fair queue has clients of two places")]
     pub(crate) fn client_of(&self, place: usize) -> usize {
-        place
+        let mut first = 0;
+        for (client, users) in self.bounds.clients.into_iter().enumerate() {
+            first += users;
+            if place < first {
+                return client;
+            }
+        }
+        unreachable!("place {place} is nobody's")
+    }
+
+    pub(crate) fn is_first_of_its_client(&self, place: usize) -> bool {
+        place == 0 || self.client_of(place - 1) < self.client_of(place)
     }
 
     pub(crate) fn wish(&self, place: usize) -> Wish {
@@ -208,9 +247,8 @@ impl Rules {
         self.places().filter(move |other| *other != place).filter(goes_before)
     }
 
-    #[expect(clippy::unused_self, reason = "the model of the fair queue may")]
     pub(crate) fn takes_any_majority(&self) -> bool {
-        false
+        self.order == Order::SomeMajority
     }
 
     pub(crate) fn only_tries(&self, place: usize) -> bool {

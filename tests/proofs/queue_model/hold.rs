@@ -1,6 +1,7 @@
 //! What a user does who holds: renew, read under the own write, downgrade, lose, release.
 
-use crate::rw_model::{
+use crate::queue_model::{
+    judge::is_proven,
     kind::Kind,
     requests::Request,
     rules::{Broken, Rules},
@@ -84,14 +85,13 @@ impl State {
         let Request { kind, place, ticket: round, .. } = request;
         let passed = self.places[place].passed;
         let at = &mut self.voters[voter];
-        let proven = kind == Kind::Renew && at.known[place].is_some_and(|known| known >= passed);
+        let proven = kind == Kind::Renew && is_proven(at.known[place], passed);
         let answer = Answer { uncounted: answer.uncounted && !proven, ..answer };
         at.answers[place] = Some(answer);
         if rules.bounds.budget.amnesias > 0 && kind == Kind::Renew && answer.counts() {
             at.known[place] = Some(round);
         }
-        let granted = self.answers(place).flatten().filter(|answer| answer.counts());
-        if granted.count() >= rules.quorum() && round >= passed {
+        if round >= passed && self.is_granted(place, rules) {
             self.end_round(place);
         }
     }
@@ -184,7 +184,7 @@ impl State {
     pub(crate) fn asked(&self) -> [Option<Round>; MOST_PLACES] {
         std::array::from_fn(|place| {
             let Place { bids: bid, rounds: number, .. } = self.places[place];
-            let round = Round { place: Some(place), bid, number };
+            let round = Round::of(place, bid, number);
             Some(round).filter(|round| self.is_present(*round))
         })
     }

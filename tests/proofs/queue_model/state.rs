@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::rw_model::{
+use crate::queue_model::{
     kind::Kind,
     requests::{Line, Request},
     rules::{Broken, Budget, Rules, Start},
@@ -12,8 +12,8 @@ use crate::rw_model::{
 
 /// There may be fewer; the others never do anything.
 pub(crate) const MOST_VOTERS: usize = 3;
-pub(crate) const MOST_PLACES: usize = 3;
-pub(crate) const MOST_CLIENTS: usize = MOST_PLACES;
+pub(crate) const MOST_PLACES: usize = 4;
+pub(crate) const MOST_CLIENTS: usize = 3;
 
 /// One moment. There are no clocks in it: each round of requests has a deadline, which may pass at
 /// any moment, in the order of one user's rounds; and a vote may end once that of its round has.
@@ -25,7 +25,8 @@ pub(crate) struct State {
     /// What a path calls the voters. No part of the situation.
     pub(crate) names: [u8; MOST_VOTERS],
     pub(crate) places: [Place; MOST_PLACES],
-    pub(crate) dead: [bool; MOST_CLIENTS],
+    /// Its client has died.
+    pub(crate) dead: [bool; MOST_PLACES],
     pub(crate) budget: Budget,
     /// Somebody won before one that was before it.
     pub(crate) overtaken: bool,
@@ -65,8 +66,8 @@ pub(crate) struct Vote {
 /// What was asked from a place that leads to a deadline: the bid, and then renewals and reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Round {
-    /// None of somebody who is gone.
-    pub(crate) place: Option<usize>,
+    /// None of somebody who is gone. Small, as a state has many.
+    place: Option<u8>,
     pub(crate) bid: u8,
     pub(crate) number: u8,
 }
@@ -88,7 +89,7 @@ pub(crate) struct Answer {
     pub(crate) stands: bool,
 }
 
-/// One call of `read()` or `write()`.
+/// One call of `lock()`, `read()` or `write()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) phase: Phase,
@@ -136,7 +137,7 @@ pub(crate) enum Read {
 
 impl State {
     pub(crate) fn first(rules: &Rules) -> Self {
-        let nobody = Round { place: None, bid: 0, number: 0 };
+        let nobody = Round::OF_NOBODY;
         let taken = Vote { until: nobody, excused: true };
         let is_free = matches!(rules.bounds.start, Start::Free | Start::Held(_));
         let writer = Some(taken).filter(|_| !is_free);
@@ -144,7 +145,7 @@ impl State {
             voters: [Voter::default(); MOST_VOTERS],
             names: [1, 2, 3],
             places: [Place::default(); MOST_PLACES],
-            dead: [false; MOST_CLIENTS],
+            dead: [false; MOST_PLACES],
             budget: rules.bounds.budget,
             overtaken: false,
             parted: false,
@@ -227,7 +228,7 @@ impl State {
     /// The deadline of the entry may pass: nobody refreshes it, and nothing need take it out.
     pub(crate) fn may_end(&self, place: usize, entry: Entry, rules: &Rules) -> bool {
         let late = self.budget.lapses > 0;
-        let forgotten = entry.excused || self.dead[rules.client_of(place)];
+        let forgotten = entry.excused || self.dead[place];
         let marked = rules.breaks(Broken::StaleMark) && rules.writes(place);
         if self.is_live(place) { late } else { forgotten && !marked }
     }
@@ -239,7 +240,7 @@ impl State {
 
     /// The vote's deadline may have passed.
     pub(crate) fn may_lapse(&self, owner: Option<usize>, vote: Vote) -> bool {
-        let Some(until) = vote.until.place else { return true };
+        let Some(until) = vote.until.place() else { return true };
         if Some(until) != owner {
             return !self.is_live(until) || self.has_passed(vote.until);
         }
@@ -248,13 +249,13 @@ impl State {
 
     /// The deadline of what is still wanted has passed.
     pub(crate) fn has_passed(&self, round: Round) -> bool {
-        let Some(place) = round.place else { return true };
+        let Some(place) = round.place() else { return true };
         self.is_present(round) && round.number < self.places[place].passed
     }
 
     /// It is a round of the present bid or hold.
     pub(crate) fn is_present(&self, round: Round) -> bool {
-        let Some(place) = round.place else { return false };
+        let Some(place) = round.place() else { return false };
         self.places[place].phase != Phase::Waiting
             && self.is_live(place)
             && self.places[place].bids == round.bid
@@ -270,6 +271,19 @@ impl PartialEq for State {
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.situation().hash(hasher);
+    }
+}
+
+impl Round {
+    const OF_NOBODY: Self = Self { place: None, bid: 0, number: 0 };
+
+    pub(crate) fn of(place: usize, bid: u8, number: u8) -> Self {
+        let place = u8::try_from(place).expect("four places at most");
+        Self { place: Some(place), bid, number }
+    }
+
+    pub(crate) fn place(self) -> Option<usize> {
+        self.place.map(usize::from)
     }
 }
 

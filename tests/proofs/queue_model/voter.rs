@@ -1,6 +1,6 @@
 //! What a voter does: the Lua scripts, and crashes.
 
-use crate::rw_model::{
+use crate::queue_model::{
     kind::Kind,
     requests::{Request, Requests},
     rules::{Broken, Rules, Turn, Wish},
@@ -8,7 +8,7 @@ use crate::rw_model::{
 };
 
 /// Where a voter has the read under a place's write. Before it are those of its bids.
-pub(crate) const OWN: usize = 4;
+pub(crate) const OWN: usize = 8;
 pub(crate) const SLOTS: usize = OWN + 1;
 /// The lowest of those that are told, and behind all of them.
 const FIRST: u8 = 1;
@@ -56,9 +56,10 @@ impl Voter {
         match kind {
             Kind::Bid | Kind::Try | Kind::Read => return Some(self.acquire(request, late, rules)),
             Kind::Renew | Kind::RenewRead => return Some(self.renew(request, late, rules)),
-            Kind::Undo => self.take_back(place, bid),
-            Kind::Leave => {
-                self.queue[place] = None;
+            Kind::Undo | Kind::Leave => {
+                if kind == Kind::Leave || rules.breaks(Broken::UndoDropsPlace) {
+                    self.queue[place] = None;
+                }
                 self.take_back(place, bid);
             }
             Kind::EndRead => self.readers[place][OWN] = None,
@@ -71,7 +72,8 @@ impl Voter {
         let Request { kind, place, ticket, .. } = request;
         let holder = self.is_in_the_way(request, rules);
         let has = self.has_hold(request);
-        let newcomer = self.is_behind_any(request, rules);
+        let barges = rules.breaks(Broken::Barging);
+        let newcomer = !barges && self.is_behind_any(request, rules);
         let mut granted = !holder && (has || !newcomer);
         let mut number = 0;
         if kind == Kind::Bid {
@@ -85,7 +87,8 @@ impl Voter {
             if entered.is_some() || !granted {
                 let excused = late && former.is_none_or(|entry| entry.excused);
                 self.queue[place] = Some(Entry { ticket: number, excused });
-                granted = !holder && (has || !self.is_behind(place, number, rules));
+                let behind = !barges && self.is_behind(place, number, rules);
+                granted = !holder && (has || !behind);
             }
         }
         if std::mem::take(&mut self.looked[place]) {
@@ -169,7 +172,7 @@ impl Voter {
     fn grant(&mut self, request: Request, late: bool, rules: &Rules) {
         let Request { kind, place, bid, ticket } = request;
         let number = if kind.is_round() { ticket } else { 0 };
-        let until = Round { place: Some(place), bid, number };
+        let until = Round::of(place, bid, number);
         let vote = if writes(request, rules) {
             let own = self.is_written_by(place, bid);
             self.writer = self.writer.filter(|_| own);
@@ -189,21 +192,20 @@ impl Voter {
         if self.is_written_by(place, bid) {
             self.writer = None;
         }
-        if bid > 0 {
-            self.readers[place][usize::from(bid) - 1] = None;
+        if let Some(slot) = slot_of_bid(bid) {
+            self.readers[place][slot] = None;
         }
     }
 
     fn is_written_by(&self, place: usize, bid: u8) -> bool {
-        let by = |vote: Vote| vote.until.place == Some(place) && vote.until.bid == bid;
+        let by = |vote: Vote| vote.until.place() == Some(place) && vote.until.bid == bid;
         self.writer.is_some_and(by)
     }
 
     /// It voted for this bid.
     pub(crate) fn is_held_by(&self, place: usize, bid: u8) -> bool {
-        let slot = usize::from(bid).checked_sub(1);
-        self.is_written_by(place, bid)
-            || slot.is_some_and(|slot| self.readers[place][slot].is_some())
+        let reads = |slot: usize| self.readers[place][slot].is_some();
+        self.is_written_by(place, bid) || slot_of_bid(bid).is_some_and(reads)
     }
 
     pub(crate) fn is_in_quarantine(&self) -> bool {
@@ -245,6 +247,10 @@ fn writes(request: Request, rules: &Rules) -> bool {
 fn slot_of(request: Request) -> usize {
     match request.kind {
         Kind::Read | Kind::RenewRead => OWN,
-        _ => usize::from(request.bid) - 1,
+        _ => slot_of_bid(request.bid).expect("no reader bids so often"),
     }
+}
+
+fn slot_of_bid(bid: u8) -> Option<usize> {
+    usize::from(bid).checked_sub(1).filter(|slot| *slot < OWN)
 }

@@ -1,6 +1,6 @@
 //! Steps in words.
 
-use crate::rw_model::{
+use crate::queue_model::{
     kind::Kind,
     moves::Move,
     requests::Request,
@@ -12,6 +12,7 @@ use crate::rw_model::{
 /// The step from this state.
 pub(crate) fn tell(state: &State, step: Move, rules: &Rules) -> String {
     let at = |voter: usize| format!("voter {}", state.names[voter]);
+    let name = |place: usize| place_name(place, rules);
     match step {
         Move::Call(place) => format!("{} asks to {}", name(place), wish(place, rules)),
         Move::Win(place) => format!("{} wins", name(place)),
@@ -35,11 +36,11 @@ pub(crate) fn tell(state: &State, step: Move, rules: &Rules) -> String {
             let first = state.voters[voter].lines[client].queue.first();
             let answer = state.voters[voter].clone().run_next(client, rules);
             let answer = answer.and_then(|(_, answer)| answer);
-            format!("{} arrives at {}{}", request(first), at(voter), told(answer))
+            format!("{} arrives at {}{}", request(first, rules), at(voter), told(answer))
         }
         Move::ArriveLate(client, voter) => {
             let first = state.voters[voter].lines[client].late.first();
-            format!("late, {} arrives at {}", request(first), at(voter))
+            format!("late, {} arrives at {}", request(first, rules), at(voter))
         }
         Move::WriteEnds(voter) => format!("the vote of {} to write ends", at(voter)),
         Move::ReadEnds { voter, place, slot } => {
@@ -51,18 +52,24 @@ pub(crate) fn tell(state: &State, step: Move, rules: &Rules) -> String {
         }
         Move::CountsAgain(voter) => format!("{} counts again", at(voter)),
         Move::Cut(client, voter) => {
-            format!("the connection of {} to {} breaks", name(client), at(voter))
+            format!("the connection of {} to {} breaks", client_name(client), at(voter))
         }
         Move::Crash { voter, keeps_data: true } => format!("{} restarts", at(voter)),
         Move::Crash { voter, keeps_data: false } => {
             format!("{} restarts and has forgotten everything", at(voter))
         }
-        Move::Die(client) => format!("{} dies", name(client)),
+        Move::Die(client) => format!("{} dies", client_name(client)),
     }
 }
 
-fn name(place: usize) -> &'static str {
-    ["ada", "ben", "cleo"][place]
+fn client_name(client: usize) -> &'static str {
+    ["ada", "ben", "cleo"][client]
+}
+
+fn place_name(place: usize, rules: &Rules) -> String {
+    let name = client_name(rules.client_of(place));
+    let first = rules.is_first_of_its_client(place);
+    if first { name.into() } else { format!("{name}'s second") }
 }
 
 fn wish(place: usize, rules: &Rules) -> &'static str {
@@ -74,9 +81,9 @@ fn wish(place: usize, rules: &Rules) -> &'static str {
     }
 }
 
-fn request(request: Option<Request>) -> String {
+fn request(request: Option<Request>, rules: &Rules) -> String {
     let Some(Request { kind, place, bid, ticket }) = request else { return String::new() };
-    let name = name(place);
+    let name = place_name(place, rules);
     match kind {
         Kind::Bid if ticket > 0 => format!("bid {bid} of {name} with ticket {ticket}"),
         Kind::Bid => format!("bid {bid} of {name}"),

@@ -6,7 +6,8 @@ use stateright::{Model, Property};
 
 use crate::{
     check::{Passed, Protocol},
-    rw_model::{
+    mutant,
+    queue_model::{
         landmarks::{self, Landmark},
         properties,
         requests::Request,
@@ -43,7 +44,7 @@ pub(crate) enum Move {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct RwLocks {
+pub(crate) struct Queues {
     pub(crate) rules: Rules,
     /// The one property that is looked at, if not all are.
     pub(crate) only: Option<&'static str>,
@@ -51,16 +52,19 @@ pub(crate) struct RwLocks {
     pub(crate) landmarks: Arc<Passed>,
 }
 
-impl Model for RwLocks {
+impl Model for Queues {
     type State = State;
     type Action = Move;
 
     fn init_states(&self) -> Vec<State> {
+        mutant::wake(self.rules.alive());
         vec![State::first(&self.rules)]
     }
 
     fn actions(&self, state: &State, moves: &mut Vec<Move>) {
-        // What is sure to be won is won at once, as in the model of the fair queue.
+        mutant::wake(self.rules.alive());
+        // What is sure to be won is won at once: what a place does that knows it, and what it does
+        // that does not know it yet, is the same for all others, and it can only leave or die.
         let winner = self.rules.places().find(|place| state.may_win(*place, &self.rules));
         if let Some(place) = winner.filter(|_| state.budget.timeouts == 0) {
             moves.push(Move::Win(place));
@@ -95,14 +99,14 @@ impl Model for RwLocks {
 }
 
 impl Protocol for Rules {
-    type Model = RwLocks;
+    type Model = Queues;
     type Landmark = Landmark;
 
-    fn model(self, only: Option<&'static str>) -> RwLocks {
-        RwLocks { rules: self, only, landmarks: Arc::default() }
+    fn model(self, only: Option<&'static str>) -> Queues {
+        Queues { rules: self, only, landmarks: Arc::default() }
     }
 
-    fn missing(model: &RwLocks, landmarks: &[Landmark]) -> Vec<Landmark> {
+    fn missing(model: &Queues, landmarks: &[Landmark]) -> Vec<Landmark> {
         model.landmarks.missing(landmarks)
     }
 
@@ -121,6 +125,8 @@ impl State {
             moves.push(Move::Win(place));
         }
         moves.extend(self.losses(place, rules).into_iter().map(|loss| Move::Lose(place, loss)));
+        let may_die =
+            self.budget.deaths > 0 && !self.dead[place] && rules.is_first_of_its_client(place);
         let may = [
             (self.may_bid_again(place, rules), Move::BidAgain(place)),
             (self.waits(place) && self.budget.leaves > 0, Move::GiveUp(place)),
@@ -129,7 +135,7 @@ impl State {
             (matches!(it.read, Read::Asked { .. }), Move::EndRead(place)),
             (self.may_release(place), Move::Release(place)),
             (self.may_pass(place), Move::Pass(place)),
-            (self.budget.deaths > 0 && !self.dead[place], Move::Die(place)),
+            (may_die, Move::Die(rules.client_of(place))),
         ];
         moves.extend(may.into_iter().filter(|(may, _)| *may).map(|(_, step)| step));
     }
@@ -148,7 +154,7 @@ impl State {
                 moves.push(Move::ArriveLate(client, voter));
             }
         }
-        if it.writer.is_some_and(|vote| self.may_lapse(vote.until.place, vote)) {
+        if it.writer.is_some_and(|vote| self.may_lapse(vote.until.place(), vote)) {
             moves.push(Move::WriteEnds(voter));
         }
         for (place, slot) in self.lapsing_reads(voter) {
@@ -181,6 +187,7 @@ impl State {
 
     /// The state after a step, its voters not yet in order.
     pub(crate) fn after(&self, step: Move, rules: &Rules) -> Self {
+        mutant::wake(rules.alive());
         let mut next = self.clone();
         match step {
             Move::Call(place) => next.call(place, rules),

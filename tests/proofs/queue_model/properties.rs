@@ -2,8 +2,8 @@
 
 use stateright::Property;
 
-use crate::rw_model::{
-    moves::RwLocks,
+use crate::queue_model::{
+    moves::Queues,
     rest::{wins_at_once, wins_with_next_bid},
     rules::Rules,
     state::{MOST_PLACES, Phase, Read, State},
@@ -17,7 +17,7 @@ pub(crate) const NOTHING_LEFT: &str = "when all have left, nothing is left but w
 pub(crate) const HEAD_WINS: &str = "at rest, the first of two that wait wins with its next bid";
 pub(crate) const ALL_ENTER: &str = "at rest, everybody who waits comes in, one after the other";
 
-pub(crate) fn all() -> Vec<Property<RwLocks>> {
+pub(crate) fn all() -> Vec<Property<Queues>> {
     vec![
         Property::always(EXCLUSION, |model, state| excludes(state, &model.rules)),
         Property::always(OWN_DEADLINE, |_, state| has_own_deadlines(state)),
@@ -45,7 +45,7 @@ fn has_own_deadlines(state: &State) -> bool {
         .voters
         .iter()
         .flat_map(|voter| voter.readers.iter().enumerate())
-        .all(|(place, votes)| votes.iter().flatten().all(|vote| vote.until.place == Some(place)))
+        .all(|(place, votes)| votes.iter().flatten().all(|vote| vote.until.place() == Some(place)))
 }
 
 fn nothing_is_left(state: &State, rules: &Rules) -> bool {
@@ -58,7 +58,7 @@ fn nothing_is_left(state: &State, rules: &Rules) -> bool {
     }
     left.deliver(None, rules);
     left.voters.iter().all(|voter| {
-        let write = voter.writer.is_none_or(|vote| left.is_excused(vote.until.place, vote));
+        let write = voter.writer.is_none_or(|vote| left.is_excused(vote.until.place(), vote));
         let of_place = |place: usize| {
             let dead = left.dead[place];
             let mut votes = voter.readers[place].iter().flatten();
@@ -69,14 +69,14 @@ fn nothing_is_left(state: &State, rules: &Rules) -> bool {
     })
 }
 
-/// Of more it need not: see the model of the fair queue.
+/// Of more it need not: see `the_first_of_three_may_need_the_bids_of_the_others`.
 fn head_wins(state: &State, rules: &Rules) -> bool {
     let waiting = rules.places().filter(|place| state.waits(*place)).count();
     waiting > 2 || wins_at_once(state, rules)
 }
 
 /// Whichever minority is silent.
-fn all_enter(state: &State, rules: &Rules) -> bool {
+pub(crate) fn all_enter(state: &State, rules: &Rules) -> bool {
     let waiting = || rules.places().filter(|place| state.waits(*place));
     if !state.is_at_rest() || waiting().next().is_none() {
         return true;
@@ -104,7 +104,7 @@ impl State {
     pub(crate) fn past_deadlines(&self, rules: &Rules) -> Self {
         let mut state = self.clone();
         for (at, voter) in state.voters.iter_mut().enumerate() {
-            voter.writer = voter.writer.filter(|vote| !self.may_lapse(vote.until.place, *vote));
+            voter.writer = voter.writer.filter(|vote| !self.may_lapse(vote.until.place(), *vote));
             for (place, slot) in self.lapsing_reads(at) {
                 voter.readers[place][slot] = None;
             }

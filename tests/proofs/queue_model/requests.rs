@@ -1,7 +1,6 @@
-//! Requests in the order in which a voter gets them. The model of read/write locks has the
-//! same ones, of more kinds.
+//! Requests in the order in which a voter gets them.
 
-use super::kind::Kind;
+use crate::queue_model::kind::Kind;
 
 /// What a voter is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

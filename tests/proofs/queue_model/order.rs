@@ -1,7 +1,6 @@
-//! Law 4: who stands on a majority when another first asks, wins before it. The model
-//! of read/write locks looks at it too, by this file.
+//! Law 4: who stands on a majority when another first asks, wins before it.
 
-use super::{
+use crate::queue_model::{
     rules::Rules,
     state::{MOST_PLACES, State, Voter},
 };

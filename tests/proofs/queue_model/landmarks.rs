@@ -2,11 +2,11 @@
 
 use crate::{
     check::{Mark, Passed},
-    rw_model::{
+    queue_model::{
         kind::Kind,
         moves::Move,
         rules::Rules,
-        state::{Phase, Read, State},
+        state::{MOST_PLACES, Phase, Read, State, Voter},
     },
 };
 
@@ -30,6 +30,10 @@ pub(crate) enum Landmark {
     Lapsed,
     /// A voter granted that does not count.
     NotCounted,
+    /// A voter had a higher ticket for the place.
+    Lowered,
+    /// A late request brought a place back that is gone.
+    Ghost,
 }
 
 impl Mark for Landmark {
@@ -69,24 +73,42 @@ pub(crate) fn pass(passed: &Passed, before: &State, step: Move, after: &State, r
                 passed.add(Landmark::Lapsed);
             }
         }
-        Move::Arrive(client, voter) => arrived(passed, before, (client, voter), after),
+        Move::Arrive(client, voter) => {
+            if has_lowered(&before.voters[voter], &after.voters[voter]) {
+                passed.add(Landmark::Lowered);
+            }
+            arrived(passed, before, (client, voter), after);
+        }
+        Move::ArriveLate(_, voter) => {
+            let queues = (before.voters[voter].queue, after.voters[voter].queue);
+            let newly = |place: usize| queues.0[place].is_none() && queues.1[place].is_some();
+            let gone = |place: &usize| after.places[*place].phase == Phase::Gone;
+            if (0..MOST_PLACES).filter(gone).any(newly) {
+                passed.add(Landmark::Ghost);
+            }
+        }
         _ => {}
     }
 }
 
 fn arrived(passed: &Passed, before: &State, (client, voter): (usize, usize), after: &State) {
     let Some(request) = before.voters[voter].lines[client].queue.first() else { return };
-    let (was, is) = (&before.places[client], &after.places[client]);
+    let place = request.place;
+    let (was, is) = (&before.places[place], &after.places[place]);
     let renews = matches!(request.kind, Kind::Renew | Kind::RenewRead);
     if renews && was.open && !is.open && !matches!(was.read, Read::Asked { .. }) {
         passed.add(Landmark::Renewed);
     }
-    let has = |state: &State| state.voters[voter].is_held_by(client, request.bid);
+    let has = |state: &State| state.voters[voter].is_held_by(place, request.bid);
     if request.kind == Kind::Renew && !has(before) && has(after) {
         passed.add(Landmark::VoteRegained);
     }
-    if after.voters[voter].answers[client].is_some_and(|answer| answer.granted && answer.uncounted)
-    {
+    if after.voters[voter].answers[place].is_some_and(|answer| answer.granted && answer.uncounted) {
         passed.add(Landmark::NotCounted);
     }
+}
+
+fn has_lowered(before: &Voter, after: &Voter) -> bool {
+    let mut pairs = before.queue.into_iter().zip(after.queue);
+    pairs.any(|pair| matches!(pair, (Some(was), Some(is)) if is.ticket < was.ticket))
 }

@@ -1,0 +1,184 @@
+//! What the engine makes of what a place or a user has heard. Nothing of it is written here once
+//! more: this tells the engine's own values what happened, and asks them.
+//!
+//! As in the model of holds a state has only facts, of which the values of the engine are made for
+//! each question. There are no ticks: what is asked at once is judged at one moment, and rounds
+//! follow each other by a second.
+
+use std::time::Duration;
+
+use crate::{
+    clock::Moment,
+    engine::{
+        Asked, Bid, BidNext, Drift, KeptOut, Quorum, Round, RoundEnd, RoundId, RoundNext,
+        Rules as Measures, Support, Terms, Ticket, Until, Votes,
+    },
+    queue_model::{
+        rules::{Broken, Rules},
+        state::{Answer, Phase, State},
+    },
+    words::{HoldId, Quarantine, Quarantined, Verdict},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// What voters have to answer, and until a lease ends.
+const DUE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(1_000);
+
+/// What a place does that hears no more of a bid which it has lost.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lost {
+    /// Gives the votes of these voters back.
+    pub(crate) give_back: Vec<usize>,
+    /// Its ticket, zero while it is open.
+    pub(crate) ticket: u8,
+    /// The next bid follows at once.
+    pub(crate) again: bool,
+}
+
+fn now() -> Moment {
+    Moment::BEGINNING + 10 * LEASE
+}
+
+fn terms() -> Terms {
+    Terms::new(LEASE, Drift { ppm: 0, fixed: Duration::ZERO })
+}
+
+impl Rules {
+    fn majority(&self) -> Quorum {
+        Quorum::of(self.voters())
+    }
+
+    /// Any vote is enough if that rule is broken.
+    fn is_won(&self, votes: &Votes) -> bool {
+        votes.is_won() || self.breaks(Broken::WonByAMinority) && votes.granted() > 0
+    }
+}
+
+impl State {
+    /// A bid of the place that has heard these voters. `refresh`: when the next one is due.
+    fn bid_of(&self, place: usize, heard: u8, refresh: Duration, rules: &Rules) -> Bid {
+        let minimum_validity = Duration::ZERO;
+        let measures = Measures { terms: terms(), minimum_validity, voter_deadline: DUE };
+        let until = Until { refresh, limit: None };
+        let number = |ticket: u8| Ticket(u64::from(ticket));
+        let ticket = Some(self.places[place].ticket).filter(|ticket| *ticket > 0).map(number);
+        let mut bid = Bid::start(rules.majority(), measures, ticket, until, now());
+        for (voter, answer) in self.heard(place, heard) {
+            let told = Some(answer.ticket).filter(|ticket| *ticket > 0);
+            bid.heard(voter, verdict(answer), told.map(number), now());
+        }
+        bid
+    }
+
+    fn votes_of(&self, place: usize, heard: u8, rules: &Rules) -> Votes {
+        let mut votes = Votes::new(rules.majority());
+        for (voter, answer) in self.heard(place, heard) {
+            votes.record(voter, verdict(answer));
+        }
+        votes
+    }
+
+    fn heard(&self, place: usize, heard: u8) -> impl Iterator<Item = (usize, Answer)> {
+        let is_heard = move |at: usize| heard >> at & 1 > 0;
+        let answers = self.answers(place).enumerate();
+        answers.filter_map(move |(at, it)| Some((at, it.filter(|_| is_heard(at))?)))
+    }
+
+    /// The bid is won if all is heard that has been answered.
+    pub(crate) fn may_win(&self, place: usize, rules: &Rules) -> bool {
+        if self.places[place].phase != Phase::Bidding {
+            return false;
+        }
+        if rules.only_tries(place) || rules.breaks(Broken::WonByAMinority) {
+            return rules.is_won(&self.votes_of(place, u8::MAX, rules));
+        }
+        self.bid_of(place, u8::MAX, LEASE, rules).next(now(), &[false; 3]) == BidNext::Won
+    }
+
+    /// So much was heard that the bid is lost, though nobody has been late.
+    pub(crate) fn is_refused(&self, place: usize, heard: u8, rules: &Rules) -> bool {
+        if rules.only_tries(place) {
+            return self.votes_of(place, heard, rules).is_hopeless();
+        }
+        // One that is lost waits for its next bid, and no other for as long as its answers.
+        let next = self.bid_of(place, heard, SECOND, rules).next(now(), &[false; 3]);
+        next != BidNext::Won && next != BidNext::Wait(now() + DUE)
+    }
+
+    /// What becomes of a bid that is lost by what was heard, or for want of answers.
+    pub(crate) fn lost_bid(&self, place: usize, heard: u8, rules: &Rules) -> Lost {
+        if rules.only_tries(place) {
+            let give_back = self.votes_of(place, heard, rules).granting();
+            return Lost { give_back, ..Lost::default() };
+        }
+        let mut bid = self.bid_of(place, heard, LEASE, rules);
+        let at = if self.is_refused(place, heard, rules) {
+            now()
+        } else if self.votes_of(place, heard, rules).is_won() {
+            // The last answer that it needed came when the lease was over.
+            now() + LEASE
+        } else {
+            now() + DUE
+        };
+        let mut give_back = Vec::new();
+        let mut next = bid.next(at, &[false; 3]);
+        if let BidNext::GiveBack(voters) = next {
+            give_back = voters;
+            next = bid.next(at, &[false; 3]);
+        }
+        // What was not heard is given back too, but not always so soon.
+        give_back.retain(|voter| heard >> voter & 1 > 0);
+        let ticket =
+            bid.ticket().map_or(0, |Ticket(number)| u8::try_from(number).expect("tickets are low"));
+        let lost = Lost { give_back, ticket, again: next == BidNext::Again };
+        if lost.ticket == 0 && rules.breaks(Broken::TicketOfAMinority) {
+            return self.fix_by_a_minority(place, heard, lost);
+        }
+        lost
+    }
+
+    fn fix_by_a_minority(&self, place: usize, heard: u8, lost: Lost) -> Lost {
+        let told = || self.heard(place, heard).map(|(_, answer)| answer);
+        let Some(ticket) = told().map(|answer| answer.ticket).min() else { return lost };
+        let again = told().any(|answer| answer.ticket != ticket || !answer.stands);
+        Lost { ticket, again, ..lost }
+    }
+
+    /// A majority has granted the round that was heard so.
+    pub(crate) fn is_granted(&self, place: usize, rules: &Rules) -> bool {
+        let mut round = Round::start(rules.majority(), terms(), now(), DUE);
+        for (voter, answer) in self.heard(place, u8::MAX) {
+            round.heard(voter, verdict(answer), answer.uncounted);
+        }
+        round.next(now(), 0) == RoundNext::End(RoundEnd::Renewed)
+    }
+}
+
+/// Whether a voter counts for a renewal that may have forgotten since. `known`: the last round in
+/// which the hold had its vote; `passed`: so many deadlines of its rounds have passed.
+pub(crate) fn is_proven(known: Option<u8>, passed: u8) -> bool {
+    let sent = |round: u8| now() + u32::from(round) * SECOND;
+    let mut support = Support::of(1);
+    if let Some(known) = known {
+        let (round, at) = (RoundId::FIRST, sent(known));
+        let asked = Asked { round, sent: at, terms: terms(), heard: at };
+        support.heard(0, &Verdict::Granted, true, asked);
+    }
+    let forgot = terms().deadline(sent(passed)) - SECOND / 2;
+    let kept_out = KeptOut { forgot, ..kept_out() };
+    support.counted(0, Verdict::Granted, Some(kept_out)) == Verdict::Granted
+}
+
+fn kept_out() -> KeptOut {
+    let quarantined = Quarantined { why: Quarantine::Restarted, left: LEASE };
+    KeptOut { quarantined, forgot: now() }
+}
+
+fn verdict(answer: Answer) -> Verdict {
+    match answer {
+        Answer { granted: true, uncounted: false, .. } => Verdict::Granted,
+        Answer { granted: true, .. } => kept_out().verdict(),
+        _ => Verdict::Refused { by: HoldId::parse("another"), ttl: Some(LEASE) },
+    }
+}
