@@ -1,5 +1,6 @@
 //! Gathering a majority: the attempt with its undo, the line, and the waiting.
 
+mod admission;
 mod attempt;
 mod claim;
 mod fence;
@@ -27,6 +28,7 @@ use crate::{
     wakeup::Wakeups,
     words::{ClientId, HoldIds, metric},
 };
+use admission::Admission;
 use gate::Gate;
 use line::Lines;
 
@@ -44,6 +46,7 @@ pub(crate) struct Coordinator {
     chance: Mutex<StdRng>,
     floors: Mutex<Floors>,
     pub(crate) gate: Gate,
+    admission: Admission,
 }
 
 impl Coordinator {
@@ -69,6 +72,7 @@ impl Coordinator {
             chance: Mutex::new(chance),
             floors: Mutex::new(floors),
             gate: Gate::open(),
+            admission: Admission::new(),
         }
     }
 

@@ -88,7 +88,7 @@ impl Waiter {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&*self.record, wake);
                     }
-                    let end = self.bid().await;
+                    let end = self.bid().await?;
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
                         End::Won(won) => return Ok(Some(won)),
@@ -149,9 +149,12 @@ impl Waiter {
     }
 
     /// Asks all voters, and waits until the next bid makes sense.
-    async fn bid(&mut self) -> End {
+    async fn bid(&mut self) -> Result<End, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
+        let admitted = coordinator.admit(self.record.name(), self.wait.limit()).await?;
+        // Until a majority has answered.
+        let mut admitted = Some(admitted);
         let started = clock.now();
         let limit = self.wait.start_attempt(started, clock.skips().count);
         let (hold, call) = self.next_bid();
@@ -172,7 +175,7 @@ impl Waiter {
                 self.wait.miss_calls(now, coordinator.chance());
             }
             match bid.next(now, &heard.called) {
-                BidNext::Won => return self.win(bid, &tokens, replies, limit).await,
+                BidNext::Won => return Ok(self.win(bid, &tokens, replies, limit).await),
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
                     let called = heard.called.contains(&true);
@@ -184,6 +187,9 @@ impl Waiter {
                     break None;
                 }
                 BidNext::Wait(until) => {
+                    if bid.is_refused() {
+                        drop(admitted.take());
+                    }
                     let turn = bid.is_refused().then(|| self.wait.await_turn(until, now));
                     let until = match turn {
                         None => until,
@@ -212,7 +218,7 @@ impl Waiter {
         if let Some(wake) = wake {
             coordinator.count_wakeup(&*self.record, wake);
         }
-        self.end_bid(bid)
+        Ok(self.end_bid(bid))
     }
 
     fn end_bid(&mut self, bid: Bid) -> End {

@@ -124,7 +124,7 @@ impl Search<'_> {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&**self.record, wake);
                     }
-                    if let Some(won) = self.ask().await {
+                    if let Some(won) = self.ask().await? {
                         return Ok(Some(won));
                     }
                 }
@@ -138,8 +138,9 @@ impl Search<'_> {
     }
 
     /// Makes one attempt, and tells those behind in line what it came to.
-    async fn ask(&mut self) -> Option<Won> {
+    async fn ask(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
+        let _admitted = coordinator.admit(record.name(), wait.limit()).await?;
         if let Some(listening) = listening {
             listening.calls.forget();
         }
@@ -149,14 +150,14 @@ impl Search<'_> {
             Ok(mut won) => {
                 turn.tell(Denial::Held);
                 won.attempts = wait.attempts();
-                Some(won)
+                Ok(Some(won))
             }
             Err(defeat) => {
                 let (now, skips) = (clock.now(), clock.skips().count);
                 if let Some(denial) = wait.lose_attempt(&defeat, now, skips, coordinator.chance()) {
                     turn.tell(denial.clone());
                 }
-                None
+                Ok(None)
             }
         }
     }

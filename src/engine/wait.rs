@@ -133,6 +133,10 @@ impl Wait {
     }
 
     /// How many attempts there have been.
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit
+    }
+
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
     }

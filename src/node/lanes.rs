@@ -4,8 +4,8 @@
 //! share a lane. While fewer than two calls of a lane are on their way, the next leaves at once;
 //! else a millisecond after the one before, so that a voter far away is not waited for.
 //!
-//! Two requests of one hold never change their order: before one is put into another lane than the
-//! one before it, the whole lane of that one leaves.
+//! Two requests of one hold never change their order, and no call has both: while one of them waits,
+//! the next is put into a lane only after the whole lane of that one has left.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -109,16 +109,13 @@ impl Lanes {
         let group = Group { script: script.name, part, deadline };
         let party = request.call.parties().next();
         let before = party.and_then(|party| self.latest.get(&party).copied());
-        match before {
-            Some(before) if before.group != group => self.hurry(before.group),
-            Some(before) => {
-                let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
-                if let Some(same) = same {
-                    same.join(request);
-                    return;
-                }
+        if let Some(before) = before {
+            let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
+            if let Some(same) = same.filter(|_| before.group == group) {
+                same.join(request);
+                return;
             }
-            None => {}
+            self.hurry(before.group);
         }
         let lane = self.by_group.entry(group).or_default();
         if lane.waiting.is_empty() {

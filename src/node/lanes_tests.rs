@@ -149,7 +149,7 @@ fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
     lanes.push(second, 0);
     lanes.push(request(&mutex::ACQUIRE, "1", "2"), 0);
     let mut left = lanes.take(at(1)).unwrap().requests;
-    assert_eq!(left.len(), 2, "another count is another request");
+    assert_eq!(left.len(), 1, "another count is another request, and another call");
     let both = left.remove(0);
     assert_eq!(both.owed_until, Some(at(9)));
     both.answer(Err(crate::words::Cause::Unheard));
@@ -196,6 +196,10 @@ proptest! {
         let mut take = |lanes: &mut Lanes, now, under_way: &mut Vec<Group>| {
             let Some(departure) = lanes.take(at(now)) else { return false };
             assert!(departure.requests.len() <= most);
+            let parties: Vec<_> =
+                departure.requests.iter().filter_map(|it| it.call.parties().next()).collect();
+            let distinct: std::collections::HashSet<_> = parties.iter().collect();
+            assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
             let said = |request: &Request| {
                 let Call { script, args, .. } = &request.call;
                 (args[0].to_string(), script.name, args[1].to_string())

@@ -54,6 +54,7 @@ pub(crate) enum Kind {
     Lost { lock: String, hold: HoldId, why: &'static str },
     Reads { lock: String, hold: HoldId },
     Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Option<Duration> },
+    Overloaded { lock: String, most: usize, after: Duration },
     Closed,
 }
 
@@ -99,6 +100,13 @@ impl Error {
         matches!(self.0.kind, Kind::Reads { .. })
     }
 
+    /// This client has as many attempts under way as it makes at once, and none of them ended in
+    /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
+    /// `try_lock` after the [patience](crate::Builder::patience), from `lock` never.
+    pub fn is_overloaded(&self) -> bool {
+        matches!(self.0.kind, Kind::Overloaded { .. })
+    }
+
     /// The client was closed.
     pub fn is_closed(&self) -> bool {
         matches!(self.0.kind, Kind::Closed)
@@ -134,6 +142,11 @@ impl fmt::Display for Error {
                     None => f.write_str("which is held as before")?,
                 }
             }
+            Kind::Overloaded { lock, most, after } => write!(
+                f,
+                "lock `{lock}` was not asked for in {after:?}: this client has {most} attempts \
+                 under way, and makes no more at once"
+            )?,
             Kind::Closed => f.write_str("the client is closed")?,
         }
         if self.0.voters.is_empty() { Ok(()) } else { write!(f, " ({})", Listed(&self.0.voters)) }

@@ -10,6 +10,7 @@ mod force;
 mod inputs;
 mod line;
 mod outage;
+mod overload;
 mod pins;
 mod redisson;
 mod reentry;

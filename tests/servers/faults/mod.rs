@@ -5,6 +5,7 @@
 //! runtime has others.
 
 mod contention;
+mod crowd;
 mod down;
 mod emptied;
 mod forgotten;

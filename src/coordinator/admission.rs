@@ -1,0 +1,61 @@
+//! How many attempts a client makes at once. Where more are wanted than voters can answer in time,
+//! callers wait for their turn, and none is told that voters are silent.
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::Coordinator;
+use crate::{
+    engine::Limit,
+    words::{Error, Kind},
+};
+
+/// So many attempts gather a majority at the same time. Each has one request on its way to each
+/// voter: more would only stand in line there, and be late.
+const MOST: usize = 256;
+
+/// The turns of those who want to ask, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct Admission(Semaphore);
+
+/// Leave to make one attempt.
+pub(crate) type Admitted<'a> = SemaphorePermit<'a>;
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        Self(Semaphore::new(MOST))
+    }
+}
+
+impl Coordinator {
+    /// Waits for the turn to make an attempt, until the caller's limit; where that is none, for as
+    /// long as it takes; whoever does not wait for a lock does so for the patience.
+    pub(super) async fn admit(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
+        let Admission(turns) = &self.admission;
+        if let Ok(admitted) = turns.try_acquire() {
+            return Ok(admitted);
+        }
+        let started = self.clock.now();
+        let until = match limit {
+            Limit::Now => Some(started + self.settings.patience),
+            Limit::Until(moment) => Some(moment),
+            Limit::Never => None,
+        };
+        let late = async {
+            match until {
+                Some(until) => self.clock.sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(admitted) = turns.acquire() => Ok(admitted),
+            () = late => Err(overloaded(lock, self.clock.now().since(started))),
+        }
+    }
+}
+
+fn overloaded(lock: &str, after: Duration) -> Error {
+    Error::new(Kind::Overloaded { lock: lock.into(), most: MOST, after }, Vec::new())
+}
