@@ -26,7 +26,7 @@ async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
 /// Replies take so long that everybody has come by then.
 fn slow(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
     let delay = Fault::Delay { there: ms(0), back: ms(100) };
-    voters.iter().map(|voter| voter.fault(delay.clone())).collect()
+    voters.iter().map(|voter| voter.fault(delay)).collect()
 }
 
 /// Counts the calls that are sent to a voter.
