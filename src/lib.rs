@@ -160,7 +160,7 @@
 //! | [`is_lost`](Error::is_lost) | the hold has ended without being released |
 //! | [`is_unconfirmed`](Error::is_unconfirmed) | no majority confirmed it in time |
 //! | [`is_deadlock`](Error::is_deadlock) | the owner reads the lock that it wants to write |
-//! | [`is_overloaded`](Error::is_overloaded) | this client asks as much as it does at once: the voters were not asked |
+//! | [`is_overloaded`](Error::is_overloaded) | no voter was asked, as this client has much to ask |
 //! | [`is_closed`](Error::is_closed) | the client was closed |
 //!
 //! [`Error::voters`] has what each voter said, or why it said nothing.

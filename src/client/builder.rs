@@ -237,8 +237,8 @@ impl Builder {
     ///
     /// What is asked of a voter while others of this client's requests are on their way to it
     /// gathers and leaves as one call, which costs client and server a fraction of what they cost
-    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests. With
-    /// 1 each request leaves by itself, at once.
+    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests.
+    /// With 1 each request leaves by itself, at once.
     pub fn batch_size(mut self, most: usize) -> Self {
         self.settings.batch_size = most;
         self

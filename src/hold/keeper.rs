@@ -172,7 +172,7 @@ pub(super) fn watch(
     coordinator: &Coordinator,
 ) -> impl Future<Output = ()> + use<> {
     let (clock, standings) = (coordinator.clock.clone(), Arc::clone(&coordinator.panel.standings));
-    // Now, and not when the task first runs: it may never do that, and a voter may come back before.
+    // Now, and not when the task first runs: it may never do that, or a voter comes back before.
     let (mut watched, seen_return) = (Watched(Some(agenda)), standings.returned().version());
     async move {
         if let Some(agenda) = &watched.0 {
@@ -265,12 +265,12 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
             }
             RoundEnd::Failed => {
                 let voters = hold.coordinator().panel.report(hold.failed());
-                let voters = Listed(&voters);
+                let (on, voters) = (&span, Listed(&voters));
                 // Once for all rounds that fail one after the other.
                 if hold.fails_again(true) {
-                    tracing::debug!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+                    tracing::debug!(parent: on, lock, hold = %id, ?left, %voters, "renewal failed");
                 } else {
-                    tracing::warn!(parent: &span, lock, hold = %id, ?left, %voters, "renewal failed");
+                    tracing::warn!(parent: on, lock, hold = %id, ?left, %voters, "renewal failed");
                 }
                 "failed"
             }

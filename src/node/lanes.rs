@@ -4,8 +4,8 @@
 //! share a lane. While fewer than two calls of a lane are on their way, the next leaves at once;
 //! else a millisecond after the one before, so that a voter far away is not waited for.
 //!
-//! Two requests of one hold never change their order, and no call has both: while one of them waits,
-//! the next is put into a lane only after the whole lane of that one has left.
+//! Two requests of one hold never change their order, and no call has both: while one of them
+//! waits, the next is put into a lane only after the whole lane of that one has left.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -114,7 +114,7 @@ impl SingleNode {
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
     }
 
-    /// Sends a script when first polled; where the server is `asking`, one for a slot that is on its
+    /// Sends a call when first polled; where the server is `asking`, one for a slot that is on its
     /// way to it.
     pub(super) fn run_here(
         &self,

@@ -150,7 +150,7 @@ async fn who_has_no_credentials_is_a_voter_that_cannot_be_reached_for_this_reaso
     assert!(error.is_no_quorum() && error.to_string().contains(told), "{error}");
     assert!(asked.lock().unwrap().iter().all(|voter| *voter == label));
 
-    // Without the report of a panic: to find the names of its frames takes seconds on a busy machine.
+    // Without a report: to find the names of its frames takes seconds on a busy machine.
     let panicking = |voter: &str| {
         if !voter.is_empty() {
             panic::resume_unwind(Box::new("this panic is meant"));
