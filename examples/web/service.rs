@@ -9,8 +9,8 @@
 //! curl localhost:8080/metrics                   # for Prometheus: see deploy/
 //! ```
 //!
-//! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), logs to standard error as `RUST_LOG` says
-//! (`info`), and ends at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has
+//! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), gives each voter `QUORATE_VOTER_DEADLINE_MS` to
+//! answer (200), logs to standard error as `RUST_LOG` says (`info`), and ends at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has
 //! given its locks back. Without voters it runs on embedded ones, shows some requests to itself,
 //! and ends.
 //!
@@ -59,7 +59,11 @@ async fn main() -> Outcome {
         return show(metrics).await;
     }
     // Not by commas: an address with sentinels has some.
-    let quorum = Quorate::connect(voters.split_whitespace()).await?;
+    let mut builder = Quorate::builder().voters(voters.split_whitespace());
+    if let Ok(deadline) = env::var("QUORATE_VOTER_DEADLINE_MS") {
+        builder = builder.voter_deadline(Duration::from_millis(deadline.parse()?));
+    }
+    let quorum = builder.connect().await?;
     let listen = env::var("QUORATE_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let listener = TcpListener::bind(&listen).await?;
     println!("listening at {}", listener.local_addr()?);

@@ -138,8 +138,16 @@ impl Quorate {
         }
         // Whatever was won at the same moment.
         releases.append(&mut self.release_all());
-        for (hold, replies) in releases {
-            hold.confirm(replies).await;
+        let confirmed = async {
+            for (hold, replies) in releases {
+                hold.confirm(replies).await;
+            }
+        };
+        let due = clock.now() + settings.voter_deadline;
+        tokio::select! {
+            biased;
+            () = confirmed => {}
+            () = clock.sleep_until(due) => {}
         }
         panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();

@@ -26,6 +26,11 @@ impl Admission {
     pub(super) fn new() -> Self {
         Self(Semaphore::new(MOST))
     }
+
+    /// The turn, where nobody has to wait for one.
+    pub(super) fn try_admit(&self) -> Option<Admitted<'_>> {
+        self.0.try_acquire().ok()
+    }
 }
 
 impl Coordinator {
@@ -33,13 +38,10 @@ impl Coordinator {
     /// long as it takes; whoever does not wait for a lock does so for the patience.
     pub(super) async fn admit(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
         let Admission(turns) = &self.admission;
-        if let Ok(admitted) = turns.try_acquire() {
-            return Ok(admitted);
-        }
         let started = self.clock.now();
         let until = match limit {
-            Limit::Now => Some(started + self.settings.patience),
-            Limit::Until(moment) => Some(moment),
+            Limit::Until(moment) if started < moment => Some(moment),
+            Limit::Now | Limit::Until(_) => Some(started + self.settings.patience),
             Limit::Never => None,
         };
         let late = async {
@@ -56,6 +58,6 @@ impl Coordinator {
     }
 }
 
-fn overloaded(lock: &str, after: Duration) -> Error {
+pub(super) fn overloaded(lock: &str, after: Duration) -> Error {
     Error::new(Kind::Overloaded { lock: lock.into(), most: MOST, after }, Vec::new())
 }

@@ -34,6 +34,8 @@ struct Line {
 struct News {
     /// Whoever is first now has heard nothing yet.
     asking: bool,
+    /// It waits for its client's leave to ask: what is known is old.
+    is_held_up: bool,
     known: Option<Denial>,
     /// How long the voters had for that.
     within: Duration,
@@ -58,7 +60,7 @@ pub(crate) struct Turn<'a> {
 
 impl Line {
     fn new() -> Self {
-        let news = News { asking: true, known: None, within: Duration::ZERO };
+        let news = News { asking: true, is_held_up: false, known: None, within: Duration::ZERO };
         Self { turn: Semaphore::new(1), news: Signal::new(news), silence: Signal::new(()) }
     }
 
@@ -122,7 +124,12 @@ impl Place {
 
     /// Completes when the first in line has heard from the voters.
     pub(crate) async fn verdict(&self) {
-        self.line.news.until(|news| !news.asking).await;
+        self.line.news.until(|news| !news.asking && !news.is_held_up).await;
+    }
+
+    /// Whether whoever is first waits for its client's leave to ask.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.line.news.read(|news| news.is_held_up)
     }
 
     /// Waits for what an attempt under way comes to, and no longer than one may take.
@@ -156,12 +163,17 @@ impl Place {
 impl Turn<'_> {
     /// Whoever has the turn begins to ask.
     pub(crate) fn ask(&self) {
-        self.place.line.change(|news| news.asking = true);
+        self.place.line.change(|news| (news.asking, news.is_held_up) = (true, false));
+    }
+
+    /// Whether whoever has the turn waits for its client's leave to ask.
+    pub(crate) fn hold_up(&self, is_held_up: bool) {
+        self.place.line.change(|news| news.is_held_up = is_held_up);
     }
 
     pub(crate) fn tell(&self, denial: Denial) {
         let within = self.place.voter_deadline;
-        let news = News { asking: false, known: Some(denial), within };
+        let news = News { asking: false, is_held_up: false, known: Some(denial), within };
         self.place.line.change(|current| *current = news);
     }
 }

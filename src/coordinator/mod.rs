@@ -12,7 +12,10 @@ mod queue;
 mod record;
 mod waiting;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
@@ -83,12 +86,24 @@ impl Coordinator {
     }
 
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
-    /// which begins when the request leaves: the time before that is no silence of a voter's.
-    pub(crate) async fn confirm(&self, record: &dyn Record, mut replies: Replies) -> Votes {
+    /// which begins when the request leaves: the time before that is no silence of a voter's. After
+    /// the lease there is nothing left to give back.
+    pub(crate) async fn confirm(
+        &self,
+        record: &dyn Record,
+        mut replies: Replies,
+        lease: Duration,
+    ) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
+        let asked = self.clock.now();
         while !votes.settles_release() {
-            let (voter, outcome) = replies.next().await;
-            votes.record(voter, record.released(outcome));
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => {
+                    votes.record(voter, record.released(outcome));
+                }
+                () = self.clock.sleep_until(asked + lease) => votes.close(lease),
+            }
         }
         votes
     }

@@ -88,7 +88,13 @@ impl Waiter {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&*self.record, wake);
                     }
-                    let end = self.bid().await?;
+                    let end = match (self.bid().await, self.wait.denial()) {
+                        (Ok(end), _) => end,
+                        (Err(_), Some(denial)) => {
+                            return coordinator.report_denial(&*self.record, denial.clone());
+                        }
+                        (Err(overloaded), None) => return Err(overloaded),
+                    };
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
                         End::Won(won) => return Ok(Some(won)),
@@ -152,9 +158,14 @@ impl Waiter {
     async fn bid(&mut self) -> Result<End, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
-        let admitted = coordinator.admit(self.record.name(), self.wait.limit()).await?;
-        // Until a majority has answered.
-        let mut admitted = Some(admitted);
+        // Gives back first what the one before may still get.
+        self.claim = None;
+        // Until a majority has answered. A place that stands is to be kept without waiting.
+        let mut admitted = if self.wait.attempts() == 0 {
+            Some(coordinator.admit(self.record.name(), self.wait.limit()).await?)
+        } else {
+            None
+        };
         let started = clock.now();
         let limit = self.wait.start_attempt(started, clock.skips().count);
         let (hold, call) = self.next_bid();
@@ -162,8 +173,6 @@ impl Waiter {
         let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.refresh, limit };
         let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, started);
-        // Gives back first what the one before may still get.
-        self.claim = None;
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut tokens = Tokens::new(panel.quorum);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Coordinator, Record, Won,
+    admission::overloaded,
     line::{Place, Turn},
 };
 use crate::{
@@ -55,7 +56,11 @@ impl Coordinator {
                 biased;
                 () = place.verdict() => {}
                 turn = place.turn() => return Ok(Some(turn)),
+                () = clock.sleep(settings.patience) => {}
             },
+        }
+        if place.is_held_up() {
+            return Err(overloaded(record.name(), clock.now().since(place.came())));
         }
         let denial = place.known().unwrap_or_else(|| {
             let (since, until) = (place.came(), clock.now());
@@ -124,8 +129,13 @@ impl Search<'_> {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&**self.record, wake);
                     }
-                    if let Some(won) = self.ask().await? {
-                        return Ok(Some(won));
+                    match (self.ask().await, self.wait.denial()) {
+                        (Ok(None), _) => {}
+                        (Ok(won), _) => return Ok(won),
+                        (Err(_), Some(denial)) => {
+                            return coordinator.report_denial(&**self.record, denial.clone());
+                        }
+                        (Err(overloaded), None) => return Err(overloaded),
                     }
                 }
                 WaitNext::Subscribe(until) => self.subscribe(until).await,
@@ -140,7 +150,15 @@ impl Search<'_> {
     /// Makes one attempt, and tells those behind in line what it came to.
     async fn ask(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
-        let _admitted = coordinator.admit(record.name(), wait.limit()).await?;
+        let _admitted = match coordinator.admission.try_admit() {
+            Some(admitted) => admitted,
+            None => {
+                turn.hold_up(true);
+                let admitted = coordinator.admit(record.name(), wait.limit()).await;
+                turn.hold_up(false);
+                admitted?
+            }
+        };
         if let Some(listening) = listening {
             listening.calls.forget();
         }

@@ -85,7 +85,8 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
     }
 }
 
-// One clock has stepped, one voter is away: whoever counts the one that stepped gives a lock twice.
+// One clock has stepped, and one voter is away. If the voter with the clock that stepped counted,
+// a lock could be given twice.
 #[test]
 fn of_two_clocks_that_disagree_neither_counts_until_a_third_is_measured_or_a_lease_is_over() {
     for (third_ms, out) in [(None, vec![0, 1]), (Some(60_000), vec![0]), (Some(10), vec![1])] {

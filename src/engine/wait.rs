@@ -133,6 +133,11 @@ impl Wait {
     }
 
     /// How many attempts there have been.
+    /// Why the lock could not be had, as far as is known.
+    pub(crate) fn denial(&self) -> Option<&Denial> {
+        self.denial.as_ref()
+    }
+
     pub(crate) fn limit(&self) -> Limit {
         self.limit
     }
@@ -241,6 +246,10 @@ impl Wait {
     }
 
     fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> State {
+        if defeat.loss != Loss::Held {
+            // Nobody's call is waited for in such a pause.
+            self.deaf_until = None;
+        }
         match defeat.loss {
             Loss::NoQuorum => {
                 let again = now + self.silent.pause(chance);

@@ -307,7 +307,8 @@ impl Hold {
 
     /// Counts the answers to a release.
     pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
-        self.coordinator.confirm(&*self.record, replies).await
+        let lease = self.state().longest;
+        self.coordinator.confirm(&*self.record, replies, lease).await
     }
 
     fn end(&self, state: &mut State, end: End) -> Replies {

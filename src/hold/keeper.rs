@@ -2,7 +2,7 @@
 //! round of renewal has a task of its own, for as long as answers to it are to come.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -156,6 +156,11 @@ impl Drop for Watched {
     fn drop(&mut self) {
         let Some(agenda) = &self.0 else { return };
         let mut list = agenda.list();
+        if std::thread::panicking() {
+            // Whatever a recorder of metrics did: the next that is put on the list is watched again.
+            list.watch = Watch::None;
+            return;
+        }
         list.watch = Watch::Over;
         let left = std::mem::take(&mut list.by_time);
         drop(list);
@@ -185,7 +190,8 @@ pub(super) fn watch(
 async fn look_after(agenda: &Agenda, clock: &Clock, standings: &Standings, mut seen_return: u64) {
     let returned = standings.returned();
     let rounds = Arc::new(Semaphore::new(ROUNDS));
-    let mut waiting: VecDeque<Arc<Hold>> = VecDeque::new();
+    // Those first that end first.
+    let mut waiting: BTreeMap<Place, Arc<Hold>> = BTreeMap::new();
     loop {
         let seen = agenda.sooner.version();
         let (due, next) = agenda.take_due(clock.now(), !waiting.is_empty());
@@ -194,13 +200,13 @@ async fn look_after(agenda: &Agenda, clock: &Clock, standings: &Standings, mut s
         }
         for hold in due {
             if hold.is_to_be_renewed() {
-                waiting.push_back(hold);
+                waiting.insert(hold.end_place(), hold);
             }
         }
         while let Some(place) =
             (!waiting.is_empty()).then(|| Arc::clone(&rounds).try_acquire_owned())
             && let Ok(place) = place
-            && let Some(hold) = waiting.pop_front()
+            && let Some((_, hold)) = waiting.pop_first()
         {
             begin(hold, place);
         }
@@ -216,7 +222,7 @@ async fn look_after(agenda: &Agenda, clock: &Clock, standings: &Standings, mut s
                 }
             }
             Ok(place) = Arc::clone(&rounds).acquire_owned(), if !waiting.is_empty() => {
-                if let Some(hold) = waiting.pop_front() {
+                if let Some((_, hold)) = waiting.pop_first() {
                     begin(hold, place);
                 }
             }

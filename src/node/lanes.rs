@@ -5,10 +5,12 @@
 //! else a millisecond after the one before, so that a voter far away is not waited for.
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
-//! waits, the next is put into a lane only after the whole lane of that one has left.
+//! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
+//! request for a lock overtake a release of it, whoever held it.
 
 use std::{
     collections::{HashMap, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,8 +21,6 @@ use crate::{clock::Moment, scripts::Answer};
 
 /// So many calls of a lane are on their way without a pause between them.
 const AT_ONCE: usize = 2;
-/// So many at most.
-const MOST: usize = 16;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
 
@@ -68,6 +68,8 @@ pub(super) struct Lanes {
     urgent: VecDeque<Departure>,
     /// Where the latest request of a hold waits.
     latest: HashMap<u64, Waiting>,
+    /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
+    releases: HashMap<Arc<str>, Waiting>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +97,7 @@ impl Lanes {
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
             latest: HashMap::new(),
+            releases: HashMap::new(),
         }
     }
 
@@ -117,14 +120,22 @@ impl Lanes {
             }
             self.hurry(before.group);
         }
+        let lock = Arc::clone(&request.call.keys[0]);
+        let release = self.releases.get(&lock).filter(|_| script.votes).copied();
+        if let Some(release) = release {
+            self.hurry(release.group);
+        }
         let lane = self.by_group.entry(group).or_default();
         if lane.waiting.is_empty() {
             self.turns.push_back(group);
         }
-        let number = lane.left + lane.waiting.len() as u64;
+        let place = Waiting { group, number: lane.left + lane.waiting.len() as u64 };
         lane.waiting.push_back(request);
+        if !script.votes {
+            self.releases.insert(lock, place);
+        }
         if let Some(party) = party {
-            self.latest.insert(party, Waiting { group, number });
+            self.latest.insert(party, place);
         }
     }
 
@@ -148,8 +159,7 @@ impl Lanes {
     /// When something may leave that may not now.
     pub(super) fn due(&self) -> Option<Moment> {
         let lanes = self.turns.iter().map(|group| &self.by_group[group]);
-        let paced = lanes.filter(|lane| lane.under_way < MOST);
-        paced.filter_map(|lane| lane.latest.map(|latest| latest + PACE)).min()
+        lanes.filter_map(|lane| lane.latest.map(|latest| latest + PACE)).min()
     }
 
     /// A call has come to something.
@@ -172,7 +182,7 @@ impl Lanes {
         let lane = &self.by_group[group];
         let paced = lane.latest.is_none_or(|latest| now >= latest + PACE);
         // Alone in its call, a request gains nothing by waiting.
-        self.most == 1 || lane.under_way < AT_ONCE || (lane.under_way < MOST && paced)
+        self.most == 1 || lane.under_way < AT_ONCE || paced
     }
 
     /// All that waits in a lane leaves before what comes.
@@ -194,6 +204,10 @@ impl Lanes {
             if let Some(party) = party.filter(|party| self.latest.get(party) == Some(&this)) {
                 self.latest.remove(&party);
             }
+            let lock = &request.call.keys[0];
+            if self.releases.get(lock) == Some(&this) {
+                self.releases.remove(lock);
+            }
             lane.left += 1;
         }
         requests
@@ -208,6 +222,7 @@ impl Request {
     /// Answers whoever asks for `other` too.
     fn join(&mut self, other: Self) {
         self.owed_until = self.owed_until.max(other.owed_until);
+        self.shard = self.shard.or(other.shard);
         self.others.extend(other.asker.into_iter().chain(other.others));
     }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Hold, State, loss::Loss};
 use crate::{
     engine::Duty,
-    hold::keeper::{self, Listing},
+    hold::keeper::{self, Listing, Place},
 };
 
 impl Hold {
@@ -59,6 +59,11 @@ impl Hold {
         };
         self.attend();
         begins
+    }
+
+    /// When it ends, and its number.
+    pub(in crate::hold) fn end_place(&self) -> Place {
+        (self.state().lease.deadline(), self.number)
     }
 
     /// A round is over. `again`: there is a reason for another one.

@@ -125,3 +125,17 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     let none = Quorate::builder().embedded(&voters).batch_size(0).connect().await;
     assert!(none.is_err_and(|error| error.is_invalid()));
 }
+
+/// Whoever stands behind one that waits for its turn is not told that voters are silent.
+#[tokio::test(start_paused = true)]
+async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
+    let (voters, client) = client().await;
+    let _silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+    let _tasks = a_thousand(&client);
+    sleep(ms(50)).await;
+    let first = client.mutex("x");
+    let _first = tokio::spawn(async move { first.lock().await.map(drop) });
+    sleep(ms(1)).await;
+    let within = client.mutex("x").lock_within(ms(20)).await.expect_err("nobody asked");
+    assert!(within.is_overloaded(), "{within}");
+}

@@ -23,9 +23,8 @@ pub(crate) fn plan(seed: u64) -> Plan {
     if seed % 8 == 7 { draft.scene(seed) } else { draft.plan(seed) }
 }
 
-/// How many kinds of troubles are drawn; one more, and machines of clients are paused with their
-/// clocks.
-const KINDS: u64 = 18;
+/// How many kinds of troubles are drawn.
+const KINDS: u64 = 19;
 
 /// Draws a plan. Each kind of fault is in only some of the plans: where everything goes wrong at
 /// once little is ever acquired, and nothing rare happens to what is held.

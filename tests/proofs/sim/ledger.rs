@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     pub(crate) leases_ms: BTreeMap<String, u64>,
     /// The voters whose clock is beyond the allowance now.
     pub(crate) wild: BTreeSet<usize>,
+    /// How many troubles keep the machine of each client from going on.
+    pub(crate) still: BTreeMap<usize, u32>,
     /// The clients that are no more.
     pub(crate) dead: BTreeSet<usize>,
     /// The clients that were closed before the end.
@@ -74,6 +76,17 @@ impl Ledger {
     /// Whether the hold was seen not to be held.
     pub(crate) fn is_over(&self, hold: &str) -> bool {
         self.over.contains(hold)
+    }
+
+    pub(crate) fn stands_still(&mut self, client: usize) {
+        *self.still.entry(client).or_default() += 1;
+    }
+
+    /// One of the troubles that keep a machine is over; whether it was the last.
+    pub(crate) fn goes_on(&mut self, client: usize) -> bool {
+        let still = self.still.entry(client).or_default();
+        *still = still.saturating_sub(1);
+        *still == 0
     }
 
     /// The machine of a client stands still with its clocks. The client cannot know for how long

@@ -340,6 +340,12 @@ impl Plan {
         let moved: BTreeSet<usize> = self.troubles.iter().filter_map(moved).collect();
         moved.len() >= self.quorum()
     }
+
+    /// Whether the machine of a client stands still with its clocks: the client puts its own
+    /// forward when it hears its voters again.
+    pub(crate) fn pauses(&self, client: usize) -> bool {
+        self.troubles.iter().any(|trouble| trouble.what == What::ClientPaused(client))
+    }
 }
 
 impl fmt::Display for Plan {

@@ -75,16 +75,23 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             world.machines[client].jump_wall_clock((ahead_ms - was_ms) * 1_000);
         }
         What::ClientStalls(client) => {
+            locked(&world.ledger).stands_still(client);
             world.machines[client].stall();
             world.disturb(client);
         }
         What::ClientSuspended(client) => {
-            locked(&world.ledger).suspended.insert(client);
+            let mut ledger = locked(&world.ledger);
+            ledger.suspended.insert(client);
+            ledger.stands_still(client);
+            drop(ledger);
             world.machines[client].suspend();
             world.disturb(client);
         }
         What::ClientPaused(client) => {
-            locked(&world.ledger).pauses(client);
+            let mut ledger = locked(&world.ledger);
+            ledger.pauses(client);
+            ledger.stands_still(client);
+            drop(ledger);
             world.machines[client].stall();
             world.machines[client].set_clock_rate(-1_000_000);
             world.disturb(client);
@@ -136,18 +143,22 @@ fn end(world: &World, ways: &Ways, what: What) {
             // What was sent all that time is lost, and so is the connection.
             world.voters[voter].cut_client(&label, InFlight::Lost);
         }
-        What::ClientStalls(client) | What::ClientSuspended(client) => {
-            world.machines[client].resume();
-            world.disturb(client);
-        }
+        What::ClientStalls(client) | What::ClientSuspended(client) => go_on(world, client),
         What::ClientPaused(client) => {
             let plan = &world.plan.clients[client];
             world.machines[client].set_clock_rate(plan.clock_ppm);
-            world.machines[client].resume();
-            world.disturb(client);
+            go_on(world, client);
         }
         _ => {}
     }
+}
+
+/// A machine goes on when nothing keeps it any more: none runs while its clock stands still.
+fn go_on(world: &World, client: usize) {
+    if locked(&world.ledger).goes_on(client) {
+        world.machines[client].resume();
+    }
+    world.disturb(client);
 }
 
 /// Sets a voter's clock, and takes note of what that ends before its time.

@@ -4,7 +4,7 @@ use quorate::{Error, Quorate};
 use tokio::task::JoinSet;
 
 use quorate_support::eventually_async;
-use quorate_tests::scene::{are_empty, builder, connect, servers};
+use quorate_tests::scene::{SCRIPTS, are_empty, builder, calls, connect, servers};
 
 const MANY: usize = 2000;
 
@@ -31,6 +31,11 @@ async fn thousands_of_callers_at_once_all_get_what_they_want_and_nothing_stays()
         async move { mutex.lock().await?.release().await }
     })
     .await;
+    // However many want one at once: a lock costs each server an acquire and a release.
+    for server in &servers {
+        let asked = calls(server, &SCRIPTS);
+        assert!(asked < 2 * MANY as u64 + MANY as u64 / 20, "{asked} requests for {MANY} locks");
+    }
     all_enter(&client, |client, _| {
         let mutex = client.mutex("one");
         async move { mutex.lock().await?.release().await }

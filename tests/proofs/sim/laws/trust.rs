@@ -55,8 +55,13 @@ fn check_course(world: &World, held: &Held) {
     let passed = Duration::from_millis(now_ms - seen_ms) * 101 / 100 + Duration::from_millis(1);
     if held.remaining + passed < was_left {
         let what = format!("{} was left {was_left:?}, now {:?}", held.hold, held.remaining);
-        let moved = world.plan.clocks_of_a_majority_move();
-        world.breach(Law::RenewalNeverHarms, moved.then_some("a majority's clocks moved"), what);
+        let client = locked(&world.ledger).client(&held.hold);
+        let excuse = if world.plan.clocks_of_a_majority_move() {
+            Some("a majority's clocks moved")
+        } else {
+            client.filter(|client| world.plan.pauses(*client)).map(|_| "its clock was put forward")
+        };
+        world.breach(Law::RenewalNeverHarms, excuse, what);
     }
 }
 

@@ -1,0 +1,195 @@
+//! What many holds of one client cost while they are kept: processor time, memory, and whether all
+//! of them last.
+//!
+//! `cargo bench -p quorate-benches --bench holds`, about four minutes, on Linux. It starts its own
+//! three servers. The client has default settings but for the number of holds; each lock is held by
+//! a guard of its own and renewed.
+
+use std::{
+    fs,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, stream};
+use quorate::{MutexGuard, Quorate};
+use quorate_benches::{
+    common,
+    report::{self, Length, Promised, Report},
+};
+use quorate_support::RedisServer;
+use tokio::time::sleep;
+
+const BARS: Promised = Promised {
+    long: &[
+        "lost_10000",
+        "lost_50000",
+        "client_percent_10000",
+        "client_percent_50000",
+        "kib_per_hold_10000",
+        "kib_per_hold_50000",
+        "unconfirmed_50000",
+        "mib_left_50000",
+    ],
+    short: &["lost_200", "client_percent_200", "kib_per_hold_200", "unconfirmed_200"],
+};
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Size {
+    counts: &'static [usize],
+    lease: Duration,
+    /// How long they are kept before anything is measured: for longer than the first renewals take.
+    settle: Duration,
+    /// How long processor time is measured.
+    window: Duration,
+    /// After which the memory that is left is read.
+    after: Duration,
+}
+
+impl Size {
+    fn of(length: Length) -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            counts: length.pick(&[1_000, 10_000, 50_000], &[200]),
+            lease: length.pick(seconds(30), seconds(3)),
+            settle: length.pick(seconds(15), seconds(1)),
+            window: length.pick(seconds(30), seconds(1)),
+            after: length.pick(seconds(5), Duration::ZERO),
+        }
+    }
+}
+
+/// What so many holds came to.
+struct Kept {
+    /// Of one core.
+    client_percent: f64,
+    servers_percent: f64,
+    kib_per_hold: f64,
+    lost: f64,
+    unconfirmed: f64,
+    mib_left: f64,
+    seconds_to_take: f64,
+    seconds_to_release: f64,
+}
+
+fn main() -> ExitCode {
+    report::run(BARS, measure)
+}
+
+fn measure(length: Length) -> Report {
+    let size = Size::of(length);
+    let mut report = Report::default();
+    report.table([
+        "holds",
+        "client, % of a core",
+        "servers, % of a core each",
+        "KiB each in the client",
+        "lost",
+        "releases not confirmed",
+        "MiB left afterwards",
+        "seconds to take all",
+        "seconds to release all",
+    ]);
+    for &count in size.counts {
+        let kept = common::in_a_task(keep(count, size));
+        // For each 10,000: what one renewal costs is the same.
+        let share = count as f64 / 10_000.0;
+        let client = report.bar(
+            &format!("client_percent_{count}"),
+            kept.client_percent,
+            2.0 * share.max(1.0),
+        );
+        let memory = report.bar(&format!("kib_per_hold_{count}"), kept.kib_per_hold, 2.0);
+        let lost = report.bar(&format!("lost_{count}"), kept.lost, 0.0);
+        let unconfirmed = report.bar(&format!("unconfirmed_{count}"), kept.unconfirmed, 0.0);
+        let left = report.bar(&format!("mib_left_{count}"), kept.mib_left, 16.0);
+        report.row([
+            count.to_string(),
+            client,
+            format!("{:.2}", kept.servers_percent),
+            memory,
+            lost,
+            unconfirmed,
+            left,
+            format!("{:.2}", kept.seconds_to_take),
+            format!("{:.2}", kept.seconds_to_release),
+        ]);
+    }
+    report
+}
+
+async fn keep(count: usize, size: Size) -> Kept {
+    let servers = common::servers(3);
+    let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
+    let builder = builder.lease(size.lease).longest_lease(size.lease);
+    let client = builder.connect().await.expect("the servers answer");
+    drop(client.mutex("first").lock().await.expect("nobody has it"));
+    let before = resident();
+
+    let started = Instant::now();
+    let guards: Vec<MutexGuard> = stream::iter(0..count)
+        .map(|number| client.mutex(number.to_string()))
+        .map(|mutex| async move { mutex.lock().await.expect("nobody has it") })
+        .buffer_unordered(256)
+        .collect()
+        .await;
+    let seconds_to_take = started.elapsed().as_secs_f64();
+    sleep(size.settle).await;
+
+    let (ours, theirs, started) = (used(), used_by(&servers), Instant::now());
+    sleep(size.window).await;
+    let window = started.elapsed().as_secs_f64();
+    let client_percent = (used() - ours) / window * 100.0;
+    let servers_percent = (used_by(&servers) - theirs) / window * 100.0 / servers.len() as f64;
+    let kib_per_hold = (resident() - before) / 1024.0 / count as f64;
+    let lost = guards.iter().filter(|guard| !guard.is_held()).count() as f64;
+
+    let started = Instant::now();
+    let releases: Vec<_> = guards.into_iter().map(|guard| tokio::spawn(guard.release())).collect();
+    let mut unconfirmed = 0.0;
+    for release in releases {
+        let released = release.await.expect("no panic");
+        unconfirmed += f64::from(u8::from(released.is_err()));
+    }
+    let seconds_to_release = started.elapsed().as_secs_f64();
+    sleep(size.after).await;
+    let mib_left = ((resident() - before) / 1024.0 / 1024.0).max(0.0);
+    client.close().await;
+    Kept {
+        client_percent,
+        servers_percent,
+        kib_per_hold,
+        lost,
+        unconfirmed,
+        mib_left,
+        seconds_to_take,
+        seconds_to_release,
+    }
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024.0
+}
+
+/// The processor time of this process so far, in seconds.
+fn used() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").expect("this is Linux");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
+    let ticks: f64 =
+        fields.split(' ').skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum();
+    ticks / 100.0
+}
+
+/// The processor time of all servers so far, in seconds.
+fn used_by(servers: &[RedisServer]) -> f64 {
+    let of = |server: &RedisServer, name| {
+        let text = server.info(&["INFO", "cpu"], name).expect("it says so");
+        text.parse::<f64>().expect("a number")
+    };
+    servers.iter().map(|server| of(server, "used_cpu_user") + of(server, "used_cpu_sys")).sum()
+}
