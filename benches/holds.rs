@@ -5,11 +5,7 @@
 //! three servers. The client has default settings but for the number of holds; each lock is held by
 //! a guard of its own and renewed.
 
-use std::{
-    fs,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{fs, process::ExitCode, time::Duration};
 
 use futures::{StreamExt, stream};
 use quorate::{MutexGuard, Quorate};
@@ -18,6 +14,7 @@ use quorate_benches::{
     report::{self, Length, Promised, Report},
 };
 use quorate_support::RedisServer;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 
 const BARS: Promised = Promised {
@@ -34,10 +31,12 @@ const BARS: Promised = Promised {
     short: &["lost_200", "client_percent_200", "kib_per_hold_200", "unconfirmed_200"],
 };
 
+const SERVERS: f64 = 3.0;
+
 /// How much is measured.
 #[derive(Clone, Copy)]
 struct Size {
-    counts: &'static [usize],
+    counts: &'static [u32],
     lease: Duration,
     /// How long they are kept before anything is measured: for longer than the first renewals take.
     settle: Duration,
@@ -94,7 +93,7 @@ fn measure(length: Length) -> Report {
     for &count in size.counts {
         let kept = common::in_a_task(keep(count, size));
         // For each 10,000: what one renewal costs is the same.
-        let share = count as f64 / 10_000.0;
+        let share = f64::from(count) / 10_000.0;
         let client = report.bar(
             &format!("client_percent_{count}"),
             kept.client_percent,
@@ -119,7 +118,7 @@ fn measure(length: Length) -> Report {
     report
 }
 
-async fn keep(count: usize, size: Size) -> Kept {
+async fn keep(count: u32, size: Size) -> Kept {
     let servers = common::servers(3);
     let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
     let builder = builder.lease(size.lease).longest_lease(size.lease);
@@ -127,32 +126,33 @@ async fn keep(count: usize, size: Size) -> Kept {
     drop(client.mutex("first").lock().await.expect("nobody has it"));
     let before = resident();
 
-    let started = Instant::now();
+    let started = shown(ClockId::Monotonic);
     let guards: Vec<MutexGuard> = stream::iter(0..count)
         .map(|number| client.mutex(number.to_string()))
         .map(|mutex| async move { mutex.lock().await.expect("nobody has it") })
         .buffer_unordered(256)
         .collect()
         .await;
-    let seconds_to_take = started.elapsed().as_secs_f64();
+    let seconds_to_take = shown(ClockId::Monotonic) - started;
     sleep(size.settle).await;
 
-    let (ours, theirs, started) = (used(), used_by(&servers), Instant::now());
+    let (ours, theirs) = (shown(ClockId::ProcessCPUTime), used_by(&servers));
+    let started = shown(ClockId::Monotonic);
     sleep(size.window).await;
-    let window = started.elapsed().as_secs_f64();
-    let client_percent = (used() - ours) / window * 100.0;
-    let servers_percent = (used_by(&servers) - theirs) / window * 100.0 / servers.len() as f64;
-    let kib_per_hold = (resident() - before) / 1024.0 / count as f64;
-    let lost = guards.iter().filter(|guard| !guard.is_held()).count() as f64;
+    let window = shown(ClockId::Monotonic) - started;
+    let client_percent = (shown(ClockId::ProcessCPUTime) - ours) / window * 100.0;
+    let servers_percent = (used_by(&servers) - theirs) / window * 100.0 / SERVERS;
+    let kib_per_hold = (resident() - before) / 1024.0 / f64::from(count);
+    let lost = guards.iter().map(|guard| f64::from(u8::from(!guard.is_held()))).sum();
 
-    let started = Instant::now();
+    let started = shown(ClockId::Monotonic);
     let releases: Vec<_> = guards.into_iter().map(|guard| tokio::spawn(guard.release())).collect();
     let mut unconfirmed = 0.0;
     for release in releases {
         let released = release.await.expect("no panic");
         unconfirmed += f64::from(u8::from(released.is_err()));
     }
-    let seconds_to_release = started.elapsed().as_secs_f64();
+    let seconds_to_release = shown(ClockId::Monotonic) - started;
     sleep(size.after).await;
     let mib_left = ((resident() - before) / 1024.0 / 1024.0).max(0.0);
     client.close().await;
@@ -176,13 +176,12 @@ fn resident() -> f64 {
     kib * 1024.0
 }
 
-/// The processor time of this process so far, in seconds.
-fn used() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").expect("this is Linux");
-    let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
-    let ticks: f64 =
-        fields.split(' ').skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum();
-    ticks / 100.0
+/// What a clock shows, in seconds.
+#[expect(clippy::disallowed_methods, reason = "the time is measured")]
+fn shown(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+        .as_secs_f64()
 }
 
 /// The processor time of all servers so far, in seconds.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), gives each voter `QUORATE_VOTER_DEADLINE_MS` to
-//! answer (200), logs to standard error as `RUST_LOG` says (`info`), and ends at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has
-//! given its locks back. Without voters it runs on embedded ones, shows some requests to itself,
-//! and ends.
+//! answer (200), logs to standard error as `RUST_LOG` says (`info`), and ends at ctrl-c and
+//! SIGTERM: when it has answered, or ten seconds later, and has given its locks back. Without
+//! voters it runs on embedded ones, shows some requests to itself, and ends.
 //!
 //! Here the request names the lock. A real service knows its own, and lets nobody else name one.
 

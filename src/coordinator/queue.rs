@@ -196,9 +196,7 @@ impl Waiter {
                     break None;
                 }
                 BidNext::Wait(until) => {
-                    if bid.is_refused() {
-                        drop(admitted.take());
-                    }
+                    admitted = admitted.filter(|_| !bid.is_refused());
                     let turn = bid.is_refused().then(|| self.wait.await_turn(until, now));
                     let until = match turn {
                         None => until,

@@ -150,14 +150,13 @@ impl Search<'_> {
     /// Makes one attempt, and tells those behind in line what it came to.
     async fn ask(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
-        let _admitted = match coordinator.admission.try_admit() {
-            Some(admitted) => admitted,
-            None => {
-                turn.hold_up(true);
-                let admitted = coordinator.admit(record.name(), wait.limit()).await;
-                turn.hold_up(false);
-                admitted?
-            }
+        let _admitted = if let Some(admitted) = coordinator.admission.try_admit() {
+            admitted
+        } else {
+            turn.hold_up(true);
+            let admitted = coordinator.admit(record.name(), wait.limit()).await;
+            turn.hold_up(false);
+            admitted?
         };
         if let Some(listening) = listening {
             listening.calls.forget();

@@ -157,7 +157,7 @@ impl Drop for Watched {
         let Some(agenda) = &self.0 else { return };
         let mut list = agenda.list();
         if std::thread::panicking() {
-            // Whatever a recorder of metrics did: the next that is put on the list is watched again.
+            // A recorder of metrics, say: with the next that is put on the list all are watched.
             list.watch = Watch::None;
             return;
         }

@@ -69,6 +69,13 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
         What::Partition { voter, client } => {
             locked(&ways.cut_off).insert((label(client), voter));
         }
+        other => begin_at_client(world, clients, other),
+    }
+}
+
+/// The machine of a client, and what runs on it.
+fn begin_at_client(world: &Arc<World>, clients: &Clients, what: What) {
+    match what {
         What::WallClockSet { client, ahead_ms } => {
             let was_ms = locked(&world.ledger).walls_ms.insert(client, ahead_ms);
             let was_ms = was_ms.unwrap_or(world.plan.clients[client].wall_ahead_ms);
@@ -104,6 +111,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             locked(&world.ledger).closed.insert(client);
             clients.close(world, client);
         }
+        _ => unreachable!("{what:?} is not at a client"),
     }
 }
 
