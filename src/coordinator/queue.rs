@@ -158,14 +158,11 @@ impl Waiter {
     async fn bid(&mut self) -> Result<End, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
-        // Gives back first what the one before may still get.
+        // Until a majority has answered.
+        let mut admitted = Some(coordinator.admit(self.record.name(), self.wait.limit()).await?);
+        // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
+        // where this is dropped.
         self.claim = None;
-        // Until a majority has answered. A place that stands is to be kept without waiting.
-        let mut admitted = if self.wait.attempts() == 0 {
-            Some(coordinator.admit(self.record.name(), self.wait.limit()).await?)
-        } else {
-            None
-        };
         let started = clock.now();
         let limit = self.wait.start_attempt(started, clock.skips().count);
         let (hold, call) = self.next_bid();
