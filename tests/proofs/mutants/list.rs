@@ -225,7 +225,7 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new(
         "reader_looks_at_no_writer",
         "A read is given although another writes.",
-        &[Exclusion, WhatIsTold],
+        &[Exclusion, WhatIsTold, FairOrder],
     ),
     Mutant::new(
         "one_end_for_all_readers",
