@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use quorate_support::eventually_async;
 use quorate_tests::scene::{SCRIPTS, are_empty, builder, calls, connect, servers};
 
-const MANY: usize = 1000;
+const MANY: usize = 2000;
 
 /// Lets everybody in, at the same time.
 async fn all_enter<F>(client: &Quorate, enter: impl Fn(&Quorate, usize) -> F)
@@ -23,7 +23,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_callers_at_once_all_get_what_they_want_and_nothing_stays() {
+async fn thousands_of_callers_at_once_all_get_what_they_want_and_nothing_stays() {
     let servers = servers(3);
     let client = connect(builder(&servers)).await;
     all_enter(&client, |client, number| {
