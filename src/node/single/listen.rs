@@ -41,6 +41,9 @@ use crate::{
 const CONFIRMATION: Duration = Duration::from_secs(1);
 /// Until what failed on a connection that still stands is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How many replies may be on their way to another command than their own, before the connection is
+/// given up: a refused request adds one.
+const OUT_OF_STEP: u32 = 64;
 /// The most wishes that are settled by one confirmation.
 const BATCH: usize = 1024;
 
@@ -281,18 +284,24 @@ impl<'a> Listener<'a> {
     /// force.
     ///
     /// A refused request (a user may lack the right to a channel) answers with an error, which fred
-    /// does not expect and takes for the next command's. So each PING carries a number of its own,
-    /// and what answers with another is asked again, by when the surplus reply is gone.
+    /// does not expect and takes for the next command's. From then on each reply goes to the
+    /// command behind its own, until one comes while none is waited for. So each PING carries a
+    /// number of its own: the answer to the first of these, or to a later one, is what is waited
+    /// for.
     async fn confirm(&mut self) -> Outcome<()> {
-        for _ in 0..3 {
+        let first = self.confirmations + 1;
+        for _ in 0..OUT_OF_STEP {
             self.confirmations += 1;
             let number = self.confirmations.to_string();
             let client = self.link.client().with_options(&Link::options(CONFIRMATION));
             let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-            let reply = client.custom_raw(ping, vec![Argument::from(number.clone())]).await;
+            let reply = client.custom_raw(ping, vec![Argument::from(number)]).await;
             let reply = self.link.noted(reply, CONFIRMATION).and_then(replies::value)?;
-            if reply == Value::Text(number) {
-                return Ok(());
+            let Value::Text(number) = reply else { break };
+            match number.parse::<u64>() {
+                Ok(number) if number >= first => return Ok(()),
+                Ok(_) => {}
+                Err(_) => break,
             }
         }
         self.link.reject();
