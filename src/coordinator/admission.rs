@@ -1,5 +1,5 @@
-//! How many attempts a client makes at once. Where more are wanted than voters can answer in time,
-//! callers wait for their turn, and none is told that voters are silent.
+//! How many attempts a client makes at once. Further callers wait for their turn: if all asked at
+//! once, the answers would come after the voter deadline, and healthy voters would seem silent.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Waits for the turn to make an attempt, until the caller's limit; where that is none, for as
-    /// long as it takes; whoever does not wait for a lock does so for the patience.
+    /// Waits for the turn to make an attempt, until the caller's limit, if it has one. A caller that
+    /// does not want to wait for the lock waits for its turn all the same, as long as the patience.
     pub(super) async fn admit(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
         let Admission(turns) = &self.admission;
         let started = self.clock.now();

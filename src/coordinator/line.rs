@@ -34,7 +34,7 @@ struct Line {
 struct News {
     /// Whoever is first now has heard nothing yet.
     asking: bool,
-    /// It waits for its client's leave to ask: what is known is old.
+    /// It waits for its turn among the client's attempts, so what is known is old.
     is_held_up: bool,
     known: Option<Denial>,
     /// How long the voters had for that.
@@ -127,7 +127,7 @@ impl Place {
         self.line.news.until(|news| !news.asking && !news.is_held_up).await;
     }
 
-    /// Whether whoever is first waits for its client's leave to ask.
+    /// Whether the first in line waits for its turn among the client's attempts.
     pub(crate) fn is_held_up(&self) -> bool {
         self.line.news.read(|news| news.is_held_up)
     }
@@ -166,7 +166,7 @@ impl Turn<'_> {
         self.place.line.change(|news| (news.asking, news.is_held_up) = (true, false));
     }
 
-    /// Whether whoever has the turn waits for its client's leave to ask.
+    /// Tells the line whether its first waits for its turn among the client's attempts.
     pub(crate) fn hold_up(&self, is_held_up: bool) {
         self.place.line.change(|news| news.is_held_up = is_held_up);
     }

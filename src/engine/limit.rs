@@ -30,7 +30,7 @@ impl Limit {
     }
 }
 
-/// The time that one attempt has.
+/// How long one attempt may take, and whether the clock jumped while it ran.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     limit: Option<Moment>,

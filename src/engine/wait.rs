@@ -133,7 +133,7 @@ impl Wait {
     }
 
     /// How many attempts there have been.
-    /// Why the lock could not be had, as far as is known.
+    /// Why the last attempt that heard a majority, or gave up on one, did not get the lock.
     pub(crate) fn denial(&self) -> Option<&Denial> {
         self.denial.as_ref()
     }

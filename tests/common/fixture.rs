@@ -296,8 +296,8 @@ impl Fixture {
         self.all_servers().map(|server| self.url(server.url())).collect()
     }
 
-    /// How many scripts of locks servers have run, but for the first run of each: it carries the
-    /// source, as does the look at a server, which is no part of a lock.
+    /// How many calls of the locks' scripts the servers have run. The first call of each script is
+    /// not counted: it carries the source (`EVAL`). Nor is the regular look at a server.
     pub fn scripts_run(&self) -> u64 {
         self.all_servers().map(|server| server.calls("evalsha")).sum()
     }
