@@ -61,6 +61,11 @@ impl Times {
 
     /// In microseconds.
     pub fn percentile(&self, percent: usize) -> f64 {
-        self.0[self.0.len() * percent / 100].as_secs_f64() * 1e6
+        self.permille(10 * percent)
+    }
+
+    /// In microseconds.
+    pub fn permille(&self, permille: usize) -> f64 {
+        self.0[self.0.len() * permille / 1000].as_secs_f64() * 1e6
     }
 }

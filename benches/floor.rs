@@ -24,8 +24,8 @@ pub const DEADLINE: Duration = Duration::from_millis(200);
 const LEASE_MS: &str = "30000";
 const KEEP_MS: &str = "600000";
 
-/// What a node answers to a request: code, ms, text.
-pub type Answer = (i64, i64, String);
+/// What a node answers to a request: code, ms, id, and up to two entries more.
+pub type Answer = Vec<Value>;
 
 type Reply = Result<Answer, fred::error::Error>;
 
@@ -41,36 +41,40 @@ pub struct Nodes {
 pub struct Takes<const KEYS: usize, const ARGS: usize> {
     script: &'static str,
     keys: [&'static str; KEYS],
+    /// Those that all requests share, and how many they are, before those of one request.
     args: [&'static str; ARGS],
+    shared: usize,
 }
 
-pub const MUTEX_ACQUIRE: Takes<4, 5> = Takes {
+pub const MUTEX_ACQUIRE: Takes<4, 4> = Takes {
     script: "mutex/acquire",
     keys: ["lock", "queue", "alive", "fence"],
-    args: ["hold", "count", "lease_ms", "floor", "keep_ms"],
+    args: ["lease_ms", "keep_ms", "hold", "floor"],
+    shared: 2,
 };
 pub const MUTEX_RELEASE: Takes<3, 6> = Takes {
     script: "mutex/release",
     keys: ["lock", "queue", "alive"],
-    args: ["hold", "count", "place", "channel", "publish", "calls"],
+    args: ["calls", "publish", "hold", "count", "place", "channel"],
+    shared: 2,
 };
-pub const FAIR_ACQUIRE: Takes<4, 8> = Takes {
+pub const FAIR_ACQUIRE: Takes<4, 7> = Takes {
     script: "fair/acquire",
     keys: MUTEX_ACQUIRE.keys,
-    args: ["hold", "count", "lease_ms", "floor", "keep_ms", "ticket", "wait_ms", "calls"],
+    args: ["calls", "lease_ms", "keep_ms", "wait_ms", "hold", "floor", "ticket"],
+    shared: 4,
 };
-pub const RW_ACQUIRE: Takes<6, 10> = Takes {
+pub const RW_ACQUIRE: Takes<6, 9> = Takes {
     script: "rw/acquire",
     keys: ["writer", "readers", "queue", "alive", "writers", "fence"],
-    args: [
-        "hold", "mode", "count", "lease_ms", "floor", "keep_ms", "ticket", "turn", "wait_ms",
-        "calls",
-    ],
+    args: ["calls", "mode", "turn", "lease_ms", "keep_ms", "wait_ms", "hold", "floor", "ticket"],
+    shared: 6,
 };
 pub const RW_RELEASE: Takes<5, 4> = Takes {
     script: "rw/release",
     keys: ["writer", "readers", "queue", "alive", "writers"],
-    args: ["hold", "count", "place", "calls"],
+    args: ["calls", "hold", "count", "place"],
+    shared: 1,
 };
 
 /// A script that every node has loaded. A call has as many keys and arguments as the script takes:
@@ -87,8 +91,13 @@ impl<const KEYS: usize, const ARGS: usize> Takes<KEYS, ARGS> {
         let name = self.script;
         let found = quorate::scripts().find(|(ours, _)| *ours == name);
         let (_, source) = found.ok_or_else(|| format!("there is no script {name} any more"))?;
-        for (label, sent) in [("KEYS", &self.keys[..]), ("ARGV", &self.args[..])] {
-            let prefix = format!("-- {label}, for each request: ");
+        let (shared, own) = self.args.split_at(self.shared);
+        for (label, sent) in [
+            ("KEYS, for each request", &self.keys[..]),
+            ("ARGV, for all requests", shared),
+            ("ARGV, for each request", own),
+        ] {
+            let prefix = format!("-- {label}: ");
             let takes = source.lines().find_map(|line| line.strip_prefix(&prefix));
             let takes = takes.ok_or_else(|| format!("the header of {name} has no `{prefix}`"))?;
             let sent = sent.join(", ");
@@ -149,7 +158,7 @@ impl Nodes {
         let (mut granted, mut refused) = (0, Vec::new());
         while granted < self.clients.len() / 2 + 1 {
             match replies.next().await {
-                Some(Ok((1, _, _))) => granted += 1,
+                Some(Ok(answer)) if is_granted(&answer) => granted += 1,
                 Some(other) => refused.push(other),
                 None => panic!("no majority answers {} with 1, but {refused:?}", script.name),
             }
@@ -187,6 +196,10 @@ impl Nodes {
     }
 }
 
+pub fn is_granted(answer: &Answer) -> bool {
+    answer.first().and_then(Value::as_i64) == Some(1)
+}
+
 /// The keys of a mutex, as `mutex/acquire` takes them.
 pub fn keys(name: &str) -> [Value; 4] {
     ["", ":queue", ":alive", ":fence"].map(|ending| format!("quorate:{{{name}}}{ending}").into())
@@ -198,14 +211,14 @@ pub fn first_three(keys: &[Value; 4]) -> &[Value; 3] {
 }
 
 /// What `mutex/acquire` takes: a token of any height, remembered for as long as by default.
-pub fn asking(hold: Value) -> [Value; 5] {
-    [hold, "1".into(), LEASE_MS.into(), "1".into(), KEEP_MS.into()]
+pub fn asking(hold: Value) -> [Value; 4] {
+    [LEASE_MS.into(), KEEP_MS.into(), hold, "1".into()]
 }
 
 /// What `mutex/release` takes to give a lock back. `place` is the one to leave, or empty.
 pub fn leaving(name: &str, hold: Value, place: Value) -> [Value; 6] {
     let channel = format!("quorate:{{{name}}}:wake").into();
-    [hold, "0".into(), place, channel, "PUBLISH".into(), CALLS.into()]
+    [CALLS.into(), "PUBLISH".into(), hold, "0".into(), place, channel]
 }
 
 /// Connects with the settings that ours have.
@@ -244,13 +257,13 @@ mod tests {
 
     #[test]
     fn a_script_that_takes_something_else_is_named() {
-        let args = ["hold", "count", "place", "channel", "calls"];
-        let old = Takes { script: "mutex/release", keys: MUTEX_RELEASE.keys, args };
-        let expected = "mutex/release now takes `hold, count, place, channel, publish, calls` as \
-                        ARGV, and the floor of the benches sends `hold, count, place, channel, \
-                        calls`: change benches/floor.rs";
+        let args = ["calls", "publish", "hold", "count", "channel"];
+        let old = Takes { script: "mutex/release", keys: MUTEX_RELEASE.keys, args, shared: 2 };
+        let expected = "mutex/release now takes `hold, count, place, channel` as ARGV, for each \
+                        request, and the floor of the benches sends `hold, count, channel`: \
+                        change benches/floor.rs";
         assert_eq!(old.source(), Err(expected.to_owned()));
-        let gone = Takes { script: "mutex/give", keys: [], args: [] };
+        let gone = Takes { script: "mutex/give", keys: [], args: [], shared: 0 };
         assert_eq!(gone.source(), Err("there is no script mutex/give any more".to_owned()));
     }
 }

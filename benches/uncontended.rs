@@ -296,7 +296,7 @@ impl Side for Locking {
 /// The floor.
 struct Raw {
     nodes: Nodes,
-    acquire: Script<4, 5>,
+    acquire: Script<4, 4>,
     release: Script<3, 6>,
     next: AtomicU64,
 }

@@ -53,33 +53,32 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "claim_adds_up",
         script: "mutex/acquire",
-        find: "  local text = admit(",
-        replace: "  count = count + (redis.call('HGET', lock, hold) or 0)\n  local text = admit(",
+        find: "      keep(lock, lease_ms)\n",
+        replace: "      keep(lock, lease_ms)\n      redis.call('HSET', lock, hold, 2)\n",
     },
     ScriptMutant {
         name: "token_counts_twice",
         script: "mutex/acquire",
-        find: "local latest = has and redis.call('GET', fence)",
+        find: "local latest = floor ~= '' and redis.call('GET', fence)",
         replace: "local latest = false",
     },
     ScriptMutant {
         name: "mutex_passes_the_queue",
         script: "mutex/acquire",
-        find: "if head and redis.call('EXISTS', lock) == 0 then",
-        replace: "if false then",
+        find: "    if head then\n",
+        replace: "    if false then\n",
     },
     ScriptMutant {
         name: "renewal_needs_room",
         script: "mutex/renew",
-        find: "    redis.call('PEXPIRE', lock, math.max(",
-        replace: "    redis.call('HSET', lock, hold, count)\n  \
-                  redis.call('PEXPIRE', lock, math.max(",
+        find: "  keep(lock, lease_ms)\n",
+        replace: "  redis.call('HSET', lock, hold, count)\n  keep(lock, lease_ms)\n",
     },
     ScriptMutant {
         name: "renew_never_grants_again",
         script: "mutex/renew",
-        find: "  return claim(",
-        replace: "  if redis.call('EXISTS', lock) == 0 then return 2, 0, '' end\n  return claim(",
+        find: "  if not by then\n",
+        replace: "  if not by then return 2, 0, '', 0 end\n  if not by then\n",
     },
     ScriptMutant {
         name: "last_is_called",
@@ -90,14 +89,14 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "ticket_is_raised",
         script: "fair/acquire",
-        find: "if ticket == '' then",
-        replace: "if ticket == '' or not redis.call('ZSCORE', queue, place) then",
+        find: "  ticket = tonumber(ticket) or",
+        replace: "  ticket = redis.call('ZSCORE', queue, place) and tonumber(ticket) or",
     },
     ScriptMutant {
         name: "place_ends_with_the_grant",
         script: "fair/acquire",
-        find: "  return code, ms, (ticket",
-        replace: "  if code == 1 then leave(place, queue, alive) end\n  return code, ms, (ticket",
+        find: "  return 1, now_ms(), '', token, ticket or",
+        replace: "  leave(place, queue, alive)\n  return 1, now_ms(), '', token, ticket or",
     },
     ScriptMutant {
         name: "holder_is_entered",

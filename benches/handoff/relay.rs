@@ -28,7 +28,7 @@ const MAJORITY: usize = 3;
 
 pub(crate) struct Relay {
     parties: [Party; 2],
-    acquire: Script<4, 8>,
+    acquire: Script<4, 7>,
     release: Script<3, 6>,
     places: u64,
 }
@@ -92,11 +92,10 @@ impl Relay {
         let mut place = Place { party, name, hold, ticket: "".into() };
         let nodes = &self.parties[party].nodes;
         let answers = nodes.all(&self.acquire, &floor::keys(NAME), &place.asking()).await;
-        let (granted, _, text) = &answers[0];
-        if *granted != 1 {
+        if !floor::is_granted(&answers[0]) {
             place.hold = format!("{}.2", place.name).into();
         }
-        place.ticket = text.split(' ').next().expect("a ticket").into();
+        place.ticket = answers[0].last().expect("a ticket").clone();
         place
     }
 
@@ -151,9 +150,9 @@ impl Party {
 }
 
 impl Place {
-    fn asking(&self) -> [Value; 8] {
-        let [hold, count, lease, floor, keep] = floor::asking(self.hold.clone());
-        [hold, count, lease, floor, keep, self.ticket.clone(), "5000".into(), CALLS.into()]
+    fn asking(&self) -> [Value; 7] {
+        let [lease, keep, hold, floor] = floor::asking(self.hold.clone());
+        [CALLS.into(), lease, keep, "5000".into(), hold, floor, self.ticket.clone()]
     }
 
     fn leaving(&self) -> [Value; 6] {

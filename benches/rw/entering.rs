@@ -201,7 +201,7 @@ impl Seen {
 /// Requests by hand, for a lock that nobody else wants.
 struct Raw {
     nodes: Nodes,
-    acquire: Script<6, 10>,
+    acquire: Script<6, 9>,
     release: Script<5, 4>,
 }
 
@@ -220,11 +220,10 @@ impl Raw {
         let keys = parts.map(|part| Value::from(format!("quorate:{{bench:flat}}:rw:{part}")));
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from("67e55044-10b1-426f-9247-bb680e5fe0c8:1");
-        let [hold, count, lease, floor, keep] = floor::asking(hold);
-        let leaving = [hold.clone(), "0".into(), "".into(), CALLS.into()];
-        let (ticket, turn, wait) = ("".into(), "next".into(), "5000".into());
-        let mode = "write".into();
-        let asking = [hold, mode, count, lease, floor, keep, ticket, turn, wait, CALLS.into()];
+        let [lease, keep, hold, floor] = floor::asking(hold);
+        let leaving = [CALLS.into(), hold.clone(), "0".into(), "".into()];
+        let (mode, turn, wait, ticket) = ("write".into(), "next".into(), "5000".into(), "".into());
+        let asking = [CALLS.into(), mode, turn, lease, keep, wait, hold, floor, ticket];
         let without_fence = keys.first_chunk().expect("there are six");
         let started = Instant::now();
         self.nodes.majority(&self.acquire, &keys, &asking).await;

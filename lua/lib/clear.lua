@@ -19,12 +19,12 @@ end
 
 -- A hold: one field, with a count.
 local function keep_hold(key)
-  local fields, gone = readable('HKEYS', key)
-  if not fields or #fields == 0 then
+  local record, gone = readable('HGETALL', key)
+  if not record or #record == 0 then
     return gone
   end
-  local count = tonumber(redis.call('HGET', key, fields[1]))
-  local is_hold = #fields == 1 and fields[1] ~= '' and count and count > 0
+  local hold, count = record[1], tonumber(record[2])
+  local is_hold = #record == 2 and hold ~= '' and count and count > 0
   return is_hold and 0 or wipe(key)
 end
 

@@ -1,21 +1,23 @@
--- each: runs `run` once per request. A request owns `keys_each` entries of KEYS and `args_each` of
--- ARGV, and adds code, ms, text to the flat reply. One that raises an error answers -1, 0, message
--- and harms no other.
-local function each(keys_each, args_each, run)
-  local replies = {}
+-- each: runs `run` once per request, with what stands in KEYS and in ARGV before its own entries: a
+-- request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of ARGV. It adds
+-- `width` entries, at most five, to the flat reply. One that raises an error answers -1, 0, the
+-- message, and harms no other.
+local function each(keys_each, shared, args_each, width, run)
+  local replies, at = {}, 0
   for request = 0, #KEYS / keys_each - 1 do
-    local given = { unpack(KEYS, request * keys_each + 1, (request + 1) * keys_each) }
-    for a = 1, args_each do
-      given[keys_each + a] = ARGV[request * args_each + a]
-    end
-    local ok, code, ms, text = pcall(run, unpack(given))
+    local ok, a, b, c, d, e = pcall(run, request * keys_each, shared + request * args_each)
     if not ok then
       -- An error is a string on some servers and a table with the field err on others.
-      text = type(code) == 'table' and code.err or tostring(code)
-      code, ms = -1, 0
+      a, b, c, d, e = -1, 0, type(a) == 'table' and a.err or tostring(a), '', ''
     end
-    local at = 3 * request
-    replies[at + 1], replies[at + 2], replies[at + 3] = code, ms, text
+    replies[at + 1], replies[at + 2], replies[at + 3] = a, b, c
+    if width > 3 then
+      replies[at + 4] = d
+    end
+    if width > 4 then
+      replies[at + 5] = e
+    end
+    at = at + width
   end
   return replies
 end

@@ -13,19 +13,15 @@ local function bounded(floor, keep_ms)
   return tonumber(floor) > most and string.format('%.0f', most) or floor
 end
 
--- The number of a hold that is given the vote now, or that has it already.
-local function number(fence, floor, keep_ms, has)
+-- The number of a hold that is given the vote now.
+local function number(fence, floor, keep_ms)
   if floor == '' then
     return ''
-  end
-  local latest = has and redis.call('GET', fence)
-  if latest then
-    return latest
   end
   floor = bounded(floor, keep_ms)
   -- One command, as the floor is nearly always above the latest. Whole numbers without leading
   -- zeros compare as their texts do, which costs less than reading them.
-  latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
+  local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
   if not latest or #latest < #floor or #latest == #floor and latest < floor then
     return floor
   end
@@ -38,9 +34,23 @@ local function number(fence, floor, keep_ms, has)
   return store(fence, latest + 1, keep_ms)
 end
 
--- The hold that has the vote goes by this number.
+-- The number of a hold that has the vote already.
+local function number_again(fence, floor, keep_ms)
+  local latest = floor ~= '' and redis.call('GET', fence)
+  return latest or number(fence, floor, keep_ms)
+end
+
+-- The hold that has the vote goes by this number. What is none, or has another type, no lock has
+-- written: a hold does not end by it.
 local function raise(fence, token, keep_ms)
-  if token ~= '' and tonumber(redis.call('GET', fence) or 0) < tonumber(token) then
+  if token == '' then
+    return
+  end
+  local latest = redis.pcall('GET', fence)
+  if type(latest) == 'table' and not string.find(latest.err, 'WRONGTYPE', 1, true) then
+    error(latest.err, 0)
+  end
+  if (tonumber(latest) or 0) < tonumber(token) then
     store(fence, tonumber(token), keep_ms)
   end
 end

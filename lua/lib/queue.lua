@@ -43,24 +43,3 @@ end
 local function first(queue)
   return redis.call('ZRANGE', queue, 0, 0)[1]
 end
-
-local function call(calls, place)
-  redis.call('PUBLISH', calls .. string.match(place, '^[^:]*'), place)
-end
-
--- The vote is free: calls the client of the first who waits, or the channel where nobody does. Who
--- gives the vote back and stays the first knows. `publish`: the command; where the server does not
--- know it, or does not allow it, nobody can listen that way either.
-local function tell(queue, place, channel, calls, publish)
-  local head = first(queue)
-  if not head then
-    if channel ~= '' then
-      local told = redis.pcall(publish, channel, '0')
-      if type(told) == 'table' and told.err then
-        redis.call('PUBLISH', channel, '0')
-      end
-    end
-  elseif head ~= place then
-    call(calls, head)
-  end
-end

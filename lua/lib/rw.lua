@@ -25,21 +25,21 @@ local function last_reader(readers, write)
 end
 
 -- Who has the vote so that `hold` cannot have it too, and what is left of its lease; or neither,
--- and who writes so that it has.
+-- and who writes so that it has, with its count.
 local function in_the_way(writer, readers, hold, mode)
-  local by = redis.call('HKEYS', writer)[1]
+  local by, count = holder(writer)
   if by and by ~= hold and by ~= write_of(hold) then
     return by, redis.call('PTTL', writer)
   end
   if mode == 'write' and by ~= hold then
     return last_reader(readers, hold)
   end
-  return nil, nil, by
+  return nil, nil, by, count
 end
 
 -- Gives the vote to a reader, and says whether it had it; never shortens what is left of its lease,
 -- and touches no other's. The key ends with the last of its readers. Keeping a vote begins with
--- PEXPIREAT, as in `claim`.
+-- PEXPIREAT, as in `keep`.
 local function share(readers, hold, lease_ms)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
@@ -70,15 +70,6 @@ local function refit(readers, ends)
   end
 end
 
--- Gives the vote; says what it was admitted with.
-local function grant(writer, readers, hold, mode, count, lease_ms, admit)
-  if mode == 'write' then
-    local _, _, text = claim(writer, hold, count, lease_ms, admit)
-    return text
-  end
-  return admit(share(readers, hold, tonumber(lease_ms)))
-end
-
 -- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease. A
 -- read whose lease has ended had none.
 local function take_back(writer, readers, hold)
@@ -95,27 +86,5 @@ local function take_back(writer, readers, hold)
     local ms = redis.call('PTTL', writer)
     redis.call('DEL', writer)
     return 'write', ms
-  end
-end
-
--- A vote or a place is gone that others may have waited for: calls the first in the queue if that
--- is a writer and nobody holds; where a writer has gone, also the readers before the first writer.
--- Who gives the vote back and stays in the queue knows.
-local function call_next(writer, readers, queue, writers, gone, place, calls)
-  if redis.call('EXISTS', writer) == 1 then
-    return
-  end
-  local next_writer = first(writers)
-  local rank = next_writer and redis.call('ZRANK', queue, next_writer) or -1
-  if rank == 0 then
-    if next_writer ~= place and redis.call('EXISTS', readers) == 0 then
-      call(calls, next_writer)
-    end
-  elseif gone == 'write' then
-    for _, reader in ipairs(redis.call('ZRANGE', queue, 0, rank >= 0 and rank - 1 or -1)) do
-      if reader ~= place then
-        call(calls, reader)
-      end
-    end
   end
 end

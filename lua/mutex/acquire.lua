@@ -1,22 +1,36 @@
 -- mutex/acquire: asks for the vote, for the first time or again; not past those in the queue.
 -- KEYS, for each request: lock, queue, alive, fence
--- ARGV, for each request: hold, count, lease_ms, floor, keep_ms
+-- ARGV, for all requests: lease_ms, keep_ms
+-- ARGV, for each request: hold, floor
 --   floor: the least its token may be, '' for none; keep_ms: how long the fence is remembered
--- returns, for each request: code, ms, text
---   1, this voter's clock, token  granted; the clock in ms since 1970
---   0, lease left in ms, holder   refused (-1 ms: the record has no expiry)
---   3, time left in ms, place     refused: the vote is free, but that place waits for it
---   -1, 0, message                this request failed, alone
+-- returns, for each request: code, ms, id, token
+--   1, this voter's clock, '', token  granted; the clock in ms since 1970
+--   0, lease left in ms, holder, ''   refused (-1 ms: the record has no expiry)
+--   3, time left in ms, place, ''     refused: the vote is free, but that place waits for it
+--   -1, 0, message, ''                this request failed, alone
 -- atomic, because two holds that look before either writes would both find the lock free.
-local function acquire(lock, queue, alive, fence, hold, count, lease_ms, floor, keep_ms)
-  sweep(queue, alive)
-  local head = first(queue)
-  if head and redis.call('EXISTS', lock) == 0 then
-    return 3, left_ms(alive, head), head
+local lease_ms, keep_ms = unpack(ARGV, 1, 2)
+
+local function acquire(key, arg)
+  local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
+  local hold, floor = unpack(ARGV, arg + 1, arg + 2)
+  if redis.call('EXISTS', lock, queue) > 0 then
+    local head = sweep(queue, alive) and first(queue)
+    local by = holder(lock)
+    if by and by ~= hold then
+      return 0, redis.call('PTTL', lock), by, ''
+    end
+    if by then
+      keep(lock, lease_ms)
+      return 1, now_ms(), '', number_again(fence, floor, keep_ms)
+    end
+    if head then
+      return 3, left_ms(alive, head), head, ''
+    end
   end
-  return claim(lock, hold, count, lease_ms, function(has)
-    return number(fence, floor, keep_ms, has)
-  end)
+  local token = number(fence, floor, keep_ms)
+  give(lock, hold, 1, lease_ms)
+  return 1, now_ms(), '', token
 end
 
-return each(4, 5, acquire)
+return each(4, 2, 2, 4, acquire)

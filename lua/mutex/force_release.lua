@@ -1,14 +1,15 @@
 -- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
 -- KEYS, for each request: lock, revoked, queue, alive
--- ARGV, for each request: hold, marker_ms, channel, publish, calls
---   publish: PUBLISH, or SPUBLISH where the channel has a slot
--- returns, for each request: code, ms, text
+-- ARGV, for all requests: calls, publish
+-- ARGV, for each request: hold, marker_ms, channel
+-- returns, for each request: code, ms, id
 --   1, lease taken away in ms, ''   the vote was the hold's and is free now
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
-local function force_release(lock, revoked, queue, alive, hold, marker_ms, channel, publish,
-                             calls)
+local function force_release(key, arg)
+  local lock, revoked, queue, alive = unpack(KEYS, key + 1, key + 4)
+  local hold, marker_ms, channel = unpack(ARGV, arg + 1, arg + 3)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
@@ -16,14 +17,15 @@ local function force_release(lock, revoked, queue, alive, hold, marker_ms, chann
   redis.call('HSET', revoked, hold, 1)
   expire(revoked, ms)
   ms = redis.call('PTTL', lock)
-  if redis.call('HEXISTS', lock, hold) == 0 then
-    return 0, ms, redis.call('HKEYS', lock)[1] or ''
+  if redis.call('HDEL', lock, hold) == 0 then
+    return 0, ms, holder(lock) or ''
   end
-  redis.call('DEL', lock)
-  sweep(queue, alive)
+  local waiting = sweep(queue, alive)
   leave(place_of(hold) or '', queue, alive)
-  tell(queue, nil, channel, calls, publish)
+  if not (waiting and call_first(queue)) then
+    tell(channel)
+  end
   return 1, ms, ''
 end
 
-return each(4, 5, force_release)
+return each(4, 2, 3, 3, force_release)

@@ -1,24 +1,40 @@
 -- mutex/renew: keeps the vote, or takes it again on a voter that lost its data; sets the count, and
 -- the token where the voter knows a lower one.
 -- KEYS, for each request: lock, revoked, fence
--- ARGV, for each request: hold, count, lease_ms, token, keep_ms
+-- ARGV, for all requests: lease_ms, keep_ms
+-- ARGV, for each request: hold, count, token
 --   token: '' for none; keep_ms: how long the fence is remembered
--- returns, for each request: code, ms, text
---   1, this voter's clock, text   granted; the clock in ms since 1970; text '' where the hold had
---                                 the vote, 'anew' where nobody had
---   0, lease left in ms, holder   refused (-1 ms: the record has no expiry)
---   2, 0, ''                      the hold was ended by force and gets no vote again
---   -1, 0, message                this request failed, alone
+-- returns, for each request: code, ms, id, anew
+--   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
+--                                    the vote, 1 where nobody had
+--   0, lease left in ms, holder, 0   refused (-1 ms: the record has no expiry)
+--   2, 0, '', 0                      the hold was ended by force and gets no vote again
+--   -1, 0, message, ''               this request failed, alone
 -- atomic, because a forced release between the check and the grant would be undone by it, and a
 -- token must not be stored where another hold has the vote: that one has its number already.
-local function renew(lock, revoked, fence, hold, count, lease_ms, token, keep_ms)
+local lease_ms, keep_ms = unpack(ARGV, 1, 2)
+
+local function renew(key, arg)
+  local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
+  local hold, count, token = unpack(ARGV, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
-    return 2, 0, ''
+    return 2, 0, '', 0
   end
-  return claim(lock, hold, count, lease_ms, function(has)
+  local by, entered = holder(lock)
+  if by and by ~= hold then
+    return 0, redis.call('PTTL', lock), by, 0
+  end
+  if not by then
     raise(fence, token, keep_ms)
-    return has and '' or 'anew'
-  end)
+    give(lock, hold, count, lease_ms)
+    return 1, now_ms(), '', 1
+  end
+  keep(lock, lease_ms)
+  raise(fence, token, keep_ms)
+  if entered ~= count then
+    redis.call('HSET', lock, hold, count)
+  end
+  return 1, now_ms(), '', 0
 end
 
-return each(3, 5, renew)
+return each(3, 2, 3, 4, renew)

@@ -1,15 +1,17 @@
 -- rw/clear: takes out all who wait, and what is no record of this lock; leaves holds and token.
 -- KEYS, for each request: writer, readers, revoked, fence, queue, alive, writers
+-- ARGV, for all requests: none
 -- ARGV, for each request: none
--- returns, for each request: code, ms, text
+-- returns, for each request: code, ms, id
 --   1, 0, ''         something was taken out
 --   0, 0, ''         there was nothing
 --   -1, 0, message   this request failed, alone
 -- atomic, because what is written between a look and its deletion would be lost.
-local function clear(writer, readers, revoked, fence, queue, alive, writers)
+local function clear(key)
+  local writer, readers, revoked, fence, queue, alive, writers = unpack(KEYS, key + 1, key + 7)
   local gone = wipe(queue, alive, writers) + keep_hold(writer) + keep_type('ZCARD', readers)
   gone = gone + keep_type('HEXISTS', revoked, '') + keep_type('GET', fence)
   return math.min(gone, 1), 0, ''
 end
 
-return each(7, 0, clear)
+return each(7, 0, 0, 3, clear)

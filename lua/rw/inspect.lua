@@ -1,47 +1,37 @@
 -- rw/inspect: tells who has the vote and who waits for it; changes nothing.
 -- KEYS, for each request: writer, readers, queue, alive, writers
+-- ARGV, for all requests: none
 -- ARGV, for each request: none
--- returns, for each request: code, ms, text
---   count, lease left in ms, lists .. writer   somebody writes (-1 ms: the record has no expiry)
---   0, -2, lists                               nobody does
---   -1, 0, message                             this request failed, alone
---   lists: those that hold to read, wait to write and wait to read; each a line with their number,
---   and for each of them, in order, a line `ticket ms hold` or `ticket ms place` (0 of a hold)
+-- returns, for each request: code, ms, id, count, lists
+--   1, lease left in ms, writer, count, lists   somebody writes (-1 ms: the record has no expiry)
+--   0, -2, '', 0, lists                         nobody does
+--   -1, 0, message, '', ''                      this request failed, alone
+--   lists: those that hold to read, wait to write and wait to read; for each of them, in order, the
+--   hold or place, its ticket (0 of a hold), and for how long it counts in ms
 -- atomic, because holders, leases and queue must belong together.
-local function list(entries)
-  return #entries .. '\n' .. table.concat(entries, '\n') .. (#entries > 0 and '\n' or '')
-end
-
-local function line(ticket, ms, id)
-  return table.concat({ ticket, string.format('%.0f', ms), id }, ' ')
-end
-
-local function inspect(writer, readers, queue, alive, writers)
-  local by, now, held = redis.call('HKEYS', writer)[1], now_ms(), {}
-  local reading, to_write, to_read = {}, {}, {}
+local function inspect(key)
+  local writer, readers, queue, alive, writers = unpack(KEYS, key + 1, key + 5)
+  local by, count = holder(writer)
+  local held, reading, to_write, to_read = {}, {}, {}, {}
   local holds = redis.call('ZRANGE', readers, 0, -1, 'WITHSCORES')
   for at = 1, #holds, 2 do
-    local hold, ms = holds[at], tonumber(holds[at + 1]) - now
+    local hold, ms = holds[at], tonumber(holds[at + 1]) - now_ms()
     if ms >= 0 then
-      reading[#reading + 1] = line('0', ms, hold)
+      list(reading, hold, 0, ms)
       held[place_of(hold) or ''] = true
     end
   end
   held[by and place_of(by) or ''] = true
-  local places = redis.call('ZRANGE', queue, 0, -1, 'WITHSCORES')
-  for at = 1, #places, 2 do
-    local place, ticket = places[at], places[at + 1]
-    local ms = tonumber(redis.call('ZSCORE', alive, place) or 0) - now
-    if ms > 0 and not held[place] then
-      local waiting = redis.call('ZSCORE', writers, place) and to_write or to_read
-      waiting[#waiting + 1] = line(ticket, ms, place)
+  for place, ticket, ms in places(queue, alive) do
+    if not held[place] then
+      list(redis.call('ZSCORE', writers, place) and to_write or to_read, place, ticket, ms)
     end
   end
-  local lists = list(reading) .. list(to_write) .. list(to_read)
+  local lists = { reading, to_write, to_read }
   if not by then
-    return 0, -2, lists
+    return 0, -2, '', 0, lists
   end
-  return tonumber(redis.call('HGET', writer, by)), redis.call('PTTL', writer), lists .. by
+  return 1, redis.call('PTTL', writer), by, tonumber(count) or 0, lists
 end
 
-return each(5, 0, inspect)
+return each(5, 0, 0, 5, inspect)

@@ -1,30 +1,37 @@
 -- rw/release: sets a write's count; at 0 gives the vote back, leaves the queue, and calls those
 -- who are next.
 -- KEYS, for each request: writer, readers, queue, alive, writers
--- ARGV, for each request: hold, count, place, calls
+-- ARGV, for all requests: calls
+-- ARGV, for each request: hold, count, place
 --   place '': stays in the queue
--- returns, for each request: code, ms, text
+-- returns, for each request: code, ms, id
 --   1, lease left in ms, ''       done (0 ms: given back)
 --   0, lease left in ms, writer   this hold has no vote here (-2 ms and '': nobody writes)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function release(writer, readers, queue, alive, writers, hold, count, place, calls)
-  if tonumber(count) > 0 then
-    sweep_readers(readers)
-    if redis.call('HEXISTS', writer, hold) == 1 then
-      local ms = redis.call('PTTL', writer)
-      if ms > 0 then
-        -- Changes nothing: after a first write a server that is full refuses no other.
-        redis.call('PEXPIRE', writer, ms)
-      end
-      redis.call('HSET', writer, hold, count)
-      return 1, ms, ''
+local function recount(writer, readers, hold, count)
+  sweep_readers(readers)
+  if redis.call('HEXISTS', writer, hold) == 1 then
+    local ms = redis.call('PTTL', writer)
+    if ms > 0 then
+      -- Changes nothing: after a first write a server that is full refuses no other.
+      redis.call('PEXPIRE', writer, ms)
     end
-    local ends = redis.call('ZSCORE', readers, hold)
-    if ends then
-      return 1, tonumber(ends) - now_ms(), ''
-    end
-    return 0, redis.call('PTTL', writer), redis.call('HKEYS', writer)[1] or ''
+    redis.call('HSET', writer, hold, count)
+    return 1, ms, ''
+  end
+  local ends = redis.call('ZSCORE', readers, hold)
+  if ends then
+    return 1, tonumber(ends) - now_ms(), ''
+  end
+  return 0, redis.call('PTTL', writer), holder(writer) or ''
+end
+
+local function release(key, arg)
+  local writer, readers, queue, alive, writers = unpack(KEYS, key + 1, key + 5)
+  local hold, count, place = unpack(ARGV, arg + 1, arg + 3)
+  if count ~= '0' then
+    return recount(writer, readers, hold, count)
   end
   local waiting = sweep(queue, alive, writers)
   if waiting then
@@ -36,12 +43,12 @@ local function release(writer, readers, queue, alive, writers, hold, count, plac
   if waiting and (gone or waited) then
     local wrote = gone == 'write' or waited and redis.call('ZSCORE', writers, place)
     leave(place, queue, alive, writers)
-    call_next(writer, readers, queue, writers, wrote and 'write' or 'read', place_of(hold), calls)
+    call_next(writer, readers, queue, writers, wrote and 'write' or 'read', place_of(hold))
   end
   if gone then
     return 1, 0, ''
   end
-  return 0, redis.call('PTTL', writer), redis.call('HKEYS', writer)[1] or ''
+  return 0, redis.call('PTTL', writer), holder(writer) or ''
 end
 
-return each(5, 4, release)
+return each(5, 1, 3, 3, release)

@@ -1,29 +1,44 @@
 -- rw/renew: keeps the vote, or takes it again on a voter that lost its data; sets a write's count,
 -- and its token where the voter knows a lower one.
 -- KEYS, for each request: writer, readers, revoked, fence
--- ARGV, for each request: hold, mode, count, lease_ms, token, keep_ms
+-- ARGV, for all requests: mode, lease_ms, keep_ms
+-- ARGV, for each request: hold, count, token
 --   token: '' for none; keep_ms: how long the fence is remembered
--- returns, for each request: code, ms, text
---   1, this voter's clock, text   granted; the clock in ms since 1970; text '' where the hold had
---                                 the vote, 'anew' where it had not
---   0, lease left in ms, holder   refused: the writer, or the last of the readers
---   2, 0, ''                      the hold was ended by force and gets no vote again
---   -1, 0, message                this request failed, alone
+-- returns, for each request: code, ms, id, anew
+--   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
+--                                    the vote, 1 where it had not
+--   0, lease left in ms, holder, 0   refused: the writer, or the last of the readers
+--   2, 0, '', 0                      the hold was ended by force and gets no vote again
+--   -1, 0, message, ''               this request failed, alone
 -- atomic, because a forced release between the check and the grant would be undone by it.
-local function renew(writer, readers, revoked, fence, hold, mode, count, lease_ms, token, keep_ms)
+local mode, lease_ms, keep_ms = unpack(ARGV, 1, 3)
+
+local function renew(key, arg)
+  local writer, readers, revoked, fence = unpack(KEYS, key + 1, key + 4)
+  local hold, count, token = unpack(ARGV, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
-    return 2, 0, ''
+    return 2, 0, '', 0
   end
   sweep_readers(readers)
-  local holder, ms = in_the_way(writer, readers, hold, mode)
-  if holder then
-    return 0, ms, holder
+  local holding, ms, by, entered = in_the_way(writer, readers, hold, mode)
+  if holding then
+    return 0, ms, holding, 0
   end
-  local text = grant(writer, readers, hold, mode, count, lease_ms, function(has)
+  if mode == 'read' then
+    local had = share(readers, hold, tonumber(lease_ms))
+    return 1, now_ms(), '', had and 0 or 1
+  end
+  if not by then
     raise(fence, token, keep_ms)
-    return has and '' or 'anew'
-  end)
-  return 1, now_ms(), text
+    give(writer, hold, count, lease_ms)
+    return 1, now_ms(), '', 1
+  end
+  keep(writer, lease_ms)
+  raise(fence, token, keep_ms)
+  if entered ~= count then
+    redis.call('HSET', writer, hold, count)
+  end
+  return 1, now_ms(), '', 0
 end
 
-return each(4, 6, renew)
+return each(4, 3, 3, 4, renew)

@@ -1,20 +1,25 @@
 -- voter/look: what this voter's data say of themselves, and whether it takes new ones.
 -- KEYS, for each request: mark
--- ARGV, for each request: birth, life, keep_ms
+-- ARGV, for all requests: keep_ms
+-- ARGV, for each request: birth, life
 --   birth: a random name for data that have none; life: another one after each start and promotion
 --   of the server; keep_ms: how long the mark is kept
--- returns, for each request: code, ms, text
---   1, age, birth refusal    these data were met before; age: for how long, in this life, in ms
---   2, 0, birth refusal      nobody has met them before, or the mark is gone with others
---   -1, 0, message           this request failed, alone
+-- returns, for each request: code, ms, id, refusal
+--   1, age, birth, refusal   these data were met before; age: for how long, in this life, in ms
+--   2, 0, birth, refusal     nobody has met them before, or the mark is gone with others
+--   -1, 0, message, ''       this request failed, alone
 --   refusal: why the mark was not written, if it was not; then nothing else is, either
 -- atomic, because of two clients that find no mark and would give two names.
+
+local keep_ms = ARGV[1]
 
 -- The clock that shows the age may be set ahead. One look makes it older by so much at most, in ms;
 -- clients look every ten seconds.
 local MOST = 15000
 
-local function look(mark, birth, life, keep_ms)
+local function look(key, arg)
+  local mark = KEYS[key + 1]
+  local birth, life = unpack(ARGV, arg + 1, arg + 2)
   local now = now_ms()
   local found, of, age, last =
     string.match(redis.call('GET', mark) or '', '^(%S+) (%S+) (%d+) (%d+)$')
@@ -30,7 +35,7 @@ local function look(mark, birth, life, keep_ms)
   birth = found or birth
   local text = string.format('%s %s %.0f %.0f', birth, life, age, now)
   local stored = redis.pcall('SET', mark, text, 'PX', keep_ms)
-  return found and 1 or 2, age, birth .. ' ' .. (stored.err or '')
+  return found and 1 or 2, age, birth, stored.err or ''
 end
 
-return each(1, 3, look)
+return each(1, 1, 2, 4, look)

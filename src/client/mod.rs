@@ -3,6 +3,8 @@
 mod builder;
 mod cluster;
 mod connect;
+#[cfg(test)]
+mod copies_tests;
 mod source;
 mod status;
 

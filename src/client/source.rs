@@ -175,5 +175,5 @@ impl Origin {
 /// What is asked of servers.
 pub(super) fn looks(settings: &Settings) -> Looks {
     let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
-    Looks { acks, mark: Some(keys.mark()), may_evict }
+    Looks { acks, mark: Some(keys.mark()), may_evict, is_sharded: false }
 }

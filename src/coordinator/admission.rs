@@ -34,8 +34,9 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Waits for the turn to make an attempt, until the caller's limit, if it has one. A caller that
-    /// does not want to wait for the lock waits for its turn all the same, as long as the patience.
+    /// Waits for the turn to make an attempt, until the caller's limit, if it has one. A caller
+    /// that does not want to wait for the lock waits for its turn all the same, as long as the
+    /// patience.
     pub(super) async fn admit(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
         let Admission(turns) = &self.admission;
         let started = self.clock.now();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Ask, Coordinator, Record,
+    Ask, Coordinator, LockRecord,
     claim::{Claim, Won},
 };
 use crate::{
@@ -16,7 +16,7 @@ impl Coordinator {
     /// Asks all voters once, and ends by `limit`. Otherwise it is what each of them said.
     pub(crate) async fn ask_once(
         self: &Arc<Self>,
-        record: &Arc<dyn Record>,
+        record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Vec<Verdict>> {
@@ -38,7 +38,7 @@ impl Coordinator {
     /// every voter by then.
     pub(super) async fn ask_all(
         self: &Arc<Self>,
-        record: &Arc<dyn Record>,
+        record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
@@ -57,9 +57,8 @@ impl Coordinator {
                 Next::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        let heard = (voter, outcome);
-                        let verdict = self.panel.hear(&**record, &mut tokens, heard, started);
-                        attempt.heard(voter, verdict, self.clock.now());
+                        let vote = self.panel.hear(&mut tokens, (voter, outcome), started);
+                        attempt.heard(voter, vote.verdict, self.clock.now());
                     }
                     () = self.clock.sleep_until(until) => {}
                 },

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Coordinator, Record, Replies};
+use super::{Coordinator, LockRecord, Replies};
 use crate::{
     clock::Moment,
     engine::{Rules, Votes},
@@ -28,7 +28,7 @@ pub(crate) struct Won {
 /// The votes themselves.
 pub(crate) struct Spoils {
     pub(crate) hold: HoldId,
-    pub(crate) record: Arc<dyn Record>,
+    pub(crate) record: Arc<dyn LockRecord>,
     pub(crate) votes: Votes,
     pub(crate) late: Replies,
 }
@@ -60,7 +60,7 @@ impl Won {
 #[derive(Debug)]
 pub(super) struct Claim {
     coordinator: Arc<Coordinator>,
-    record: Arc<dyn Record>,
+    record: Arc<dyn LockRecord>,
     hold: HoldId,
     lease: Duration,
     /// The voters that may have given a vote which nobody has taken over.
@@ -72,7 +72,7 @@ pub(super) struct Claim {
 impl Claim {
     pub(super) fn of_all(
         coordinator: &Arc<Coordinator>,
-        record: &Arc<dyn Record>,
+        record: &Arc<dyn LockRecord>,
         hold: HoldId,
         rules: Rules,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Claim {
         }
     }
 
-    pub(super) fn record(&self) -> &dyn Record {
+    pub(super) fn record(&self) -> &dyn LockRecord {
         &*self.record
     }
 
@@ -129,7 +129,7 @@ impl Claim {
         self.tell(all, |record, hold, wake| record.release(hold, 0, wake));
     }
 
-    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn Record, &HoldId, bool) -> Call) {
+    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId, bool) -> Call) {
         if voters.is_empty() {
             return;
         }

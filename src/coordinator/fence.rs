@@ -1,19 +1,19 @@
 //! The token of a hold that a majority has granted.
 
-use super::{Ask, Coordinator, Panel, Record, claim::Claim};
+use super::{Ask, Coordinator, LockRecord, Panel, claim::Claim, place};
 use crate::{
     clock::Moment,
     engine::{Defeat, Loss, Rules, Tokens, Votes},
     node::Outcome,
-    scripts::Answer,
+    scripts::{Answer, Renewal, Vote},
     words::{Token, Verdict, metric},
 };
 
 impl Coordinator {
     /// The least that the next token of a lock may be; `None` where it gives none.
-    pub(super) fn floor(&self, record: &dyn Record) -> Option<Token> {
+    pub(super) fn floor(&self, record: &dyn LockRecord) -> Option<Token> {
         let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
-        record.is_fenced().then(|| self.floors().floor(record.key(), wall_micros()))
+        record.info().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
     }
 
     /// The token of a hold that was granted these numbers. Where a majority does not store it yet,
@@ -43,7 +43,7 @@ impl Coordinator {
                 return Err(Defeat { loss, votes: stored, started });
             }
         }
-        self.floors().seen(claim.record().key(), token);
+        self.floors().seen(&claim.record().info().key, token);
         Ok(Some(token))
     }
 
@@ -57,9 +57,9 @@ impl Coordinator {
         (rules, started, limit): (Rules, Moment, Option<Moment>),
     ) -> Votes {
         let Self { panel, clock, .. } = self;
-        let (record, hold, lease) = (claim.record(), claim.hold(), rules.terms.lease);
+        let (hold, lease) = (claim.hold(), rules.terms.lease);
         let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token) };
-        let mut replies = panel.ask(&stored.unheard(), &record.renew(&ask));
+        let mut replies = panel.ask(&stored.unheard(), &claim.record().renew(&ask));
         let asked = clock.now();
         let due = asked + rules.voter_deadline;
         let due = limit.filter(|limit| *limit > asked).map_or(due, |limit| limit.min(due));
@@ -67,7 +67,9 @@ impl Coordinator {
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {
-                    stored.record(voter, panel.counted(record, (voter, outcome), started));
+                    let place = place(voter, &outcome);
+                    let verdict = Renewal::of(&outcome).verdict;
+                    stored.record(voter, panel.counted(place, verdict, started));
                 }
                 () = clock.sleep_until(due) => stored.close(due.since(asked)),
             }
@@ -77,20 +79,20 @@ impl Coordinator {
 }
 
 impl Panel {
-    /// What a voter's answer counts for when a new hold has asked since then; takes note of the
-    /// number that came with it.
+    /// A voter's vote as it counts when a new hold has asked since then; takes note of the number
+    /// that came with it.
     pub(super) fn hear(
         &self,
-        record: &dyn Record,
         tokens: &mut Tokens,
         (voter, outcome): (usize, Outcome<Answer>),
         started: Moment,
-    ) -> Verdict {
-        let token = outcome.as_ref().ok().and_then(Answer::token);
-        let verdict = self.counted(record, (voter, outcome), started);
-        if let Some(token) = token.filter(|_| verdict == Verdict::Granted) {
+    ) -> Vote {
+        let place = place(voter, &outcome);
+        let vote = Vote::of(&outcome);
+        let verdict = self.counted(place, vote.verdict, started);
+        if let Some(token) = vote.token.filter(|_| verdict == Verdict::Granted) {
             tokens.heard(voter, token);
         }
-        verdict
+        Vote { verdict, ..vote }
     }
 }

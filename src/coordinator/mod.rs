@@ -22,14 +22,14 @@ use tokio::runtime::Handle;
 
 pub(crate) use claim::{Spoils, Won};
 pub(crate) use panel::{Panel, Replies, place};
-pub(crate) use record::{Ask, Record};
+pub(crate) use record::{Ask, LockInfo, LockRecord};
 
 use crate::{
     clock::Clock,
     engine::{Floors, Votes, Wake},
     settings::Settings,
     wakeup::Wakeups,
-    words::{ClientId, HoldIds, metric},
+    words::{ClientId, HoldIds, Verdict, metric},
 };
 use admission::Admission;
 use gate::Gate;
@@ -88,19 +88,18 @@ impl Coordinator {
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
     /// which begins when the request leaves: the time before that is no silence of a voter's. After
     /// the lease there is nothing left to give back.
-    pub(crate) async fn confirm(
-        &self,
-        record: &dyn Record,
-        mut replies: Replies,
-        lease: Duration,
-    ) -> Votes {
+    pub(crate) async fn confirm(&self, mut replies: Replies, lease: Duration) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
         let asked = self.clock.now();
         while !votes.settles_release() {
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {
-                    votes.record(voter, record.released(outcome));
+                    let verdict = match outcome {
+                        Ok(answer) => answer.released(),
+                        Err(cause) => Verdict::Unknown(cause),
+                    };
+                    votes.record(voter, verdict);
                 }
                 () = self.clock.sleep_until(asked + lease) => votes.close(lease),
             }
@@ -109,18 +108,18 @@ impl Coordinator {
     }
 
     /// What a lock's metrics are labelled with.
-    pub(crate) fn metrics_of(&self, record: &dyn Record) -> metric::Of {
-        metric::Of::new(record.kind(), self.settings.named.of(record.name()))
+    pub(crate) fn metrics_of(&self, record: &dyn LockRecord) -> metric::Of {
+        metric::Of::new(record.info().kind, self.settings.named.of(record.info().name.as_str()))
     }
 
     /// An attempt to gather a majority has ended.
-    fn count_attempt(&self, record: &dyn Record, outcome: &'static str) {
+    fn count_attempt(&self, record: &dyn LockRecord, outcome: &'static str) {
         let labels = self.metrics_of(record).and("outcome", outcome);
         metrics::counter!(metric::ATTEMPTS, labels).increment(1);
     }
 
     /// A waiter is about to ask again.
-    fn count_wakeup(&self, record: &dyn Record, wake: Wake) {
+    fn count_wakeup(&self, record: &dyn LockRecord, wake: Wake) {
         let cause = match wake {
             Wake::Called => "called",
             Wake::Missed => "missed",

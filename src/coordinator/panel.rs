@@ -7,7 +7,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::Record;
 use crate::{
     clock::Moment,
     engine::{KeptOut, Place, Quorum},
@@ -30,16 +29,9 @@ impl Panel {
         Self { voters: voters.into(), quorum, standings }
     }
 
-    /// What a voter's answer counts for when a new hold has asked since then: where it may have
+    /// What a voter's verdict counts for when a new hold has asked since then: where it may have
     /// forgotten whose its vote was, a grant counts for nothing.
-    pub(super) fn counted(
-        &self,
-        record: &dyn Record,
-        (voter, outcome): (usize, Outcome<Answer>),
-        started: Moment,
-    ) -> Verdict {
-        let place = place(voter, &outcome);
-        let verdict = record.vote(outcome);
+    pub(super) fn counted(&self, place: Place, verdict: Verdict, started: Moment) -> Verdict {
         if verdict != Verdict::Granted || crate::mutant!("quarantined_vote_counts") {
             return verdict;
         }

@@ -1,6 +1,6 @@
 //! A question to everybody that is no vote.
 
-use super::{Coordinator, Panel, Record};
+use super::{Coordinator, LockRecord, Panel};
 use crate::{
     engine::Rules,
     node::{Call, Outcome},
@@ -12,7 +12,7 @@ impl Coordinator {
     /// The answers of all voters, as far as they come in time; of a majority at least.
     pub(crate) async fn ask_everybody(
         &self,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         call: &Call,
         rules: Rules,
     ) -> Result<Vec<Outcome<Answer>>, Error> {
@@ -40,7 +40,7 @@ impl Coordinator {
 
     fn check_quorum(
         &self,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         answers: &[Outcome<Answer>],
         rules: Rules,
     ) -> Result<(), Error> {
@@ -50,10 +50,10 @@ impl Coordinator {
             return Ok(());
         }
         let verdicts = answers.iter().map(|answer| match answer {
-            Ok(answer) => answer.seen(),
+            Ok(answer) => answer.whose(),
             Err(cause) => Verdict::Unknown(cause.clone()),
         });
-        let lock = record.name().into();
+        let lock = record.info().name.as_str().into();
         let kind = Kind::NoQuorum { lock, needed, after: rules.voter_deadline };
         Err(Error::new(kind, self.panel.report(verdicts.collect())))
     }

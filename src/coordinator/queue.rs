@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Ask, Coordinator, Panel, Record, Replies,
+    Ask, Coordinator, LockRecord, Panel, Replies,
     attempt::outcome_of,
     claim::{Claim, Won},
 };
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Waiter {
     coordinator: Arc<Coordinator>,
     /// The lock, as it is asked for from this place.
-    record: Arc<dyn Record>,
+    record: Arc<dyn LockRecord>,
     rules: Rules,
     place: HoldId,
     /// How long after a bid the place is to be told to the voters again.
@@ -47,7 +47,7 @@ impl Coordinator {
     /// A new place in the queue of a lock, if it has one.
     pub(crate) fn place(
         self: &Arc<Self>,
-        record: &Arc<dyn Record>,
+        record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
     ) -> Option<Waiter> {
@@ -159,7 +159,8 @@ impl Waiter {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         // Until a majority has answered.
-        let mut admitted = Some(coordinator.admit(self.record.name(), self.wait.limit()).await?);
+        let mut admitted =
+            Some(coordinator.admit(self.record.info().name.as_str(), self.wait.limit()).await?);
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;
@@ -203,11 +204,9 @@ impl Waiter {
                     };
                     tokio::select! {
                         biased;
-                        (voter, mut outcome) = replies.next() => {
-                            let ticket = self.record.ticket(&mut outcome);
-                            let heard = (voter, outcome);
-                            let verdict = panel.hear(&*self.record, &mut tokens, heard, started);
-                            bid.heard(voter, verdict, ticket, clock.now());
+                        (voter, outcome) = replies.next() => {
+                            let vote = panel.hear(&mut tokens, (voter, outcome), started);
+                            bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);
                             }

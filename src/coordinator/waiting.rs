@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Coordinator, Record, Won,
+    Coordinator, LockRecord, Won,
     admission::overloaded,
     line::{Place, Turn},
 };
@@ -17,9 +17,9 @@ use crate::{
 
 impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own.
-    pub(crate) fn stand_in_line(&self, record: &dyn Record, rules: Rules) -> Place {
-        let own = record.is_shared().then(|| self.ids.fresh().as_str().into());
-        let key = own.as_ref().unwrap_or_else(|| record.key());
+    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, rules: Rules) -> Place {
+        let own = record.info().is_shared.then(|| self.ids.fresh().as_str().into());
+        let key = own.as_ref().unwrap_or_else(|| &record.info().key);
         self.lines.enter(key, self.clock.now(), rules.voter_deadline)
     }
 
@@ -27,7 +27,7 @@ impl Coordinator {
     pub(crate) async fn come_first<'a>(
         &self,
         place: &'a Place,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         limit: Limit,
     ) -> Result<Option<Turn<'a>>, Error> {
         if let Some(turn) = place.try_turn() {
@@ -60,7 +60,7 @@ impl Coordinator {
             },
         }
         if place.is_held_up() {
-            return Err(overloaded(record.name(), clock.now().since(place.came())));
+            return Err(overloaded(record.info().name.as_str(), clock.now().since(place.came())));
         }
         let denial = place.known().unwrap_or_else(|| {
             let (since, until) = (place.came(), clock.now());
@@ -72,7 +72,7 @@ impl Coordinator {
     /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
-        record: &Arc<dyn Record>,
+        record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
         (place, turn): (&Place, &Turn<'_>),
@@ -86,10 +86,11 @@ impl Coordinator {
         Search { coordinator: self, record, rules, turn, wait, listening: None }.run().await
     }
 
-    /// What a caller is told that gave up.
+    /// The result for a caller that gave up: `None` if the lock was held, an error if no majority
+    /// answered.
     pub(super) fn report_denial<T>(
         &self,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         denial: Denial,
     ) -> Result<Option<T>, Error> {
         match denial {
@@ -98,9 +99,9 @@ impl Coordinator {
         }
     }
 
-    fn no_quorum(&self, record: &dyn Record, outage: Outage) -> Error {
+    fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
         let kind = Kind::NoQuorum {
-            lock: record.name().into(),
+            lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
         };
@@ -108,10 +109,10 @@ impl Coordinator {
     }
 }
 
-/// The wait of whoever is first in line.
+/// The first in line, which asks the voters until it has the lock or gives up.
 struct Search<'a> {
     coordinator: &'a Arc<Coordinator>,
-    record: &'a Arc<dyn Record>,
+    record: &'a Arc<dyn LockRecord>,
     rules: Rules,
     turn: &'a Turn<'a>,
     wait: Wait,
@@ -154,7 +155,7 @@ impl Search<'_> {
             admitted
         } else {
             turn.hold_up(true);
-            let admitted = coordinator.admit(record.name(), wait.limit()).await;
+            let admitted = coordinator.admit(record.info().name.as_str(), wait.limit()).await;
             turn.hold_up(false);
             admitted?
         };
@@ -206,12 +207,15 @@ impl Search<'_> {
     /// Subscribes to the lock's channel; returns when a majority of voters is known to be heard.
     async fn subscribe(&mut self, until: Moment) {
         let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
-        let (listening, replies) = Listening::start(wakeups, &panel.voters, self.record.channel());
-        self.listening = Some(listening);
-        tokio::select! {
-            biased;
-            () = wakeup::majority(replies, panel.quorum.needed()) => {}
-            () = clock.sleep_until(until) => {}
+        // Who waits for a lock without a channel does so in its queue, and not here.
+        if let Some(channel) = &self.record.info().channel {
+            let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
+            self.listening = Some(listening);
+            tokio::select! {
+                biased;
+                () = wakeup::majority(replies, panel.quorum.needed()) => {}
+                () = clock.sleep_until(until) => {}
+            }
         }
         self.wait.finish_subscribing();
     }

@@ -7,7 +7,7 @@ use tracing::{Span, field::Empty};
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Record, Won},
+    coordinator::{Coordinator, LockRecord, Won},
     engine::{Limit, Rules},
     words::{Error, Kind, Owner, metric},
 };
@@ -15,7 +15,7 @@ use crate::{
 /// What a caller asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
-    pub(crate) record: Arc<dyn Record>,
+    pub(crate) record: Arc<dyn LockRecord>,
     pub(crate) rules: Rules,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
@@ -135,8 +135,8 @@ async fn ask(
 fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Own> {
     let owner = wish.owner?;
     let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| holds.of(key, owner));
-    let same = of(Some(wish.record.key())).into_iter().map(Own::Same);
-    let under = of(wish.record.granted_under()).into_iter().map(Own::Under);
+    let same = of(Some(&wish.record.info().key)).into_iter().map(Own::Same);
+    let under = of(wish.record.info().granted_under.as_ref()).into_iter().map(Own::Under);
     let mut own: Vec<Own> = under.chain(same).collect();
     let live = own.iter().rposition(Own::is_held);
     live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
@@ -144,10 +144,13 @@ fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Own> {
 
 /// Waiting for what one holds oneself would never end.
 fn refuse_deadlock(holds: &Holds, wish: &Wish) -> Result<(), Error> {
-    let Some((owner, bar)) = wish.owner.zip(wish.record.barred_by()) else { return Ok(()) };
+    let Some((owner, bar)) = wish.owner.zip(wish.record.info().barred_by.as_ref()) else {
+        return Ok(());
+    };
     let bars = holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
     bars.map_or(Ok(()), |hold| {
-        let kind = Kind::Reads { lock: wish.record.name().into(), hold: hold.id().clone() };
+        let kind =
+            Kind::Reads { lock: wish.record.info().name.as_str().into(), hold: hold.id().clone() };
         Err(Error::new(kind, Vec::new()))
     })
 }
@@ -180,13 +183,13 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn start(coordinator: &'a Coordinator, record: &dyn Record, limit: Limit) -> Self {
+    fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
         let (of, clock) = (coordinator.metrics_of(record), &coordinator.clock);
         let waits = limit != Limit::Now;
         if waits {
             metrics::gauge!(metric::WAITING, of.labels()).increment(1.0);
         }
-        let (kind, lock) = (record.kind(), record.name());
+        let (kind, lock) = (record.info().kind, record.info().name.as_str());
         let span = tracing::debug_span!(
             "acquire",
             kind,

@@ -15,7 +15,7 @@ pub(super) use rounds::Exchange;
 use super::{Holds, keeper::Place};
 use crate::{
     clock::Moment,
-    coordinator::{Coordinator, Record, Replies, Spoils, Won},
+    coordinator::{Coordinator, LockRecord, Replies, Spoils, Won},
     engine::{Asked, Duty, Lease, RoundId, Support, Terms, Votes},
     signal::Signal,
     words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, metric},
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct Hold {
     id: HoldId,
     owner: Option<Owner>,
-    record: Arc<dyn Record>,
+    record: Arc<dyn LockRecord>,
     token: Option<Token>,
     voter_deadline: Duration,
     coordinator: Arc<Coordinator>,
@@ -134,14 +134,14 @@ impl Hold {
     }
 
     pub(super) fn key(&self) -> &Arc<str> {
-        self.record.key()
+        &self.record.info().key
     }
 
     pub(super) fn name(&self) -> &str {
-        self.record.name()
+        self.record.info().name.as_str()
     }
 
-    pub(super) fn record(&self) -> &dyn Record {
+    pub(super) fn record(&self) -> &dyn LockRecord {
         &*self.record
     }
 
@@ -308,7 +308,7 @@ impl Hold {
     /// Counts the answers to a release.
     pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
         let lease = self.state().longest;
-        self.coordinator.confirm(&*self.record, replies, lease).await
+        self.coordinator.confirm(replies, lease).await
     }
 
     fn end(&self, state: &mut State, end: End) -> Replies {

@@ -250,7 +250,7 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
     let returned = hold.coordinator().panel.standings.returned();
     let seen_return = returned.version();
     let Some((round, mut exchange)) = hold.renew() else { return hold.end_round(false) };
-    let (kind, lock, id) = (hold.record().kind(), hold.name(), hold.id());
+    let (kind, lock, id) = (hold.record().info().kind, hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
     let (deadline, validity) = (hold.deadline(), hold.terms().validity());
     let end = tokio::select! {

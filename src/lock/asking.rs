@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    coordinator::{Coordinator, Record, place},
+    coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
     hold::{Entry, Holds, Wish, enter},
     node::{Call, Outcome},
@@ -80,7 +80,7 @@ impl Asking {
     /// Waits for as long as it takes.
     pub(super) async fn enter(
         &self,
-        record: impl Record + 'static,
+        record: Arc<dyn LockRecord>,
         rules: Rules,
     ) -> Result<Entry, Error> {
         let wish = self.wish(record, rules);
@@ -94,21 +94,21 @@ impl Asking {
 
     pub(super) async fn enter_within(
         &self,
-        record: impl Record + 'static,
+        record: Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
     ) -> Result<Option<Entry>, Error> {
         enter(&self.coordinator, &self.holds, &self.wish(record, rules), limit).await
     }
 
-    fn wish(&self, record: impl Record + 'static, rules: Rules) -> Wish {
-        Wish { record: Arc::new(record), rules, renewed: self.renewed, owner: self.owner }
+    fn wish(&self, record: Arc<dyn LockRecord>, rules: Rules) -> Wish {
+        Wish { record, rules, renewed: self.renewed, owner: self.owner }
     }
 
     /// What every voter answers that does so in time.
     pub(super) async fn ask(
         &self,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         call: &Call,
         rules: Rules,
     ) -> Result<Vec<Said>, Error> {
@@ -128,12 +128,12 @@ impl Asking {
     /// Sends the script that clears a lock; whether there was anything to take out.
     pub(super) async fn clear(
         &self,
-        record: &dyn Record,
+        record: &dyn LockRecord,
         call: &Call,
         rules: Rules,
     ) -> Result<bool, Error> {
         let said = self.ask(record, call, rules).await?;
-        Ok(said.iter().any(|Said { answer, .. }| answer.as_ref().is_ok_and(|it| it.code == 1)))
+        Ok(said.iter().any(|Said { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
     }
 
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews

@@ -5,12 +5,13 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{
     Holder, Inspection, MutexGuard, VoterView, Waiting,
     asking::{Asking, Said},
-    mutex_record::{MutexRecord, Order},
+    mutex_record::{MutexRecord, MutexTerms},
 };
 use crate::{
     coordinator::Coordinator,
     engine::{Limit, Rules},
     hold::Holds,
+    scripts::MutexSeen,
     words::{Error, Owner},
 };
 
@@ -19,6 +20,8 @@ use crate::{
 pub(super) struct Exclusive {
     asking: Asking,
     fair: bool,
+    /// What every call asks with.
+    record: Result<Arc<MutexRecord>, Error>,
 }
 
 impl Exclusive {
@@ -28,7 +31,17 @@ impl Exclusive {
         name: &str,
         fair: bool,
     ) -> Self {
-        Self { asking: Asking::new(coordinator, holds, name), fair }
+        Self::made(Asking::new(coordinator, holds, name), fair)
+    }
+
+    fn made(asking: Asking, fair: bool) -> Self {
+        let record = asking.checked().map(|(name, rules)| {
+            let settings = asking.settings();
+            let waiting = fair.then(|| settings.waiting(rules.terms.lease));
+            let terms = MutexTerms { rules, waiting, fence: asking.fence() };
+            Arc::new(MutexRecord::new(name, &settings.keys, terms))
+        });
+        Self { asking, fair, record }
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {
@@ -36,15 +49,15 @@ impl Exclusive {
     }
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
-        Self { asking: self.asking.lease(lease, renewed), ..self }
+        Self::made(self.asking.lease(lease, renewed), self.fair)
     }
 
     pub(super) fn fenced(self, fenced: bool) -> Self {
-        Self { asking: self.asking.fenced(fenced), ..self }
+        Self::made(self.asking.fenced(fenced), self.fair)
     }
 
     pub(super) async fn lock(&self) -> Result<MutexGuard, Error> {
-        let (record, rules) = self.checked()?;
+        let (record, rules) = self.usable()?;
         self.asking.enter(record, rules).await.map(MutexGuard::new)
     }
 
@@ -57,50 +70,52 @@ impl Exclusive {
     }
 
     async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
-        let (record, rules) = self.checked()?;
+        let (record, rules) = self.usable()?;
         let entered = self.asking.enter_within(record, rules, limit).await?;
         Ok(entered.map(MutexGuard::new))
     }
 
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
-        let (record, rules) = self.checked()?;
-        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;
-        let views = answers.into_iter().map(|Said { voter, mut answer, quarantine }| {
-            let queue = answer.as_mut().map(Waiting::read).unwrap_or_default();
-            let holder = answer.map(|answer| Holder::read(&answer));
-            VoterView { voter, holder, queue, quarantine }
+        let (record, rules) = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let views = answers.into_iter().map(|Said { voter, answer, quarantine }| {
+            let seen = answer.and_then(|answer| MutexSeen::read(&answer));
+            let (holder, queue) = match seen {
+                Ok(MutexSeen { holder, waiting }) => (Ok(holder), waiting),
+                Err(cause) => (Err(cause), Vec::new()),
+            };
+            VoterView {
+                voter,
+                holder: holder.map(|holder| holder.map(Holder::from)),
+                queue: queue.into_iter().map(Waiting::from).collect(),
+                quarantine,
+            }
         });
         Ok(Inspection { voters: views.collect() })
     }
 
     pub(super) async fn force_release(&self) -> Result<bool, Error> {
         let inspection = self.inspect().await?;
-        let (record, rules) = self.checked()?;
+        let (record, rules) = self.usable()?;
         let holds = inspection.holds();
         for Holder { hold, ttl, .. } in &holds {
             let call = record.force_release(hold, self.asking.marker(*ttl));
-            self.asking.ask(&record, &call, rules).await?;
+            self.asking.ask(&*record, &call, rules).await?;
         }
         Ok(!holds.is_empty())
     }
 
     pub(super) async fn force_clear(&self) -> Result<bool, Error> {
-        let (record, rules) = self.checked()?;
-        let cleared = self.asking.clear(&record, &record.clear(), rules).await?;
+        let (record, rules) = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
         // By name: a hold that comes from now on is none that was to be ended.
         Ok(self.force_release().await? || cleared)
     }
 
-    fn checked(&self) -> Result<(MutexRecord, Rules), Error> {
-        let (name, rules) = self.asking.checked()?;
-        let settings = self.asking.settings();
-        let order = if self.fair {
-            Order::Fair { waiting: settings.waiting(rules.terms.lease) }
-        } else {
-            Order::None
-        };
-        let (deadline, fence) = (rules.voter_deadline, self.asking.fence());
-        Ok((MutexRecord::new(name, &settings.keys, deadline, order, fence), rules))
+    fn usable(&self) -> Result<(Arc<MutexRecord>, Rules), Error> {
+        let record = self.record.clone()?;
+        let rules = record.rules();
+        Ok((record, rules))
     }
 
     pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

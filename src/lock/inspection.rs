@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
-    scripts::Answer,
+    scripts::{Entry, Holding},
     words::{Cause, HoldId, Quarantined},
 };
 
@@ -42,13 +42,13 @@ pub struct Waiting {
     pub ttl: Duration,
 }
 
-impl Waiting {
-    /// Takes the queue off an answer of `inspect`.
-    pub(super) fn read(answer: &mut Answer) -> Vec<Self> {
-        let queue = answer.take_queue().unwrap_or_default().into_iter();
-        queue.map(|(place, ticket, ttl)| Self { place, ticket, ttl }).collect()
+impl From<Entry> for Waiting {
+    fn from(Entry { id, ticket, left }: Entry) -> Self {
+        Self { place: id, ticket, ttl: left }
     }
+}
 
+impl Waiting {
     /// Those that stand on a majority of so many voters with the same ticket, in order.
     pub(super) fn standing<'a>(seen: impl Iterator<Item = &'a Self>, voters: usize) -> Vec<Self> {
         let seen = seen.map(|waiting| ((waiting.ticket, &waiting.place), waiting.ttl));
@@ -111,11 +111,9 @@ pub struct Holder {
     pub ttl: Option<Duration>,
 }
 
-impl Holder {
-    pub(super) fn read(answer: &Answer) -> Option<Self> {
-        let hold = answer.holder()?;
-        let count = u32::try_from(answer.code).unwrap_or(u32::MAX);
-        Some(Self { hold, count, ttl: answer.ttl() })
+impl From<Holding> for Holder {
+    fn from(Holding { hold, count, left }: Holding) -> Self {
+        Self { hold, count, ttl: left }
     }
 }
 

@@ -3,146 +3,155 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{fencing, millis, request};
+use super::request::{Form, millis, number, token};
 use crate::{
-    coordinator::{Ask, Record},
-    engine::Ticket,
+    coordinator::{Ask, LockInfo, LockRecord},
+    engine::{Rules, Ticket},
     keys::{KeyScheme, MutexKeys},
-    node::{Call, Outcome},
-    scripts::{Answer, fair, mutex},
+    node::Call,
+    scripts::{fair, mutex},
     words::{HoldId, LockName},
 };
 
-/// How a release is told; a cluster may do it otherwise.
-const PUBLISH: &str = "PUBLISH";
-
-/// How a lock is waited for.
-#[derive(Clone, Debug)]
-pub(super) enum Order {
-    /// Whoever asks first when it is free.
-    None,
-    /// By tickets; a place counts for so long without being asked from.
-    Fair { waiting: Duration },
-    /// The same, as it is asked for from a place in the queue.
-    From { place: HoldId, waiting: Duration },
+/// How a mutex is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MutexTerms {
+    pub(super) rules: Rules,
+    /// How long a place in the queue counts without being asked from; `None` where nobody waits in
+    /// order.
+    pub(super) waiting: Option<Duration>,
+    /// For how long the fence is remembered; `None` where its holds have no tokens.
+    pub(super) fence: Option<Duration>,
 }
 
+/// A mutex, or a fair mutex.
 #[derive(Clone, Debug)]
 pub(super) struct MutexRecord {
-    name: LockName,
+    made: Arc<Made>,
+    /// From which place in the queue it is asked for.
+    place: Option<HoldId>,
+}
+
+/// What is the same for every request.
+#[derive(Debug)]
+struct Made {
+    info: LockInfo,
     keys: MutexKeys,
-    deadline: Duration,
-    order: Order,
-    /// For how long the fence is remembered; `None` where its holds have no tokens.
-    fence: Option<Duration>,
+    terms: MutexTerms,
+    acquire: Form,
+    from_a_place: Form,
+    renew: Form,
+    release: Form,
 }
 
 impl MutexRecord {
-    /// `deadline`: how long each voter has to answer.
-    pub(super) fn new(
-        name: LockName,
-        scheme: &KeyScheme,
-        deadline: Duration,
-        order: Order,
-        fence: Option<Duration>,
-    ) -> Self {
-        Self { keys: scheme.mutex(&name), name, deadline, order, fence }
+    pub(super) fn new(name: LockName, scheme: &KeyScheme, terms: MutexTerms) -> Self {
+        let keys = scheme.mutex(&name);
+        let MutexTerms { rules, waiting, fence } = terms;
+        let deadline = rules.voter_deadline;
+        let (lease, keep) = (millis(rules.terms.lease), fence.map(millis).unwrap_or_default());
+        let wait = waiting.map(millis).unwrap_or_default();
+        let info = LockInfo {
+            kind: if waiting.is_some() { "fair_mutex" } else { "mutex" },
+            name,
+            key: Arc::clone(&keys.lock),
+            channel: Some(Arc::clone(&keys.channel)),
+            is_shared: false,
+            is_fenced: fence.is_some(),
+            granted_under: None,
+            barred_by: None,
+        };
+        let made = Made {
+            info,
+            terms,
+            acquire: Form::new(&mutex::ACQUIRE, deadline, &[&lease, &keep]),
+            from_a_place: Form::new(&fair::ACQUIRE, deadline, &[&keys.calls, &lease, &keep, &wait]),
+            renew: Form::new(&mutex::RENEW, deadline, &[&lease, &keep]),
+            release: Form::new(&mutex::RELEASE, deadline, &[&keys.calls]),
+            keys,
+        };
+        Self { made: Arc::new(made), place: None }
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.made.terms.rules
+    }
+
+    fn deadline(&self) -> Duration {
+        self.rules().voter_deadline
     }
 
     pub(super) fn inspect(&self) -> Call {
-        let MutexKeys { lock, queue, alive, .. } = &self.keys;
-        request(&mutex::INSPECT, self.deadline, [lock, queue, alive], [])
+        let MutexKeys { lock, queue, alive, .. } = &self.made.keys;
+        Form::new(&mutex::INSPECT, self.deadline(), &[]).question([lock, queue, alive])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.keys;
-        let args = [hold.as_str(), &millis(marker), channel, PUBLISH, calls];
-        request(&mutex::FORCE_RELEASE, self.deadline, [lock, revoked, queue, alive], args)
+        let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.made.keys;
+        let form = Form::new(&mutex::FORCE_RELEASE, self.deadline(), &[calls]);
+        let args = [millis(marker).into(), Arc::clone(channel)];
+        form.request([lock, revoked, queue, alive], hold, args)
     }
 
     /// Takes out who waits, and what is none of its records.
     pub(super) fn clear(&self) -> Call {
-        let MutexKeys { lock, revoked, fence, queue, alive, .. } = &self.keys;
-        request(&mutex::CLEAR, self.deadline, [lock, revoked, fence, queue, alive], [])
+        let MutexKeys { lock, revoked, fence, queue, alive, .. } = &self.made.keys;
+        let form = Form::new(&mutex::CLEAR, self.deadline(), &[]);
+        form.question([lock, revoked, fence, queue, alive])
     }
 
     /// `place`: the one to leave, or nothing.
-    fn give_back(&self, hold: &HoldId, count: u32, place: &str, wake: bool) -> Call {
-        let MutexKeys { lock, queue, alive, channel, calls, .. } = &self.keys;
-        let channel = if wake { channel } else { "" };
-        let args = [hold.as_str(), &count.to_string(), place, channel, PUBLISH, calls];
-        request(&mutex::RELEASE, self.deadline, [lock, queue, alive], args)
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
+        let MutexKeys { lock, queue, alive, channel, .. } = &self.made.keys;
+        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let channel = if wake { Arc::clone(channel) } else { "".into() };
+        self.made.release.request([lock, queue, alive], hold, [number(count), place, channel])
     }
 }
 
-impl Record for MutexRecord {
-    fn kind(&self) -> &'static str {
-        match self.order {
-            Order::None => "mutex",
-            Order::Fair { .. } | Order::From { .. } => "fair_mutex",
-        }
+impl LockRecord for MutexRecord {
+    fn info(&self) -> &LockInfo {
+        &self.made.info
     }
 
-    fn name(&self) -> &str {
-        self.name.as_str()
-    }
-
-    fn key(&self) -> &Arc<str> {
-        &self.keys.lock
-    }
-
-    fn is_fenced(&self) -> bool {
-        self.fence.is_some()
-    }
-
-    fn channel(&self) -> &Arc<str> {
-        &self.keys.channel
+    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
+        let record = Self { place: Some(place.clone()), ..self.clone() };
+        Some((Arc::new(record), self.made.terms.waiting?))
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let MutexKeys { lock, queue, alive, fence, calls, .. } = &self.keys;
-        let (hold, count, lease) = (ask.hold.as_str(), ask.count.to_string(), millis(ask.lease));
-        let (floor, keep) = fencing(ask.token, self.fence);
+        let Made { keys: MutexKeys { lock, queue, alive, fence, .. }, .. } = &*self.made;
         let keys = [lock, queue, alive, fence];
-        let Order::From { waiting, .. } = &self.order else {
-            let args = [hold, &count, &lease, &floor, &keep];
-            return request(&mutex::ACQUIRE, self.deadline, keys, args);
-        };
-        let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
-        let args = [hold, &count, &lease, &floor, &keep, &ticket, &millis(*waiting), calls];
-        request(&fair::ACQUIRE, self.deadline, keys, args)
+        let floor = token(ask.token);
+        debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
+        if self.place.is_none() {
+            return self.made.acquire.request(keys, ask.hold, [floor]);
+        }
+        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        self.made.from_a_place.request(keys, ask.hold, [floor, ticket])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let MutexKeys { lock, revoked, fence, .. } = &self.keys;
-        let (token, keep) = fencing(ask.token, self.fence);
-        let args = [ask.hold.as_str(), &ask.count.to_string(), &millis(ask.lease), &token, &keep];
-        request(&mutex::RENEW, self.deadline, [lock, revoked, fence], args)
+        let Made { keys: MutexKeys { lock, revoked, fence, .. }, terms, renew, .. } = &*self.made;
+        let (keys, args) = ([lock, revoked, fence], [number(ask.count), token(ask.token)]);
+        if ask.lease == terms.rules.terms.lease {
+            return renew.request(keys, ask.hold, args);
+        }
+        // Somebody has entered again and wanted it for longer.
+        let keep = terms.fence.map(millis).unwrap_or_default();
+        let longer = Form::new(&mutex::RENEW, self.deadline(), &[&millis(ask.lease), &keep]);
+        longer.request(keys, ask.hold, args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
-        let place = match &self.order {
-            Order::From { place, .. } => place.as_str(),
-            Order::None | Order::Fair { .. } => "",
-        };
-        self.give_back(hold, count, place, wake)
+        self.give_back(hold, count, self.place.as_ref(), wake)
     }
 
     fn undo(&self, hold: &HoldId, wake: bool) -> Call {
         if crate::mutant!("undo_leaves_the_queue") {
             return self.release(hold, 0, wake);
         }
-        self.give_back(hold, 0, "", wake)
-    }
-
-    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn Record>, Duration)> {
-        let Order::Fair { waiting } = self.order else { return None };
-        let order = Order::From { place: place.clone(), waiting };
-        Some((Arc::new(Self { order, ..self.clone() }), waiting))
-    }
-
-    fn ticket(&self, outcome: &mut Outcome<Answer>) -> Option<Ticket> {
-        outcome.as_mut().ok()?.take_ticket().map(Ticket)
+        self.give_back(hold, 0, None, wake)
     }
 }

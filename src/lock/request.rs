@@ -2,22 +2,75 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{node::Call, scripts::Script, words::Token};
+use crate::{
+    node::{Call, Request},
+    scripts::Script,
+    words::{HoldId, Token},
+};
 
-/// `deadline`: how long each voter has to answer.
-pub(super) fn request<const K: usize, const A: usize>(
+/// What all requests of one script have in common, whatever hold they are for.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
     script: &'static Script,
+    shared: Arc<[Arc<str>]>,
+    /// How long each voter has to answer.
     deadline: Duration,
-    keys: [&Arc<str>; K],
-    args: [&str; A],
-) -> Call {
-    debug_assert_eq!((K, A), (script.keys.len(), script.args.len()), "{}", script.name);
-    Call {
-        script,
-        keys: keys.into_iter().cloned().collect(),
-        args: args.into_iter().map(Arc::from).collect(),
-        deadline,
+}
+
+impl Form {
+    /// `shared`: as in the script's header, but for the command that publishes.
+    pub(super) fn new(script: &'static Script, deadline: Duration, shared: &[&str]) -> Self {
+        debug_assert_eq!(
+            shared.len() + usize::from(script.publishes()),
+            script.shared.len(),
+            "{}",
+            script.name
+        );
+        Self { script, shared: shared.iter().map(|&arg| arg.into()).collect(), deadline }
     }
+
+    /// A request for a hold, which is the first argument.
+    pub(super) fn request<const K: usize, const A: usize>(
+        &self,
+        keys: [&Arc<str>; K],
+        hold: &HoldId,
+        args: [Arc<str>; A],
+    ) -> Call {
+        let args = std::iter::once(Arc::clone(hold.text())).chain(args).collect();
+        self.fill(keys, args, Some(hold))
+    }
+
+    /// A request for nobody's hold.
+    pub(super) fn question<const K: usize>(&self, keys: [&Arc<str>; K]) -> Call {
+        self.fill(keys, [].into(), None)
+    }
+
+    fn fill<const K: usize>(
+        &self,
+        keys: [&Arc<str>; K],
+        args: Box<[Arc<str>]>,
+        hold: Option<&HoldId>,
+    ) -> Call {
+        let Self { script, shared, deadline } = self;
+        debug_assert_eq!(
+            (K, args.len()),
+            (script.keys.len(), script.args.len()),
+            "{}",
+            script.name
+        );
+        let keys = keys.into_iter().cloned().collect();
+        Call {
+            script,
+            shared: Arc::clone(shared),
+            requests: [Request::new(keys, args, hold)].into(),
+            deadline: *deadline,
+        }
+    }
+}
+
+/// A number as an argument.
+pub(super) fn number(number: impl Copy + ToString) -> Arc<str> {
+    number.to_string().into()
 }
 
 /// The settings see to it that leases are whole milliseconds.
@@ -25,10 +78,7 @@ pub(super) fn millis(time: Duration) -> String {
     time.as_millis().to_string()
 }
 
-/// The token, or the least that it may be, and for how long it is remembered.
-pub(super) fn fencing(token: Option<Token>, memory: Option<Duration>) -> (String, String) {
-    match token.zip(memory) {
-        Some((token, memory)) => (token.to_string(), millis(memory)),
-        None => (String::new(), String::new()),
-    }
+/// A token, or the least that one may be; nothing of a hold that has none.
+pub(super) fn token(token: Option<Token>) -> Arc<str> {
+    token.map_or_else(|| "".into(), number)
 }

@@ -7,7 +7,7 @@ use super::{
     inspection::{majority, standing},
 };
 use crate::{
-    scripts::Answer,
+    scripts::{Entry, RwSeen},
     words::{Cause, HoldId, Quarantined},
 };
 
@@ -55,16 +55,15 @@ pub struct Reader {
     pub ttl: Duration,
 }
 
-impl RwState {
-    pub(super) fn read(mut answer: Answer) -> Self {
-        let readers = answer.take_queue().unwrap_or_default().into_iter();
-        let waiting_writers = Waiting::read(&mut answer);
-        let waiting_readers = Waiting::read(&mut answer);
+impl From<RwSeen> for RwState {
+    fn from(seen: RwSeen) -> Self {
+        let waiting = |places: Vec<Entry>| places.into_iter().map(Waiting::from).collect();
+        let reader = |Entry { id, left, .. }| Reader { hold: id, ttl: left };
         Self {
-            writer: Holder::read(&answer),
-            readers: readers.map(|(hold, _, ttl)| Reader { hold, ttl }).collect(),
-            waiting_writers,
-            waiting_readers,
+            writer: seen.writer.map(Holder::from),
+            readers: seen.readers.into_iter().map(reader).collect(),
+            waiting_writers: waiting(seen.waiting_writers),
+            waiting_readers: waiting(seen.waiting_readers),
         }
     }
 }

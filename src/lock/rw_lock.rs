@@ -7,12 +7,13 @@ use futures::future::try_join_all;
 use super::{
     Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
     asking::{Asking, Said},
-    rw_record::RwRecord,
+    rw_record::{RwRecord, RwTerms},
 };
 use crate::{
     coordinator::Coordinator,
     engine::{Limit, Rules},
     hold::{Entry, Holds},
+    scripts::RwSeen,
     words::{Error, Owner},
 };
 
@@ -49,12 +50,26 @@ use crate::{
 pub struct RwLock {
     asking: Asking,
     preference: Preference,
+    /// What a call asks with, to read and to write.
+    reads: Result<Arc<RwRecord>, Error>,
+    writes: Result<Arc<RwRecord>, Error>,
 }
 
 impl RwLock {
     pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
-        let asking = Asking::new(coordinator, holds, name);
-        Self { asking, preference: Preference::default() }
+        Self::made(Asking::new(coordinator, holds, name), Preference::default())
+    }
+
+    fn made(asking: Asking, preference: Preference) -> Self {
+        let made = |access| {
+            let (name, rules) = asking.checked()?;
+            let settings = asking.settings();
+            let (waiting, fence) = (settings.waiting(rules.terms.lease), asking.fence());
+            let terms = RwTerms { rules, access, preference, waiting, fence };
+            Ok(Arc::new(RwRecord::new(name, &settings.keys, terms)))
+        };
+        let (reads, writes) = (made(Access::Read), made(Access::Write));
+        Self { asking, preference, reads, writes }
     }
 
     /// Acquires for this owner, who enters again at once what it holds.
@@ -64,23 +79,23 @@ impl RwLock {
 
     /// As [`Mutex::lease`](crate::Mutex::lease).
     pub fn lease(self, lease: Duration) -> Self {
-        Self { asking: self.asking.lease(lease, true), ..self }
+        Self::made(self.asking.lease(lease, true), self.preference)
     }
 
     /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
     pub fn lease_fixed(self, lease: Duration) -> Self {
-        Self { asking: self.asking.lease(lease, false), ..self }
+        Self::made(self.asking.lease(lease, false), self.preference)
     }
 
     /// Whether its writes have [tokens](crate::Token), as [`Mutex::fenced`](crate::Mutex::fenced).
     /// Reads have none.
     pub fn fenced(self, fenced: bool) -> Self {
-        Self { asking: self.asking.fenced(fenced), ..self }
+        Self::made(self.asking.fenced(fenced), self.preference)
     }
 
     /// Whom its readers let pass; by default all [writers](Preference::Writers).
     pub fn preference(self, preference: Preference) -> Self {
-        Self { preference, ..self }
+        Self::made(self.asking, preference)
     }
 
     /// Acquires the lock to read, waiting for as long as somebody writes or comes before.
@@ -227,10 +242,10 @@ impl RwLock {
     /// ```
     pub async fn inspect(&self) -> Result<RwInspection, Error> {
         let (record, rules) = self.checked(Access::Read)?;
-        let answers = self.asking.ask(&record, &record.inspect(), rules).await?;
+        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
         let view = |Said { voter, answer, quarantine }| RwView {
             voter,
-            state: Result::map(answer, RwState::read),
+            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
             quarantine,
         };
         Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
@@ -252,7 +267,7 @@ impl RwLock {
         let (record, rules) = self.checked(access)?;
         let ended = holds.iter().map(async |(hold, left)| {
             let call = record.force_release(hold, self.asking.marker(*left));
-            self.asking.ask(&record, &call, rules).await
+            self.asking.ask(&*record, &call, rules).await
         });
         try_join_all(ended).await?;
         Ok(!holds.is_empty())
@@ -270,7 +285,7 @@ impl RwLock {
     /// As [`Mutex::force_release`](crate::Mutex::force_release).
     pub async fn force_clear(&self) -> Result<bool, Error> {
         let (record, rules) = self.checked(Access::Write)?;
-        let cleared = self.asking.clear(&record, &record.clear(), rules).await?;
+        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
         let wrote = self.force_release(Access::Write).await?;
         Ok(self.force_release(Access::Read).await? || wrote || cleared)
     }
@@ -285,12 +300,14 @@ impl RwLock {
         self.asking.enter_within(record, rules, limit).await
     }
 
-    fn checked(&self, access: Access) -> Result<(RwRecord, Rules), Error> {
-        let (name, rules) = self.asking.checked()?;
-        let settings = self.asking.settings();
-        let kept = (settings.waiting(rules.terms.lease), self.asking.fence());
-        let how = (access, self.preference);
-        Ok((RwRecord::new(name, &settings.keys, rules.voter_deadline, kept, how), rules))
+    fn checked(&self, access: Access) -> Result<(Arc<RwRecord>, Rules), Error> {
+        let made = match access {
+            Access::Read => &self.reads,
+            Access::Write => &self.writes,
+        };
+        let record = Arc::clone(made.as_ref().map_err(Clone::clone)?);
+        let rules = record.rules();
+        Ok((record, rules))
     }
 }
 

@@ -5,20 +5,32 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    request::{fencing, millis, request},
+    request::{Form, millis, number, token},
 };
 use crate::{
-    coordinator::{Ask, Record},
-    engine::Ticket,
+    coordinator::{Ask, LockInfo, LockRecord},
+    engine::{Rules, Ticket},
     keys::{KeyScheme, RwKeys},
-    node::{Call, Outcome},
-    scripts::{Answer, rw},
+    node::Call,
+    scripts::rw,
     words::{HoldId, HoldIds, LockName},
 };
 
+/// How a read/write lock is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RwTerms {
+    pub(super) rules: Rules,
+    pub(super) access: Access,
+    pub(super) preference: Preference,
+    /// How long a place in the queue counts without being asked from.
+    pub(super) waiting: Duration,
+    /// For how long the fence is remembered; `None` where writes have no tokens.
+    pub(super) fence: Option<Duration>,
+}
+
 /// From where it is asked for.
 #[derive(Clone, Debug)]
-enum From {
+enum Stand {
     /// From nowhere yet.
     Anywhere,
     /// From a place in the queue.
@@ -27,53 +39,25 @@ enum From {
     Write(HoldId),
 }
 
+/// A read/write lock, to read or to write.
 #[derive(Clone, Debug)]
 pub(super) struct RwRecord {
-    name: LockName,
-    keys: RwKeys,
-    deadline: Duration,
-    access: Access,
-    preference: Preference,
-    /// How long a place in the queue counts without being asked from.
-    waiting: Duration,
-    /// For how long the fence is remembered; `None` where writes have no tokens.
-    fence: Option<Duration>,
-    from: From,
+    made: Arc<Made>,
+    stand: Stand,
 }
 
-impl RwRecord {
-    /// `deadline`: how long each voter has to answer.
-    pub(super) fn new(
-        name: LockName,
-        scheme: &KeyScheme,
-        deadline: Duration,
-        (waiting, fence): (Duration, Option<Duration>),
-        (access, preference): (Access, Preference),
-    ) -> Self {
-        let keys = scheme.rw_lock(&name);
-        Self { name, keys, deadline, access, preference, waiting, fence, from: From::Anywhere }
-    }
+/// What is the same for every request.
+#[derive(Debug)]
+struct Made {
+    info: LockInfo,
+    keys: RwKeys,
+    terms: RwTerms,
+    acquire: Form,
+    renew: Form,
+    release: Form,
+}
 
-    pub(super) fn inspect(&self) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, .. } = &self.keys;
-        request(&rw::INSPECT, self.deadline, [writer, readers, queue, alive, writers], [])
-    }
-
-    /// Ends a named hold; its mark stays for `marker`.
-    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.keys;
-        let keys = [writer, readers, revoked, queue, alive, writers];
-        let args = [hold.as_str(), &millis(marker), calls];
-        request(&rw::FORCE_RELEASE, self.deadline, keys, args)
-    }
-
-    /// Takes out who waits, and what is none of its records.
-    pub(super) fn clear(&self) -> Call {
-        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.keys;
-        let keys = [writer, readers, revoked, fence, queue, alive, writers];
-        request(&rw::CLEAR, self.deadline, keys, [])
-    }
-
+impl RwTerms {
     fn mode(&self) -> &'static str {
         match self.access {
             Access::Read => "read",
@@ -91,100 +75,148 @@ impl RwRecord {
         }
     }
 
-    /// `place`: the one to leave, or nothing.
-    fn give_back(&self, hold: &HoldId, count: u32, place: &str) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, calls, .. } = &self.keys;
-        let args = [hold.as_str(), &count.to_string(), place, calls];
-        request(&rw::RELEASE, self.deadline, [writer, readers, queue, alive, writers], args)
+    fn acquisition(&self, keys: &RwKeys, lease: Duration) -> Form {
+        let (lease, keep) = (millis(lease), self.fence.map(millis).unwrap_or_default());
+        let wait = millis(self.waiting);
+        let shared = [&*keys.calls, self.mode(), self.turn(), &lease, &keep, &wait];
+        Form::new(&rw::ACQUIRE, self.rules.voter_deadline, &shared)
+    }
+
+    fn renewal(&self, lease: Duration) -> Form {
+        let (lease, keep) = (millis(lease), self.fence.map(millis).unwrap_or_default());
+        Form::new(&rw::RENEW, self.rules.voter_deadline, &[self.mode(), &lease, &keep])
     }
 }
 
-impl Record for RwRecord {
-    fn kind(&self) -> &'static str {
-        self.mode()
+impl RwRecord {
+    pub(super) fn new(name: LockName, scheme: &KeyScheme, terms: RwTerms) -> Self {
+        let keys = scheme.rw_lock(&name);
+        Self { made: Arc::new(Made::new(name, keys, terms)), stand: Stand::Anywhere }
     }
 
-    fn name(&self) -> &str {
-        self.name.as_str()
+    pub(super) fn rules(&self) -> Rules {
+        self.made.terms.rules
     }
 
-    fn key(&self) -> &Arc<str> {
-        match self.access {
-            Access::Read => &self.keys.readers,
-            Access::Write => &self.keys.writer,
+    fn deadline(&self) -> Duration {
+        self.rules().voter_deadline
+    }
+
+    pub(super) fn inspect(&self) -> Call {
+        let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
+        let form = Form::new(&rw::INSPECT, self.deadline(), &[]);
+        form.question([writer, readers, queue, alive, writers])
+    }
+
+    /// Ends a named hold; its mark stays for `marker`.
+    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
+        let form = Form::new(&rw::FORCE_RELEASE, self.deadline(), &[calls]);
+        let keys = [writer, readers, revoked, queue, alive, writers];
+        form.request(keys, hold, [millis(marker).into()])
+    }
+
+    /// Takes out who waits, and what is none of its records.
+    pub(super) fn clear(&self) -> Call {
+        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.made.keys;
+        let form = Form::new(&rw::CLEAR, self.deadline(), &[]);
+        form.question([writer, readers, revoked, fence, queue, alive, writers])
+    }
+
+    /// `place`: the one to leave, or nothing.
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
+        let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
+        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let keys = [writer, readers, queue, alive, writers];
+        self.made.release.request(keys, hold, [number(count), place])
+    }
+}
+
+impl Made {
+    fn new(name: LockName, keys: RwKeys, terms: RwTerms) -> Self {
+        let RwTerms { rules, access, fence, .. } = terms;
+        let writes = access == Access::Write;
+        let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
+        let info = LockInfo {
+            kind: terms.mode(),
+            name,
+            key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
+            channel: None,
+            is_shared: !writes,
+            is_fenced: writes && fence.is_some(),
+            granted_under: of(&keys.writer, !writes),
+            barred_by: of(&keys.readers, writes),
+        };
+        let lease = rules.terms.lease;
+        Self {
+            acquire: terms.acquisition(&keys, lease),
+            renew: terms.renewal(lease),
+            release: Form::new(&rw::RELEASE, rules.voter_deadline, &[&keys.calls]),
+            info,
+            keys,
+            terms,
         }
     }
+}
 
-    fn is_fenced(&self) -> bool {
-        self.access == Access::Write && self.fence.is_some()
+impl LockRecord for RwRecord {
+    fn info(&self) -> &LockInfo {
+        &self.made.info
     }
 
-    /// Whoever waits does so in the queue, so nothing is ever told here.
-    fn channel(&self) -> &Arc<str> {
-        &self.keys.calls
-    }
-
-    fn is_shared(&self) -> bool {
-        self.access == Access::Read
-    }
-
-    fn granted_under(&self) -> Option<&Arc<str>> {
-        (self.access == Access::Read).then_some(&self.keys.writer)
-    }
-
-    fn barred_by(&self) -> Option<&Arc<str>> {
-        (self.access == Access::Write).then_some(&self.keys.readers)
-    }
-
-    fn under(&self, hold: &HoldId) -> Option<Arc<dyn Record>> {
-        let from = From::Write(hold.clone());
-        Some(Arc::new(Self { access: Access::Read, from, ..self.clone() }))
+    fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
+        let Made { info, keys, terms, .. } = &*self.made;
+        let terms = RwTerms { access: Access::Read, ..*terms };
+        let made = Made::new(info.name.clone(), keys.clone(), terms);
+        Some(Arc::new(Self { made: Arc::new(made), stand: Stand::Write(hold.clone()) }))
     }
 
     fn hold(&self, ids: &HoldIds) -> HoldId {
-        match &self.from {
-            From::Write(hold) => ids.under(hold),
-            From::Anywhere | From::Place(_) => ids.fresh(),
+        match &self.stand {
+            Stand::Write(hold) => ids.under(hold),
+            Stand::Anywhere | Stand::Place(_) => ids.fresh(),
         }
     }
 
+    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
+        let stand = Stand::Place(place.clone());
+        Some((Arc::new(Self { stand, ..self.clone() }), self.made.terms.waiting))
+    }
+
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, fence, calls, .. } = &self.keys;
-        let (hold, mode, count) = (ask.hold.as_str(), self.mode(), ask.count.to_string());
-        let (lease, wait) = (millis(ask.lease), millis(self.waiting));
-        let (floor, keep) = fencing(ask.token, self.fence);
-        let ticket = ask.ticket.map(|Ticket(number)| number.to_string()).unwrap_or_default();
-        let turn = self.turn();
-        let args = [hold, mode, &count, &lease, &floor, &keep, &ticket, turn, &wait, calls];
-        request(&rw::ACQUIRE, self.deadline, [writer, readers, queue, alive, writers, fence], args)
+        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
+        let keys = [writer, readers, queue, alive, writers, fence];
+        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        let Made { terms, acquire, .. } = &*self.made;
+        let args = [token(ask.token), ticket];
+        if ask.lease == terms.rules.terms.lease {
+            return acquire.request(keys, ask.hold, args);
+        }
+        // A read under a write has its own lease.
+        terms.acquisition(&self.made.keys, ask.lease).request(keys, ask.hold, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, revoked, fence, .. } = &self.keys;
-        let (count, lease) = (ask.count.to_string(), millis(ask.lease));
-        let (token, keep) = fencing(ask.token, self.fence);
-        let args = [ask.hold.as_str(), self.mode(), &count, &lease, &token, &keep];
-        request(&rw::RENEW, self.deadline, [writer, readers, revoked, fence], args)
+        let Made { keys: RwKeys { writer, readers, revoked, fence, .. }, terms, renew, .. } =
+            &*self.made;
+        let keys = [writer, readers, revoked, fence];
+        let args = [number(ask.count), token(ask.token)];
+        if ask.lease == terms.rules.terms.lease {
+            return renew.request(keys, ask.hold, args);
+        }
+        // Somebody has entered again and wanted it for longer.
+        terms.renewal(ask.lease).request(keys, ask.hold, args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
-        let place = match &self.from {
-            From::Place(place) => place.as_str(),
-            From::Anywhere | From::Write(_) => "",
+        let place = match &self.stand {
+            Stand::Place(place) => Some(place),
+            Stand::Anywhere | Stand::Write(_) => None,
         };
         self.give_back(hold, count, place)
     }
 
     fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
-        self.give_back(hold, 0, "")
-    }
-
-    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn Record>, Duration)> {
-        let from = From::Place(place.clone());
-        Some((Arc::new(Self { from, ..self.clone() }), self.waiting))
-    }
-
-    fn ticket(&self, outcome: &mut Outcome<Answer>) -> Option<Ticket> {
-        outcome.as_mut().ok()?.take_ticket().map(Ticket)
+        self.give_back(hold, 0, None)
     }
 }

@@ -16,7 +16,7 @@ use futures::{
 pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
     scripts::{Answer, Script},
-    words::Cause,
+    words::{Cause, HoldId},
 };
 
 /// The shard of a voter that has one.
@@ -28,63 +28,106 @@ pub(crate) type Outcome<T> = Result<T, Cause>;
 /// What came of each request of a call, in their order.
 pub(crate) type Answers = Vec<Outcome<Answer>>;
 
-/// A script with the keys and arguments of its requests, one or several. Clones share them.
+/// A script with its requests, one or several. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
-    pub(crate) keys: Arc<[Arc<str>]>,
-    pub(crate) args: Arc<[Arc<str>]>,
+    /// The arguments that all requests have in common; but for the command that publishes, which
+    /// the node adds.
+    pub(crate) shared: Arc<[Arc<str>]>,
+    pub(crate) requests: Arc<[Arc<Request>]>,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
 }
 
-impl Call {
-    /// How many requests it carries.
-    pub(crate) fn requests(&self) -> usize {
-        self.keys.len() / self.script.keys.len()
+/// The keys and arguments of one request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) keys: Box<[Arc<str>]>,
+    pub(crate) args: Box<[Arc<str>]>,
+    /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
+    /// Between two holds no order is promised to anyone.
+    pub(crate) party: u64,
+}
+
+impl Request {
+    /// `hold`: for which it asks, if for any.
+    pub(crate) fn new(
+        keys: Box<[Arc<str>]>,
+        args: Box<[Arc<str>]>,
+        hold: Option<&HoldId>,
+    ) -> Arc<Self> {
+        let mut hasher = DefaultHasher::new();
+        (&keys[0], hold.map(HoldId::place_or_self)).hash(&mut hasher);
+        Arc::new(Self { keys, args, party: hasher.finish() })
     }
 
-    /// One call for the requests of several, all of one script.
+    /// The key of the lock, or of whatever else the script is about.
+    pub(crate) fn key(&self) -> &Arc<str> {
+        &self.keys[0]
+    }
+}
+
+impl Call {
+    /// One call for the requests of several, all of one script and with the same shared arguments.
     pub(crate) fn join<'a>(calls: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = calls.clone().next()?;
         if calls.clone().nth(1).is_none() {
             return Some(first.clone());
         }
-        let keys = calls.clone().flat_map(|call| &*call.keys).cloned().collect();
-        let args = calls.flat_map(|call| &*call.args).cloned().collect();
-        Some(Self { keys, args, ..first.clone() })
+        let requests = calls.flat_map(|call| &*call.requests).cloned().collect();
+        Some(Self { requests, ..first.clone() })
     }
 
     /// The same for some of its requests.
     pub(crate) fn pick(&self, requests: &[usize]) -> Self {
-        if requests.len() == self.requests() {
+        if requests.len() == self.requests.len() {
             return self.clone();
         }
-        let part = |texts: &[Arc<str>], each: usize| -> Arc<[Arc<str>]> {
-            let of = |request: &usize| &texts[request * each..(request + 1) * each];
-            requests.iter().flat_map(of).cloned().collect()
-        };
-        let Script { keys, args, .. } = self.script;
-        let (keys, args) = (part(&self.keys, keys.len()), part(&self.args, args.len()));
-        Self { keys, args, ..self.clone() }
+        let requests = requests.iter().map(|request| Arc::clone(&self.requests[*request]));
+        Self { requests: requests.collect(), ..self.clone() }
     }
 
-    /// For each request its lock and its hold, as a hash; attempts from one place in a queue
-    /// (`<place>.<number>`) count as one hold. Between two holds no order is promised to anyone.
-    pub(crate) fn parties(&self) -> impl Iterator<Item = u64> {
-        let args_each = self.script.args.len();
-        self.keys.chunks(self.script.keys.len()).enumerate().map(move |(request, keys)| {
-            let hold = if args_each == 0 { None } else { self.args.get(request * args_each) };
-            let party = hold.map(|hold| hold.rsplit_once('.').map_or(&**hold, |(place, _)| place));
-            let mut hasher = DefaultHasher::new();
-            (&keys[0], party).hash(&mut hasher);
-            hasher.finish()
-        })
+    /// What goes into KEYS.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.requests.iter().flat_map(|request| &request.keys)
+    }
+
+    /// What goes into ARGV behind the shared arguments.
+    pub(crate) fn args(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.requests.iter().flat_map(|request| &request.args)
+    }
+
+    /// The key of the first request: where a call goes, all its requests go.
+    pub(crate) fn key(&self) -> &Arc<str> {
+        self.requests[0].key()
+    }
+
+    /// Of the only request, or of the first.
+    pub(crate) fn party(&self) -> u64 {
+        self.requests[0].party
+    }
+
+    /// With texts as they stand in KEYS and ARGV, but for the command that publishes.
+    #[cfg(test)]
+    pub(crate) fn of(script: &'static Script, keys: &[&str], args: &[&str]) -> Self {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
+        let shared = script.shared.len() - usize::from(script.publishes());
+        let (shared, args) = args.split_at(shared);
+        let each = script.args.len();
+        let requests = keys.chunks(script.keys.len()).enumerate().map(|(request, keys)| {
+            let args = &args[request * each..(request + 1) * each];
+            let hold = args.first().map(|hold| HoldId::parse(hold));
+            Request::new(texts(keys), texts(args), hold.as_ref())
+        });
+        let (shared, requests) =
+            (shared.iter().map(|&text| text.into()).collect(), requests.collect());
+        Self { script, shared, requests, deadline: Duration::from_millis(200) }
     }
 
     /// The same cause for each request.
     pub(crate) fn all_failed(&self, cause: &Cause) -> Answers {
-        vec![Err(cause.clone()); self.requests()]
+        vec![Err(cause.clone()); self.requests.len()]
     }
 }
 
@@ -154,8 +197,8 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
         0
     }
 
-    /// In which shard a call with these keys runs, as far as is known by now.
-    fn shard(&self, _keys: &[Arc<str>]) -> usize {
+    /// In which shard a call with this key runs, as far as is known by now.
+    fn shard(&self, _key: &str) -> usize {
         ONLY
     }
 

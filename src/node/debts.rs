@@ -166,7 +166,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripts::mutex;
+    use crate::{node::contract::Request, scripts::mutex};
 
     fn at(ms: u64) -> Moment {
         Moment::BEGINNING + Duration::from_millis(ms)
@@ -174,17 +174,15 @@ mod tests {
 
     fn debt(number: u64) -> Debt {
         let name = number.to_string();
-        let call = Call {
-            script: &mutex::RELEASE,
-            keys: [name.as_str().into()].into(),
-            args: [].into(),
-            deadline: Duration::from_millis(200),
-        };
+        let request = Request::new([name.as_str().into()].into(), [].into(), None);
+        let (shared, requests) = ([].into(), [request].into());
+        let deadline = Duration::from_millis(200);
+        let call = Call { script: &mutex::RELEASE, shared, requests, deadline };
         Debt { call, until: at(1_000 + number), shard: 0 }
     }
 
     fn names(debts: &[Debt]) -> Vec<&str> {
-        debts.iter().map(|debt| &*debt.call.keys[0]).collect()
+        debts.iter().map(|debt| &**debt.call.key()).collect()
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Requests that wait to leave. What gathers while calls are on their way leaves together.
 //!
-//! A call carries requests of one script, for one part of the voter and with one deadline: they
-//! share a lane. While fewer than two calls of a lane are on their way, the next leaves at once;
-//! else a millisecond after the one before, so that a voter far away is not waited for.
+//! A call carries requests of one script with the same shared arguments, for one part of the voter
+//! and with one deadline: they share a lane. While fewer than two calls of a lane are on their
+//! way, the next leaves at once. Otherwise it leaves a millisecond after the one before: with a
+//! distant voter, waiting for the answers of the two would limit a client to two calls a round
+//! trip.
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
@@ -24,9 +26,9 @@ const AT_ONCE: usize = 2;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
 
-/// A request of one hold to one voter.
+/// A request that waits to leave, and who waits for its answer.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct Queued {
     /// Of this request alone.
     pub(super) call: Call,
     /// It is sent again until it is answered; where the client is dropped, no longer than until
@@ -42,9 +44,10 @@ pub(super) struct Request {
 }
 
 /// What requests of one call have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     script: &'static str,
+    shared: Arc<[Arc<str>]>,
     part: u16,
     deadline: Duration,
 }
@@ -53,7 +56,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Departure {
     pub(super) group: Group,
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<Queued>,
 }
 
 /// All requests to one voter that have not left.
@@ -74,7 +77,7 @@ pub(super) struct Lanes {
 
 #[derive(Debug, Default)]
 struct Lane {
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<Queued>,
     /// How many requests have left it.
     left: u64,
     under_way: usize,
@@ -82,7 +85,7 @@ struct Lane {
     latest: Option<Moment>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Waiting {
     group: Group,
     /// The place among all requests of its lane.
@@ -107,36 +110,34 @@ impl Lanes {
 
     /// Puts a request behind all others of its lane, unless the latest of its hold says the same
     /// and waits still: then that answers both.
-    pub(super) fn push(&mut self, request: Request, part: u16) {
-        let Call { script, deadline, .. } = request.call;
-        let group = Group { script: script.name, part, deadline };
-        let party = request.call.parties().next();
-        let before = party.and_then(|party| self.latest.get(&party).copied());
-        if let Some(before) = before {
-            let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
+    pub(super) fn push(&mut self, request: Queued, part: u16) {
+        let Call { script, shared, deadline, .. } = &request.call;
+        let (votes, party) = (script.votes, request.call.party());
+        let group =
+            Group { script: script.name, shared: Arc::clone(shared), part, deadline: *deadline };
+        if let Some(before) = self.latest.get(&party).cloned() {
+            let same = self.waiting(&before).filter(|same| same.says_the_same_as(&request));
             if let Some(same) = same.filter(|_| before.group == group) {
                 same.join(request);
                 return;
             }
-            self.hurry(before.group);
+            self.hurry(&before.group);
         }
-        let lock = Arc::clone(&request.call.keys[0]);
-        let release = self.releases.get(&lock).filter(|_| script.votes).copied();
+        let lock = Arc::clone(request.call.key());
+        let release = self.releases.get(&lock).filter(|_| votes).cloned();
         if let Some(release) = release {
-            self.hurry(release.group);
+            self.hurry(&release.group);
         }
-        let lane = self.by_group.entry(group).or_default();
+        let lane = self.by_group.entry(group.clone()).or_default();
         if lane.waiting.is_empty() {
-            self.turns.push_back(group);
+            self.turns.push_back(group.clone());
         }
         let place = Waiting { group, number: lane.left + lane.waiting.len() as u64 };
         lane.waiting.push_back(request);
-        if !script.votes {
-            self.releases.insert(lock, place);
+        if !votes {
+            self.releases.insert(lock, place.clone());
         }
-        if let Some(party) = party {
-            self.latest.insert(party, place);
-        }
+        self.latest.insert(party, place);
     }
 
     /// What leaves next, if anything may.
@@ -144,13 +145,13 @@ impl Lanes {
         let departure = self.urgent.pop_front().or_else(|| {
             let turn = self.turns.iter().position(|group| self.is_due(group, now))?;
             let group = self.turns.remove(turn)?;
-            let requests = self.take_from(group);
+            let requests = self.take_from(&group);
             if !self.by_group[&group].waiting.is_empty() {
-                self.turns.push_back(group);
+                self.turns.push_back(group.clone());
             }
             Some(Departure { group, requests })
         })?;
-        let lane = self.by_group.entry(departure.group).or_default();
+        let lane = self.by_group.entry(departure.group.clone()).or_default();
         lane.under_way += 1;
         lane.latest = Some(now);
         Some(departure)
@@ -163,17 +164,17 @@ impl Lanes {
     }
 
     /// A call has come to something.
-    pub(super) fn ended(&mut self, group: Group) {
-        let Some(lane) = self.by_group.get_mut(&group) else { return };
+    pub(super) fn ended(&mut self, group: &Group) {
+        let Some(lane) = self.by_group.get_mut(group) else { return };
         lane.under_way -= 1;
         if lane.under_way == 0 && lane.waiting.is_empty() {
             // There are as many as slots in use.
-            self.by_group.remove(&group);
+            self.by_group.remove(group);
         }
     }
 
-    fn waiting(&mut self, Waiting { group, number }: Waiting) -> Option<&mut Request> {
-        let lane = self.by_group.get_mut(&group)?;
+    fn waiting(&mut self, Waiting { group, number }: &Waiting) -> Option<&mut Queued> {
+        let lane = self.by_group.get_mut(group)?;
         let place = usize::try_from(number.checked_sub(lane.left)?).ok()?;
         lane.waiting.get_mut(place)
     }
@@ -186,26 +187,26 @@ impl Lanes {
     }
 
     /// All that waits in a lane leaves before what comes.
-    fn hurry(&mut self, group: Group) {
-        self.turns.retain(|turn| *turn != group);
-        while self.by_group.get(&group).is_some_and(|lane| !lane.waiting.is_empty()) {
+    fn hurry(&mut self, group: &Group) {
+        self.turns.retain(|turn| turn != group);
+        while self.by_group.get(group).is_some_and(|lane| !lane.waiting.is_empty()) {
             let requests = self.take_from(group);
-            self.urgent.push_back(Departure { group, requests });
+            self.urgent.push_back(Departure { group: group.clone(), requests });
         }
     }
 
-    fn take_from(&mut self, group: Group) -> Vec<Request> {
-        let Some(lane) = self.by_group.get_mut(&group) else { return Vec::new() };
+    fn take_from(&mut self, group: &Group) -> Vec<Queued> {
+        let Some(lane) = self.by_group.get_mut(group) else { return Vec::new() };
         let count = lane.waiting.len().min(self.most);
         let requests: Vec<_> = lane.waiting.drain(..count).collect();
         for request in &requests {
-            let party = request.call.parties().next();
-            let this = Waiting { group, number: lane.left };
-            if let Some(party) = party.filter(|party| self.latest.get(party) == Some(&this)) {
+            let is_this = |there: &Waiting| there.number == lane.left && there.group == *group;
+            let party = request.call.party();
+            if self.latest.get(&party).is_some_and(is_this) {
                 self.latest.remove(&party);
             }
-            let lock = &request.call.keys[0];
-            if self.releases.get(lock) == Some(&this) {
+            let lock = request.call.key();
+            if self.releases.get(lock).is_some_and(is_this) {
                 self.releases.remove(lock);
             }
             lane.left += 1;
@@ -214,9 +215,9 @@ impl Lanes {
     }
 }
 
-impl Request {
+impl Queued {
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.call.keys == other.call.keys && self.call.args == other.call.args
+        self.call.requests == other.call.requests
     }
 
     /// Answers whoever asks for `other` too.

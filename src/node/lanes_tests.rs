@@ -1,7 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scripts::{Script, mutex};
+use crate::{
+    node::contract::Request,
+    scripts::{Script, mutex},
+    words::HoldId,
+};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -9,31 +13,33 @@ fn at(ms: u64) -> Moment {
     Moment::BEGINNING + MS(ms)
 }
 
-fn request(script: &'static Script, hold: &str, count: &str) -> Request {
+fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
     let keys = script.keys.iter().map(|_| "lock".into()).collect();
     let blank = script.args.iter().skip(2).map(|_| "".into());
     let args = [hold.into(), count.into()].into_iter().chain(blank).collect();
-    let call = Call { script, keys, args, deadline: MS(200) };
-    Request { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
+    let requests = [Request::new(keys, args, Some(&HoldId::parse(hold)))].into();
+    let call = Call { script, shared: [].into(), requests, deadline: MS(200) };
+    Queued { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
 }
 
-fn acquire(hold: &str) -> Request {
+fn acquire(hold: &str) -> Queued {
     request(&mutex::ACQUIRE, hold, "1")
 }
 
-fn release(hold: &str) -> Request {
+fn release(hold: &str) -> Queued {
     request(&mutex::RELEASE, hold, "0")
 }
 
 /// The script, and the holds.
 fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
-    let holds = departure.requests.iter().map(|request| &*request.call.args[0]).collect();
+    let holds =
+        departure.requests.iter().map(|request| &*request.call.requests[0].args[0]).collect();
     (departure.requests[0].call.script.name, holds)
 }
 
 fn holds(departure: Option<Departure>) -> Vec<String> {
     let requests = departure.into_iter().flat_map(|departure| departure.requests);
-    requests.map(|request| request.call.args[0].to_string()).collect()
+    requests.map(|request| request.call.requests[0].args[0].to_string()).collect()
 }
 
 #[test]
@@ -47,7 +53,7 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     lanes.push(acquire("a:3"), 0);
     lanes.push(acquire("a:4"), 0);
     assert!(lanes.take(at(0)).is_none());
-    lanes.ended(first.group);
+    lanes.ended(&first.group);
     assert_eq!(holds(lanes.take(at(0))), ["a:3", "a:4"]);
     assert!(lanes.are_empty());
 }
@@ -63,7 +69,8 @@ fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
             lanes.push(acquire("next"), 0);
             assert!(lanes.take(now).is_none());
             assert_eq!(lanes.due(), Some(now + PACE));
-            lanes.hurry(lanes.turns[0]);
+            let first = lanes.turns[0].clone();
+            lanes.hurry(&first);
             lanes.urgent.clear();
         }
     }
@@ -174,7 +181,7 @@ fn nothing_is_remembered_of_what_has_come_to_something() {
     for part in 0..100 {
         lanes.push(acquire(&part.to_string()), part);
         let departure = lanes.take(at(0)).unwrap();
-        lanes.ended(departure.group);
+        lanes.ended(&departure.group);
     }
     assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
 }
@@ -209,12 +216,12 @@ proptest! {
             let Some(departure) = lanes.take(at(now)) else { return false };
             assert!(departure.requests.len() <= most);
             let parties: Vec<_> =
-                departure.requests.iter().filter_map(|it| it.call.parties().next()).collect();
+                departure.requests.iter().map(|it| it.call.party()).collect();
             let distinct: std::collections::HashSet<_> = parties.iter().collect();
             assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
-            let said = |request: &Request| {
-                let Call { script, args, .. } = &request.call;
-                (args[0].to_string(), script.name, args[1].to_string())
+            let said = |request: &Queued| {
+                let args = &request.call.requests[0].args;
+                (args[0].to_string(), request.call.script.name, args[1].to_string())
             };
             left.extend(departure.requests.iter().map(said));
             under_way.push(departure.group);
@@ -229,13 +236,13 @@ proptest! {
                     asked.push((hold, script.name, count));
                 }
                 Step::Take => drop(take(&mut lanes, now, &mut under_way)),
-                Step::End => under_way.pop().into_iter().for_each(|group| lanes.ended(group)),
+                Step::End => under_way.pop().into_iter().for_each(|group| lanes.ended(&group)),
                 Step::Pass => now += 1,
             }
         }
         while !lanes.are_empty() {
             while take(&mut lanes, now, &mut under_way) {}
-            under_way.drain(..).for_each(|group| lanes.ended(group));
+            under_way.drain(..).for_each(|group| lanes.ended(&group));
             now += 1;
         }
         for hold in 0..4_u8 {

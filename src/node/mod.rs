@@ -13,7 +13,7 @@ mod voter;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
-    Answers, Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Stamp,
+    Answers, Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Request, Stamp,
 };
 pub use single::Credentials;
 #[cfg(feature = "tls")]

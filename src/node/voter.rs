@@ -1,8 +1,8 @@
 //! A voter's task: it alone owns the requests to its voter.
 //!
 //! Callers put requests into its queue and get an answer through a channel. A caller that goes away
-//! takes nothing back: what was queued is sent, in the order of the queue, so an undo put in behind
-//! an acquire arrives behind it.
+//! takes nothing back: what was queued is sent. The requests of one hold keep their order, so an
+//! undo put in behind an acquire arrives behind it.
 
 use std::{
     pin::Pin,
@@ -25,7 +25,7 @@ use super::{
     Answers, Call, Identity, Node, Outcome, Stamp, Standings,
     contract::is_passing,
     debts::{Debt, Debts},
-    lanes::{Departure, Group, Lanes, Request},
+    lanes::{Departure, Group, Lanes, Queued},
 };
 use crate::{
     clock::{Clock, Moment},
@@ -60,7 +60,7 @@ impl Seen {
 }
 
 enum Ask {
-    Run(Request),
+    Run(Queued),
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
     Identify(oneshot::Sender<Outcome<Identity>>),
@@ -103,7 +103,7 @@ impl Voter {
         let asked = self.clock.now();
         self.ask(|asker| {
             let (asker, others) = (Some(asker), Vec::new());
-            Ask::Run(Request { call, owed_until, asker, others, shard: None, asked })
+            Ask::Run(Queued { call, owed_until, asker, others, shard: None, asked })
         })
     }
 
@@ -157,7 +157,7 @@ enum Ended {
 /// What came of the requests of a call.
 struct Heard {
     group: Group,
-    requests: Vec<Request>,
+    requests: Vec<Queued>,
     answers: Answers,
     /// By which part of the voter, as far as was known by then.
     shard: usize,
@@ -236,10 +236,10 @@ impl Task {
     }
 
     fn part(&self, call: &Call) -> u16 {
-        call.keys.first().map_or(0, |key| self.node.part(key))
+        self.node.part(call.key())
     }
 
-    fn take(&mut self, request: Request) {
+    fn take(&mut self, request: Queued) {
         if let Some(twin) = self.twin(&request.call) {
             // A voter to which nothing is sent has nothing to give back.
             return request.answer(Err(twin));
@@ -251,7 +251,7 @@ impl Task {
     fn pay(&mut self, debt: Debt) {
         let Debt { call, until, shard } = debt;
         let part = self.part(&call);
-        let request = Request {
+        let request = Queued {
             call,
             owed_until: Some(until),
             asker: None,
@@ -281,14 +281,14 @@ impl Task {
 
     /// Why the voter has no vote now, if it is the same server as another.
     fn twin(&self, call: &Call) -> Option<Cause> {
-        self.seen.standings.twin(self.seen.place(self.node.shard(&call.keys)))
+        self.seen.standings.twin(self.seen.place(self.node.shard(call.key())))
     }
 
     fn send(&self, departure: Departure) -> BoxFuture<'static, Ended> {
         let Departure { group, requests } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let call = Call::join(calls).expect("something departs");
-        let (votes, keys) = (call.script.votes, Arc::clone(&call.keys));
+        let (votes, key) = (call.script.votes, Arc::clone(call.key()));
         let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
         let node = Arc::clone(&self.node);
         let sent = clock.now();
@@ -303,7 +303,7 @@ impl Task {
         };
         Box::pin(async move {
             let mut answers = answers.await;
-            let shard = node.shard(&keys);
+            let shard = node.shard(&key);
             let answered = clock.now();
             // The connection may be another one than when it was queued, and lead elsewhere.
             if let Some(twin) = seen.standings.twin(seen.place(shard)) {
@@ -328,7 +328,7 @@ impl Task {
     /// Hands on what came of a call.
     fn hear(&mut self, heard: Heard, closing: bool) {
         let Heard { group, requests, answers, shard } = heard;
-        self.lanes.ended(group);
+        self.lanes.ended(&group);
         let now = self.clock.now();
         for (request, answer) in requests.into_iter().zip(answers) {
             if let Some(until) = request.owed_until {
@@ -372,7 +372,7 @@ fn record(label: &Arc<str>, votes: bool, outcome: &Outcome<Answer>, took: Durati
     }
     if votes {
         let verdict = match outcome {
-            Ok(answer) if answer.code == 1 => "granted",
+            Ok(answer) if answer.is_done() => "granted",
             Ok(_) => "refused",
             Err(_) => "unknown",
         };

@@ -1,7 +1,8 @@
 //! Every script with the names of its keys and arguments.
 //!
-//! Each takes a list of requests: all keys of the first, all of the second, and so on; the
-//! arguments likewise. Each request adds three entries to the flat reply: `code, ms, text`.
+//! Each takes a list of requests: all keys of the first, all of the second, and so on. Before the
+//! arguments of the first stand those that all requests share. Each request adds as many entries
+//! as the script is wide to the flat reply: `code, ms, id` and what else it has to say.
 
 /// One Lua script.
 #[derive(Debug)]
@@ -12,10 +13,42 @@ pub(crate) struct Script {
     pub(crate) source: &'static str,
     /// What one request puts into KEYS.
     pub(crate) keys: &'static [&'static str],
+    /// What stands at the beginning of ARGV, once for all requests.
+    pub(crate) shared: &'static [Arg],
     /// What one request puts into ARGV.
-    pub(crate) args: &'static [&'static str],
+    pub(crate) args: &'static [Arg],
+    /// How many entries of the reply a request has.
+    pub(crate) width: usize,
     /// Whether its answers are votes.
     pub(crate) votes: bool,
+}
+
+/// An argument of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Text(&'static str),
+    /// A channel, or what the names of channels begin with. In a cluster it has another name.
+    Channel(&'static str),
+    /// The command that publishes on a channel of a lock. Which one that is the node knows.
+    Publish,
+}
+
+impl Arg {
+    /// Its name in the script's header.
+    #[cfg(any(test, feature = "embedded"))]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text(name) | Self::Channel(name) => name,
+            Self::Publish => "publish",
+        }
+    }
+}
+
+impl Script {
+    /// Whether it is told the command that publishes: behind the other shared arguments.
+    pub(crate) fn publishes(&self) -> bool {
+        self.shared.last() == Some(&Arg::Publish)
+    }
 }
 
 /// Two scripts are the same when they are the same static.
@@ -27,114 +60,223 @@ impl PartialEq for Script {
 
 impl Eq for Script {}
 
-macro_rules! script {
-    ($name:literal, [$($lib:literal),*], keys $keys:expr, args $args:expr, votes $votes:expr) => {
-        Script {
-            name: $name,
-            source: concat!(
-                $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
-                include_str!(concat!("../../lua/", $name, ".lua"))
-            ),
-            keys: &$keys,
-            args: &$args,
-            votes: $votes,
-        }
+/// The source of a script: its libraries, in their order, and its own file.
+macro_rules! source {
+    ($name:literal, [$($lib:literal),*]) => {
+        concat!(
+            $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
+            include_str!(concat!("../../lua/", $name, ".lua"))
+        )
     };
 }
 
+const HOLD: Arg = Arg::Text("hold");
+const COUNT: Arg = Arg::Text("count");
+const FLOOR: Arg = Arg::Text("floor");
+const TOKEN: Arg = Arg::Text("token");
+const TICKET: Arg = Arg::Text("ticket");
+const PLACE: Arg = Arg::Text("place");
+const MODE: Arg = Arg::Text("mode");
+const LEASE_MS: Arg = Arg::Text("lease_ms");
+const KEEP_MS: Arg = Arg::Text("keep_ms");
+const WAIT_MS: Arg = Arg::Text("wait_ms");
+const MARKER_MS: Arg = Arg::Text("marker_ms");
+const CALLS: Arg = Arg::Channel("calls");
+const CHANNEL: Arg = Arg::Channel("channel");
+
 /// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
-    use super::Script;
+    use super::{
+        Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE, Script, TOKEN,
+    };
 
-    pub(crate) static ACQUIRE: Script = script!(
-        "mutex/acquire", ["expire", "time", "fence", "claim", "queue", "each"],
-        keys ["lock", "queue", "alive", "fence"],
-        args ["hold", "count", "lease_ms", "floor", "keep_ms"], votes true
-    );
-    pub(crate) static RENEW: Script = script!(
-        "mutex/renew", ["expire", "time", "fence", "claim", "each"],
-        keys ["lock", "revoked", "fence"],
-        args ["hold", "count", "lease_ms", "token", "keep_ms"], votes true
-    );
-    pub(crate) static RELEASE: Script = script!(
-        "mutex/release", ["time", "queue", "each"],
-        keys ["lock", "queue", "alive"],
-        args ["hold", "count", "place", "channel", "publish", "calls"], votes false
-    );
-    pub(crate) static FORCE_RELEASE: Script = script!(
-        "mutex/force_release", ["expire", "time", "queue", "each"],
-        keys ["lock", "revoked", "queue", "alive"],
-        args ["hold", "marker_ms", "channel", "publish", "calls"], votes false
-    );
-    pub(crate) static CLEAR: Script = script!(
-        "mutex/clear", ["clear", "each"],
-        keys ["lock", "revoked", "fence", "queue", "alive"], args [], votes false
-    );
-    pub(crate) static INSPECT: Script = script!(
-        "mutex/inspect", ["time", "queue", "each"],
-        keys ["lock", "queue", "alive"], args [], votes false
-    );
+    pub(crate) static ACQUIRE: Script = Script {
+        name: "mutex/acquire",
+        source: source!(
+            "mutex/acquire",
+            ["expire", "time", "fence", "holder", "vote", "queue", "each"]
+        ),
+        keys: &["lock", "queue", "alive", "fence"],
+        shared: &[LEASE_MS, KEEP_MS],
+        args: &[HOLD, FLOOR],
+        width: 4,
+        votes: true,
+    };
+
+    pub(crate) static RENEW: Script = Script {
+        name: "mutex/renew",
+        source: source!("mutex/renew", ["expire", "time", "fence", "holder", "vote", "each"]),
+        keys: &["lock", "revoked", "fence"],
+        shared: &[LEASE_MS, KEEP_MS],
+        args: &[HOLD, COUNT, TOKEN],
+        width: 4,
+        votes: true,
+    };
+
+    pub(crate) static RELEASE: Script = Script {
+        name: "mutex/release",
+        source: source!("mutex/release", ["time", "holder", "queue", "call", "tell", "each"]),
+        keys: &["lock", "queue", "alive"],
+        shared: &[CALLS, Arg::Publish],
+        args: &[HOLD, COUNT, PLACE, CHANNEL],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static FORCE_RELEASE: Script = Script {
+        name: "mutex/force_release",
+        source: source!(
+            "mutex/force_release",
+            ["expire", "time", "holder", "queue", "call", "tell", "each"]
+        ),
+        keys: &["lock", "revoked", "queue", "alive"],
+        shared: &[CALLS, Arg::Publish],
+        args: &[HOLD, MARKER_MS, CHANNEL],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static CLEAR: Script = Script {
+        name: "mutex/clear",
+        source: source!("mutex/clear", ["clear", "each"]),
+        keys: &["lock", "revoked", "fence", "queue", "alive"],
+        shared: &[],
+        args: &[],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static INSPECT: Script = Script {
+        name: "mutex/inspect",
+        source: source!("mutex/inspect", ["time", "holder", "queue", "list", "each"]),
+        keys: &["lock", "queue", "alive"],
+        shared: &[],
+        args: &[],
+        width: 5,
+        votes: false,
+    };
 }
 
 /// What the fair mutex does besides.
 pub(crate) mod fair {
-    use super::Script;
+    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS};
 
-    pub(crate) static ACQUIRE: Script = script!(
-        "fair/acquire", ["expire", "time", "fence", "claim", "queue", "enter", "each"],
-        keys ["lock", "queue", "alive", "fence"],
-        args ["hold", "count", "lease_ms", "floor", "keep_ms", "ticket", "wait_ms", "calls"],
-        votes true
-    );
+    pub(crate) static ACQUIRE: Script = Script {
+        name: "fair/acquire",
+        source: source!(
+            "fair/acquire",
+            ["expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "each"]
+        ),
+        keys: &["lock", "queue", "alive", "fence"],
+        shared: &[CALLS, LEASE_MS, KEEP_MS, WAIT_MS],
+        args: &[HOLD, FLOOR, TICKET],
+        width: 5,
+        votes: true,
+    };
 }
 
 /// The scripts of the read/write lock.
 pub(crate) mod rw {
-    use super::Script;
+    use super::{
+        Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script, TICKET,
+        TOKEN, WAIT_MS,
+    };
 
-    pub(crate) static ACQUIRE: Script = script!(
-        "rw/acquire", ["expire", "time", "fence", "claim", "queue", "enter", "rw", "each"],
-        keys ["writer", "readers", "queue", "alive", "writers", "fence"],
-        args [
-            "hold", "mode", "count", "lease_ms", "floor", "keep_ms", "ticket", "turn", "wait_ms",
-            "calls"
-        ],
-        votes true
-    );
-    pub(crate) static RENEW: Script = script!(
-        "rw/renew", ["expire", "time", "fence", "claim", "queue", "rw", "each"],
-        keys ["writer", "readers", "revoked", "fence"],
-        args ["hold", "mode", "count", "lease_ms", "token", "keep_ms"], votes true
-    );
-    pub(crate) static RELEASE: Script = script!(
-        "rw/release", ["expire", "time", "claim", "queue", "rw", "each"],
-        keys ["writer", "readers", "queue", "alive", "writers"],
-        args ["hold", "count", "place", "calls"], votes false
-    );
-    pub(crate) static FORCE_RELEASE: Script = script!(
-        "rw/force_release", ["expire", "time", "claim", "queue", "rw", "each"],
-        keys ["writer", "readers", "revoked", "queue", "alive", "writers"],
-        args ["hold", "marker_ms", "calls"], votes false
-    );
-    pub(crate) static CLEAR: Script = script!(
-        "rw/clear", ["clear", "each"],
-        keys ["writer", "readers", "revoked", "fence", "queue", "alive", "writers"], args [],
-        votes false
-    );
-    pub(crate) static INSPECT: Script = script!(
-        "rw/inspect", ["time", "queue", "each"],
-        keys ["writer", "readers", "queue", "alive", "writers"], args [], votes false
-    );
+    pub(crate) static ACQUIRE: Script = Script {
+        name: "rw/acquire",
+        source: source!(
+            "rw/acquire",
+            [
+                "expire",
+                "time",
+                "fence",
+                "holder",
+                "vote",
+                "queue",
+                "call",
+                "enter",
+                "rw",
+                "call_next",
+                "each"
+            ]
+        ),
+        keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
+        shared: &[CALLS, MODE, Arg::Text("turn"), LEASE_MS, KEEP_MS, WAIT_MS],
+        args: &[HOLD, FLOOR, TICKET],
+        width: 5,
+        votes: true,
+    };
+
+    pub(crate) static RENEW: Script = Script {
+        name: "rw/renew",
+        source: source!("rw/renew", ["expire", "time", "fence", "holder", "vote", "rw", "each"]),
+        keys: &["writer", "readers", "revoked", "fence"],
+        shared: &[MODE, LEASE_MS, KEEP_MS],
+        args: &[HOLD, COUNT, TOKEN],
+        width: 4,
+        votes: true,
+    };
+
+    pub(crate) static RELEASE: Script = Script {
+        name: "rw/release",
+        source: source!(
+            "rw/release",
+            ["time", "holder", "queue", "call", "rw", "call_next", "each"]
+        ),
+        keys: &["writer", "readers", "queue", "alive", "writers"],
+        shared: &[CALLS],
+        args: &[HOLD, COUNT, PLACE],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static FORCE_RELEASE: Script = Script {
+        name: "rw/force_release",
+        source: source!(
+            "rw/force_release",
+            ["expire", "time", "holder", "queue", "call", "rw", "call_next", "each"]
+        ),
+        keys: &["writer", "readers", "revoked", "queue", "alive", "writers"],
+        shared: &[CALLS],
+        args: &[HOLD, MARKER_MS],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static CLEAR: Script = Script {
+        name: "rw/clear",
+        source: source!("rw/clear", ["clear", "each"]),
+        keys: &["writer", "readers", "revoked", "fence", "queue", "alive", "writers"],
+        shared: &[],
+        args: &[],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static INSPECT: Script = Script {
+        name: "rw/inspect",
+        source: source!("rw/inspect", ["time", "holder", "queue", "list", "each"]),
+        keys: &["writer", "readers", "queue", "alive", "writers"],
+        shared: &[],
+        args: &[],
+        width: 5,
+        votes: false,
+    };
 }
 
 /// What is asked of a voter, and not of a lock.
 pub(crate) mod voter {
-    use super::Script;
+    use super::{Arg, KEEP_MS, Script};
 
-    pub(crate) static LOOK: Script = script!(
-        "voter/look", ["time", "each"],
-        keys ["mark"], args ["birth", "life", "keep_ms"], votes false
-    );
+    pub(crate) static LOOK: Script = Script {
+        name: "voter/look",
+        source: source!("voter/look", ["time", "each"]),
+        keys: &["mark"],
+        shared: &[KEEP_MS],
+        args: &[Arg::Text("birth"), Arg::Text("life")],
+        width: 4,
+        votes: false,
+    };
 }
 
 /// All of them.

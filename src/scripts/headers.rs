@@ -1,6 +1,6 @@
 //! Headers rot: this holds each against its code and against the catalog.
 
-use super::{ALL, Script};
+use super::{ALL, Arg, Script};
 use crate::{
     mutant::{IN_SCRIPTS, ScriptMutant},
     settings::Settings,
@@ -8,30 +8,59 @@ use crate::{
 
 /// The names behind `label` in the script's header.
 fn named(script: &Script, label: &str) -> Vec<&'static str> {
-    let prefix = format!("-- {label}, for each request: ");
+    let prefix = format!("-- {label}: ");
     let line = script.source.lines().find_map(|line| line.strip_prefix(&prefix));
     let names = line.unwrap_or_else(|| panic!("{}: no line `{prefix}`", script.name));
     if names == "none" { Vec::new() } else { names.split(", ").collect() }
 }
 
+fn names(args: &[Arg]) -> Vec<&'static str> {
+    args.iter().map(|arg| arg.name()).collect()
+}
+
 #[test]
 fn the_header_names_the_keys_and_arguments_of_the_catalog() {
     for script in ALL {
-        assert_eq!(named(script, "KEYS"), script.keys, "{}", script.name);
-        assert_eq!(named(script, "ARGV"), script.args, "{}", script.name);
+        assert_eq!(named(script, "KEYS, for each request"), script.keys, "{}", script.name);
+        let shared = names(script.shared);
+        assert_eq!(named(script, "ARGV, for all requests"), shared, "{}", script.name);
+        let own = names(script.args);
+        assert_eq!(named(script, "ARGV, for each request"), own, "{}", script.name);
     }
+}
+
+/// Whether a script or its libraries read this: `local a, b = unpack(KEYS, key + 1, key + 2)`.
+fn reads(script: &Script, names: &[&str], list: &str, from: &str) -> bool {
+    let of = |at: usize| if from.is_empty() { at.to_string() } else { format!("{from} + {at}") };
+    let all = names.iter().enumerate();
+    // Some are read by the library that needs them, one by one; the others by the script.
+    (0..names.len()).any(|first| {
+        let (one_by_one, together) = names.split_at(first);
+        let one_by_one = one_by_one.iter().zip(1..);
+        let mut lines = one_by_one.map(|(name, at)| format!("local {name} = {list}[{}]\n", of(at)));
+        let last = format!(
+            "local {} = unpack({list}, {}, {})\n",
+            together.join(", "),
+            of(first + 1),
+            of(names.len())
+        );
+        lines.all(|line| script.source.contains(&line)) && script.source.contains(&last)
+    }) || all
+        .map(|(at, name)| format!("local {name} = {list}[{}]\n", of(at + 1)))
+        .all(|line| script.source.contains(&line))
 }
 
 #[test]
 fn the_code_takes_what_the_header_names() {
     for script in ALL {
         let function = script.name.rsplit('/').next().unwrap();
-        let parameters: Vec<_> = script.keys.iter().chain(script.args).copied().collect();
-        let signature = format!("local function {function}({}) ", parameters.join(", "));
-        // It may go over several lines.
-        let code = script.source.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(code.contains(&signature), "{}: no `{signature}`", script.name);
-        let last = format!("return each({}, {}, {function})", script.keys.len(), script.args.len());
+        let (shared, own) = (names(script.shared), names(script.args));
+        assert!(reads(script, script.keys, "KEYS", "key"), "{}: its keys", script.name);
+        assert!(reads(script, &shared, "ARGV", ""), "{}: {shared:?}", script.name);
+        assert!(reads(script, &own, "ARGV", "arg"), "{}: {own:?}", script.name);
+        let counts = [script.keys.len(), shared.len(), own.len(), script.width];
+        let counts = counts.map(|count| count.to_string()).join(", ");
+        let last = format!("return each({counts}, {function})");
         assert_eq!(script.source.lines().last(), Some(last.as_str()), "{}", script.name);
     }
 }
@@ -40,8 +69,7 @@ fn the_code_takes_what_the_header_names() {
 fn the_header_says_what_it_returns_and_why_it_must_be_atomic() {
     for script in ALL {
         let first = format!("-- {}: ", script.name);
-        for needed in
-            [first.as_str(), "-- returns, for each request: code, ms, text", "-- atomic, "]
+        for needed in [first.as_str(), "-- returns, for each request: code, ms, id", "-- atomic, "]
         {
             let found = script.source.lines().any(|line| line.starts_with(needed));
             assert!(found, "{}: no line `{needed}`", script.name);

@@ -6,5 +6,5 @@ mod replies;
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, Script, fair, mutex, rw, voter};
-pub(crate) use replies::{Answer, Mark, Value};
+pub(crate) use catalog::{ALL, Arg, Script, fair, mutex, rw, voter};
+pub(crate) use replies::{Answer, Entry, Holding, Mark, MutexSeen, Renewal, RwSeen, Value, Vote};

@@ -1,4 +1,4 @@
-//! Replies, decoded.
+//! Replies, decoded: what each script answers, as a type of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,17 +13,69 @@ pub(crate) enum Value {
     List(Vec<Value>),
 }
 
-/// One request's part of a reply: `code, ms, text`.
+/// One request's part of a reply: `code, ms, id`, and up to two entries more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    pub(crate) code: i64,
+    code: i64,
     ms: i64,
-    text: String,
+    id: String,
+    more: [Value; 2],
     /// Which shard of the voter it came from.
     pub(crate) shard: usize,
 }
 
-/// What a voter's mark says of its data.
+/// What a script of kind `acquire` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Vote {
+    pub(crate) verdict: Verdict,
+    /// The number with which the voter granted.
+    pub(crate) token: Option<Token>,
+    /// That of the place in the queue, where there is one.
+    pub(crate) ticket: Option<u64>,
+}
+
+/// What a script of kind `renew` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Renewal {
+    pub(crate) verdict: Verdict,
+    /// Granted to a hold that had no vote here any more.
+    pub(crate) is_anew: bool,
+}
+
+/// What `mutex/inspect` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MutexSeen {
+    pub(crate) holder: Option<Holding>,
+    pub(crate) waiting: Vec<Entry>,
+}
+
+/// What `rw/inspect` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RwSeen {
+    pub(crate) writer: Option<Holding>,
+    pub(crate) readers: Vec<Entry>,
+    pub(crate) waiting_writers: Vec<Entry>,
+    pub(crate) waiting_readers: Vec<Entry>,
+}
+
+/// The hold in a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) hold: HoldId,
+    pub(crate) count: u32,
+    /// What is left of the lease; `None` where the record has no expiry.
+    pub(crate) left: Option<Duration>,
+}
+
+/// A place in a queue, or a hold that reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: HoldId,
+    pub(crate) ticket: u64,
+    pub(crate) left: Duration,
+}
+
+/// What `voter/look` answered: what a voter's mark says of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The name that the first client to meet the data gave them; none where nobody could.
@@ -38,225 +90,304 @@ pub(crate) struct Mark {
 
 impl Answer {
     #[cfg(test)]
-    pub(crate) fn of(code: i64, ms: i64, text: &str) -> Self {
-        Self { code, ms, text: text.into(), shard: 0 }
+    pub(crate) fn of(code: i64, ms: i64, id: &str, more: [Value; 2]) -> Self {
+        Self { code, ms, id: id.into(), more, shard: 0 }
     }
 
-    /// What came of the only request.
-    pub(crate) fn only(value: Value) -> Result<Self, Cause> {
-        let entries = match value {
-            Value::List(entries) => <[Value; 3]>::try_from(entries),
-            value => Err(vec![value]),
-        };
-        entries.map_or_else(|other| Err(misshapen(&other)), Self::read)
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> i64 {
+        self.code
     }
 
     /// What came of each of so many requests; one that failed alone, and a reply of another shape,
     /// are causes.
-    pub(crate) fn each(value: Value, requests: usize) -> Vec<Result<Self, Cause>> {
+    pub(crate) fn each(value: Value, requests: usize, width: usize) -> Vec<Result<Self, Cause>> {
         let entries = match value {
-            Value::List(entries) if entries.len() == 3 * requests => entries,
+            Value::List(entries) if entries.len() == width * requests => entries,
             Value::List(entries) => return vec![Err(misshapen(&entries)); requests],
             value => return vec![Err(misshapen(&[value])); requests],
         };
         let mut entries = entries.into_iter();
+        (0..requests).map(|_| Self::read(entries.by_ref().take(width))).collect()
+    }
+
+    fn read(mut entries: impl Iterator<Item = Value>) -> Result<Self, Cause> {
         let mut next = || entries.next().unwrap_or(Value::Nil);
-        (0..requests).map(|_| Self::read([next(), next(), next()])).collect()
-    }
-
-    fn read(entries: [Value; 3]) -> Result<Self, Cause> {
-        match entries {
-            [Value::Int(-1), _, Value::Text(message)] => Err(Cause::Rejected(message.into())),
-            [Value::Int(code), Value::Int(ms), Value::Text(text)] => {
-                Ok(Self { code, ms, text, shard: 0 })
+        match ([next(), next(), next()], [next(), next()]) {
+            ([Value::Int(-1), _, Value::Text(message)], _) => Err(Cause::Rejected(message.into())),
+            ([Value::Int(code), Value::Int(ms), Value::Text(id)], more) => {
+                Ok(Self { code, ms, id, more, shard: 0 })
             }
-            entries => Err(misshapen(&entries)),
+            (head, _) => Err(misshapen(&head)),
         }
     }
 
-    /// What is left of the lease; `None` where the record has no expiry.
-    pub(crate) fn ttl(&self) -> Option<Duration> {
-        u64::try_from(self.ms).ok().map(Duration::from_millis)
+    /// Whether what was asked for was done.
+    pub(crate) fn is_done(&self) -> bool {
+        self.code == 1
     }
 
-    /// What the voter's clock showed when it granted, since 1970.
+    /// What the voter's clock showed when it granted, since 1970; of a script that votes.
     pub(crate) fn clock(&self) -> Option<Duration> {
-        u64::try_from(self.ms).ok().filter(|_| self.code == 1).map(Duration::from_millis)
+        self.left().filter(|_| self.is_done())
     }
 
-    /// Reads an answer of `voter/look`.
-    pub(crate) fn mark(&self) -> Option<Mark> {
-        let (birth, refusal) = self.text.split_once(' ')?;
-        let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.into());
-        let is_new = self.code == 2;
-        let birth = (!is_new || refusal.is_none()).then(|| birth.into());
-        Some(Mark { birth, age: self.ttl()?, is_new, refusal })
-    }
-
-    /// The token with which the voter granted.
-    pub(crate) fn token(&self) -> Option<Token> {
-        (self.code == 1).then(|| self.text.parse().ok().and_then(Token::new)).flatten()
-    }
-
-    /// Whether a renewal found no vote of the hold, and gave it one.
-    pub(crate) fn is_anew(&self) -> bool {
-        self.code == 1 && self.text == "anew"
-    }
-
-    /// The hold that the text names; `None` where it names nobody.
-    pub(crate) fn holder(&self) -> Option<HoldId> {
-        (!self.text.is_empty()).then(|| HoldId::parse(&self.text))
-    }
-
-    /// Takes the ticket off an answer to one in a queue; the rest reads as the answer to one in
-    /// none.
-    pub(crate) fn take_ticket(&mut self) -> Option<u64> {
-        let (ticket, rest) = self.text.split_once(' ').unwrap_or((&self.text, ""));
-        let ticket = ticket.parse().ok()?;
-        self.text = rest.to_owned();
-        Some(ticket)
-    }
-
-    /// Takes the first list off an answer of `inspect`, of places that wait or of holds that read:
-    /// each with its ticket and the time for which it is kept. Behind the last list stands the
-    /// holder.
-    pub(crate) fn take_queue(&mut self) -> Option<Vec<(HoldId, u64, Duration)>> {
-        let (count, mut rest) = self.text.split_once('\n')?;
-        let mut queue = Vec::new();
-        for _ in 0..count.parse::<usize>().ok()? {
-            let line;
-            (line, rest) = rest.split_once('\n')?;
-            let (ticket, line) = line.split_once(' ')?;
-            let (ms, place) = line.split_once(' ')?;
-            let ms = Duration::from_millis(ms.parse().ok()?);
-            queue.push((HoldId::parse(place), ticket.parse().ok()?, ms));
-        }
-        self.text = rest.to_owned();
-        Some(queue)
-    }
-
-    /// Reads an answer of `acquire` or `renew`.
-    pub(crate) fn vote(&self) -> Verdict {
-        match (self.code, self.holder()) {
-            (1, _) => Verdict::Granted,
-            (2, _) => Verdict::Revoked,
-            (0, Some(by)) => Verdict::Refused { by, ttl: self.ttl() },
-            (3, Some(place)) => Verdict::Behind { place, ttl: self.ttl() },
-            _ => Verdict::Unknown(self.unread()),
-        }
-    }
-
-    /// Reads an answer of `release`: granted means done.
-    pub(crate) fn released(&self) -> Verdict {
-        match (self.code, self.holder()) {
-            (1, _) => Verdict::Granted,
-            (0, Some(by)) => Verdict::Refused { by, ttl: self.ttl() },
-            (0, None) => Verdict::Absent,
-            _ => Verdict::Unknown(self.unread()),
-        }
-    }
-
-    /// Reads an answer of `inspect` or `force_release`: whose the vote is now.
-    pub(crate) fn seen(&self) -> Verdict {
-        let mut rest = self.clone();
-        while rest.take_queue().is_some() {}
-        match rest.holder() {
-            Some(by) => Verdict::Refused { by, ttl: self.ttl() },
+    /// Whose the vote is now, of a script that does not vote.
+    pub(crate) fn whose(&self) -> Verdict {
+        match self.named() {
+            Some(by) => Verdict::Refused { by, ttl: self.left() },
             None => Verdict::Absent,
         }
     }
 
-    fn unread(&self) -> Cause {
+    /// Of a release; granted means done.
+    pub(crate) fn released(&self) -> Verdict {
+        match self.code {
+            1 => Verdict::Granted,
+            0 => self.whose(),
+            _ => Verdict::Unknown(self.unexpected()),
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match (self.code, self.named()) {
+            (1, _) => Verdict::Granted,
+            (2, _) => Verdict::Revoked,
+            (0, Some(by)) => Verdict::Refused { by, ttl: self.left() },
+            (3, Some(place)) => Verdict::Behind { place, ttl: self.left() },
+            _ => Verdict::Unknown(self.unexpected()),
+        }
+    }
+
+    /// What is left of a time; `None` where the record has no expiry.
+    fn left(&self) -> Option<Duration> {
+        u64::try_from(self.ms).ok().map(Duration::from_millis)
+    }
+
+    fn named(&self) -> Option<HoldId> {
+        (!self.id.is_empty()).then(|| HoldId::parse(&self.id))
+    }
+
+    fn unexpected(&self) -> Cause {
         Cause::Rejected(format!("unexpected answer {self:?}").into())
     }
 }
 
+impl Vote {
+    pub(crate) fn read(answer: &Answer) -> Self {
+        let [token, ticket] = &answer.more;
+        let token = match token {
+            Value::Text(text) if answer.is_done() => text.parse().ok().and_then(Token::new),
+            _ => None,
+        };
+        Self { verdict: answer.verdict(), token, ticket: number(ticket) }
+    }
+
+    /// The same where there may be no answer.
+    pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
+        let unknown = |cause| Self { verdict: Verdict::Unknown(cause), token: None, ticket: None };
+        outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
+    }
+}
+
+impl Renewal {
+    pub(crate) fn read(answer: &Answer) -> Self {
+        let is_anew = answer.is_done() && answer.more[0] == Value::Int(1);
+        Self { verdict: answer.verdict(), is_anew }
+    }
+
+    /// The same where there may be no answer.
+    pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
+        let unknown = |cause| Self { verdict: Verdict::Unknown(cause), is_anew: false };
+        outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
+    }
+}
+
+impl MutexSeen {
+    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
+        let waiting = Entry::list(&answer.more[1]).ok_or_else(|| answer.unexpected())?;
+        Ok(Self { holder: Holding::read(answer), waiting })
+    }
+}
+
+impl RwSeen {
+    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
+        let lists = match &answer.more[1] {
+            Value::List(lists) => lists.iter().map(Entry::list).collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        let lists = lists.and_then(|lists| <[_; 3]>::try_from(lists).ok());
+        let [readers, waiting_writers, waiting_readers] =
+            lists.ok_or_else(|| answer.unexpected())?;
+        Ok(Self { writer: Holding::read(answer), readers, waiting_writers, waiting_readers })
+    }
+}
+
+impl Holding {
+    fn read(answer: &Answer) -> Option<Self> {
+        let count = number(&answer.more[0]).unwrap_or_default();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Some(Self { hold: answer.named()?, count, left: answer.left() })
+    }
+}
+
+impl Entry {
+    /// Reads a flat list: id, ticket and time left of each.
+    fn list(value: &Value) -> Option<Vec<Self>> {
+        let Value::List(values) = value else { return None };
+        let (entries, rest) = values.as_chunks();
+        let entry = |[id, ticket, ms]: &[Value; 3]| {
+            let Value::Text(id) = id else { return None };
+            let left = Duration::from_millis(number(ms)?);
+            Some(Self { id: HoldId::parse(id), ticket: number(ticket)?, left })
+        };
+        if rest.is_empty() { entries.iter().map(entry).collect() } else { None }
+    }
+}
+
+impl Mark {
+    pub(crate) fn read(answer: &Answer) -> Option<Self> {
+        let Value::Text(refusal) = &answer.more[0] else { return None };
+        let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.as_str().into());
+        let is_new = answer.code == 2;
+        let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
+        Some(Self { birth, age: answer.left()?, is_new, refusal })
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
 fn misshapen(values: &[Value]) -> Cause {
-    Cause::Rejected(format!("expected code, ms, text but got {values:?}").into())
+    Cause::Rejected(format!("expected code, ms, id but got {values:?}").into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(code: i64, ms: i64, text: &str) -> Result<Answer, Cause> {
-        Answer::only(Value::List(vec![Value::Int(code), Value::Int(ms), Value::Text(text.into())]))
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    fn one(entries: Vec<Value>) -> Result<Answer, Cause> {
+        let width = entries.len();
+        Answer::each(Value::List(entries), 1, width).remove(0)
+    }
+
+    fn answer(code: i64, ms: i64, id: &str, more: &[Value]) -> Answer {
+        one([&[Value::Int(code), Value::Int(ms), text(id)], more].concat()).unwrap()
+    }
+
+    fn vote(code: i64, ms: i64, id: &str, token: &str, ticket: i64) -> Vote {
+        Vote::read(&answer(code, ms, id, &[text(token), Value::Int(ticket)]))
     }
 
     #[test]
     fn a_refusal_names_the_holder_and_what_is_left_of_its_lease() {
-        let refused = answer(0, 1500, "c:1").unwrap().vote();
-        let by = HoldId::parse("c:1");
-        assert_eq!(refused, Verdict::Refused { by, ttl: Some(Duration::from_millis(1500)) });
+        let refused = vote(0, 1500, "c:1", "", -1);
+        let (by, ttl) = (HoldId::parse("c:1"), Some(MS(1500)));
+        assert_eq!((refused.verdict, refused.ticket), (Verdict::Refused { by, ttl }, None));
+        let endless = vote(0, -1, "c:1", "", -1).verdict;
+        assert_eq!(endless, Verdict::Refused { by: HoldId::parse("c:1"), ttl: None });
     }
 
     #[test]
-    fn an_answer_from_a_queue_has_the_ticket_before_the_obstacle() {
-        let mut refused = answer(3, 1500, "7 c:1").unwrap();
-        assert_eq!(refused.take_ticket(), Some(7));
-        let (place, ttl) = (HoldId::parse("c:1"), Some(Duration::from_millis(1500)));
-        assert_eq!(refused.vote(), Verdict::Behind { place, ttl });
-        let mut granted = answer(1, 30_000, "7").unwrap();
-        assert_eq!((granted.take_ticket(), granted.vote()), (Some(7), Verdict::Granted));
-        assert_eq!(answer(0, 5, "seven c:1").unwrap().take_ticket(), None);
+    fn who_asks_from_a_place_hears_its_ticket_whatever_else_it_hears() {
+        let behind = vote(3, 1500, "c:1", "", 7);
+        let place = HoldId::parse("c:1");
+        assert_eq!(behind.verdict, Verdict::Behind { place, ttl: Some(MS(1500)) });
+        let granted = vote(1, 30_000, "", "12", 7);
+        assert_eq!((granted.verdict, granted.token), (Verdict::Granted, Token::new(12)));
+        assert_eq!((behind.ticket, granted.ticket), (Some(7), Some(7)));
+        assert_eq!(vote(0, 5, "c:1", "12", 7).token, None, "refused");
     }
 
     #[test]
-    fn the_queue_stands_before_the_holder_whatever_that_is_called() {
-        let mut held = answer(1, 5, "2\n3 100 a:1\n4 90 b:1\nanother\nprogram's 1").unwrap();
-        let ms = Duration::from_millis;
-        let waiting = vec![(HoldId::parse("a:1"), 3, ms(100)), (HoldId::parse("b:1"), 4, ms(90))];
-        assert_eq!(held.take_queue(), Some(waiting));
-        assert_eq!(held.holder(), Some(HoldId::parse("another\nprogram's 1")));
-        let mut free = answer(0, -2, "0\n").unwrap();
-        assert_eq!((free.take_queue(), free.holder()), (Some(Vec::new()), None));
-        assert_eq!(answer(1, 5, "c:1").unwrap().take_queue(), None);
+    fn a_renewal_says_whether_the_vote_was_given_anew() {
+        let renewal = |code, anew| Renewal::read(&answer(code, 5, "", &[Value::Int(anew)]));
+        assert_eq!(renewal(1, 1), Renewal { verdict: Verdict::Granted, is_anew: true });
+        assert!(!renewal(1, 0).is_anew);
+        assert_eq!(renewal(2, 0), Renewal { verdict: Verdict::Revoked, is_anew: false });
     }
 
     #[test]
-    fn a_record_without_expiry_has_no_time_left_to_tell() {
-        assert_eq!(answer(0, -1, "c:1").unwrap().ttl(), None);
+    fn a_release_of_a_vote_that_another_has_names_it_and_one_that_nobody_has_is_absent() {
+        let released = |code, id| answer(code, 5, id, &[]).released();
+        assert_eq!((released(1, ""), released(0, "")), (Verdict::Granted, Verdict::Absent));
+        assert!(matches!(released(0, "c:1"), Verdict::Refused { .. }));
+        assert!(matches!(released(3, "c:1"), Verdict::Unknown(_)));
+    }
+
+    #[test]
+    fn what_waits_is_read_whatever_it_is_called() {
+        let line = |id, ticket, ms| [text(id), Value::Int(ticket), Value::Int(ms)];
+        let entry = |id, ticket, ms| Entry { id: HoldId::parse(id), ticket, left: MS(ms) };
+        let two = || Value::List([line("a 1\n", 3, 100), line("b:1", 4, 90)].concat());
+        let held = answer(1, 5, "another\nprogram's 1", &[Value::Int(2), two()]);
+        let hold = HoldId::parse("another\nprogram's 1");
+        let holder = Some(Holding { hold, count: 2, left: Some(MS(5)) });
+        let waiting = vec![entry("a 1\n", 3, 100), entry("b:1", 4, 90)];
+        let seen = MutexSeen::read(&held).unwrap();
+        assert_eq!(seen, MutexSeen { holder, waiting: waiting.clone() });
+
+        let none = || Value::List(Vec::new());
+        let lists = Value::List(vec![two(), none(), none()]);
+        let read = RwSeen::read(&answer(0, -2, "", &[Value::Int(0), lists])).unwrap();
+        assert_eq!((read.writer, read.readers), (None, waiting));
+        let short = Value::List(line("a:1", 3, 100)[..2].to_vec());
+        assert!(MutexSeen::read(&answer(0, -2, "", &[Value::Int(0), short])).is_err());
+        assert!(RwSeen::read(&answer(0, -2, "", &[Value::Int(0), none()])).is_err());
     }
 
     #[test]
     fn a_mark_has_a_name_an_age_and_perhaps_why_it_was_not_written() {
-        let mark = |code, ms, text| answer(code, ms, text).unwrap().mark();
-        let (birth, age) = (Some("b1".into()), Duration::from_millis(1_500));
+        let mark = |code, ms, why| Mark::read(&answer(code, ms, "b 1", &[text(why)])).unwrap();
+        let (birth, age) = (Some("b 1".into()), MS(1_500));
         let known = Mark { birth, age, is_new: false, refusal: None };
-        assert_eq!(mark(1, 1_500, "b1 "), Some(known.clone()));
+        assert_eq!(mark(1, 1_500, ""), known);
         let refusal = Some("OOM command not allowed".into());
         let full = Mark { refusal: refusal.clone(), ..known };
-        assert_eq!(mark(1, 1_500, "b1 OOM command not allowed"), Some(full));
+        assert_eq!(mark(1, 1_500, "OOM command not allowed"), full);
         let new = Mark { birth: None, age: Duration::ZERO, is_new: true, refusal };
-        assert_eq!(mark(2, 0, "b1 OOM command not allowed"), Some(new));
-        assert_eq!(mark(1, 5, "b1"), None);
+        assert_eq!(mark(2, 0, "OOM command not allowed"), new);
+        assert_eq!(Mark::read(&answer(1, 5, "b1", &[])), None);
     }
 
     #[test]
     fn a_request_that_failed_alone_is_a_rejection_with_its_message() {
-        let failed = answer(-1, 0, "WRONGTYPE").unwrap_err();
-        assert_eq!(failed, Cause::Rejected("WRONGTYPE".into()));
+        let failed = one(vec![Value::Int(-1), Value::Int(0), text("WRONGTYPE"), text("")]);
+        assert_eq!(failed, Err(Cause::Rejected("WRONGTYPE".into())));
     }
 
     #[test]
     fn each_request_has_its_own_answer_and_a_reply_that_is_short_of_one_is_none_at_all() {
-        let entries = |code| [Value::Int(code), Value::Int(5), Value::Text("c:1".into())];
+        let entries = |code| [Value::Int(code), Value::Int(5), text("c:1"), text("")];
         let list = || [0, -1, 1].into_iter().flat_map(entries).collect::<Vec<_>>();
-        let codes = Answer::each(Value::List(list()), 3).into_iter();
+        let codes = Answer::each(Value::List(list()), 3, 4).into_iter();
         let codes: Vec<_> = codes.map(|answer| answer.map(|answer| answer.code)).collect();
         assert_eq!(codes, [Ok(0), Err(Cause::Rejected("c:1".into())), Ok(1)]);
-        for short in [1, 8] {
+        for short in [1, 4, 11] {
             let entries = list().into_iter().take(short).collect();
-            assert!(Answer::each(Value::List(entries), 3).iter().all(Result::is_err));
+            assert!(Answer::each(Value::List(entries), 3, 4).iter().all(Result::is_err));
         }
     }
 
     #[test]
     fn a_reply_of_another_shape_is_never_taken_for_a_grant() {
         for value in [Value::Nil, Value::Int(1), Value::List(vec![Value::Int(1)])] {
-            assert!(matches!(Answer::only(value), Err(Cause::Rejected(_))));
+            let answers = Answer::each(value, 1, 3);
+            assert!(matches!(&answers[..], [Err(Cause::Rejected(_))]));
         }
-        assert!(matches!(answer(0, 5, "").unwrap().vote(), Verdict::Unknown(_)));
-        assert!(matches!(answer(7, 5, "").unwrap().vote(), Verdict::Unknown(_)));
+        assert!(one(vec![text("1"), Value::Int(5), text("")]).is_err());
+        for code in [0, 7] {
+            assert!(matches!(vote(code, 5, "", "", -1).verdict, Verdict::Unknown(_)));
+        }
     }
 }

@@ -114,6 +114,39 @@ impl HoldId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    pub(crate) fn text(&self) -> &Arc<str> {
+        &self.0
+    }
+
+    /// The client that made it, by its id; `None` of a hold of another program.
+    pub fn client(&self) -> Option<&str> {
+        let (client, _) = self.0.split_once(':')?;
+        Uuid::try_parse(client).is_ok().then_some(client)
+    }
+
+    /// The place in a queue from which its lock was asked for, if there was one. All attempts that
+    /// a waiter makes have the same place.
+    pub fn place(&self) -> Option<&str> {
+        self.outer('.')
+    }
+
+    /// The write under which it reads, if it does.
+    pub fn write(&self) -> Option<&str> {
+        self.outer('/')
+    }
+
+    /// What requests for it have in common with others of the same waiter.
+    pub(crate) fn place_or_self(&self) -> &str {
+        self.place().unwrap_or(&self.0)
+    }
+
+    /// As scripts read it: what stands before the last `sign`, where a number follows.
+    fn outer(&self, sign: char) -> Option<&str> {
+        let (outer, number) = self.0.rsplit_once(sign)?;
+        let is_number = !number.is_empty() && number.bytes().all(|sign| sign.is_ascii_digit());
+        (is_number && !outer.is_empty()).then_some(outer)
+    }
 }
 
 impl fmt::Display for HoldId {
@@ -208,10 +241,21 @@ mod tests {
     fn scripts_find_the_place_of_an_attempt_and_the_write_of_a_read_under_it() {
         let ids = ids(None);
         let hold = ids.fresh();
-        for (inner, sign) in [(ids.attempt(&hold, 12), '.'), (ids.under(&hold), '/')] {
-            let (outer, number) = inner.as_str().rsplit_once(sign).unwrap();
-            assert_eq!(outer, hold.as_str());
-            assert!(number.bytes().all(|sign| sign.is_ascii_digit()), "{number}");
+        let (attempt, read) = (ids.attempt(&hold, 12), ids.under(&hold));
+        assert_eq!((attempt.place(), attempt.write()), (Some(hold.as_str()), None));
+        assert_eq!((read.place(), read.write()), (None, Some(hold.as_str())));
+        assert_eq!((hold.place(), hold.write()), (None, None));
+        for id in [&hold, &attempt, &read] {
+            assert_eq!(id.client(), Some(&*ids.client().to_string()));
+        }
+        // Of other programs.
+        for text in ["", ".", ".1", "a.", "a.b", "a/1b", "no uuid:1"] {
+            let other = HoldId::parse(text);
+            assert_eq!(
+                (other.place(), other.write(), other.client()),
+                (None, None, None),
+                "{text}"
+            );
         }
     }
 

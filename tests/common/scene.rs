@@ -102,7 +102,7 @@ pub fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
 
 /// What each script of a mutex runs once, and what is asked of a server on a new connection does
 /// not.
-pub const SCRIPTS: [&str; 1] = ["hkeys"];
+pub const SCRIPTS: [&str; 3] = ["exists", "hexists", "hdel"];
 
 pub fn forget_calls(server: &RedisServer) {
     server.command(&["CONFIG", "RESETSTAT"]).expect("the counters can be reset");

@@ -8,7 +8,7 @@ use crate::{
     coordinator::{Ask, Coordinator, Replies, place},
     engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
     node::{Call, Outcome},
-    scripts::Answer,
+    scripts::{Answer, Renewal},
     words::Verdict,
 };
 
@@ -83,11 +83,10 @@ impl Hold {
         }
     }
 
-    fn heard(&self, exchange: &Exchange, voter: usize, outcome: Outcome<Answer>) -> Heard {
+    fn heard(&self, exchange: &Exchange, voter: usize, outcome: &Outcome<Answer>) -> Heard {
         let Coordinator { clock, panel, .. } = &*self.coordinator;
-        let place = place(voter, &outcome);
-        let is_anew = outcome.as_ref().is_ok_and(Answer::is_anew);
-        let verdict = self.record.vote(outcome);
+        let place = place(voter, outcome);
+        let Renewal { verdict, is_anew } = Renewal::of(outcome);
         let kept_out = panel.standings.kept_out(place, exchange.started);
         let Exchange { round, terms, started: sent, .. } = *exchange;
         let mut state = self.state();
@@ -116,7 +115,7 @@ impl Hold {
 
     async fn hear_late(&self, exchange: &mut Exchange) {
         let (voter, outcome) = exchange.replies.next().await;
-        let heard = self.heard(exchange, voter, outcome);
+        let heard = self.heard(exchange, voter, &outcome);
         if heard.verdict == Verdict::Revoked {
             self.lose(&mut self.state(), Loss::Revoked);
         } else if heard.is_forgotten {
@@ -148,7 +147,7 @@ impl Hold {
                 RoundNext::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = exchange.replies.next() => {
-                        let heard = self.heard(exchange, voter, outcome);
+                        let heard = self.heard(exchange, voter, &outcome);
                         round.heard(voter, heard.verdict, heard.suspected);
                         if heard.is_forgotten {
                             round.vanish();

@@ -147,7 +147,8 @@ impl Cluster {
         let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
         let key = self.looks.mark.as_ref();
         let mark = key.and_then(|key| mark_of(place.0, &self.topology.map(), key));
-        Branch::start(place, &address, ear, Looks { mark, ..self.looks.clone() })
+        let looks = Looks { mark, is_sharded: true, ..self.looks.clone() };
+        Branch::start(place, &address, ear, looks)
     }
 
     /// The connections to the server that has a slot. A slot that nobody has may have been given to
@@ -303,9 +304,8 @@ impl Node for ClusterNode {
         self.voter.seat.slot(key)
     }
 
-    fn shard(&self, keys: &[Arc<str>]) -> usize {
-        let shard = |key: &Arc<str>| self.voter.topology.map().shard(self.voter.seat.slot(key));
-        keys.first().and_then(shard).unwrap_or(ONLY)
+    fn shard(&self, key: &str) -> usize {
+        self.voter.topology.map().shard(self.voter.seat.slot(key)).unwrap_or(ONLY)
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {

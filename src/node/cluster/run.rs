@@ -20,16 +20,16 @@ const PAUSE: Duration = Duration::from_millis(5);
 impl Cluster {
     /// Sends a call of one slot when first polled.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Answers {
-        let slot = self.seat.slot(&call.keys[0]);
+        let slot = self.seat.slot(call.key());
         let started = Clock::System.now();
-        let placed = self.seat.place(&call).into_owned();
+        let placed = self.seat.place(&call);
         let (mut number, _) = self.order.leave(&call);
         let mut way = match self.route(slot) {
             Ok(branch) => (branch, false),
             Err(cause) => return call.all_failed(&cause),
         };
         // Of the requests that are open still, and of all.
-        let mut open: Vec<usize> = (0..call.requests()).collect();
+        let mut open: Vec<usize> = (0..call.requests.len()).collect();
         let mut answers = call.all_failed(&Cause::Unheard);
         let mut deadline = call.deadline;
         loop {

@@ -6,17 +6,13 @@
 //! `{invoice:42}` becomes `{invoice:42#5r4}` for the first of three. That depends on the lock and
 //! the number of voters alone, so all clients find the same, whatever the cluster looks like.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
 use super::slot::{SLOTS, checksum, hash_tag, slot_of};
-use crate::node::Call;
-
-/// Tells those who listen at the server that has the slot of the channel. `PUBLISH` is passed on to
-/// all servers of a cluster.
-const SPUBLISH: &str = "SPUBLISH";
+use crate::{
+    node::{Call, Request},
+    scripts::Arg,
+};
 
 /// Which of how many voters of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,22 +82,26 @@ impl Seat {
     }
 
     /// A call with the names that its keys and channels have here.
-    pub(super) fn place(self, call: &Call) -> Cow<'_, Call> {
-        let publishes = call.script.args.contains(&"publish");
-        if self.voters == 1 && !publishes {
-            return Cow::Borrowed(call);
+    pub(super) fn place(self, call: &Call) -> Call {
+        if self.voters == 1 {
+            return call.clone();
         }
-        let names = call.script.args.iter().cycle();
-        let arg = |(arg, name): (&Arc<str>, &&str)| match *name {
-            "channel" | "calls" if !arg.is_empty() => self.name(arg),
-            "publish" => SPUBLISH.into(),
-            _ => Arc::clone(arg),
+        let arg = |(text, arg): (&Arc<str>, &Arg)| match arg {
+            Arg::Channel(_) if !text.is_empty() => self.name(text),
+            _ => Arc::clone(text),
         };
-        Cow::Owned(Call {
-            keys: call.keys.iter().map(|key| self.name(key)).collect(),
-            args: call.args.iter().zip(names).map(arg).collect(),
+        let request = |request: &Arc<Request>| {
+            Arc::new(Request {
+                keys: request.keys.iter().map(|key| self.name(key)).collect(),
+                args: request.args.iter().zip(call.script.args).map(arg).collect(),
+                party: request.party,
+            })
+        };
+        Call {
+            shared: call.shared.iter().zip(call.script.shared).map(arg).collect(),
+            requests: call.requests.iter().map(request).collect(),
             ..call.clone()
-        })
+        }
     }
 }
 

@@ -63,11 +63,11 @@ impl Connection {
 
 impl Node for Connection {
     fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
-        let (deadline, requests) = (call.deadline, call.requests());
+        let (deadline, requests, width) = (call.deadline, call.requests.len(), call.script.width);
         let answer = self.ask(Request::Run(call), deadline);
         Box::pin(async move {
             match answer.await {
-                Ok(value) => Answer::each(value, requests),
+                Ok(value) => Answer::each(value, requests, width),
                 Err(cause) => vec![Err(cause); requests],
             }
         })

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     node::{Call, Outcome},
-    scripts::Value,
+    scripts::{Arg, Value},
     words::Cause,
 };
 
@@ -49,26 +49,43 @@ impl Ran<'_> {
 
     /// What `KEYS` had of it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.call.keys.iter().map(|key| &**key)
+        self.call.keys().map(|key| &**key)
     }
 
-    /// What `ARGV` had of it.
-    pub fn args(&self) -> impl Iterator<Item = &str> {
-        self.call.args.iter().map(|arg| &**arg)
+    /// What `ARGV` had of it, by the names in the script's header.
+    pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Call { script, shared, .. } = self.call;
+        let names = script.shared.iter().filter(|arg| **arg != Arg::Publish).chain(script.args);
+        let args = shared.iter().chain(self.call.args());
+        names.zip(args).map(|(name, arg)| (name.name(), &**arg))
     }
 
-    /// Its answer: `code, ms, text`. What they mean stands at the top of the script's file.
+    /// The argument with this name; `None` where the script takes no such one.
+    pub fn arg(&self, name: &str) -> Option<&str> {
+        self.args().find_map(|(named, arg)| (named == name).then_some(arg))
+    }
+
+    /// Its answer begins with `code, ms, id`. What they mean stands at the top of the script's
+    /// file.
     ///
     /// # Errors
     ///
     /// The message with which the script failed as a whole, or that the reply is of another shape.
     pub fn answer(&self) -> Result<(i64, i64, &str), &str> {
         if let Reply::List(entries) = self.reply.as_ref().map_err(String::as_str)?
-            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(text)] = entries.as_slice()
+            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(id), ..] = entries.as_slice()
         {
-            return Ok((*code, *ms, text));
+            return Ok((*code, *ms, id));
         }
-        Err("the reply is not code, ms, text")
+        Err("the reply does not begin with code, ms, id")
+    }
+
+    /// The entries of its answer behind these three.
+    pub fn more(&self) -> &[Reply] {
+        match self.reply {
+            Ok(Reply::List(entries)) => entries.get(3..).unwrap_or_default(),
+            _ => &[],
+        }
     }
 
     /// Whether it is the second run of one request, by [`Fault::RunTwice`](super::Fault::RunTwice).
@@ -144,11 +161,11 @@ impl State {
         call: &Call,
         (fate, again): (Fate, bool),
     ) -> Outcome<Value> {
-        *self.runs.entry(call.script.name).or_default() += call.requests() as u64;
+        *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
         self.database.begin_script(fate.no_room);
         let database = &mut self.database;
         let reply = match &self.observer {
-            None => lua::run(database, call.script, &call.keys, &call.args),
+            None => run(database, call),
             Some(observer) => observer.tell_each(database, (client, call, again)),
         };
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
@@ -164,9 +181,9 @@ impl Observer {
         (client, call, again): (&str, &Call, bool),
     ) -> Result<Reply, String> {
         let mut entries = Vec::new();
-        for request in 0..call.requests() {
+        for request in 0..call.requests.len() {
             let call = &call.pick(&[request]);
-            let reply = lua::run(database, call.script, &call.keys, &call.args);
+            let reply = run(database, call);
             let keyspace = &database.keyspace;
             (self.0)(&Ran { client, call, reply: &reply, again, keyspace });
             match reply? {
@@ -176,6 +193,14 @@ impl Observer {
         }
         Ok(Reply::List(entries))
     }
+}
+
+fn run(database: &mut Database, call: &Call) -> Result<Reply, String> {
+    let keys: Vec<&str> = call.keys().map(|key| &**key).collect();
+    let publish = call.script.publishes().then_some("PUBLISH");
+    let (shared, own) = (call.shared.iter().map(|arg| &**arg), call.args().map(|arg| &**arg));
+    let args: Vec<&str> = shared.chain(publish).chain(own).collect();
+    lua::run(database, call.script, &keys, &args)
 }
 
 impl fmt::Debug for Observer {

@@ -54,6 +54,7 @@ impl Acks {
             within: self.settings.within(left),
             left,
             deadline: call.deadline,
+            width: call.script.width,
             link: Arc::clone(link),
             line: self.line(link),
         })
@@ -74,6 +75,8 @@ pub(super) struct Needed {
     within: Duration,
     left: Duration,
     deadline: Duration,
+    /// How many entries of the reply a request has.
+    width: usize,
     link: Arc<Link>,
     line: Arc<Line>,
 }
@@ -95,7 +98,7 @@ impl Needed {
             (Poll::Pending, number) => (script.await, number),
         };
         let (Ok(frame), number) = answer else { return (answer.0, Ok(())) };
-        if !replies::grants(&frame) {
+        if !replies::grants(&frame, self.width) {
             return (Ok(frame), Ok(()));
         }
         let rest = self.left.saturating_sub(Clock::System.now().since(sent));

@@ -8,7 +8,7 @@
 //! server that it was in then. So it counts as younger than it is, and never as older by more than
 //! one look can add.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     info::{ask, field},
@@ -16,7 +16,7 @@ use super::{
     replies,
 };
 use crate::{
-    node::{Outcome, contract::is_passing},
+    node::{Call, Outcome, Request, contract::is_passing},
     scripts::{Answer, Mark, voter::LOOK},
     words::Cause,
 };
@@ -25,10 +25,20 @@ use crate::{
 /// data count as new.
 const KEPT: Duration = Duration::from_hours(24 * 30);
 
-/// What the script takes.
-pub(super) fn arguments(life: &str) -> [String; 3] {
-    let birth = format!("{:016x}", rand::random::<u64>());
-    [birth, life.to_owned(), KEPT.as_millis().to_string()]
+/// Reads the mark at `key`, and writes it.
+pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
+    let args = [birth().into(), life.into()].into();
+    let requests = [Request::new([key].into(), args, None)].into();
+    Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline }
+}
+
+/// A name for data that have none.
+fn birth() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
+
+fn kept() -> String {
+    KEPT.as_millis().to_string()
 }
 
 /// The tenure of a primary that was a replica once, by its answer to INFO: another one after each
@@ -47,15 +57,15 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 
 /// Reads the mark at `key`, and writes it; nothing where that cannot be done.
 pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<Mark>> {
-    let [birth, life, kept] = &arguments(life);
-    let reply = ask(link, "EVAL", &[LOOK.source, "1", key, birth, life, kept]).await?;
+    let reply = ask(link, "EVAL", &[LOOK.source, "1", key, &kept(), &birth(), life]).await?;
     let answer = replies::value(reply);
     if replies::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
     }
     let server = link.place();
-    match answer.and_then(Answer::only) {
-        Ok(answer) => Ok(answer.mark()),
+    let answer = answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
+    match answer {
+        Ok(answer) => Ok(Mark::read(&answer)),
         // It cannot vote in this state either. Where nobody can say how old it is, it is new.
         Err(Cause::Rejected(why)) if is_passing(&why) => {
             tracing::debug!(%server, %why, "the mark of a server cannot be read now");

@@ -83,6 +83,9 @@ pub(crate) struct Looks {
     pub(crate) mark: Option<Arc<str>>,
     /// It may delete keys where its memory is full.
     pub(crate) may_evict: bool,
+    /// It belongs to a cluster: what is published on the channel of a lock is for those who listen
+    /// at the server that has its slot. `PUBLISH` is passed on to all servers of a cluster.
+    pub(crate) is_sharded: bool,
 }
 
 /// A single server. Its tasks end with [`Node::close`] or when it is dropped.
@@ -99,9 +102,10 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
-        let Looks { acks, mark, may_evict } = looks;
+        let Looks { acks, mark, may_evict, is_sharded } = looks;
+        let publish = if is_sharded { "SPUBLISH" } else { "PUBLISH" };
         let (gate, order, acks) = (Gate::new(), Order::new(), Acks::new(acks));
-        let runner = Arc::new(Runner { gate, order, acks, mark, may_evict });
+        let runner = Arc::new(Runner { gate, order, acks, mark, may_evict, publish });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 

@@ -6,10 +6,10 @@
 //! meanwhile has overtaken it. An acquire that came in behind its own undo would leave a vote that
 //! nobody wants, and an undo behind the next attempt would take one that somebody counts on.
 //!
-//! So a request is sent again only where none for the same key *and the same hold* left since. The
-//! hold is the first argument of each request; between two holds no order was promised to anyone,
-//! unless they are attempts from one place in a queue (`<place>.<attempt>`), which a later one may
-//! have left for good.
+//! So a request is sent again only where none of the same party, that is for the same key *and the
+//! same hold*, left since. Between two holds no order was promised to anyone, unless they are
+//! attempts from one place in a queue, which a later one may have left for good: these are one
+//! party.
 
 use std::{
     collections::HashMap,
@@ -124,8 +124,8 @@ impl Order {
 impl Inner {
     fn stamp(&mut self, call: &Call) -> u64 {
         self.count += 1;
-        for party in call.parties() {
-            self.recent.insert(party, self.count);
+        for request in &*call.requests {
+            self.recent.insert(request.party, self.count);
         }
         if self.recent.len() >= REMEMBERED {
             self.older = mem::take(&mut self.recent);
@@ -134,7 +134,7 @@ impl Inner {
     }
 
     fn leave_again(&mut self, call: &Call, number: u64) -> (u64, Vec<usize>) {
-        let parties = call.parties().enumerate();
+        let parties = call.requests.iter().map(|request| request.party).enumerate();
         let last = parties.filter(|(_, party)| self.last(*party) == Some(number));
         let requests: Vec<_> = last.map(|(request, _)| request).collect();
         (self.stamp(&call.pick(&requests)), requests)
@@ -156,28 +156,20 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::scripts::mutex;
 
-    fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
-        let keys = keys.iter().map(|&key| key.into()).collect();
-        let args = args.iter().map(|&arg| arg.into()).collect();
-        Call { script, keys, args, deadline: Duration::ZERO }
-    }
-
     fn acquire(hold: &str) -> Call {
-        call(&mutex::ACQUIRE, &["a", "queue", "alive", "fence"], &[hold, "1", "5000", "", ""])
+        Call::of(&mutex::ACQUIRE, &["a", "queue", "alive", "fence"], &["5000", "", hold, ""])
     }
 
     fn release(hold: &str) -> Call {
-        call(&mutex::RELEASE, &["a", "queue", "alive"], &[hold, "0", "", "", "calls:"])
+        Call::of(&mutex::RELEASE, &["a", "queue", "alive"], &["calls:", hold, "0", "", ""])
     }
 
     fn goes_again(order: &Order, call: &Call, number: u64) -> bool {
         let (requests, ()) = order.again(call, number, |_| ());
-        requests.len() == call.requests()
+        requests.len() == call.requests.len()
     }
 
     #[test]
@@ -239,8 +231,7 @@ mod tests {
     fn of_several_requests_only_those_go_again_that_were_not_overtaken() {
         let order = Order::new();
         let keys = ["b", "queue", "alive", "fence", "a", "queue", "alive", "fence"];
-        let args = ["c:2", "1", "5000", "", "", "c:1", "1", "5000", "", ""];
-        let both = call(&mutex::ACQUIRE, &keys, &args);
+        let both = Call::of(&mutex::ACQUIRE, &keys, &["5000", "", "c:2", "", "c:1", ""]);
         let (number, _) = order.leave(&both);
         order.leave(&release("c:1"));
         assert_eq!(order.leave_again(&both, number).1, [0]);

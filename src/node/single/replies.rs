@@ -70,9 +70,9 @@ pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
 }
 
 /// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
-pub(super) fn grants(frame: &Frame) -> bool {
+pub(super) fn grants(frame: &Frame, width: usize) -> bool {
     let granted = |code: &Frame| matches!(code, Frame::Number { data: 1, .. });
-    matches!(frame, Frame::Array { data, .. } if data.iter().step_by(3).any(granted))
+    matches!(frame, Frame::Array { data, .. } if data.iter().step_by(width).any(granted))
 }
 
 fn text(bytes: &[u8]) -> String {

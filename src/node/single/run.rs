@@ -21,7 +21,7 @@ use super::{
 use crate::{
     clock::Clock,
     node::{Answers, Call, Identity, Outcome},
-    scripts::{Answer, voter::LOOK},
+    scripts::{Answer, Mark},
     words::Cause,
 };
 
@@ -35,6 +35,8 @@ pub(super) struct Runner {
     pub(super) mark: Option<Arc<str>>,
     /// It may delete keys where its memory is full.
     pub(super) may_evict: bool,
+    /// The command that publishes on the channel of a lock.
+    pub(super) publish: &'static str,
 }
 
 /// A reply; and whether it counts, where it is a grant.
@@ -62,7 +64,7 @@ impl Runner {
             if whole {
                 self.order.loaded(call.script);
             }
-            return Ok(self.read(&passage, (frame, counts), call.requests()));
+            return Ok(self.read(&passage, (frame, counts), call));
         }
         let spent = Clock::System.now().since(left);
         let rest = call.deadline.saturating_sub(spent);
@@ -74,12 +76,10 @@ impl Runner {
     /// leave for locks: what ends that would end them.
     pub(super) async fn identity(self: Arc<Self>) -> Outcome<Identity> {
         let Some(key) = self.mark.clone() else { return self.ping().await };
-        let args = mark::arguments(&self.gate.known()?.life).map(Arc::from);
-        let (keys, deadline) = ([key].into(), IDENTIFICATION);
-        let call = Call { script: &LOOK, keys, args: args.into(), deadline };
+        let call = mark::call(key, &self.gate.known()?.life, IDENTIFICATION);
         let answer = Arc::clone(&self).run(call, false).await.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
-            Ok(answer) => answer.mark().and_then(|mark| mark.refusal),
+            Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
             Err(Cause::Rejected(why)) => (!mark::is_elsewhere(&why)).then_some(why),
             Err(cause) => return Err(cause),
         };
@@ -161,27 +161,27 @@ impl Runner {
         };
         let reply = self.answered(&mut passage, reply, call.deadline).await?;
         self.order.loaded(call.script);
-        let heard = self.read(&passage, reply, open.len());
+        let heard = self.read(&passage, reply, &call.pick(&open));
         for (request, answer) in open.into_iter().zip(heard) {
             answers[request] = answer;
         }
         Ok(answers)
     }
 
-    /// The answers of a reply to so many requests. A server that has become a replica is left, so
+    /// The answers of a reply to a call. A server that has become a replica is left, so
     /// that the next connection finds its successor.
-    fn read(&self, passage: &Passage, (frame, counts): Reply, requests: usize) -> Answers {
+    fn read(&self, passage: &Passage, (frame, counts): Reply, call: &Call) -> Answers {
         let value = replies::value(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());
         }
         let mut answers = match value {
-            Ok(value) => Answer::each(value, requests),
-            Err(cause) => vec![Err(cause); requests],
+            Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
+            Err(cause) => call.all_failed(&cause),
         };
         if let Err(cause) = counts {
             let granted =
-                |answer: &&mut Outcome<Answer>| matches!(answer, Ok(Answer { code: 1, .. }));
+                |answer: &&mut Outcome<Answer>| answer.as_ref().is_ok_and(Answer::is_done);
             answers.iter_mut().filter(granted).for_each(|answer| *answer = Err(cause.clone()));
         }
         answers
@@ -195,7 +195,7 @@ impl Runner {
         naming: (Naming, bool),
         left: Duration,
     ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
-        let script = send(link, call, naming, left);
+        let script = send(link, call, self.publish, naming, left);
         let Some(needed) = self.acks.needed(link, call, left) else {
             return script.map(|frame| (frame, Ok(()))).left_future();
         };
@@ -208,6 +208,7 @@ impl Runner {
 fn send(
     link: &Link,
     call: &Call,
+    publish: &'static str,
     (naming, asking): (Naming, bool),
     within: Duration,
 ) -> impl Future<Output = Raw> + use<> {
@@ -215,10 +216,16 @@ fn send(
         Naming::Hash(sha) => ("EVALSHA", sha),
         Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
     };
-    let mut arguments = Vec::with_capacity(2 + call.keys.len() + call.args.len());
+    let keys = call.requests.len() * call.script.keys.len();
+    let args = call.requests.len() * call.script.args.len();
+    let mut arguments = Vec::with_capacity(2 + keys + call.script.shared.len() + args);
     arguments.push(Argument::Bytes(script));
-    arguments.push(Argument::Integer(i64::try_from(call.keys.len()).unwrap_or(i64::MAX)));
-    arguments.extend(call.keys.iter().chain(&*call.args).map(argument));
+    arguments.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
+    arguments.extend(call.keys().chain(&*call.shared).map(argument));
+    if call.script.publishes() {
+        arguments.push(Argument::Bytes(Bytes::from_static(publish.as_bytes())));
+    }
+    arguments.extend(call.args().map(argument));
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&Link::options(within));
     async move {

@@ -120,7 +120,8 @@ pub(crate) fn any_call() -> impl Strategy<Value = Step> {
 fn other_call() -> impl Strategy<Value = Step> {
     let scripts: Vec<_> = quorate::scripts().filter(|(name, _)| !is_rw(name)).collect();
     (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
-        call(source, requests.into_iter().map(|request| request.arguments(name)))
+        let shared = requests[0].shared(name);
+        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
     })
 }
 
@@ -131,18 +132,32 @@ pub(crate) fn rw_call() -> impl Strategy<Value = Step> {
     let often = |(name, source)| vec![(name, source); if name == "rw/acquire" { 4 } else { 1 }];
     let scripts: Vec<_> = scripts.flat_map(often).collect();
     (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
-        call(source, requests.into_iter().map(|request| request.arguments(name)))
+        let shared = requests[0].shared(name);
+        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
     })
 }
 
-fn call(source: &str, requests: impl Iterator<Item = (Step, Step)>) -> Step {
+fn call(source: &str, shared: Step, requests: impl Iterator<Item = (Step, Step)>) -> Step {
     let (keys, args): (Vec<_>, Vec<_>) = requests.unzip();
     let (keys, args) = (keys.concat(), args.concat());
     let head = [words(&["EVAL", source]), vec![keys.len().to_string()]];
-    [head.concat(), keys, args].concat()
+    [head.concat(), keys, shared, args].concat()
 }
 
 impl Request {
+    /// What all requests of a call share: as the first of them has it.
+    fn shared(&self, script: &str) -> Step {
+        let time_ms = &self.lease_ms.to_string()[..];
+        let shared: &[&str] = match script {
+            "mutex/acquire" | "mutex/renew" => &[time_ms, FENCE_MS],
+            "mutex/release" | "mutex/force_release" => &["calls:", "PUBLISH"],
+            "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
+            "voter/look" => &[time_ms],
+            _ => &[],
+        };
+        words(shared)
+    }
+
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease_ms.to_string()[..]);
@@ -153,23 +168,14 @@ impl Request {
         let attempt = place.map_or("client-c:9.1", |_| hold);
         let left = place.filter(|_| leaves).unwrap_or_default();
         let (keys, args): (&[&str], &[&str]) = match script {
-            "mutex/acquire" => {
-                (&[lock, queue, alive, fence], &[hold, count, time_ms, floor, FENCE_MS])
-            }
-            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, time_ms, floor, FENCE_MS]),
-            "mutex/release" => {
-                (&[lock, queue, alive], &[hold, count, left, "channel", "PUBLISH", "calls:"])
-            }
-            "mutex/force_release" => {
-                (&[lock, revoked, queue, alive], &[hold, time_ms, "channel", "PUBLISH", "calls:"])
-            }
+            "mutex/acquire" => (&[lock, queue, alive, fence], &[hold, floor]),
+            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor]),
+            "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
+            "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
             "mutex/inspect" => (&[lock, queue, alive], &[]),
-            "fair/acquire" => (
-                &[lock, queue, alive, fence],
-                &[attempt, "1", time_ms, floor, FENCE_MS, ticket, time_ms, "calls:"],
-            ),
-            "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")], time_ms]),
+            "fair/acquire" => (&[lock, queue, alive, fence], &[attempt, floor, ticket]),
+            "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")]]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))
@@ -177,31 +183,46 @@ impl Request {
 }
 
 impl RwRequest {
+    /// Whoever stands under a write only reads.
+    fn mode(&self) -> &'static str {
+        if self.writes && !RW_HOLDS[self.hold].contains('/') { "write" } else { "read" }
+    }
+
+    fn lease(&self) -> String {
+        let number = u32::try_from(self.hold).expect("there are few");
+        (self.lease_ms + number * APART_MS).to_string()
+    }
+
+    /// What all requests of a call share: as the first of them has it.
+    fn shared(&self, script: &str) -> Step {
+        let (mode, lease) = (self.mode(), &self.lease()[..]);
+        let turn = if mode == "write" { "next" } else { self.turn };
+        let wait = if self.is_late { "0" } else { lease };
+        let shared: &[&str] = match script {
+            "rw/acquire" => &["calls:", mode, turn, lease, FENCE_MS, wait],
+            "rw/renew" => &[mode, lease, FENCE_MS],
+            "rw/release" | "rw/force_release" => &["calls:"],
+            _ => &[],
+        };
+        words(shared)
+    }
+
     fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold: number, ticket, floor, turn, leaves, .. } = self;
-        let hold = RW_HOLDS[number];
+        let Self { lock, hold, ticket, floor, leaves, .. } = self;
+        let (hold, lease) = (RW_HOLDS[hold], &self.lease()[..]);
         let [writer, readers, revoked, queue, alive, writers, fence] =
             &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
-        let number = u32::try_from(number).expect("there are few");
-        let lease = &(self.lease_ms + number * APART_MS).to_string()[..];
-        let wait = if self.is_late { "0" } else { lease };
         let count = &self.count.to_string()[..];
-        // Whoever stands under a write only reads.
-        let mode = if self.writes && !hold.contains('/') { "write" } else { "read" };
-        let turn = if mode == "write" { "next" } else { turn };
         let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
         let waiting: &[&str] = &[writer, readers, queue, alive, writers];
         let (keys, args): (&[&str], &[&str]) = match script {
-            "rw/acquire" => (
-                &[writer, readers, queue, alive, writers, fence],
-                &[hold, mode, count, lease, floor, FENCE_MS, ticket, turn, wait, "calls:"],
-            ),
-            "rw/renew" => {
-                (&[writer, readers, revoked, fence], &[hold, mode, count, lease, floor, FENCE_MS])
+            "rw/acquire" => {
+                (&[writer, readers, queue, alive, writers, fence], &[hold, floor, ticket])
             }
-            "rw/release" => (waiting, &[hold, count, left, "calls:"]),
+            "rw/renew" => (&[writer, readers, revoked, fence], &[hold, count, floor]),
+            "rw/release" => (waiting, &[hold, count, left]),
             "rw/force_release" => {
-                (&[writer, readers, revoked, queue, alive, writers], &[hold, lease, "calls:"])
+                (&[writer, readers, revoked, queue, alive, writers], &[hold, lease])
             }
             "rw/clear" => (&[writer, readers, revoked, fence, queue, alive, writers], &[]),
             "rw/inspect" => (waiting, &[]),

@@ -12,6 +12,7 @@ claims!(everywhere of both:
     a_place_that_counts_for_longer_than_any_can_does_not_count,
     clearing_a_lock_ends_the_hold_and_its_tokens_go_on,
 );
+claims!(inside of both: a_hold_outlives_what_is_planted_under_its_fence);
 claims!(everywhere of FairMutex:
     who_waits_comes_back_to_a_queue_that_was_cleared,
 );
@@ -30,6 +31,23 @@ fn on_all(on: &Fixture, words: &[&str]) {
 
 fn stand(on: &Fixture, ms: &str) {
     on_all(on, &["EVAL", STAND, "2", "quorate:{a}:queue", "quorate:{a}:alive", ms]);
+}
+
+// Claim 9
+async fn a_hold_outlives_what_is_planted_under_its_fence(on: Fixture) {
+    let client = on.client_with_lease(secs(1)).await;
+    let guard = client.mutex("a").lock().await.unwrap();
+    let token = guard.token().unwrap();
+    let fence = "quorate:{a}:fence";
+    for plant in [&["SET", fence, "text"][..], &["HSET", fence, "field", "1"]] {
+        on_all(&on, &["DEL", fence]);
+        on_all(&on, plant);
+        let lost = tokio::time::timeout(secs(3), guard.lost()).await;
+        assert!(lost.is_err(), "{plant:?}: {lost:?}");
+    }
+    guard.release().await.unwrap();
+    // Its number was stored again.
+    assert!(client.mutex("a").lock().await.unwrap().token().unwrap() > token);
 }
 
 // Claim 12

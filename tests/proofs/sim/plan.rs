@@ -335,6 +335,7 @@ impl Plan {
     pub(crate) fn clocks_of_a_majority_move(&self) -> bool {
         let moved = |trouble: &Trouble| match trouble.what {
             What::ClockJumps { voter, .. } | What::ClockRuns { voter, .. } => Some(voter),
+            What::VoterReboots { voter, ms, .. } if ms != 0 => Some(voter),
             _ => None,
         };
         let moved: BTreeSet<usize> = self.troubles.iter().filter_map(moved).collect();

@@ -171,19 +171,16 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
 /// What the run means for the promise.
 fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
-    let Some(hold) = run.args().next() else { return };
+    let Some(hold) = run.arg("hold") else { return };
     if run.script().ends_with("/renew") {
-        let token = run.args().nth(if run.script().starts_with("rw/") { 4 } else { 3 });
-        locked(&world.tokens).tells(hold, token.unwrap_or_default());
+        locked(&world.tokens).tells(hold, run.arg("token").unwrap_or_default());
     }
     match run.script() {
         "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }
-            // To read or to write stands before the count and the lease.
-            let at = if run.script().starts_with("rw/") { 3 } else { 2 };
-            if let Some(lease_ms) = run.args().nth(at).and_then(|lease| lease.parse().ok()) {
+            if let Some(lease_ms) = run.arg("lease_ms").and_then(|lease| lease.parse().ok()) {
                 ledger.asked(hold, lease_ms);
             }
         }
@@ -191,7 +188,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
             ledger.force(hold);
             ledger.amnesia.gives_back(voter, hold);
         }
-        "mutex/release" | "rw/release" if run.args().nth(1) == Some("0") => {
+        "mutex/release" | "rw/release" if run.arg("count") == Some("0") => {
             ledger.amnesia.gives_back(voter, hold);
         }
         _ => {}
@@ -199,14 +196,14 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
 }
 
 fn note(world: &World, voter: usize, run: &Ran<'_>) {
-    if let Some(hold) = run.args().next().filter(|_| run.script().ends_with("/acquire")) {
+    if let Some(hold) = run.arg("hold").filter(|_| run.script().ends_with("/acquire")) {
         world.introduce(hold, run.client());
     }
     world.note(&format!("v{voter}"), || {
-        let args: Vec<&str> = run.args().collect();
+        let args: Vec<&str> = run.args().map(|(_, arg)| arg).collect();
         let again = if run.again() { " again" } else { "" };
         let answer = match run.answer() {
-            Ok((code, ms, text)) => format!("{code}, {ms} ms {text}"),
+            Ok((code, ms, id)) => format!("{code}, {ms} ms {id} {:?}", run.more()),
             Err(message) => format!("error: {message}"),
         };
         let key = run.keys().next().unwrap_or_default();

@@ -24,7 +24,7 @@ async fn a_release_that_the_server_refuses_is_counted_as_a_vote_that_it_may_have
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
-    let users = ["locker on >password ~* &* +@all -del"];
+    let users = ["locker on >password ~* &* +@all -hdel"];
     let server = RedisServer::start_as(&Settings::new().users(&users));
     let voter = server.url_as("locker", "password");
     let quorum = connect(patient(Quorate::builder().voter(voter))).await;

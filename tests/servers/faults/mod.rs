@@ -13,6 +13,7 @@ mod full;
 mod harm;
 mod holding;
 mod leaks;
+mod lean;
 mod minority;
 mod once;
 mod order;

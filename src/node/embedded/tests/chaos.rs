@@ -16,7 +16,9 @@ static LOG: Script = Script {
         redis.call('HSET', KEYS[1], string.format('%04d', length), ARGV[1])
         return { length, 0, '' }",
     keys: &["log"],
-    args: &["entry"],
+    shared: &[],
+    args: &[Arg::Text("entry")],
+    width: 3,
     votes: false,
 };
 
@@ -58,7 +60,7 @@ async fn trace(steps: &[Step]) -> Trace {
             Step::Send { connection, there, back, stays } => {
                 voter.fault_next(1, Fault::Delay { there: ms(there), back: ms(back) });
                 let entry = format!("{connection}:{number:04}");
-                let mut outcome = nodes[connection].run(call(&LOG, &["log"], &[&entry]));
+                let mut outcome = nodes[connection].run(Call::of(&LOG, &["log"], &[&entry]));
                 let answered = (&mut outcome).now_or_never();
                 if stays {
                     waiting.push(answered.map_or(outcome, |outcome| async { outcome }.boxed()));

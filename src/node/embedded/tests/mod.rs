@@ -23,8 +23,8 @@ use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
-    scripts::{Answer, Script, mutex},
-    words::Cause,
+    scripts::{Answer, Arg, Script, mutex},
+    words::{Cause, HoldId, Verdict},
 };
 
 const DEADLINE: Duration = Duration::from_millis(200);
@@ -80,22 +80,18 @@ fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
     (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, Clock::tokio()), listener)
 }
 
-fn call(script: &'static Script, keys: &[&str], args: &[&str]) -> Call {
-    let texts = |texts: &[&str]| texts.iter().map(|text| Arc::from(*text)).collect();
-    Call { script, keys: texts(keys), args: texts(args), deadline: DEADLINE }
-}
-
 fn acquire(hold: &str) -> Call {
-    call(&mutex::ACQUIRE, &["lock", "queue", "alive", "fence"], &[hold, "1", "30000", "", ""])
+    let keys = ["lock", "queue", "alive", "fence"];
+    Call::of(&mutex::ACQUIRE, &keys, &["30000", "", hold, ""])
 }
 
 fn release(hold: &str) -> Call {
-    call(&mutex::RELEASE, &["lock", "queue", "alive"], &[hold, "0", "", "freed", "calls:"])
+    Call::of(&mutex::RELEASE, &["lock", "queue", "alive"], &["calls:", hold, "0", "", "freed"])
 }
 
 /// The code of an answer.
 fn code(outcome: Outcome<Answer>) -> i64 {
-    outcome.unwrap().code
+    outcome.unwrap().code()
 }
 
 const fn ms(ms: u64) -> Duration {

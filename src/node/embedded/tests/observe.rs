@@ -29,18 +29,20 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
     let ((first, _), (second, _)) = (connect(&voter), connect(&voter));
     let notes = observed(&voter, |ran| {
         let (keys, args): (Vec<_>, Vec<_>) = (ran.keys().collect(), ran.args().collect());
-        format!("{} {} {keys:?} {args:?} {:?}", ran.client(), ran.script(), ran.answer())
+        let (answer, more) = (ran.answer(), ran.more());
+        format!("{} {} {keys:?} {args:?} {answer:?} {more:?}", ran.client(), ran.script())
     });
     first.run(acquire("a:1")).await.unwrap();
     second.run(release("b:1")).await.unwrap();
     let expected = [
         concat!(
-            r#"1 mutex/acquire ["lock", "queue", "alive", "fence"] ["a:1", "1", "30000", "", ""] "#,
-            r#"Ok((1, 1700000000000, ""))"#,
+            r#"1 mutex/acquire ["lock", "queue", "alive", "fence"] "#,
+            r#"[("lease_ms", "30000"), ("keep_ms", ""), ("hold", "a:1"), ("floor", "")] "#,
+            r#"Ok((1, 1700000000000, "")) [Text("")]"#,
         ),
         concat!(
-            r#"2 mutex/release ["lock", "queue", "alive"] ["b:1", "0", "", "freed", "calls:"] "#,
-            r#"Ok((0, 30000, "a:1"))"#,
+            r#"2 mutex/release ["lock", "queue", "alive"] [("calls", "calls:"), ("hold", "b:1"), "#,
+            r#"("count", "0"), ("place", ""), ("channel", "freed")] Ok((0, 30000, "a:1")) []"#,
         ),
     ];
     assert_eq!(taken(&notes), expected);
@@ -98,17 +100,18 @@ async fn a_script_that_failed_or_answers_otherwise_has_no_answer() {
         name: "test/broken",
         source: "error('no', 0)",
         keys: &["key"],
+        shared: &[],
         args: &[],
+        width: 3,
         votes: false,
     };
-    static OTHER: Script =
-        Script { name: "test/other", source: "return 7", keys: &["key"], args: &[], votes: false };
+    static OTHER: Script = Script { name: "test/other", source: "return 7", ..BROKEN };
     let voter = voter();
     let (node, _) = connect(&voter);
     let notes = observed(&voter, |ran| format!("{:?}", ran.answer()));
-    assert!(node.run(call(&BROKEN, &["a"], &[])).await.is_err());
-    assert!(node.run(call(&OTHER, &["a"], &[])).await.is_err());
-    let shape = r#"Err("the reply is not code, ms, text")"#;
+    assert!(node.run(Call::of(&BROKEN, &["a"], &[])).await.is_err());
+    assert!(node.run(Call::of(&OTHER, &["a"], &[])).await.is_err());
+    let shape = r#"Err("the reply does not begin with code, ms, id")"#;
     assert_eq!(taken(&notes), [r#"Err("ERR no")"#, shape]);
 }
 

@@ -1,23 +1,36 @@
 use futures::FutureExt;
 
 use super::*;
-use crate::words::HoldId;
+use crate::scripts::Value;
 
 async fn run(node: &Arc<dyn Node>, call: Call) -> Answer {
     node.run(call).await.unwrap()
 }
 
-fn answer(code: i64, ms: i64, text: &str) -> Answer {
-    Answer::of(code, ms, text)
+fn answer(code: i64, ms: i64, id: &str) -> Answer {
+    Answer::of(code, ms, id, [Value::Nil, Value::Nil])
+}
+
+fn refused(ms: i64, id: &str, more: Value) -> Answer {
+    Answer::of(0, ms, id, [more, Value::Nil])
 }
 
 /// A grant shows the voter's clock, which began `after_ms` ago.
 fn granted(after_ms: i64, token: &str) -> Answer {
-    answer(1, 1_700_000_000_000 + after_ms, token)
+    let token = Value::Text(token.into());
+    Answer::of(1, 1_700_000_000_000 + after_ms, "", [token, Value::Nil])
+}
+
+fn renewed(after_ms: i64, anew: i64) -> Answer {
+    Answer::of(1, 1_700_000_000_000 + after_ms, "", [Value::Int(anew), Value::Nil])
+}
+
+fn nothing() -> Value {
+    Value::Text(String::new())
 }
 
 fn renew(hold: &str) -> Call {
-    call(&mutex::RENEW, &["lock", "revoked", "fence"], &[hold, "2", "30000", "", ""])
+    Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &["30000", "", hold, "2", ""])
 }
 
 // Claim 5
@@ -27,15 +40,17 @@ async fn a_vote_is_granted_refused_renewed_and_given_back() {
     let (node, _) = connect(&voter);
     assert_eq!(run(&node, acquire("a:1")).await, granted(0, ""));
     tokio::time::advance(ms(10_000)).await;
-    assert_eq!(run(&node, acquire("b:1")).await, answer(0, 20_000, "a:1"));
-    assert_eq!(run(&node, renew("a:1")).await, granted(10_000, ""));
-    assert_eq!(run(&node, renew("b:1")).await, answer(0, 30_000, "a:1"));
-    let inspect = || call(&mutex::INSPECT, &["lock", "queue", "alive"], &[]);
-    assert_eq!(run(&node, inspect()).await, answer(2, 30_000, "0\na:1"));
+    assert_eq!(run(&node, acquire("b:1")).await, refused(20_000, "a:1", nothing()));
+    assert_eq!(run(&node, renew("a:1")).await, renewed(10_000, 0));
+    assert_eq!(run(&node, renew("b:1")).await, refused(30_000, "a:1", Value::Int(0)));
+    let inspect = || Call::of(&mutex::INSPECT, &["lock", "queue", "alive"], &[]);
+    let held = Answer::of(1, 30_000, "a:1", [Value::Int(2), Value::List(Vec::new())]);
+    assert_eq!(run(&node, inspect()).await, held);
     assert_eq!(run(&node, release("b:1")).await, answer(0, 30_000, "a:1"));
     assert_eq!(run(&node, release("a:1")).await, answer(1, 0, ""));
     assert_eq!(run(&node, release("a:1")).await, answer(0, -2, ""));
-    assert_eq!(run(&node, inspect()).await, answer(0, -2, "0\n"));
+    let free = Answer::of(0, -2, "", [Value::Int(0), Value::List(Vec::new())]);
+    assert_eq!(run(&node, inspect()).await, free);
     assert!(voter.keys().is_empty());
     assert_eq!((voter.runs("mutex/acquire"), voter.commands_seen()), (2, 9));
 }
@@ -45,14 +60,14 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     let voter = voter();
     let (node, _) = connect(&voter);
     run(&node, acquire("a:1")).await;
-    assert_eq!(run(&node, renew("a:1")).await, granted(0, ""));
+    assert_eq!(run(&node, renew("a:1")).await, renewed(0, 0));
     voter.wipe();
-    assert_eq!(run(&node, renew("a:1")).await, granted(0, "anew"));
-    assert_eq!(run(&node, renew("a:1")).await, granted(0, ""));
+    assert_eq!(run(&node, renew("a:1")).await, renewed(0, 1));
+    assert_eq!(run(&node, renew("a:1")).await, renewed(0, 0));
     let keys = ["lock", "revoked", "queue", "alive"];
-    let force = call(&mutex::FORCE_RELEASE, &keys, &["a:1", "60000", "freed", "calls:"]);
+    let force = Call::of(&mutex::FORCE_RELEASE, &keys, &["calls:", "a:1", "60000", "freed"]);
     assert_eq!(run(&node, force).await, answer(1, 30_000, ""));
-    assert_eq!(run(&node, renew("a:1")).await, answer(2, 0, ""));
+    assert_eq!(run(&node, renew("a:1")).await, Answer::of(2, 0, "", [Value::Int(0), Value::Nil]));
     assert_eq!(voter.keys(), ["revoked"]);
     tokio::time::advance(ms(60_001)).await;
     assert!(voter.keys().is_empty());
@@ -63,14 +78,13 @@ async fn one_bad_key_fails_alone() {
     let voter = voter();
     let (node, _) = connect(&voter);
     voter.command(&["SET", "b", "text"]).unwrap();
-    let (mut args, mut keys) = (Vec::new(), Vec::new());
+    let (mut args, mut keys) = (vec!["500", "60000"], Vec::new());
     for name in ["a", "b", "c"] {
-        args.extend([name, "1", "500", "7", "60000"].map(str::to_owned));
+        args.extend([name, "7"]);
         keys.extend(["", "queue:", "alive:", "fence:"].map(|part| format!("{part}{name}")));
     }
-    let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
-    let call = Call { keys: texts(&keys), args: texts(&args), ..acquire("") };
-    let answers = node.send(call).await;
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let answers = node.send(Call::of(&mutex::ACQUIRE, &keys, &args)).await;
     let message = "WRONGTYPE Operation against a key holding the wrong kind of value";
     let failed = Err(Cause::Rejected(message.into()));
     assert_eq!(answers, [Ok(granted(0, "7")), failed, Ok(granted(0, "7"))]);
@@ -82,11 +96,13 @@ async fn a_call_that_fails_as_a_whole_is_a_rejection() {
         name: "test/broken",
         source: "return nil + 1",
         keys: &["key"],
+        shared: &[],
         args: &[],
+        width: 3,
         votes: false,
     };
     let (node, _) = connect(&voter());
-    let outcome = node.run(call(&BROKEN, &["key"], &[])).await;
+    let outcome = node.run(Call::of(&BROKEN, &["key"], &[])).await;
     let message = "ERR user_script:1: attempt to perform arithmetic on a nil value";
     assert_eq!(outcome, Err(Cause::Rejected(message.into())));
 }
@@ -99,6 +115,7 @@ async fn voters_of_one_thread_share_nothing_and_one_voter_serves_many_threads() 
     assert_eq!(run(&other_node, acquire("b:1")).await, granted(0, ""));
     let refused = std::thread::spawn(move || node.run(acquire("b:1")).now_or_never());
     let refused = refused.join().unwrap().map(Result::unwrap);
-    assert_eq!(refused.and_then(|answer| answer.holder()), Some(HoldId::parse("a:1")));
+    let verdict = refused.map(|answer| answer.whose());
+    assert!(matches!(verdict, Some(Verdict::Refused { by, .. }) if by.as_str() == "a:1"));
     assert_eq!((voter.runs("mutex/acquire"), other.runs("mutex/acquire")), (2, 1));
 }

@@ -32,7 +32,8 @@ async fn scripts_and_commands_go_by_the_clock_of_the_voter() {
     voter.jump_clock(2_500_001);
     assert_eq!(time(&voter), Reply::texts(["1700000002", "500001"]));
     let refused = node.run(acquire("b:1")).await.unwrap();
-    assert_eq!(refused.ttl(), Some(ms(27_500)));
+    let by = HoldId::parse("a:1");
+    assert_eq!(refused.whose(), Verdict::Refused { by, ttl: Some(ms(27_500)) });
     voter.jump_clock(-2_500_001);
     assert_eq!(time(&voter), Reply::texts(["1700000000", "0"]));
     assert_eq!(left_ms(&voter), Some(30_000));

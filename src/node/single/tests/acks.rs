@@ -46,19 +46,19 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 
 /// All scripts whose answers are votes.
 fn votes() -> [Call; 5] {
-    let place = ["c:1.1", "1", "60000", "", "", "", "60000", "calls:"];
-    let reader = ["c:1", "read", "1", "60000", "", "", "", "last", "60000", "calls:"];
+    let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
+    let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
-        long(&mutex::ACQUIRE, &["c:1", "1", "60000", "", ""]),
-        long(&mutex::RENEW, &["c:1", "1", "60000", "", ""]),
+        long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
+        long(&mutex::RENEW, &["60000", "", "c:1", "1", ""]),
         long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
-        long(&rw::RENEW, &["c:1", "read", "1", "60000", "", ""]),
+        long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
     ]
 }
 
 fn is_granted(outcome: &Outcome<Answer>) -> bool {
-    matches!(outcome, Ok(Answer { code: 1, .. }))
+    outcome.as_ref().is_ok_and(Answer::is_done)
 }
 
 /// What the grant rests on was written by somebody else, before the replica stopped to listen.

@@ -108,7 +108,7 @@ async fn nothing_runs_twice_however_often_connections_are_cut_under_load() {
             match outcome {
                 Ok(answer) => {
                     answered += 1;
-                    assert_eq!((answer.code, ran.as_str()), (1, "1"));
+                    assert_eq!((answer.code(), ran.as_str()), (1, "1"));
                 }
                 Err(Cause::Unreachable(_)) => assert_eq!(ran, "Nil", "never sent"),
                 Err(_) => assert!(ran == "1" || ran == "Nil", "{ran}"),

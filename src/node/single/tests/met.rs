@@ -8,8 +8,7 @@ use std::{
 use futures::FutureExt;
 
 use super::{
-    Answer, Cause, Heard, RedisServer, answers, connect, count, fails, is_unreachable, number,
-    start,
+    Cause, Heard, RedisServer, answers, connect, count, fails, is_unreachable, number, start,
 };
 use crate::{
     clock::Clock,
@@ -145,19 +144,17 @@ async fn a_restarted_server_is_met_before_the_first_script_that_it_runs() {
     let mut server = RedisServer::start();
     let (node, heard) = connect(&server.url()).await;
     for restarts in 1..=5 {
-        let Ok(Answer { code: mut counted, .. }) = node.run(count("a")).await else {
-            panic!("it counts")
-        };
+        let mut counted = node.run(count("a")).await.expect("it counts").code();
         // Calls go on all the time, so that some of them come at the moment of the reconnection.
         let calls = tokio::spawn({
             let (node, heard) = (Arc::clone(&node), Arc::clone(&heard));
             async move {
                 loop {
                     match node.run(count("a")).await {
-                        Ok(Answer { code: count, .. }) if count <= counted => {
+                        Ok(answer) if answer.code() <= counted => {
                             return run_ids(&heard);
                         }
-                        Ok(Answer { code: count, .. }) => counted = count,
+                        Ok(answer) => counted = answer.code(),
                         _ => tokio::task::yield_now().await,
                     }
                 }

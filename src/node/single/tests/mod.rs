@@ -22,7 +22,7 @@ use std::{
 use super::{Address, Looks, Security, SingleNode};
 use crate::{
     node::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
-    scripts::{Answer, Script},
+    scripts::{Answer, Arg, Script, Value},
     words::Cause,
 };
 use quorate_support::{RedisServer, eventually_async};
@@ -32,7 +32,9 @@ static COUNT: Script = Script {
     name: "test/count",
     source: "return { redis.call('INCR', KEYS[1]), 0, '' }",
     keys: &["counter"],
+    shared: &[],
     args: &[],
+    width: 3,
     votes: true,
 };
 
@@ -41,7 +43,9 @@ static WRITE: Script = Script {
     name: "test/write",
     source: "return { redis.call('RPUSH', KEYS[1], ARGV[1]), 0, '' }",
     keys: &["list"],
-    args: &["entry"],
+    shared: &[],
+    args: &[Arg::Text("entry")],
+    width: 3,
     votes: false,
 };
 
@@ -49,10 +53,10 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 /// `key` is the first key; the others are derived from it.
 fn call(script: &'static Script, key: &str, args: &[&str]) -> Call {
-    let others = script.keys[1..].iter().map(|name| format!("{key}:{name}").into());
-    let keys = iter::once(key.into()).chain(others).collect();
-    let args = args.iter().map(|&arg| arg.into()).collect();
-    Call { script, keys, args, deadline: DEADLINE }
+    let others = script.keys[1..].iter().map(|name| format!("{key}:{name}"));
+    let keys: Vec<String> = iter::once(key.to_owned()).chain(others).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    Call { deadline: DEADLINE, ..Call::of(script, &keys, args) }
 }
 
 fn count(key: &str) -> Call {
@@ -61,7 +65,7 @@ fn count(key: &str) -> Call {
 
 /// As [`COUNT`] answers.
 fn number(count: i64) -> Answer {
-    Answer::of(count, 0, "")
+    Answer::of(count, 0, "", [Value::Nil, Value::Nil])
 }
 
 /// Writes down what it hears.

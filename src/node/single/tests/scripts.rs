@@ -3,7 +3,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tokio::task::coop;
 
 use super::{Call, Cause, Node, RedisServer, call, connect, count, number};
-use crate::scripts::mutex;
+use crate::{scripts::mutex, words::Verdict};
 use quorate_support::{Reply, eventually_async};
 
 #[tokio::test]
@@ -24,10 +24,10 @@ async fn an_acquired_mutex_is_refused_to_others_and_released() {
     let server = RedisServer::start();
     let (node, _) = connect(&server.url()).await;
     let ask = async |script, args: &[&str]| node.run(call(script, "q:{lock}", args)).await.unwrap();
-    assert_eq!(ask(&mutex::ACQUIRE, &["c:1", "1", "5000", "", ""]).await.code, 1);
-    let refused = ask(&mutex::ACQUIRE, &["c:2", "1", "5000", "", ""]).await;
-    assert_eq!((refused.code, refused.holder().unwrap().as_str()), (0, "c:1"));
-    assert_eq!(ask(&mutex::RELEASE, &["c:1", "0", "", "", "calls:"]).await.code, 1);
+    assert_eq!(ask(&mutex::ACQUIRE, &["5000", "", "c:1", ""]).await.code(), 1);
+    let refused = ask(&mutex::ACQUIRE, &["5000", "", "c:2", ""]).await;
+    assert!(matches!(refused.whose(), Verdict::Refused { by, .. } if by.as_str() == "c:1"));
+    assert_eq!(ask(&mutex::RELEASE, &["calls:", "c:1", "0", "", ""]).await.code(), 1);
     assert!(server.keys().is_empty());
 }
 
@@ -85,11 +85,11 @@ async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
 }
 
 fn acquire() -> Call {
-    call(&mutex::ACQUIRE, "q:{lock}", &["c:1", "1", "5000", "", ""])
+    call(&mutex::ACQUIRE, "q:{lock}", &["5000", "", "c:1", ""])
 }
 
 fn release() -> Call {
-    call(&mutex::RELEASE, "q:{lock}", &["c:1", "0", "", "", "calls:"])
+    call(&mutex::RELEASE, "q:{lock}", &["calls:", "c:1", "0", "", ""])
 }
 
 /// A server that has just forgotten two scripts which the node believes it has.
@@ -108,7 +108,7 @@ async fn an_acquire_that_was_not_known_and_overtaken_by_its_undo_leaves_nothing(
     // Both leave together and by hash: NOSCRIPT is the answer to both.
     let (acquired, released) = tokio::join!(node.run(acquire()), node.run(release()));
     assert!(matches!(acquired, Err(Cause::Rejected(text)) if text.contains("overtaken")));
-    assert_eq!(released.unwrap().code, 0, "sent again, found nothing");
+    assert_eq!(released.unwrap().code(), 0, "sent again, found nothing");
     assert!(server.keys().is_empty());
 }
 
@@ -117,7 +117,7 @@ async fn an_undo_that_was_not_known_and_overtaken_by_the_next_attempt_takes_noth
     let (server, node) = forgetful().await;
     let (released, acquired) = tokio::join!(node.run(release()), node.run(acquire()));
     assert!(matches!(released, Err(Cause::Rejected(text)) if text.contains("overtaken")));
-    assert_eq!(acquired.unwrap().code, 1);
+    assert_eq!(acquired.unwrap().code(), 1);
     assert_eq!(server.keys(), ["q:{lock}"]);
 }
 
@@ -153,8 +153,8 @@ async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed()
                     let deadline = Duration::from_secs(10);
                     node.run(Call { deadline, ..call(script, &key, args) })
                 };
-                let acquired = ask(&mutex::ACQUIRE, &[&hold, "1", "60000", "", ""]);
-                let released = ask(&mutex::RELEASE, &[&hold, "0", "", "", "PUBLISH", ""]);
+                let acquired = ask(&mutex::ACQUIRE, &["60000", "", &hold, ""]);
+                let released = ask(&mutex::RELEASE, &["calls:", &hold, "0", "", ""]);
                 let (acquired, released) = tokio::join!(acquired, released);
                 released.unwrap();
                 granted += u32::from(acquired.is_ok());

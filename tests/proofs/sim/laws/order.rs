@@ -235,7 +235,7 @@ fn is_dead(world: &World, place: &str) -> bool {
 pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
     let mut queues = locked(&world.queues);
     if let Some(place) = leaves(run) {
-        let last = run.args().next().map_or(0, number_of);
+        let last = run.arg("hold").map_or(0, number_of);
         queues.left.entry(place.to_owned()).or_insert(last);
     }
     for record in before.iter().filter(|record| record.key.ends_with(":queue")) {
@@ -269,13 +269,13 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 
 /// The place that a script takes out of its queue.
 fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
-    let place = run.args().nth(2).filter(|place| !place.is_empty());
+    let place = run.arg("place").filter(|place| !place.is_empty());
     place.filter(|_| run.script().ends_with("/release"))
 }
 
 /// The place goes with a vote that is ended by force, whether its bid was won or not.
 fn is_forced(run: &Ran<'_>, place: &str) -> bool {
-    run.script().ends_with("/force_release") && run.args().next().and_then(place_of) == Some(place)
+    run.script().ends_with("/force_release") && run.arg("hold").and_then(place_of) == Some(place)
 }
 
 impl Queues {
@@ -321,18 +321,17 @@ impl Queues {
     }
 
     fn bid(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
-        let number = run.args().next().map_or(0, number_of);
+        let number = run.arg("hold").map_or(0, number_of);
         let shares = run.script() == "rw/acquire";
-        let (ticket_at, wait_at) = if shares { (6, 8) } else { (5, 6) };
         let (Some(place), Some(ticket), Some(wait_ms)) = (
-            run.args().next().and_then(place_of),
-            run.args().nth(ticket_at),
-            run.args().nth(wait_at).and_then(|wait| wait.parse().ok()),
+            run.arg("hold").and_then(place_of),
+            run.arg("ticket"),
+            run.arg("wait_ms").and_then(|wait| wait.parse().ok()),
         ) else {
             return;
         };
         if shares {
-            let turn = match (run.args().nth(1), run.args().nth(7)) {
+            let turn = match (run.arg("mode"), run.arg("turn")) {
                 (Some("read"), Some("first")) => Turn::First,
                 (Some("read"), Some("last")) => Turn::Last,
                 (Some("read"), _) => Turn::Next,
@@ -368,12 +367,13 @@ impl Queues {
     }
 
     fn is_told(&mut self, world: &World, voter: usize, run: &Ran<'_>) {
-        let Some(bid) = run.args().next() else { return };
-        let Ok((0 | 1 | 3, _, text)) = run.answer() else { return };
-        if let Some(ticket) = text.split(' ').next() {
-            let told = self.told.entry(numbered(bid)).or_default();
-            told.entry(voter).or_insert_with(|| (ticket.to_owned(), world.now_ms()));
-        }
+        let Some(bid) = run.arg("hold") else { return };
+        let (Ok((0 | 1 | 3, ..)), Some(Reply::Int(ticket))) = (run.answer(), run.more().get(1))
+        else {
+            return;
+        };
+        let told = self.told.entry(numbered(bid)).or_default();
+        told.entry(voter).or_insert_with(|| (ticket.to_string(), world.now_ms()));
     }
 
     /// Where a majority told the waiter one ticket, and it heard that before it told any, that is
@@ -390,7 +390,7 @@ impl Queues {
         if !is_well(&voter) || !is_clients || !self.judged.insert(place.to_owned()) {
             return;
         }
-        let last = run.args().next().map_or(0, number_of).saturating_sub(1);
+        let last = run.arg("hold").map_or(0, number_of).saturating_sub(1);
         let Some(told) = self.told.get(&format!("{place}.{last}")) else { return };
         // One way is this long at most: the answer, and the request that runs now.
         let heard_ms = world.now_ms().saturating_sub(2 * world.plan.network.usual_ms + 1);

@@ -11,7 +11,7 @@ use crate::sim::{
 
 /// A script ran.
 pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
-    let Some(hold) = run.args().next() else { return };
+    let Some(hold) = run.arg("hold") else { return };
     let keys: Vec<&str> = run.keys().filter(|key| key.ends_with(":rw:readers")).collect();
     if keys.is_empty() {
         return;

@@ -20,7 +20,7 @@ pub(crate) fn ran(
     (before, elapsed): (&[Record], Duration),
     after: &[Record],
 ) {
-    let Some(hold) = run.args().next() else { return };
+    let Some(hold) = run.arg("hold") else { return };
     if locked(&world.ledger).wild.contains(&voter) {
         return;
     }
@@ -51,7 +51,7 @@ pub(crate) fn ran(
 
 /// A vote is given back only for a hold that is over.
 fn check_giving_up(world: &World, run: &Ran<'_>, hold: &str) {
-    let gives_up = run.script().ends_with("/release") && run.args().nth(1) == Some("0");
+    let gives_up = run.script().ends_with("/release") && run.arg("count") == Some("0");
     if gives_up && world.held().iter().any(|held| held.hold == hold) {
         let what = format!("the votes of {hold} are given back while it is held");
         world.breach(Law::RenewalNeverHarms, None, what);
@@ -61,7 +61,7 @@ fn check_giving_up(world: &World, run: &Ran<'_>, hold: &str) {
 /// A script failed on a voter that is full: it asked for something new.
 pub(crate) fn refused(world: &World, voter: usize, run: &Ran<'_>, before: (&[Record], Duration)) {
     let Ok((-1, _, message)) = run.answer() else { return };
-    let hold = run.args().next().filter(|_| message.starts_with(OUT_OF_MEMORY));
+    let hold = run.arg("hold").filter(|_| message.starts_with(OUT_OF_MEMORY));
     let Some(hold) = hold else { return };
     let asks = run.script().ends_with("/acquire") || run.script().ends_with("/renew");
     let is_wild = locked(&world.ledger).wild.contains(&voter);

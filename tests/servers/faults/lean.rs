@@ -1,0 +1,67 @@
+//! What an uncontended lock costs each server, command by command.
+
+use std::collections::BTreeMap;
+
+use quorate::Quorate;
+use quorate_support::{RedisServer, Reply};
+use quorate_tests::scene::{connect, forget_calls, servers};
+
+/// Not of locks: a connection's sign of life, and what this test asks itself.
+const OTHERS: [&str; 4] = ["ping", "info", "auth", "config|resetstat"];
+
+/// How often a server has run each command.
+fn commands(server: &RedisServer) -> BTreeMap<String, u32> {
+    let Ok(Reply::Text(stats)) = server.command(&["INFO", "commandstats"]) else {
+        panic!("it tells")
+    };
+    let of = |line: &str| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let (calls, _) = rest.split_once(',')?;
+        Some((name.to_owned(), calls.parse().ok()?))
+    };
+    let mut counted: BTreeMap<_, _> = stats.lines().filter_map(of).collect();
+    counted.retain(|name, _| !OTHERS.contains(&name.as_str()));
+    counted
+}
+
+async fn ran(work: impl AsyncFn(&Quorate)) -> String {
+    let servers = servers(1);
+    let quorum = connect(Quorate::builder().voter(servers[0].url())).await;
+    // The servers learn the scripts.
+    work(&quorum).await;
+    forget_calls(&servers[0]);
+    work(&quorum).await;
+    let counted = commands(&servers[0]).into_iter();
+    let counted: Vec<_> = counted.map(|(name, calls)| format!("{name} {calls}")).collect();
+    counted.join(", ")
+}
+
+#[tokio::test]
+async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
+    let mutex = ran(async |quorum| {
+        let guard = quorum.mutex("a").lock().await.expect("nobody has it");
+        guard.release().await.expect("it confirms");
+    });
+    let expected = "evalsha 2, exists 1, hdel 1, hset 1, pexpire 1, publish 1, set 1, time 1, \
+                    zcard 1";
+    assert_eq!(mutex.await, expected);
+
+    let fair = ran(async |quorum| {
+        let guard = quorum.fair_mutex("a").lock().await.expect("nobody has it");
+        guard.release().await.expect("it confirms");
+    });
+    assert_eq!(fair.await, expected);
+
+    let write = ran(async |quorum| {
+        let guard = quorum.rw_lock("a").write().await.expect("nobody has it");
+        guard.release().await.expect("it confirms");
+    });
+    let expected = "";
+    assert_eq!(write.await, expected);
+
+    let read = ran(async |quorum| {
+        let guard = quorum.rw_lock("a").read().await.expect("nobody has it");
+        guard.release().await.expect("it confirms");
+    });
+    assert_eq!(read.await, expected);
+}
