@@ -69,11 +69,11 @@ impl error::Error for Stale {}
 /// ```
 #[derive(Debug, Default)]
 pub struct FenceGate {
-    known: Mutex<Known>,
+    known: Mutex<LatestTokens>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct LatestTokens {
     /// Counts as seen for every name.
     mark: Option<Token>,
     names: HashMap<String, Name>,
@@ -193,7 +193,7 @@ impl FenceGate {
         known.names.retain(|_, it| it.highest >= mark || it.is_busy());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LatestTokens> {
         lock(&self.known)
     }
 }
@@ -201,7 +201,7 @@ impl FenceGate {
 impl FromIterator<(String, Token)> for FenceGate {
     /// A gate that has seen these; of several tokens of one name the highest counts.
     fn from_iter<I: IntoIterator<Item = (String, Token)>>(seen: I) -> Self {
-        let mut known = Known::default();
+        let mut known = LatestTokens::default();
         for (name, token) in seen {
             let entry = known.names.entry(name).or_insert_with(Name::new);
             entry.highest = entry.highest.max(Some(token));
@@ -210,7 +210,7 @@ impl FromIterator<(String, Token)> for FenceGate {
     }
 }
 
-impl Known {
+impl LatestTokens {
     fn highest(&self, name: &str) -> Option<Token> {
         self.names.get(name).and_then(|it| it.highest).max(self.mark)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     engine::{Drift, Rules, Suspicion, Terms},
     keys::KeyScheme,
-    words::{Error, RestartGuard, metric::Named},
+    words::{Error, RestartGuard, metric::NamedLocks},
 };
 
 /// What a client was built with.
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// How many requests to one voter leave together at most.
     pub(crate) batch_size: usize,
     /// Whom metrics may name.
-    pub(crate) named: Named,
+    pub(crate) named: NamedLocks,
 }
 
 /// What a grant needs in order to count.
@@ -68,7 +68,7 @@ impl Default for Settings {
             replica_acks: ReplicaAcks::default(),
             may_evict: false,
             batch_size: 32,
-            named: Named::default(),
+            named: NamedLocks::default(),
         }
     }
 }

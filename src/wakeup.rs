@@ -17,7 +17,7 @@ use futures::{
 
 use crate::{
     engine::Place,
-    node::{Ear, Identity, Reply, Stamp, Standings, Voter},
+    node::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
     signal::Signal,
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Wakeups(Mutex<Tables>);
 
 #[derive(Default)]
 struct Tables {
-    channels: BTreeMap<Arc<str>, Channel>,
+    channels: BTreeMap<Arc<str>, ChannelEars>,
     /// By their places in queues.
     callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
     /// Completes once the client's own channel is heard by a majority, if anybody ever asked.
@@ -35,7 +35,7 @@ struct Tables {
 }
 
 #[derive(Debug)]
-struct Channel {
+struct ChannelEars {
     listeners: usize,
     heard: Arc<Signal<Heard>>,
 }
@@ -92,7 +92,7 @@ impl Wakeups {
 }
 
 /// Completes when so many have said yes, or all have spoken.
-pub(crate) async fn majority(replies: Vec<Reply<()>>, needed: usize) {
+pub(crate) async fn majority(replies: Vec<VoterReply<()>>, needed: usize) {
     let replies: FuturesUnordered<_> = replies.into_iter().collect();
     let mut heard = replies.filter(|outcome| ready(outcome.is_ok())).take(needed);
     while heard.next().await.is_some() {}
@@ -226,13 +226,14 @@ impl Listening {
         wakeups: &Arc<Wakeups>,
         voters: &Arc<[Voter]>,
         channel: &Arc<str>,
-    ) -> (Self, Vec<Reply<()>>) {
+    ) -> (Self, Vec<VoterReply<()>>) {
         let silence = Heard::nothing(voters.len());
         // Within the lock, so that no other listener's last goodbye comes behind this.
         let (heard, replies) = wakeups.with_tables(|Tables { channels, .. }| {
-            let entry = channels
-                .entry(Arc::clone(channel))
-                .or_insert_with(|| Channel { listeners: 0, heard: Arc::new(Signal::new(silence)) });
+            let entry = channels.entry(Arc::clone(channel)).or_insert_with(|| ChannelEars {
+                listeners: 0,
+                heard: Arc::new(Signal::new(silence)),
+            });
             entry.listeners += 1;
             let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
             (Arc::clone(&entry.heard), voters.iter().map(subscribe).collect())

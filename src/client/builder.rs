@@ -13,7 +13,7 @@ use crate::{
     keys::KeyScheme,
     node::{Credentials, Provider, Security},
     settings::Settings,
-    words::{Error, RestartGuard, metric::Named},
+    words::{Error, RestartGuard, metric::NamedLocks},
 };
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).
@@ -260,7 +260,7 @@ impl Builder {
     /// let builder = quorate::Quorate::builder().named_metrics(["nightly report", "invoice:*"]);
     /// ```
     pub fn named_metrics<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.settings.named = Named::new(names);
+        self.settings.named = NamedLocks::new(names);
         self
     }
 

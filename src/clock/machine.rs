@@ -39,18 +39,18 @@ use super::{Clock, EPOCH, Forward, Moment};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Machine(Arc<Inner>);
+pub struct Machine(Arc<MachineInner>);
 
-struct Inner {
+struct MachineInner {
     label: Arc<str>,
     true_time: Clock,
     forward: Forward,
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
 }
 
 #[derive(Debug)]
-struct State {
-    condition: Condition,
+struct MachineState {
+    condition: MachineCondition,
     clock: Rate,
     /// By how many microseconds its wall clock was put forward, or back.
     wall_ahead_micros: i64,
@@ -62,7 +62,7 @@ struct State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+enum MachineCondition {
     Running,
     Stalled,
     /// Since this moment of its own clock.
@@ -83,15 +83,15 @@ impl Machine {
     /// Makes a machine that runs. Its clock begins now: where a test pauses the time, make it
     /// inside the test's runtime.
     pub fn new(label: impl Into<String>) -> Self {
-        let state = State {
-            condition: Condition::Running,
+        let state = MachineState {
+            condition: MachineCondition::Running,
             clock: Rate::TRUE,
             wall_ahead_micros: 0,
             slept: Duration::ZERO,
             tasks: BTreeMap::new(),
             counted: 0,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(MachineInner {
             label: label.into().into(),
             true_time: Clock::tokio(),
             forward: Forward::new(),
@@ -117,19 +117,19 @@ impl Machine {
     /// Stops all its tasks, while its clocks run on: a long pause of the scheduler, of a garbage
     /// collector, of a debugger.
     pub fn stall(&self) {
-        self.stand_still(|_| Condition::Stalled);
+        self.stand_still(|_| MachineCondition::Stalled);
     }
 
     /// Stops all its tasks and the clock that timers run by; the clock that leases are measured by
     /// runs on: a closed lid.
     pub fn suspend(&self) {
-        self.stand_still(Condition::Suspended);
+        self.stand_still(MachineCondition::Suspended);
     }
 
-    fn stand_still(&self, how: impl FnOnce(Moment) -> Condition) {
+    fn stand_still(&self, how: impl FnOnce(Moment) -> MachineCondition) {
         let now = self.shown();
         self.with_state(|state| {
-            if state.condition == Condition::Running {
+            if state.condition == MachineCondition::Running {
                 state.condition = how(now);
             }
         });
@@ -140,11 +140,11 @@ impl Machine {
         let now = self.shown();
         let woken = self.with_state(|state| {
             match state.condition {
-                Condition::Running | Condition::Dead => return BTreeMap::new(),
-                Condition::Stalled => {}
-                Condition::Suspended(since) => state.slept += now.since(since),
+                MachineCondition::Running | MachineCondition::Dead => return BTreeMap::new(),
+                MachineCondition::Stalled => {}
+                MachineCondition::Suspended(since) => state.slept += now.since(since),
             }
-            state.condition = Condition::Running;
+            state.condition = MachineCondition::Running;
             std::mem::take(&mut state.tasks)
         });
         woken.into_values().for_each(Waker::wake);
@@ -154,7 +154,7 @@ impl Machine {
     /// arrives; guards that they held release nothing.
     pub fn kill(&self) {
         let woken = self.with_state(|state| {
-            state.condition = Condition::Dead;
+            state.condition = MachineCondition::Dead;
             std::mem::take(&mut state.tasks)
         });
         woken.into_values().for_each(Waker::wake);
@@ -162,7 +162,7 @@ impl Machine {
 
     /// Whether it runs: it was not stalled, suspended or killed, or goes on again.
     pub fn is_running(&self) -> bool {
-        self.with_state(|state| state.condition == Condition::Running)
+        self.with_state(|state| state.condition == MachineCondition::Running)
     }
 
     /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on;
@@ -225,7 +225,7 @@ impl Machine {
         self.0.true_time.now().since(Moment::BEGINNING)
     }
 
-    fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with_state<T>(&self, act: impl FnOnce(&mut MachineState) -> T) -> T {
         act(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -276,14 +276,14 @@ impl<F: Future> Future for OnMachine<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let number = self.number;
         let condition = self.machine.with_state(|state| {
-            if state.condition != Condition::Dead {
+            if state.condition != MachineCondition::Dead {
                 state.tasks.insert(number, context.waker().clone());
             }
             state.condition
         });
         match (condition, &mut self.task) {
-            (Condition::Running, Some(task)) => task.as_mut().poll(context),
-            (Condition::Dead, task) => {
+            (MachineCondition::Running, Some(task)) => task.as_mut().poll(context),
+            (MachineCondition::Dead, task) => {
                 // Outside the machine's lock: what is dropped may come back to it.
                 drop(task.take());
                 Poll::Pending

@@ -6,12 +6,12 @@ use crate::{signal::Signal, words::Error};
 
 /// Counts who is inside.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct ClosingGate {
     places: Semaphore,
     closing: Signal<bool>,
 }
 
-impl Gate {
+impl ClosingGate {
     pub(super) fn open() -> Self {
         Self { places: Semaphore::new(Self::most() as usize), closing: Signal::new(false) }
     }
@@ -53,7 +53,7 @@ mod tests {
 
     #[tokio::test]
     async fn closing_sends_out_who_is_inside_and_lets_nobody_in() {
-        let gate = Gate::open();
+        let gate = ClosingGate::open();
         let mut inside = Box::pin(gate.within(pending::<Result<(), Error>>()));
         assert!((&mut inside).now_or_never().is_none());
         let mut closed = Box::pin(gate.close());

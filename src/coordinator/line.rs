@@ -24,14 +24,14 @@ pub(crate) struct Lines {
 #[derive(Debug)]
 struct Line {
     turn: Semaphore,
-    news: Signal<News>,
+    news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
     silence: Signal<()>,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
 #[derive(Debug)]
-struct News {
+struct LineNews {
     /// Whoever is first now has heard nothing yet.
     asking: bool,
     /// It waits for its turn among the client's attempts, so what is known is old.
@@ -43,7 +43,7 @@ struct News {
 
 /// A place in a line. Dropping it leaves the line.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct LinePlace {
     lines: Arc<Lines>,
     key: Arc<str>,
     line: Arc<Line>,
@@ -54,17 +54,18 @@ pub(crate) struct Place {
 /// The first place: the right to ask the voters. Dropping it lets the next one come first.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    place: &'a Place,
+    place: &'a LinePlace,
     _permit: SemaphorePermit<'a>,
 }
 
 impl Line {
     fn new() -> Self {
-        let news = News { asking: true, is_held_up: false, known: None, within: Duration::ZERO };
+        let news =
+            LineNews { asking: true, is_held_up: false, known: None, within: Duration::ZERO };
         Self { turn: Semaphore::new(1), news: Signal::new(news), silence: Signal::new(()) }
     }
 
-    fn change(&self, change: impl FnOnce(&mut News)) {
+    fn change(&self, change: impl FnOnce(&mut LineNews)) {
         self.news.change(change);
         if self.news.read(|news| matches!(news.known, Some(Denial::NoQuorum(_)))) {
             self.silence.change(|()| ());
@@ -79,15 +80,15 @@ impl Lines {
         key: &Arc<str>,
         came: Moment,
         voter_deadline: Duration,
-    ) -> Place {
+    ) -> LinePlace {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
         let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
-        Place { lines, key, line, came, voter_deadline }
+        LinePlace { lines, key, line, came, voter_deadline }
     }
 }
 
-impl Place {
+impl LinePlace {
     pub(crate) fn came(&self) -> Moment {
         self.came
     }
@@ -115,7 +116,7 @@ impl Place {
     }
 
     /// Where voters had less time than from here, that they were too slow says nothing.
-    fn silent<'a>(&self, news: &'a News) -> Option<&'a Outage> {
+    fn silent<'a>(&self, news: &'a LineNews) -> Option<&'a Outage> {
         match &news.known {
             Some(Denial::NoQuorum(outage)) if news.within >= self.voter_deadline => Some(outage),
             _ => None,
@@ -173,12 +174,12 @@ impl Turn<'_> {
 
     pub(crate) fn tell(&self, denial: Denial) {
         let within = self.place.voter_deadline;
-        let news = News { asking: false, is_held_up: false, known: Some(denial), within };
+        let news = LineNews { asking: false, is_held_up: false, known: Some(denial), within };
         self.place.line.change(|current| *current = news);
     }
 }
 
-impl Drop for Place {
+impl Drop for LinePlace {
     fn drop(&mut self) {
         let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
         // Places come and go under this lock: two owners are the table and this one.
@@ -194,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn enter(lines: &Arc<Lines>) -> Place {
+    fn enter(lines: &Arc<Lines>) -> LinePlace {
         lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
     }
 

@@ -32,7 +32,7 @@ use crate::{
     words::{ClientId, HoldIds, Verdict, metric},
 };
 use admission::Admission;
-use gate::Gate;
+use gate::ClosingGate;
 use line::Lines;
 
 /// What all locks of one client share.
@@ -48,7 +48,7 @@ pub(crate) struct Coordinator {
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
     floors: Mutex<Floors>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: ClosingGate,
     admission: Admission,
 }
 
@@ -74,7 +74,7 @@ impl Coordinator {
             lines: Arc::default(),
             chance: Mutex::new(chance),
             floors: Mutex::new(floors),
-            gate: Gate::open(),
+            gate: ClosingGate::open(),
             admission: Admission::new(),
         }
     }

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     clock::Moment,
     engine::{KeptOut, Place, Quorum},
-    node::{Call, ONLY, Outcome, Reply, Standings, Voter},
+    node::{Call, ONLY, Outcome, Standings, Voter, VoterReply},
     scripts::Answer,
     words::{Verdict, VoterReport},
 };
@@ -68,11 +68,11 @@ pub(crate) fn place(voter: usize, outcome: &Outcome<Answer>) -> Place {
 
 /// Answers that are still to come, by voter.
 #[derive(Debug)]
-pub(crate) struct Replies(Vec<Option<Reply<Answer>>>);
+pub(crate) struct Replies(Vec<Option<VoterReply<Answer>>>);
 
 impl Replies {
     /// Replaces what was expected from `voter`.
-    pub(crate) fn expect(&mut self, voter: usize, reply: Reply<Answer>) {
+    pub(crate) fn expect(&mut self, voter: usize, reply: VoterReply<Answer>) {
         self.0[voter] = Some(reply);
     }
 

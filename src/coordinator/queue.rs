@@ -36,7 +36,7 @@ pub(crate) struct Waiter {
 }
 
 /// What a bid came to.
-enum End {
+enum BidEnd {
     Won(Won),
     Lost(Defeat),
     /// The next bid was due before a majority had answered this one.
@@ -97,11 +97,11 @@ impl Waiter {
                     };
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
-                        End::Won(won) => return Ok(Some(won)),
-                        End::Lost(defeat) => {
+                        BidEnd::Won(won) => return Ok(Some(won)),
+                        BidEnd::Lost(defeat) => {
                             self.wait.lose_attempt(&defeat, now, skips, coordinator.chance());
                         }
-                        End::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
+                        BidEnd::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
                     }
                 }
                 // Its client listens to one channel for all places.
@@ -122,7 +122,7 @@ impl Waiter {
         tokens: &Tokens,
         replies: Replies,
         limit: Option<Moment>,
-    ) -> End {
+    ) -> BidEnd {
         let claim = self.claim.as_mut().expect("a bid makes one");
         let terms = (self.rules, bid.started());
         match self.coordinator.fix_token(claim, tokens, terms, limit).await {
@@ -132,13 +132,13 @@ impl Waiter {
                 let started = (bid.started(), self.rules);
                 let mut won = Won::new(claim, started, token, (bid.into_votes(), replies));
                 won.attempts = self.wait.attempts();
-                End::Won(won)
+                BidEnd::Won(won)
             }
             Err(defeat) => {
                 claim.give_back_all();
                 self.coordinator.count_attempt(&*self.record, outcome_of(defeat.loss));
                 self.ticket = bid.ticket();
-                End::Lost(defeat)
+                BidEnd::Lost(defeat)
             }
         }
     }
@@ -155,7 +155,7 @@ impl Waiter {
     }
 
     /// Asks all voters, and waits until the next bid makes sense.
-    async fn bid(&mut self) -> Result<End, Error> {
+    async fn bid(&mut self) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         // Until a majority has answered.
@@ -224,10 +224,10 @@ impl Waiter {
         Ok(self.end_bid(bid))
     }
 
-    fn end_bid(&mut self, bid: Bid) -> End {
+    fn end_bid(&mut self, bid: Bid) -> BidEnd {
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
-        let end = if loss.is_some() { End::Lost } else { End::CutShort };
+        let end = if loss.is_some() { BidEnd::Lost } else { BidEnd::CutShort };
         let loss = loss.unwrap_or(Loss::NoQuorum);
         self.coordinator.count_attempt(&*self.record, outcome_of(loss));
         end(Defeat { loss, votes: bid.into_votes(), started })

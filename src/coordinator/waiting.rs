@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Coordinator, LockRecord, Won,
     admission::overloaded,
-    line::{Place, Turn},
+    line::{LinePlace, Turn},
 };
 use crate::{
     clock::Moment,
@@ -17,7 +17,7 @@ use crate::{
 
 impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own.
-    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, rules: Rules) -> Place {
+    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, rules: Rules) -> LinePlace {
         let own = record.info().is_shared.then(|| self.ids.fresh().as_str().into());
         let key = own.as_ref().unwrap_or_else(|| &record.info().key);
         self.lines.enter(key, self.clock.now(), rules.voter_deadline)
@@ -26,7 +26,7 @@ impl Coordinator {
     /// Waits for the first place. `None`: the limit came first, and the lock is another's.
     pub(crate) async fn come_first<'a>(
         &self,
-        place: &'a Place,
+        place: &'a LinePlace,
         record: &dyn LockRecord,
         limit: Limit,
     ) -> Result<Option<Turn<'a>>, Error> {
@@ -75,7 +75,7 @@ impl Coordinator {
         record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
-        (place, turn): (&Place, &Turn<'_>),
+        (place, turn): (&LinePlace, &Turn<'_>),
     ) -> Result<Option<Won>, Error> {
         let Settings { patience, poll, .. } = self.settings;
         let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll };

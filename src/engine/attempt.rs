@@ -53,7 +53,7 @@ pub(crate) struct Attempt {
     started: Moment,
     asked: Moment,
     last_heard: Moment,
-    state: State,
+    state: AttemptState,
     rounds_left: u8,
     /// When the answers of this round must have come.
     due: Moment,
@@ -62,7 +62,7 @@ pub(crate) struct Attempt {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum AttemptState {
     Asking,
     /// Hopeless, but the answers under way decide who leads, or say what is wrong: heard until this
     /// moment, or for longer where so many are missing that closing now would take slow voters for
@@ -82,7 +82,7 @@ impl Attempt {
             started: now,
             asked: now,
             last_heard: now,
-            state: State::Asking,
+            state: AttemptState::Asking,
             rounds_left: Self::ROUNDS,
             due: now + rules.voter_deadline,
             limit: now + 2 * rules.voter_deadline,
@@ -116,20 +116,20 @@ impl Attempt {
 
     pub(crate) fn next(&mut self, now: Moment) -> Next {
         match self.state {
-            State::Pausing(until) if now < until => Next::Wait(until),
-            State::Pausing(_) => {
-                self.state = State::Asking;
+            AttemptState::Pausing(until) if now < until => Next::Wait(until),
+            AttemptState::Pausing(_) => {
+                self.state = AttemptState::Asking;
                 self.due = self.limit.min(now + 2 * self.round_trip());
                 self.asked = now;
                 Next::AskAgain(self.votes.reopen_ungranted())
             }
-            State::Asking | State::Lingering(_) => self.judge(now),
+            AttemptState::Asking | AttemptState::Lingering(_) => self.judge(now),
         }
     }
 
     fn judge(&mut self, now: Moment) -> Next {
         let answers_due = self.due;
-        let linger_over = matches!(self.state, State::Lingering(until) if now >= until);
+        let linger_over = matches!(self.state, AttemptState::Lingering(until) if now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.min(answers_due).since(self.asked));
         }
@@ -164,10 +164,10 @@ impl Attempt {
     /// here later than that only where the silent cannot be spared.
     fn linger(&mut self, now: Moment, answers_due: Moment) -> Next {
         let until = match self.state {
-            State::Lingering(until) => until,
+            AttemptState::Lingering(until) => until,
             _ => (now + now.since(self.asked)).min(answers_due),
         };
-        self.state = State::Lingering(until);
+        self.state = AttemptState::Lingering(until);
         Next::Wait(if now < until { until } else { answers_due })
     }
 
@@ -180,7 +180,7 @@ impl Attempt {
             return Next::Lost(Loss::Split);
         }
         self.rounds_left -= 1;
-        self.state = State::Pausing(until);
+        self.state = AttemptState::Pausing(until);
         Next::Wait(until)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Drift, pause::Step};
+use super::{Drift, pause::PauseStep};
 use crate::clock::{Moment, Skip};
 
 /// What a server's clock showed since 1970, and between which moments.
@@ -31,7 +31,7 @@ pub(super) struct Span {
 
 /// Where a clock may be by what was measured so far, if it runs as clocks do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Course {
+pub(super) struct ClockCourse {
     /// When it was first measured.
     pub(super) since: Moment,
     /// By how much it was apart then from those of a majority, if it was.
@@ -39,7 +39,7 @@ pub(super) struct Course {
     /// By how much it was apart then from another, where no majority was together.
     pub(super) doubtful: Option<Duration>,
     /// By how much it stepped ahead at last, if the client's clock has not been put forward since.
-    pub(super) step: Option<Step>,
+    pub(super) step: Option<PauseStep>,
     at: Moment,
     /// When the latest measurement was asked for.
     asked: Moment,
@@ -71,7 +71,7 @@ impl Span {
     }
 }
 
-impl Course {
+impl ClockCourse {
     /// The most by which a clock that is being set right runs fast or slow, in millionths.
     const SLEW_PPM: u32 = 500;
 
@@ -106,7 +106,7 @@ impl Course {
         if moved > nanos(drift.fixed) {
             self.span = span;
             let (least, most) = (span.least - expected.most, span.most - expected.least);
-            self.step = (least > 0).then_some(Step { least, most, after, until: now });
+            self.step = (least > 0).then_some(PauseStep { least, most, after, until: now });
             return Some(length(moved));
         }
         // They may cross by the fixed part of the drift, and never by more.

@@ -5,7 +5,7 @@ use crate::clock::{Moment, Skip};
 
 /// By how much a voter's clock stepped ahead of the client's, and when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PauseStep {
     pub(super) least: Nanos,
     pub(super) most: Nanos,
     /// When what it was measured by before had been asked for: it had not stepped yet.
@@ -14,7 +14,7 @@ pub(super) struct Step {
     pub(super) until: Moment,
 }
 
-impl Step {
+impl PauseStep {
     /// What both can be, if they can be one step of the client's clock.
     fn meet(self, other: Self) -> Option<Self> {
         let met = Self {
@@ -42,8 +42,8 @@ impl Step {
 /// By how much the client's clock is to be put forward: where as many voters as `needed` show one
 /// step, it is the client's. `voters`: the steps that each of the others shows, by its shards.
 pub(super) fn made_up(
-    latest: Step,
-    voters: impl Iterator<Item = Vec<Step>>,
+    latest: PauseStep,
+    voters: impl Iterator<Item = Vec<PauseStep>>,
     needed: usize,
 ) -> Option<Skip> {
     let (mut common, mut alike) = (latest, 1);

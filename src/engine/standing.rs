@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Drift, Quorum, Stamp,
-    clocks::{Course, Nanos, Span, length, nanos, since_beginning},
+    clocks::{ClockCourse, Nanos, Span, length, nanos, since_beginning},
     pause,
 };
 use crate::{
@@ -75,7 +75,7 @@ struct Standing {
     forgot_before_step: Option<(Nanos, Quarantine)>,
     /// For so long after the server took over, its predecessor's grants may have been counted.
     overlap: Duration,
-    clock: Option<Course>,
+    clock: Option<ClockCourse>,
 }
 
 /// What a voter's clock shows.
@@ -242,7 +242,7 @@ impl Register {
         let Suspicion { drift, longest, .. } = self.suspicion;
         let standing = self.standing_mut(place);
         let Some(course) = &mut standing.clock else {
-            standing.clock = Some(Course::begin(stamp));
+            standing.clock = Some(ClockCourse::begin(stamp));
             self.compare_clocks(stamp.answered);
             return Shown::Expected;
         };
@@ -340,7 +340,7 @@ impl Register {
     /// is together yet, all are doubtful that are apart from any other.
     fn compare_clocks(&mut self, now: Moment) {
         let Suspicion { drift, longest, .. } = self.suspicion;
-        let by_now = |course: &Course| course.by(now, drift, longest);
+        let by_now = |course: &ClockCourse| course.by(now, drift, longest);
         let courses = self.standings().filter_map(|standing| standing.clock.as_ref());
         let mut spans: Vec<Span> = courses.map(by_now).collect();
         spans.sort_unstable_by_key(|span| span.middle());
@@ -372,7 +372,7 @@ impl Life {
 
 impl Standing {
     fn apart(&self) -> Option<(Nanos, Quarantine)> {
-        let Course { since, apart, doubtful, .. } = self.clock?;
+        let ClockCourse { since, apart, doubtful, .. } = self.clock?;
         Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Wait {
     limit: Limit,
     patience: Duration,
     while_held: WhileHeld,
-    state: State,
+    state: WaitState,
     /// That of the latest attempt.
     window: Window,
     attempts: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Wait {
 }
 
 #[derive(Debug)]
-enum State {
+enum WaitState {
     Asking,
     /// Nothing but the limit ends it sooner.
     Pausing(Moment),
@@ -109,7 +109,7 @@ impl Wait {
             limit,
             patience,
             while_held,
-            state: State::Asking,
+            state: WaitState::Asking,
             window: Window::start(None, Moment::BEGINNING, 0),
             attempts: 0,
             denial: None,
@@ -149,7 +149,7 @@ impl Wait {
     /// Starts an attempt; returns when it must end. `skips`: how often the clock has been put
     /// forward so far.
     pub(crate) fn start_attempt(&mut self, now: Moment, skips: u64) -> Option<Moment> {
-        self.state = State::Asking;
+        self.state = WaitState::Asking;
         self.window = Window::start(self.limit.moment(), now, skips);
         self.attempts += 1;
         self.deaf_until = None;
@@ -165,7 +165,7 @@ impl Wait {
         chance: u32,
     ) -> Option<&Denial> {
         if self.window.is_void(defeat.loss, now, skips) {
-            self.state = State::Asking;
+            self.state = WaitState::Asking;
             return None;
         }
         // What the limit cut off was no answer.
@@ -174,7 +174,7 @@ impl Wait {
             self.record_denial(defeat, now);
         }
         self.state =
-            if self.is_over(now) { State::Over } else { self.rest_after(defeat, now, chance) };
+            if self.is_over(now) { WaitState::Over } else { self.rest_after(defeat, now, chance) };
         self.denial.as_ref().filter(|_| is_answer)
     }
 
@@ -183,12 +183,12 @@ impl Wait {
         if self.denial.is_none() {
             self.record_denial(defeat, now);
         }
-        self.state = if self.is_over(now) { State::Over } else { State::Asking };
+        self.state = if self.is_over(now) { WaitState::Over } else { WaitState::Asking };
     }
 
     /// Calls may have been lost. Does nothing where none is waited for.
     pub(crate) fn miss_calls(&mut self, now: Moment, chance: u32) {
-        if matches!(self.state, State::Asking | State::Listening { .. }) {
+        if matches!(self.state, WaitState::Asking | WaitState::Listening { .. }) {
             let deaf = &mut self.deaf;
             self.deaf_until.get_or_insert_with(|| now + deaf.pause(chance));
         }
@@ -198,24 +198,26 @@ impl Wait {
     /// was not heard, so this asks once more.
     pub(crate) fn finish_subscribing(&mut self) {
         self.has_subscribed = true;
-        self.state = State::Asking;
+        self.state = WaitState::Asking;
     }
 
     /// `called`: the voters that called since the attempt started.
     pub(crate) fn next(&mut self, now: Moment, called: &[bool]) -> WaitNext {
-        let is_over = matches!(self.state, State::Over) || self.window.is_over(now);
+        let is_over = matches!(self.state, WaitState::Over) || self.window.is_over(now);
         if let Some(denial) = self.denial.as_ref().filter(|_| is_over) {
             return WaitNext::GiveUp(denial.clone());
         }
         match &self.state {
-            State::Asking | State::Over => WaitNext::Ask(None),
-            State::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
-            State::Listening { refusing, needed, .. }
+            WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
+            WaitState::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
+            WaitState::Listening { refusing, needed, .. }
                 if have_called(refusing, called) >= *needed =>
             {
                 self.wake(Wake::Called)
             }
-            State::Pausing(until) | State::Listening { until, .. } => self.sleep(*until, now),
+            WaitState::Pausing(until) | WaitState::Listening { until, .. } => {
+                self.sleep(*until, now)
+            }
         }
     }
 
@@ -245,7 +247,7 @@ impl Wait {
             || self.silent_since.is_some_and(|since| now.since(since) >= patience)
     }
 
-    fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> State {
+    fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> WaitState {
         if defeat.loss != Loss::Held {
             // Nobody's call is waited for in such a pause.
             self.deaf_until = None;
@@ -254,12 +256,12 @@ impl Wait {
             Loss::NoQuorum => {
                 let again = now + self.silent.pause(chance);
                 let end = self.silent_since.map(|since| since + self.patience);
-                State::Pausing(self.by_refresh(end.map_or(again, |end| again.min(end)), defeat))
+                WaitState::Pausing(self.by_refresh(end.map_or(again, |end| again.min(end)), defeat))
             }
             Loss::Split => {
                 self.contended.at_least(2 * now.since(defeat.started));
                 let again = now + self.contended.pause(chance);
-                State::Pausing(self.by_refresh(again, defeat))
+                WaitState::Pausing(self.by_refresh(again, defeat))
             }
             Loss::Held => {
                 self.contended.reset();
@@ -268,18 +270,18 @@ impl Wait {
         }
     }
 
-    fn rest_while_held(&mut self, votes: &Votes, now: Moment) -> State {
+    fn rest_while_held(&mut self, votes: &Votes, now: Moment) -> WaitState {
         match self.while_held {
             WhileHeld::Listen { setup, .. }
                 if !self.has_subscribed && !crate::mutant!("listens_to_nobody") =>
             {
-                State::Subscribing(now + setup)
+                WaitState::Subscribing(now + setup)
             }
             WhileHeld::Listen { poll, .. } => {
                 // A voter's expiry has a resolution of a millisecond.
                 let free = votes.free_in().map(|time| time + Duration::from_millis(2));
                 let (refusing, needed) = votes.calls_needed();
-                State::Listening {
+                WaitState::Listening {
                     until: now + free.map_or(poll, |free| free.min(poll)),
                     refusing,
                     needed,
@@ -289,7 +291,7 @@ impl Wait {
                 if self.deaf_until.is_none_or(|until| now < until) {
                     self.deaf.reset();
                 }
-                State::Asking
+                WaitState::Asking
             }
         }
     }
@@ -310,7 +312,7 @@ impl Wait {
         if wake != Wake::Missed {
             self.deaf.reset();
         }
-        self.state = State::Asking;
+        self.state = WaitState::Asking;
         WaitNext::Ask(Some(wake))
     }
 

@@ -29,7 +29,7 @@ pub(crate) async fn enter(
     wish: &Wish,
     limit: Limit,
 ) -> Result<Option<Entry>, Error> {
-    let mut seen = Seen::start(coordinator, &*wish.record, limit);
+    let mut seen = AcquireSpan::start(coordinator, &*wish.record, limit);
     // In a box: callers put several of these futures into their own.
     let sought = Box::pin(seek(coordinator, holds, wish, (limit, &seen)));
     let entered = coordinator.gate.within(sought).await;
@@ -46,16 +46,16 @@ async fn seek(
     coordinator: &Arc<Coordinator>,
     holds: &Arc<Holds>,
     wish: &Wish,
-    (limit, seen): (Limit, &Seen<'_>),
+    (limit, seen): (Limit, &AcquireSpan<'_>),
 ) -> Result<Option<Entry>, Error> {
     loop {
         let own = tokio::select! {
             biased;
             own = own_hold(holds, wish) => own?,
             asked = ask(coordinator, holds, wish, limit) => match asked? {
-                Asked::Own(own) => own,
-                Asked::Won(None) => return Ok(None),
-                Asked::Won(Some(won)) => {
+                SeekOutcome::Own(own) => own,
+                SeekOutcome::Won(None) => return Ok(None),
+                SeekOutcome::Won(Some(won)) => {
                     seen.won(&won);
                     let entry = Entry::first(coordinator, holds, *won, wish.owner, wish.renewed);
                     return Ok(Some(entry));
@@ -94,12 +94,12 @@ impl Own {
 }
 
 /// What asking came to.
-enum Asked {
+enum SeekOutcome {
     Own(Own),
     Won(Option<Box<Won>>),
 }
 
-impl Asked {
+impl SeekOutcome {
     fn won(won: Option<Won>) -> Self {
         Self::Won(won.map(Box::new))
     }
@@ -112,23 +112,26 @@ async fn ask(
     holds: &Arc<Holds>,
     wish: &Wish,
     limit: Limit,
-) -> Result<Asked, Error> {
+) -> Result<SeekOutcome, Error> {
     if limit != Limit::Now
         && let Some(waiter) = coordinator.place(&wish.record, wish.rules, limit)
     {
         // Waiting has time for that, and whoever does not wait has the smaller future.
-        return Box::pin(waiter.wait()).await.map(Asked::won);
+        return Box::pin(waiter.wait()).await.map(SeekOutcome::won);
     }
     // Only whoever asks for its turn keeps what is known there from being forgotten.
     let place = coordinator.stand_in_line(&*wish.record, wish.rules);
     let Some(turn) = coordinator.come_first(&place, &*wish.record, limit).await? else {
-        return Ok(Asked::Won(None));
+        return Ok(SeekOutcome::Won(None));
     };
     // Another task of the same owner may have entered while this one came first.
     if let Some(own) = held_by_owner(holds, wish) {
-        return Ok(Asked::Own(own));
+        return Ok(SeekOutcome::Own(own));
     }
-    coordinator.acquire(&wish.record, wish.rules, limit, (&place, &turn)).await.map(Asked::won)
+    coordinator
+        .acquire(&wish.record, wish.rules, limit, (&place, &turn))
+        .await
+        .map(SeekOutcome::won)
 }
 
 /// What the wish's owner has that lets it in; of what it has lost only where nothing else does.
@@ -173,7 +176,7 @@ async fn own_hold(holds: &Holds, wish: &Wish) -> Result<Own, Error> {
 }
 
 /// Records the time to the answer, also where the caller gave up.
-struct Seen<'a> {
+struct AcquireSpan<'a> {
     of: metric::Of,
     clock: &'a Clock,
     started: Moment,
@@ -182,7 +185,7 @@ struct Seen<'a> {
     span: Span,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> AcquireSpan<'a> {
     fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
         let (of, clock) = (coordinator.metrics_of(record), &coordinator.clock);
         let waits = limit != Limit::Now;
@@ -220,7 +223,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Drop for Seen<'_> {
+impl Drop for AcquireSpan<'_> {
     fn drop(&mut self) {
         let took = self.clock.now().since(self.started);
         let labels = self.of.and("outcome", self.outcome);

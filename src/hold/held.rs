@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use loss::Loss;
+use loss::HoldLoss;
 pub(super) use rounds::Exchange;
 
-use super::{Holds, keeper::Place};
+use super::{Holds, keeper::AgendaPlace};
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, LockRecord, Replies, Spoils, Won},
@@ -34,13 +34,13 @@ pub(crate) struct Hold {
     acquired: Moment,
     /// Its number on the agenda.
     number: u64,
-    state: Mutex<State>,
+    state: Mutex<HoldState>,
     /// Changes when the duty may have, and to true when the hold ends.
     over: Signal<bool>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HoldState {
     lease: Lease,
     /// The longest lease that any voter was asked for.
     longest: Duration,
@@ -49,7 +49,7 @@ struct State {
     support: Support,
     end: Option<End>,
     /// Where it is on the agenda.
-    place: Option<Place>,
+    place: Option<AgendaPlace>,
     /// A round of renewal waits for its turn or is under way.
     in_round: bool,
     /// The last round failed.
@@ -64,7 +64,7 @@ enum End {
     /// As that, and a majority turned out to have had no vote of it any more.
     Vanished,
     Closed,
-    Lost(Loss),
+    Lost(HoldLoss),
 }
 
 /// What leaving came to.
@@ -97,7 +97,7 @@ impl Hold {
             support.heard(voter, &Verdict::Granted, true, asked);
         }
         metrics::gauge!(metric::HELD, coordinator.metrics_of(&*record).labels()).increment(1.0);
-        let state = State {
+        let state = HoldState {
             lease: Lease::new(rules.terms, started, renewed),
             longest: rules.terms.lease,
             count: 1,
@@ -215,19 +215,19 @@ impl Hold {
     }
 
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
-    fn lose(&self, state: &mut State, loss: Loss) {
+    fn lose(&self, state: &mut HoldState, loss: HoldLoss) {
         if state.end.is_none() {
             self.end(state, End::Lost(loss));
             self.tell_loss(loss, &state.failed);
         }
     }
 
-    fn expire(&self, state: &mut State) {
-        let loss = if state.lease.is_fixed() { Loss::Fixed } else { Loss::Expired };
+    fn expire(&self, state: &mut HoldState) {
+        let loss = if state.lease.is_fixed() { HoldLoss::Fixed } else { HoldLoss::Expired };
         self.lose(state, loss);
     }
 
-    fn tell_loss(&self, loss: Loss, verdicts: &[Verdict]) {
+    fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
         let labels = self.metrics().and("reason", loss.reason());
         metrics::counter!(metric::LOST, labels).increment(1);
         let voters = self.coordinator.panel.report(verdicts.to_vec());
@@ -242,8 +242,8 @@ impl Hold {
         let why = match state.end {
             Some(End::Lost(loss)) => loss.text(),
             Some(End::Closed) => "its client was closed",
-            Some(End::Vanished) => Loss::Vanished.text(),
-            Some(End::Released) | None => Loss::Expired.text(),
+            Some(End::Vanished) => HoldLoss::Vanished.text(),
+            Some(End::Released) | None => HoldLoss::Expired.text(),
         };
         self.lost_because(why, state.failed.clone())
     }
@@ -255,12 +255,12 @@ impl Hold {
         match state.end {
             Some(End::Released) => {
                 state.end = Some(End::Vanished);
-                self.tell_loss(Loss::Vanished, &verdicts);
+                self.tell_loss(HoldLoss::Vanished, &verdicts);
             }
             Some(End::Vanished | End::Lost(_) | End::Closed) => {}
-            None => self.lose(&mut state, Loss::Vanished),
+            None => self.lose(&mut state, HoldLoss::Vanished),
         }
-        self.lost_because(Loss::Vanished.text(), verdicts)
+        self.lost_because(HoldLoss::Vanished.text(), verdicts)
     }
 
     fn lost_because(&self, why: &'static str, verdicts: Vec<Verdict>) -> Error {
@@ -311,7 +311,7 @@ impl Hold {
         self.coordinator.confirm(replies, lease).await
     }
 
-    fn end(&self, state: &mut State, end: End) -> Replies {
+    fn end(&self, state: &mut HoldState, end: End) -> Replies {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
@@ -328,7 +328,7 @@ impl Hold {
         self.coordinator.panel.insist_all(&release, now + state.longest)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HoldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

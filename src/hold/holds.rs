@@ -14,7 +14,7 @@ use crate::{
 /// What a client holds now.
 #[derive(Debug)]
 pub(crate) struct Holds {
-    tables: Mutex<Tables>,
+    tables: Mutex<HoldTables>,
     /// Changes whenever an owner enters, so that its others need not stand in line.
     entered: Signal<()>,
     agenda: Arc<Agenda>,
@@ -34,14 +34,14 @@ impl Drop for Holds {
 }
 
 #[derive(Debug, Default)]
-struct Tables {
+struct HoldTables {
     by_id: BTreeMap<HoldId, Arc<Hold>>,
     /// More than one where an owner's tasks came to read at the same moment.
     by_owner: HashMap<(Arc<str>, Owner), Vec<Arc<Hold>>>,
 }
 
 impl Holds {
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    fn tables(&self) -> MutexGuard<'_, HoldTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -34,20 +34,20 @@ pub(super) struct Agenda {
 
 #[derive(Debug, Default)]
 struct List {
-    by_time: BTreeMap<Place, Entry>,
+    by_time: BTreeMap<AgendaPlace, AgendaEntry>,
     /// How many holds there were.
     counted: u64,
     watch: Watch,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct AgendaEntry {
     hold: Arc<Hold>,
     early: Duration,
 }
 
 /// When a hold is to be looked after, and its number.
-pub(super) type Place = (Moment, u64);
+pub(super) type AgendaPlace = (Moment, u64);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Watch {
@@ -86,7 +86,7 @@ impl Agenda {
     pub(super) fn put(
         &self,
         hold: Arc<Hold>,
-        (from, to): (Option<Place>, Place),
+        (from, to): (Option<AgendaPlace>, AgendaPlace),
         early: Duration,
     ) -> Listing {
         let mut list = self.list();
@@ -96,7 +96,7 @@ impl Agenda {
         if list.watch == Watch::Over {
             return Listing::Over;
         }
-        list.by_time.insert(to, Entry { hold, early });
+        list.by_time.insert(to, AgendaEntry { hold, early });
         let first = list.by_time.first_key_value().is_some_and(|(first, _)| *first == to);
         let unwatched = list.watch == Watch::None;
         list.watch = Watch::Going;
@@ -110,7 +110,7 @@ impl Agenda {
         Listing::Done
     }
 
-    pub(super) fn remove(&self, place: Place) {
+    pub(super) fn remove(&self, place: AgendaPlace) {
         self.list().by_time.remove(&place);
     }
 
@@ -191,7 +191,7 @@ async fn look_after(agenda: &Agenda, clock: &Clock, standings: &Standings, mut s
     let returned = standings.returned();
     let rounds = Arc::new(Semaphore::new(ROUNDS));
     // Those first that end first.
-    let mut waiting: BTreeMap<Place, Arc<Hold>> = BTreeMap::new();
+    let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
     loop {
         let seen = agenda.sooner.version();
         let (due, next) = agenda.take_due(clock.now(), !waiting.is_empty());

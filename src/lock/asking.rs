@@ -25,7 +25,7 @@ pub(super) struct Asking {
 }
 
 /// What one voter answered.
-pub(super) struct Said {
+pub(super) struct VoterSaid {
     /// The voter, as errors call it.
     pub(super) voter: String,
     pub(super) answer: Outcome<Answer>,
@@ -111,12 +111,12 @@ impl Asking {
         record: &dyn LockRecord,
         call: &Call,
         rules: Rules,
-    ) -> Result<Vec<Said>, Error> {
+    ) -> Result<Vec<VoterSaid>, Error> {
         let Coordinator { panel, clock, .. } = &*self.coordinator;
         let answers = self.coordinator.ask_everybody(record, call, rules).await?;
         let said = |(voter, answer)| {
             let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
-            Said {
+            VoterSaid {
                 voter: panel.voters[voter].label().to_string(),
                 answer,
                 quarantine: kept_out.map(|kept_out| kept_out.quarantined),
@@ -133,7 +133,7 @@ impl Asking {
         rules: Rules,
     ) -> Result<bool, Error> {
         let said = self.ask(record, call, rules).await?;
-        Ok(said.iter().any(|Said { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
+        Ok(said.iter().any(|VoterSaid { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
     }
 
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Holder, Inspection, MutexGuard, VoterView, Waiting,
-    asking::{Asking, Said},
+    asking::{Asking, VoterSaid},
     mutex_record::{MutexRecord, MutexTerms},
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Exclusive {
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.usable()?;
         let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
-        let views = answers.into_iter().map(|Said { voter, answer, quarantine }| {
+        let views = answers.into_iter().map(|VoterSaid { voter, answer, quarantine }| {
             let seen = answer.and_then(|answer| MutexSeen::read(&answer));
             let (holder, queue) = match seen {
                 Ok(MutexSeen { holder, waiting }) => (Ok(holder), waiting),

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
-    scripts::{Entry, Holding},
+    scripts::{Holding, ListEntry},
     words::{Cause, HoldId, Quarantined},
 };
 
@@ -42,8 +42,8 @@ pub struct Waiting {
     pub ttl: Duration,
 }
 
-impl From<Entry> for Waiting {
-    fn from(Entry { id, ticket, left }: Entry) -> Self {
+impl From<ListEntry> for Waiting {
+    fn from(ListEntry { id, ticket, left }: ListEntry) -> Self {
         Self { place: id, ticket, ttl: left }
     }
 }

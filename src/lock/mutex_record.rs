@@ -27,14 +27,14 @@ pub(super) struct MutexTerms {
 /// A mutex, or a fair mutex.
 #[derive(Clone, Debug)]
 pub(super) struct MutexRecord {
-    made: Arc<Made>,
+    made: Arc<MadeMutex>,
     /// From which place in the queue it is asked for.
     place: Option<HoldId>,
 }
 
 /// What is the same for every request.
 #[derive(Debug)]
-struct Made {
+struct MadeMutex {
     info: LockInfo,
     keys: MutexKeys,
     terms: MutexTerms,
@@ -61,7 +61,7 @@ impl MutexRecord {
             granted_under: None,
             barred_by: None,
         };
-        let made = Made {
+        let made = MadeMutex {
             info,
             terms,
             acquire: Form::new(&mutex::ACQUIRE, deadline, &[&lease, &keep]),
@@ -121,7 +121,7 @@ impl LockRecord for MutexRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let Made { keys: MutexKeys { lock, queue, alive, fence, .. }, .. } = &*self.made;
+        let MadeMutex { keys: MutexKeys { lock, queue, alive, fence, .. }, .. } = &*self.made;
         let keys = [lock, queue, alive, fence];
         let floor = token(ask.token);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
@@ -133,7 +133,8 @@ impl LockRecord for MutexRecord {
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let Made { keys: MutexKeys { lock, revoked, fence, .. }, terms, renew, .. } = &*self.made;
+        let MadeMutex { keys: MutexKeys { lock, revoked, fence, .. }, terms, renew, .. } =
+            &*self.made;
         let (keys, args) = ([lock, revoked, fence], [number(ask.count), token(ask.token)]);
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);

@@ -7,7 +7,7 @@ use super::{
     inspection::{majority, standing},
 };
 use crate::{
-    scripts::{Entry, RwSeen},
+    scripts::{ListEntry, RwSeen},
     words::{Cause, HoldId, Quarantined},
 };
 
@@ -57,8 +57,8 @@ pub struct Reader {
 
 impl From<RwSeen> for RwState {
     fn from(seen: RwSeen) -> Self {
-        let waiting = |places: Vec<Entry>| places.into_iter().map(Waiting::from).collect();
-        let reader = |Entry { id, left, .. }| Reader { hold: id, ttl: left };
+        let waiting = |places: Vec<ListEntry>| places.into_iter().map(Waiting::from).collect();
+        let reader = |ListEntry { id, left, .. }| Reader { hold: id, ttl: left };
         Self {
             writer: seen.writer.map(Holder::from),
             readers: seen.readers.into_iter().map(reader).collect(),

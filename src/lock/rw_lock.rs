@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 
 use super::{
     Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
-    asking::{Asking, Said},
+    asking::{Asking, VoterSaid},
     rw_record::{RwRecord, RwTerms},
 };
 use crate::{
@@ -243,7 +243,7 @@ impl RwLock {
     pub async fn inspect(&self) -> Result<RwInspection, Error> {
         let (record, rules) = self.checked(Access::Read)?;
         let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
-        let view = |Said { voter, answer, quarantine }| RwView {
+        let view = |VoterSaid { voter, answer, quarantine }| RwView {
             voter,
             state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
             quarantine,

@@ -42,13 +42,13 @@ enum Stand {
 /// A read/write lock, to read or to write.
 #[derive(Clone, Debug)]
 pub(super) struct RwRecord {
-    made: Arc<Made>,
+    made: Arc<MadeRw>,
     stand: Stand,
 }
 
 /// What is the same for every request.
 #[derive(Debug)]
-struct Made {
+struct MadeRw {
     info: LockInfo,
     keys: RwKeys,
     terms: RwTerms,
@@ -91,7 +91,7 @@ impl RwTerms {
 impl RwRecord {
     pub(super) fn new(name: LockName, scheme: &KeyScheme, terms: RwTerms) -> Self {
         let keys = scheme.rw_lock(&name);
-        Self { made: Arc::new(Made::new(name, keys, terms)), stand: Stand::Anywhere }
+        Self { made: Arc::new(MadeRw::new(name, keys, terms)), stand: Stand::Anywhere }
     }
 
     pub(super) fn rules(&self) -> Rules {
@@ -132,7 +132,7 @@ impl RwRecord {
     }
 }
 
-impl Made {
+impl MadeRw {
     fn new(name: LockName, keys: RwKeys, terms: RwTerms) -> Self {
         let RwTerms { rules, access, fence, .. } = terms;
         let writes = access == Access::Write;
@@ -165,9 +165,9 @@ impl LockRecord for RwRecord {
     }
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
-        let Made { info, keys, terms, .. } = &*self.made;
+        let MadeRw { info, keys, terms, .. } = &*self.made;
         let terms = RwTerms { access: Access::Read, ..*terms };
-        let made = Made::new(info.name.clone(), keys.clone(), terms);
+        let made = MadeRw::new(info.name.clone(), keys.clone(), terms);
         Some(Arc::new(Self { made: Arc::new(made), stand: Stand::Write(hold.clone()) }))
     }
 
@@ -187,7 +187,7 @@ impl LockRecord for RwRecord {
         let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
         let keys = [writer, readers, queue, alive, writers, fence];
         let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
-        let Made { terms, acquire, .. } = &*self.made;
+        let MadeRw { terms, acquire, .. } = &*self.made;
         let args = [token(ask.token), ticket];
         if ask.lease == terms.rules.terms.lease {
             return acquire.request(keys, ask.hold, args);
@@ -197,7 +197,7 @@ impl LockRecord for RwRecord {
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let Made { keys: RwKeys { writer, readers, revoked, fence, .. }, terms, renew, .. } =
+        let MadeRw { keys: RwKeys { writer, readers, revoked, fence, .. }, terms, renew, .. } =
             &*self.made;
         let keys = [writer, readers, revoked, fence];
         let args = [number(ask.count), token(ask.token)];

@@ -70,9 +70,9 @@ pub(super) struct Lanes {
     /// What leaves before anything else, because something else must follow it.
     urgent: VecDeque<Departure>,
     /// Where the latest request of a hold waits.
-    latest: HashMap<u64, Waiting>,
+    latest: HashMap<u64, LanePlace>,
     /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
-    releases: HashMap<Arc<str>, Waiting>,
+    releases: HashMap<Arc<str>, LanePlace>,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ struct Lane {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Waiting {
+struct LanePlace {
     group: Group,
     /// The place among all requests of its lane.
     number: u64,
@@ -132,7 +132,7 @@ impl Lanes {
         if lane.waiting.is_empty() {
             self.turns.push_back(group.clone());
         }
-        let place = Waiting { group, number: lane.left + lane.waiting.len() as u64 };
+        let place = LanePlace { group, number: lane.left + lane.waiting.len() as u64 };
         lane.waiting.push_back(request);
         if !votes {
             self.releases.insert(lock, place.clone());
@@ -173,7 +173,7 @@ impl Lanes {
         }
     }
 
-    fn waiting(&mut self, Waiting { group, number }: &Waiting) -> Option<&mut Queued> {
+    fn waiting(&mut self, LanePlace { group, number }: &LanePlace) -> Option<&mut Queued> {
         let lane = self.by_group.get_mut(group)?;
         let place = usize::try_from(number.checked_sub(lane.left)?).ok()?;
         lane.waiting.get_mut(place)
@@ -200,7 +200,7 @@ impl Lanes {
         let count = lane.waiting.len().min(self.most);
         let requests: Vec<_> = lane.waiting.drain(..count).collect();
         for request in &requests {
-            let is_this = |there: &Waiting| there.number == lane.left && there.group == *group;
+            let is_this = |there: &LanePlace| there.number == lane.left && there.group == *group;
             let party = request.call.party();
             if self.latest.get(&party).is_some_and(is_this) {
                 self.latest.remove(&party);

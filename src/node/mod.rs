@@ -20,4 +20,4 @@ pub use single::Credentials;
 pub use single::Tls;
 pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
 pub(crate) use standings::Standings;
-pub(crate) use voter::{Reply, Seen, Voter};
+pub(crate) use voter::{Seen, Voter, VoterReply};

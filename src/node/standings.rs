@@ -21,14 +21,14 @@ pub(crate) struct Standings {
     labels: Vec<Arc<str>>,
     clock: Clock,
     runtime: Handle,
-    state: Mutex<State>,
+    state: Mutex<StandingsState>,
     /// Changes when holds are to be renewed at once: a voter has come back as another, and what it
     /// forgot is to be told again, or this client's clock was put forward.
     returned: Signal<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct StandingsState {
     register: Register,
     /// How often the client's clock had been put forward when that was last looked at.
     skips: u64,
@@ -57,7 +57,7 @@ impl Standings {
         }
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
         let skips = clock.skips().count;
-        let state = State { register, skips, told, refusing, retired: false };
+        let state = StandingsState { register, skips, told, refusing, retired: false };
         Arc::new(Self {
             labels,
             clock,
@@ -110,12 +110,13 @@ impl Standings {
     }
 
     /// Whether a part of a voter takes new votes.
-    fn note_refusal(&self, state: &mut State, place: Place, why: Option<&Arc<str>>) {
+    fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
         if state.retired {
             return;
         }
         let voter = &self.labels[place.voter];
-        let refuses = |state: &State| state.refusing.keys().any(|at| at.voter == place.voter);
+        let refuses =
+            |state: &StandingsState| state.refusing.keys().any(|at| at.voter == place.voter);
         let before = refuses(state);
         let known = match why {
             Some(why) => state.refusing.insert(place, Arc::clone(why)),
@@ -175,7 +176,7 @@ impl Standings {
     }
 
     /// Compares a voter's clock with this client's; whether that changes who is in quarantine.
-    fn compare(&self, state: &mut State, place: Place, stamp: Stamp) -> bool {
+    fn compare(&self, state: &mut StandingsState, place: Place, stamp: Stamp) -> bool {
         let mut changed = self.catch_up(state);
         let answered = self.clock.skips().caught_up(stamp.answered);
         match state.register.stamped(place, Stamp { answered, ..stamp }) {
@@ -192,7 +193,7 @@ impl Standings {
     }
 
     /// Takes note of a clock that was put forward, by this client or by another one on the machine.
-    fn catch_up(&self, state: &mut State) -> bool {
+    fn catch_up(&self, state: &mut StandingsState) -> bool {
         let skips = self.clock.skips();
         let Some(skip) = skips.since(state.skips) else { return false };
         state.skips = skips.count;
@@ -225,9 +226,9 @@ impl Standings {
 
     /// Tells the log and the metrics which quarantines have begun, and sees to it that their ends
     /// are told.
-    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
         let now = self.clock.now();
-        let State { register, told, retired, .. } = &mut *state;
+        let StandingsState { register, told, retired, .. } = &mut *state;
         if *retired {
             return;
         }
@@ -281,7 +282,7 @@ impl Standings {
         state.refusing.clear();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StandingsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,7 +42,7 @@ const TOGETHER: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Voter {
     label: Arc<str>,
-    queue: mpsc::UnboundedSender<Ask>,
+    queue: mpsc::UnboundedSender<VoterAsk>,
     clock: Clock,
 }
 
@@ -59,7 +59,7 @@ impl Seen {
     }
 }
 
-enum Ask {
+enum VoterAsk {
     Run(Queued),
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
@@ -89,55 +89,55 @@ impl Voter {
     }
 
     /// Queues a script. Never blocks, works on any thread.
-    pub(crate) fn run(&self, call: Call) -> Reply<Answer> {
+    pub(crate) fn run(&self, call: Call) -> VoterReply<Answer> {
         self.queue(call, None)
     }
 
     /// Queues a script that is sent again until the voter answers it; where the client is dropped,
     /// no longer than until then. The reply is that of the first time.
-    pub(crate) fn insist(&self, call: Call, until: Moment) -> Reply<Answer> {
+    pub(crate) fn insist(&self, call: Call, until: Moment) -> VoterReply<Answer> {
         self.queue(call, Some(until))
     }
 
-    fn queue(&self, call: Call, owed_until: Option<Moment>) -> Reply<Answer> {
+    fn queue(&self, call: Call, owed_until: Option<Moment>) -> VoterReply<Answer> {
         let asked = self.clock.now();
         self.ask(|asker| {
             let (asker, others) = (Some(asker), Vec::new());
-            Ask::Run(Queued { call, owed_until, asker, others, shard: None, asked })
+            VoterAsk::Run(Queued { call, owed_until, asker, others, shard: None, asked })
         })
     }
 
-    pub(crate) fn subscribe(&self, channel: Arc<str>) -> Reply<()> {
-        self.ask(|answer| Ask::Subscribe(channel, answer))
+    pub(crate) fn subscribe(&self, channel: Arc<str>) -> VoterReply<()> {
+        self.ask(|answer| VoterAsk::Subscribe(channel, answer))
     }
 
     pub(crate) fn unsubscribe(&self, channel: Arc<str>) {
         // A task that has ended listens to nothing.
-        let _ = self.queue.send(Ask::Unsubscribe(channel));
+        let _ = self.queue.send(VoterAsk::Unsubscribe(channel));
     }
 
-    pub(crate) fn identify(&self) -> Reply<Identity> {
-        self.ask(Ask::Identify)
+    pub(crate) fn identify(&self) -> VoterReply<Identity> {
+        self.ask(VoterAsk::Identify)
     }
 
     /// Ends the task once what is under way is answered; nothing owed is sent again.
-    pub(crate) fn close(&self) -> Reply<()> {
-        self.ask(Ask::Close)
+    pub(crate) fn close(&self) -> VoterReply<()> {
+        self.ask(VoterAsk::Close)
     }
 
-    fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> Ask) -> Reply<T> {
+    fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> VoterAsk) -> VoterReply<T> {
         let (sender, receiver) = oneshot::channel();
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(make(sender));
-        Reply(receiver)
+        VoterReply(receiver)
     }
 }
 
 /// A request's outcome. Dropping it drops the answer, never the request.
 #[derive(Debug)]
-pub(crate) struct Reply<T>(oneshot::Receiver<Outcome<T>>);
+pub(crate) struct VoterReply<T>(oneshot::Receiver<Outcome<T>>);
 
-impl<T> Future for Reply<T> {
+impl<T> Future for VoterReply<T> {
     type Output = Outcome<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -150,12 +150,12 @@ impl<T> Future for Reply<T> {
 
 /// What has been sent, or what came of it.
 enum Ended {
-    Call(Heard),
+    Call(CallHeard),
     Answered,
 }
 
 /// What came of the requests of a call.
-struct Heard {
+struct CallHeard {
     group: Group,
     requests: Vec<Queued>,
     answers: Answers,
@@ -176,7 +176,7 @@ struct Task {
 }
 
 impl Task {
-    async fn serve(mut self, mut asked: mpsc::UnboundedReceiver<Ask>) {
+    async fn serve(mut self, mut asked: mpsc::UnboundedReceiver<VoterAsk>) {
         let mut under_way = UnderWay::new();
         let mut asks = Vec::new();
         let (mut closing, mut open) = (None, true);
@@ -196,8 +196,8 @@ impl Task {
                     }
                     for ask in asks.drain(..) {
                         match ask {
-                            Ask::Run(request) => self.take(request),
-                            Ask::Close(answer) => {
+                            VoterAsk::Run(request) => self.take(request),
+                            VoterAsk::Close(answer) => {
                                 (open, closing) = (false, Some(answer));
                                 self.debts.forgive();
                                 break;
@@ -263,11 +263,11 @@ impl Task {
     }
 
     /// Asks for what is no script.
-    fn begin(&self, ask: Ask) -> BoxFuture<'static, Ended> {
+    fn begin(&self, ask: VoterAsk) -> BoxFuture<'static, Ended> {
         match ask {
-            Ask::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
-            Ask::Identify(answer) => pass(self.node.identify(), answer),
-            Ask::Unsubscribe(channel) => {
+            VoterAsk::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
+            VoterAsk::Identify(answer) => pass(self.node.identify(), answer),
+            VoterAsk::Unsubscribe(channel) => {
                 let outcome = self.node.unsubscribe(channel);
                 Box::pin(async move {
                     // A server that cannot be reached listens for nobody.
@@ -275,7 +275,7 @@ impl Task {
                     Ended::Answered
                 })
             }
-            Ask::Run(_) | Ask::Close(_) => Box::pin(async { Ended::Answered }),
+            VoterAsk::Run(_) | VoterAsk::Close(_) => Box::pin(async { Ended::Answered }),
         }
     }
 
@@ -321,13 +321,13 @@ impl Task {
             if let Some(shown) = shown {
                 seen.standings.stamped(seen.place(shard), Stamp { shown, asked: sent, answered });
             }
-            Ended::Call(Heard { group, requests, answers, shard })
+            Ended::Call(CallHeard { group, requests, answers, shard })
         })
     }
 
     /// Hands on what came of a call.
-    fn hear(&mut self, heard: Heard, closing: bool) {
-        let Heard { group, requests, answers, shard } = heard;
+    fn hear(&mut self, heard: CallHeard, closing: bool) {
+        let CallHeard { group, requests, answers, shard } = heard;
         self.lanes.ended(&group);
         let now = self.clock.now();
         for (request, answer) in requests.into_iter().zip(answers) {

@@ -7,4 +7,6 @@ mod replies;
 mod headers;
 
 pub(crate) use catalog::{ALL, Arg, Script, fair, mutex, rw, voter};
-pub(crate) use replies::{Answer, Entry, Holding, Mark, MutexSeen, Renewal, RwSeen, Value, Vote};
+pub(crate) use replies::{
+    Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, Value, Vote,
+};

@@ -46,16 +46,16 @@ pub(crate) struct Renewal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutexSeen {
     pub(crate) holder: Option<Holding>,
-    pub(crate) waiting: Vec<Entry>,
+    pub(crate) waiting: Vec<ListEntry>,
 }
 
 /// What `rw/inspect` answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RwSeen {
     pub(crate) writer: Option<Holding>,
-    pub(crate) readers: Vec<Entry>,
-    pub(crate) waiting_writers: Vec<Entry>,
-    pub(crate) waiting_readers: Vec<Entry>,
+    pub(crate) readers: Vec<ListEntry>,
+    pub(crate) waiting_writers: Vec<ListEntry>,
+    pub(crate) waiting_readers: Vec<ListEntry>,
 }
 
 /// The hold in a record.
@@ -69,7 +69,7 @@ pub(crate) struct Holding {
 
 /// A place in a queue, or a hold that reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ListEntry {
     pub(crate) id: HoldId,
     pub(crate) ticket: u64,
     pub(crate) left: Duration,
@@ -205,7 +205,7 @@ impl Renewal {
 
 impl MutexSeen {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let waiting = Entry::list(&answer.more[1]).ok_or_else(|| answer.unexpected())?;
+        let waiting = ListEntry::list(&answer.more[1]).ok_or_else(|| answer.unexpected())?;
         Ok(Self { holder: Holding::read(answer), waiting })
     }
 }
@@ -213,7 +213,7 @@ impl MutexSeen {
 impl RwSeen {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
         let lists = match &answer.more[1] {
-            Value::List(lists) => lists.iter().map(Entry::list).collect::<Option<Vec<_>>>(),
+            Value::List(lists) => lists.iter().map(ListEntry::list).collect::<Option<Vec<_>>>(),
             _ => None,
         };
         let lists = lists.and_then(|lists| <[_; 3]>::try_from(lists).ok());
@@ -231,7 +231,7 @@ impl Holding {
     }
 }
 
-impl Entry {
+impl ListEntry {
     /// Reads a flat list: id, ticket and time left of each.
     fn list(value: &Value) -> Option<Vec<Self>> {
         let Value::List(values) = value else { return None };
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn what_waits_is_read_whatever_it_is_called() {
         let line = |id, ticket, ms| [text(id), Value::Int(ticket), Value::Int(ms)];
-        let entry = |id, ticket, ms| Entry { id: HoldId::parse(id), ticket, left: MS(ms) };
+        let entry = |id, ticket, ms| ListEntry { id: HoldId::parse(id), ticket, left: MS(ms) };
         let two = || Value::List([line("a 1\n", 3, 100), line("b:1", 4, 90)].concat());
         let held = answer(1, 5, "another\nprogram's 1", &[Value::Int(2), two()]);
         let hold = HoldId::parse("another\nprogram's 1");

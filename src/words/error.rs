@@ -38,10 +38,10 @@ impl fmt::Display for Listed<'_> {
 /// Ask the `is_*` methods what kind it is. A lock that somebody else holds is not an error:
 /// `try_lock`, `lock_within` and their like answer `None`.
 #[derive(Clone)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 #[derive(Clone, Debug)]
-struct Inner {
+struct ErrorInner {
     kind: Kind,
     voters: Vec<VoterReport>,
 }
@@ -68,7 +68,7 @@ impl Error {
     }
 
     pub(crate) fn new(kind: Kind, voters: Vec<VoterReport>) -> Self {
-        Self(Box::new(Inner { kind, voters }))
+        Self(Box::new(ErrorInner { kind, voters }))
     }
 
     /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock

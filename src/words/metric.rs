@@ -302,9 +302,9 @@ impl Of {
 
 /// The locks that metrics may name: the names themselves, and with a `*` at the end beginnings.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Named(Vec<Arc<str>>);
+pub(crate) struct NamedLocks(Vec<Arc<str>>);
 
-impl Named {
+impl NamedLocks {
     pub(crate) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
         Self(names.into_iter().map(|name| name.as_ref().into()).collect())
     }
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_named_by_the_first_entry_that_fits() {
-        let named = Named::new(["invoice:42", "invoice:*", "report"]);
+        let named = NamedLocks::new(["invoice:42", "invoice:*", "report"]);
         let names = ["invoice:42", "invoice:43", "report", "reports", "invoice"];
         let seen = names.map(|lock| named.of(lock).map(|name| &**name));
         assert_eq!(seen, [Some("invoice:42"), Some("invoice:*"), Some("report"), None, None]);

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Hold, State, loss::Loss};
+use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
     engine::Duty,
-    hold::keeper::{self, Listing, Place},
+    hold::keeper::{self, AgendaPlace, Listing},
 };
 
 impl Hold {
@@ -62,7 +62,7 @@ impl Hold {
     }
 
     /// When it ends, and its number.
-    pub(in crate::hold) fn end_place(&self) -> Place {
+    pub(in crate::hold) fn end_place(&self) -> AgendaPlace {
         (self.state().lease.deadline(), self.number)
     }
 
@@ -93,12 +93,12 @@ impl Hold {
     pub(in crate::hold) fn abandon(&self) {
         let mut state = self.state();
         if !state.lease.is_fixed() {
-            self.lose(&mut state, Loss::Abandoned);
+            self.lose(&mut state, HoldLoss::Abandoned);
         }
     }
 }
 
-impl State {
+impl HoldState {
     /// How long before it is due a renewal makes sense: where others leave, it may go along. One
     /// that follows a failure keeps its pause.
     fn early(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 /// Why a hold is lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Loss {
+pub(super) enum HoldLoss {
     Expired,
     Fixed,
     Revoked,
@@ -11,7 +11,7 @@ pub(super) enum Loss {
     Abandoned,
 }
 
-impl Loss {
+impl HoldLoss {
     /// What errors and the log say.
     pub(super) fn text(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Hold, State, loss::Loss};
+use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
     clock::Moment,
     coordinator::{Ask, Coordinator, Replies, place},
@@ -22,7 +22,7 @@ pub(in crate::hold) struct Exchange {
 }
 
 /// What an answer counts for.
-struct Heard {
+struct RoundHeard {
     verdict: Verdict,
     /// It comes from a voter in quarantine.
     suspected: bool,
@@ -60,7 +60,7 @@ impl Hold {
         Some((round, exchange))
     }
 
-    fn renewal(&self, state: &State, terms: Terms) -> Call {
+    fn renewal(&self, state: &HoldState, terms: Terms) -> Call {
         self.record.renew(&Ask {
             hold: &self.id,
             count: state.count,
@@ -83,7 +83,7 @@ impl Hold {
         }
     }
 
-    fn heard(&self, exchange: &Exchange, voter: usize, outcome: &Outcome<Answer>) -> Heard {
+    fn heard(&self, exchange: &Exchange, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let Coordinator { clock, panel, .. } = &*self.coordinator;
         let place = place(voter, outcome);
         let Renewal { verdict, is_anew } = Renewal::of(outcome);
@@ -95,7 +95,7 @@ impl Hold {
         let asked = Asked { round, sent, terms, heard: clock.now() };
         state.support.heard(voter, &verdict, had, asked);
         let is_forgotten = state.support.is_forgotten(panel.quorum, round);
-        Heard { verdict, suspected: kept_out.is_some(), is_forgotten }
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten }
     }
 
     /// Hears the answers that nobody waited for: a voter that has forgotten the hold says so once.
@@ -117,9 +117,9 @@ impl Hold {
         let (voter, outcome) = exchange.replies.next().await;
         let heard = self.heard(exchange, voter, &outcome);
         if heard.verdict == Verdict::Revoked {
-            self.lose(&mut self.state(), Loss::Revoked);
+            self.lose(&mut self.state(), HoldLoss::Revoked);
         } else if heard.is_forgotten {
-            self.lose(&mut self.state(), Loss::Vanished);
+            self.lose(&mut self.state(), HoldLoss::Vanished);
         }
     }
 
@@ -181,12 +181,15 @@ impl Hold {
                 let mut state = self.state();
                 state.failed = round.into_verdicts();
                 let forced = state.failed.contains(&Verdict::Revoked);
-                self.lose(&mut state, if forced { Loss::Revoked } else { Loss::Superseded });
+                self.lose(
+                    &mut state,
+                    if forced { HoldLoss::Revoked } else { HoldLoss::Superseded },
+                );
             }
             RoundEnd::Vanished => {
                 let mut state = self.state();
                 state.failed = round.into_verdicts();
-                self.lose(&mut state, Loss::Vanished);
+                self.lose(&mut state, HoldLoss::Vanished);
             }
         }
         end

@@ -47,7 +47,7 @@ impl Leader {
 
 /// A server as the cluster tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct ClusterServer {
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
     pub(super) alias: Option<String>,
@@ -58,7 +58,7 @@ pub(super) struct Server {
     pub(super) slots: Vec<RangeInclusive<u16>>,
 }
 
-impl Server {
+impl ClusterServer {
     pub(super) fn has_slots(&self) -> bool {
         !self.slots.is_empty()
     }
@@ -149,26 +149,28 @@ impl Map {
     }
 
     /// Whether some of this is older than what is known.
-    pub(super) fn is_ahead_of(&self, servers: &[Server]) -> bool {
+    pub(super) fn is_ahead_of(&self, servers: &[ClusterServer]) -> bool {
         let mut primaries = servers.iter().filter(|server| server.is_primary);
-        let is_old = |server: &Server| server.all_slots().any(|slot| !self.is_news(server, slot));
+        let is_old =
+            |server: &ClusterServer| server.all_slots().any(|slot| !self.is_news(server, slot));
         self.is_told_of(servers) && primaries.any(is_old)
     }
 
     /// Whether this server may have the slot, as far as is known.
-    fn is_news(&self, server: &Server, slot: u16) -> bool {
+    fn is_news(&self, server: &ClusterServer, slot: u16) -> bool {
         self.epochs.get(usize::from(slot)).is_none_or(|known| *known <= server.epoch)
     }
 
     /// Whether one of them leads a shard. If not, this is another cluster, made in its place, whose
     /// epochs are its own.
-    fn is_told_of(&self, servers: &[Server]) -> bool {
-        let leads = |server: &Server| self.leaders.iter().any(|leader| leader.id == server.id);
+    fn is_told_of(&self, servers: &[ClusterServer]) -> bool {
+        let leads =
+            |server: &ClusterServer| self.leaders.iter().any(|leader| leader.id == server.id);
         servers.iter().any(leads)
     }
 
     /// The map as the servers tell it now, and what has moved since.
-    pub(super) fn next(&self, servers: &[Server]) -> (Self, Vec<Move>) {
+    pub(super) fn next(&self, servers: &[ClusterServer]) -> (Self, Vec<Move>) {
         // What nobody serves now stays with whom it was, so that it is known where it came from.
         let mut next = self.clone();
         next.shards.resize(usize::from(SLOTS), None);
@@ -183,7 +185,7 @@ impl Map {
         // Whoever led the shard still has slots.
         let serves = |shard: usize| {
             let id = &self.leaders[shard].id;
-            let has = |server: &Server| server.is_primary && !server.slots.is_empty();
+            let has = |server: &ClusterServer| server.is_primary && !server.slots.is_empty();
             servers.iter().any(|server| server.id == *id && has(server))
         };
         let mut moves = Vec::new();
@@ -195,7 +197,7 @@ impl Map {
                 // It had them once, and nothing else that is told of it is news either.
                 continue;
             }
-            let Server { id, endpoint, alias, .. } = server.clone();
+            let ClusterServer { id, endpoint, alias, .. } = server.clone();
             let leader = Leader { id, endpoint, alias };
             let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
             // Who was no primary before was a replica, and may know less than its primary.
@@ -237,7 +239,7 @@ impl Map {
 impl Map {
     /// Who has neither slots nor the place of a primary leads nothing: when it is a primary again
     /// it may know less than the one before it.
-    fn retire<'a, P: Iterator<Item = &'a Server>>(&mut self, primaries: impl Fn() -> P) {
+    fn retire<'a, P: Iterator<Item = &'a ClusterServer>>(&mut self, primaries: impl Fn() -> P) {
         let mut leads = vec![false; self.leaders.len()];
         self.shards.iter().flatten().for_each(|shard| leads[*shard] = true);
         for (leader, leads) in self.leaders.iter_mut().zip(leads) {
@@ -250,9 +252,9 @@ impl Map {
 
 /// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered; `by_name`:
 /// hosts that have names are called by them, as certificates do.
-pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<Server>> {
+pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<ClusterServer>> {
     let server = |line| server(line, asked, by_name);
-    let servers: Vec<Server> = text.lines().filter_map(server).collect();
+    let servers: Vec<ClusterServer> = text.lines().filter_map(server).collect();
     if servers.is_empty() {
         return Err(Cause::Rejected(format!("no servers in the answer {text:?}").into()));
     }
@@ -260,7 +262,7 @@ pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<Server
 }
 
 /// `id host:port@bus[,hostname] flags primary ping pong epoch link slot..`
-fn server(line: &str, asked: &str, by_name: bool) -> Option<Server> {
+fn server(line: &str, asked: &str, by_name: bool) -> Option<ClusterServer> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [id, address, flags, _, _, _, epoch, _, slots @ ..] = &*words else { return None };
     let (address, names) = address.split_once(',').unwrap_or((address, ""));
@@ -273,7 +275,7 @@ fn server(line: &str, asked: &str, by_name: bool) -> Option<Server> {
     };
     let flags: Vec<&str> = flags.split(',').collect();
     let has = |flag| flags.contains(&flag);
-    Some(Server {
+    Some(ClusterServer {
         id: (*id).to_owned(),
         endpoint: (host, port),
         alias,

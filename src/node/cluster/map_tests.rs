@@ -2,14 +2,14 @@
 
 use super::*;
 
-pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> Server {
+pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> ClusterServer {
     let endpoint = (id.to_owned(), 7_000);
     let (id, slots) = (id.to_owned(), slots.to_vec());
-    Server { id, endpoint, alias: None, is_primary, epoch: 0, slots }
+    ClusterServer { id, endpoint, alias: None, is_primary, epoch: 0, slots }
 }
 
 /// Three servers with a third each, and a replica.
-fn thirds() -> [Server; 4] {
+fn thirds() -> [ClusterServer; 4] {
     [
         server("a", true, &[0..=5_460]),
         server("b", true, &[5_461..=10_922]),
@@ -40,7 +40,7 @@ fn the_answer_of_a_server_is_read() {
     assert_eq!(servers[0].alias.as_deref(), Some("host4"));
     let named = read(text, "10.0.0.9", true).unwrap();
     assert_eq!(named[0].endpoint, at("host4", 30_004));
-    let (map, _) = Map::default().next(&[Server { is_primary: true, ..named[0].clone() }]);
+    let (map, _) = Map::default().next(&[ClusterServer { is_primary: true, ..named[0].clone() }]);
     assert_eq!(map.led_by(&at("127.0.0.1", 30_004)), Some(0));
     assert_eq!(map.led_by(&at("host4", 30_004)), Some(0));
     assert_eq!(map.led_by(&at("host4", 30_005)), None);
@@ -63,7 +63,7 @@ fn a_failover_leaves_the_shard_and_changes_its_server() {
 }
 
 /// Before and after the second server failed over to its replica.
-fn failed_over() -> [[Server; 4]; 2] {
+fn failed_over() -> [[ClusterServer; 4]; 2] {
     let mut before = thirds();
     (before[0].epoch, before[1].epoch, before[2].epoch) = (1, 2, 3);
     let mut after = before.clone();
@@ -172,8 +172,8 @@ fn slots_that_a_server_gives_away_bring_their_data_along() {
     a.slots = vec![];
     let fresh = server("d", true, &[]);
     let (map, _) = map.next(&[thirds().to_vec(), vec![fresh.clone()]].concat());
-    let fresh = Server { slots: vec![0..=5_459], ..fresh };
-    let c_with_one = Server { slots: vec![10_923..=16_383, 5_460..=5_460], ..c };
+    let fresh = ClusterServer { slots: vec![0..=5_459], ..fresh };
+    let c_with_one = ClusterServer { slots: vec![10_923..=16_383, 5_460..=5_460], ..c };
     let (after, moves) = map.next(&[a, b, c_with_one, fresh]);
     assert_eq!((leader(&after, 5_459), leader(&after, 5_460)), ("d", "c"));
     let shards = [0, 5_460].map(|slot| after.shard(slot).unwrap());
@@ -186,8 +186,8 @@ fn slots_that_a_server_gives_away_bring_their_data_along() {
 fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them() {
     let (map, _) = Map::default().next(&thirds());
     let [a, b, c, _] = thirds();
-    let b_too = Server { slots: vec![0..=10_922], ..b };
-    let (after, moves) = map.next(&[Server { is_primary: false, ..a }, b_too, c]);
+    let b_too = ClusterServer { slots: vec![0..=10_922], ..b };
+    let (after, moves) = map.next(&[ClusterServer { is_primary: false, ..a }, b_too, c]);
     assert_eq!((leader(&after, 0), moves), ("b", vec![Move { from: 0, to: 1, lost: true }]));
 }
 
@@ -195,10 +195,10 @@ fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them(
 fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
     let (map, _) = Map::default().next(&thirds());
     let [a, b, c, b2] = thirds();
-    let dead = Server { is_primary: false, ..b.clone() };
+    let dead = ClusterServer { is_primary: false, ..b.clone() };
     let (gap, moves) = map.next(&[a.clone(), dead.clone(), c.clone(), b2.clone()]);
     assert_eq!((leader(&gap, 6_000), moves), ("b", vec![]));
-    let b2 = Server { is_primary: true, slots: b.slots, ..b2 };
+    let b2 = ClusterServer { is_primary: true, slots: b.slots, ..b2 };
     let (after, moves) = gap.next(&[a, dead, c, b2]);
     let taken = vec![Move { from: 1, to: 1, lost: true }];
     assert_eq!((leader(&after, 6_000), moves), ("b2", taken));
@@ -209,7 +209,7 @@ fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
 fn where_the_slots_of_a_dead_server_go_to_two_one_of_them_takes_its_place() {
     let (map, _) = Map::default().next(&thirds());
     let [a, b, c, _] = thirds();
-    let dead = Server { is_primary: false, ..b };
+    let dead = ClusterServer { is_primary: false, ..b };
     let heirs = [server("d", true, &[5_461..=7_000]), server("e", true, &[7_001..=10_922])];
     let (after, moves) = map.next(&[&[a, dead, c][..], &heirs].concat());
     assert_eq!([5_461, 7_001].map(|slot| after.shard(slot)), [Some(1), Some(3)]);
@@ -224,7 +224,7 @@ fn an_address_is_its_latest_owners() {
     a.slots = vec![0..=10_922];
     let (map, _) = map.next(&[a.clone(), c.clone()]);
     a.slots = vec![0..=5_460];
-    let other = Server { id: "other".to_owned(), ..b.clone() };
+    let other = ClusterServer { id: "other".to_owned(), ..b.clone() };
     let (map, _) = map.next(&[a, c, other]);
     assert_eq!(map.led_by(&b.endpoint), map.shard(6_000));
 }

@@ -32,7 +32,7 @@ use self::{
     map::Map,
     mark::mark_of,
     redirect::Endpoint,
-    topology::News,
+    topology::TopologyNews,
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
 use super::{
@@ -50,12 +50,12 @@ const NOWHERE: Endpoint = (String::new(), 0);
 
 /// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct ClusterNode {
-    voter: Arc<Cluster>,
+    voter: Arc<ClusterVoter>,
     following: AbortHandle,
 }
 
 /// What the tasks of a voter share.
-struct Cluster {
+struct ClusterVoter {
     seat: Seat,
     /// What the voters are called.
     labels: Arc<[Arc<str>]>,
@@ -81,7 +81,7 @@ impl ClusterNode {
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
-        let voter = Arc::new(Cluster {
+        let voter = Arc::new(ClusterVoter {
             seat,
             labels,
             may_share,
@@ -98,7 +98,7 @@ impl ClusterNode {
     }
 }
 
-impl Cluster {
+impl ClusterVoter {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
         let mut news = self.topology.news();
@@ -174,7 +174,7 @@ impl Cluster {
 
     /// Why there is no way to a slot.
     fn unknown(&self, slot: u16) -> Cause {
-        let News { answers, trouble, .. } = self.topology.news().borrow().clone();
+        let TopologyNews { answers, trouble, .. } = self.topology.news().borrow().clone();
         match trouble {
             Some(cause) => cause,
             None if answers == 0 => Cause::Unreachable("not connected yet".into()),
@@ -262,7 +262,7 @@ impl Cluster {
     /// Who the server is by which this voter is told from others.
     async fn identify(self: Arc<Self>) -> Outcome<Identity> {
         let mut news = self.topology.news();
-        let heard = |news: &News| news.answers > 0 || news.trouble.is_some();
+        let heard = |news: &TopologyNews| news.answers > 0 || news.trouble.is_some();
         // What is known by then is the answer.
         let _ = time::timeout(IDENTIFICATION, news.wait_for(heard)).await;
         let map = self.topology.map();

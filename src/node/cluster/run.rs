@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    Branch, Cluster,
+    Branch, ClusterVoter,
     redirect::{Endpoint, Redirect},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 /// Between two attempts while a slot is on its way.
 const PAUSE: Duration = Duration::from_millis(5);
 
-impl Cluster {
+impl ClusterVoter {
     /// Sends a call of one slot when first polled.
     pub(super) async fn run(self: Arc<Self>, call: Call) -> Answers {
         let slot = self.seat.slot(call.key());

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    map::{self, Map, Move, Server},
+    map::{self, ClusterServer, Map, Move},
     redirect::Endpoint,
     seat::Seat,
 };
@@ -38,14 +38,14 @@ const AT_ONCE: usize = 2;
 
 /// One cluster. Its task ends when it is dropped.
 pub(crate) struct Topology {
-    state: Arc<State>,
+    state: Arc<TopologyState>,
     task: AbortHandle,
 }
 
-struct State {
+struct TopologyState {
     /// Where the user says that servers are.
     seeds: Vec<Address>,
-    news: watch::Sender<News>,
+    news: watch::Sender<TopologyNews>,
     wanted: Notify,
     /// Where to ask first.
     hints: Mutex<HashSet<Endpoint>>,
@@ -55,7 +55,7 @@ struct State {
 
 /// The latest map.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
+pub(super) struct TopologyNews {
     /// Grows with every answer, whatever it says.
     pub(super) answers: u64,
     pub(super) map: Arc<Map>,
@@ -66,7 +66,7 @@ pub(super) struct News {
 impl Topology {
     /// Starts to ask. Must be called on a runtime.
     pub(crate) fn start(seeds: Vec<Address>) -> Arc<Self> {
-        let state = Arc::new(State {
+        let state = Arc::new(TopologyState {
             seeds,
             news: watch::Sender::default(),
             wanted: Notify::new(),
@@ -82,7 +82,7 @@ impl Topology {
         lock(&self.state.ears).push(ear);
     }
 
-    pub(super) fn news(&self) -> watch::Receiver<News> {
+    pub(super) fn news(&self) -> watch::Receiver<TopologyNews> {
         self.state.news.subscribe()
     }
 
@@ -108,7 +108,7 @@ impl Topology {
     }
 }
 
-impl State {
+impl TopologyState {
     fn map(&self) -> Arc<Map> {
         Arc::clone(&self.news.borrow().map)
     }
@@ -121,7 +121,7 @@ impl State {
     /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
     /// have forgotten its cluster, and one that is cut off from the others tells what was: they are
     /// believed where the others know no more.
-    async fn ask(&self) -> Outcome<Vec<Server>> {
+    async fn ask(&self) -> Outcome<Vec<ClusterServer>> {
         let mut places: Vec<Address> =
             lock(&self.hints).drain().map(|at| self.address(&at)).collect();
         let map = self.map();
@@ -141,7 +141,7 @@ impl State {
         let mut known = Err(Cause::Unheard);
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(servers) if !servers.iter().any(Server::has_slots) => {
+                Ok(servers) if !servers.iter().any(ClusterServer::has_slots) => {
                     known = known.or(Ok(servers));
                 }
                 Ok(servers) if !map.is_ahead_of(&servers) => return Ok(servers),
@@ -153,7 +153,7 @@ impl State {
     }
 
     /// Takes note of an answer. Whether it changes anything.
-    fn heard(&self, answer: Outcome<Vec<Server>>) -> bool {
+    fn heard(&self, answer: Outcome<Vec<ClusterServer>>) -> bool {
         let before = self.map();
         let mut news = self.news.borrow().clone();
         match answer {
@@ -179,7 +179,7 @@ impl State {
     }
 }
 
-async fn keep(state: Arc<State>) {
+async fn keep(state: Arc<TopologyState>) {
     let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
     loop {
         let answer = state.ask().await;

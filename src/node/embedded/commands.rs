@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     channels::Channels,
-    keyspace::{Keyspace, Left, Stored},
+    keyspace::{Keyspace, Stored, TimeLeft},
     reply::Reply,
     sorted_set_commands,
 };
@@ -15,19 +15,19 @@ use super::{
 pub(super) struct Database {
     pub(super) keyspace: Keyspace,
     pub(super) channels: Channels,
-    memory: Memory,
+    memory: Room,
 }
 
 /// What a script may do on a voter that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Memory {
+enum Room {
     #[default]
     Room,
     /// Only what cannot take memory, until it has written something.
     Full,
 }
 
-pub(super) type Answer = Result<Answered, String>;
+pub(super) type CommandResult = Result<Answered, String>;
 
 /// A command's answer; Lua tells a status from a text.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl<T: Into<i64>> From<T> for Answered {
 pub(super) struct Command {
     pub(super) name: &'static str,
     pub(super) arity: isize,
-    pub(super) run: fn(&mut Database, &[&str]) -> Answer,
+    pub(super) run: fn(&mut Database, &[&str]) -> CommandResult,
 }
 
 static COMMANDS: [Command; 18] = [
@@ -93,20 +93,20 @@ impl Command {
         if self.arity < 0 { count >= needed } else { count == needed }
     }
 
-    pub(super) fn run(&self, database: &mut Database, words: &[&str]) -> Answer {
+    pub(super) fn run(&self, database: &mut Database, words: &[&str]) -> CommandResult {
         (self.run)(database, words)
     }
 
     /// As [`run`](Self::run), within a script: a server that is full refuses the first write of one
     /// where that could take memory, and none that follows.
-    pub(super) fn run_in_script(&self, database: &mut Database, words: &[&str]) -> Answer {
+    pub(super) fn run_in_script(&self, database: &mut Database, words: &[&str]) -> CommandResult {
         let may_grow = matches!(self.name, "set" | "hset" | "zadd");
-        if database.memory == Memory::Full && may_grow {
+        if database.memory == Room::Full && may_grow {
             return Err("OOM command not allowed when used memory > 'maxmemory'.".into());
         }
         let shrinks = matches!(self.name, "del" | "hdel" | "zrem" | "flushall");
         if shrinks || matches!(self.name, "pexpire" | "pexpireat") {
-            database.memory = Memory::Room;
+            database.memory = Room::Room;
         }
         self.run(database, words)
     }
@@ -115,7 +115,7 @@ impl Command {
 impl Database {
     /// A script begins, on a voter that has room in memory or not.
     pub(super) fn begin_script(&mut self, no_room: bool) {
-        self.memory = if no_room { Memory::Full } else { Memory::Room };
+        self.memory = if no_room { Room::Full } else { Room::Room };
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn count(length: usize) -> Answered {
 }
 
 /// Of a server's options it knows `PX` and, behind that, `GET`.
-fn set(database: &mut Database, words: &[&str]) -> Answer {
+fn set(database: &mut Database, words: &[&str]) -> CommandResult {
     let is = |word: &str, option| word.eq_ignore_ascii_case(option);
     let (ms, tells) = match words[2..] {
         [] => (None, false),
@@ -159,7 +159,7 @@ fn set(database: &mut Database, words: &[&str]) -> Answer {
     Ok(Answered::Status("OK"))
 }
 
-fn get(database: &mut Database, words: &[&str]) -> Answer {
+fn get(database: &mut Database, words: &[&str]) -> CommandResult {
     match database.keyspace.get(words[0]) {
         None => Ok(Answered::Reply(Reply::Nil)),
         Some(Stored::Text(text)) => Ok(Answered::Reply(Reply::Text(text.clone()))),
@@ -167,15 +167,15 @@ fn get(database: &mut Database, words: &[&str]) -> Answer {
     }
 }
 
-fn del(database: &mut Database, words: &[&str]) -> Answer {
+fn del(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(count(words.iter().filter(|key| database.keyspace.remove(key)).count()))
 }
 
-fn exists(database: &mut Database, words: &[&str]) -> Answer {
+fn exists(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(count(words.iter().filter(|key| database.keyspace.get(key).is_some()).count()))
 }
 
-fn type_of(database: &mut Database, words: &[&str]) -> Answer {
+fn type_of(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(Answered::Status(match database.keyspace.get(words[0]) {
         None => "none",
         Some(Stored::Text(_)) => "string",
@@ -184,33 +184,33 @@ fn type_of(database: &mut Database, words: &[&str]) -> Answer {
     }))
 }
 
-fn keys(database: &mut Database, words: &[&str]) -> Answer {
+fn keys(database: &mut Database, words: &[&str]) -> CommandResult {
     if words[0] != "*" {
         return Err(format!("ERR the only pattern of an embedded voter is *, not {}", words[0]));
     }
     Ok(Answered::Reply(Reply::texts(database.keyspace.keys())))
 }
 
-fn flush_all(database: &mut Database, _: &[&str]) -> Answer {
+fn flush_all(database: &mut Database, _: &[&str]) -> CommandResult {
     database.keyspace.clear();
     Ok(Answered::Status("OK"))
 }
 
-fn pttl(database: &mut Database, words: &[&str]) -> Answer {
+fn pttl(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(match database.keyspace.left(words[0]) {
-        Left::NoKey => (-2).into(),
-        Left::Forever => (-1).into(),
-        Left::Ms(left_ms) => left_ms.into(),
+        TimeLeft::NoKey => (-2).into(),
+        TimeLeft::Forever => (-1).into(),
+        TimeLeft::Ms(left_ms) => left_ms.into(),
     })
 }
 
-fn pexpire(database: &mut Database, words: &[&str]) -> Answer {
+fn pexpire(database: &mut Database, words: &[&str]) -> CommandResult {
     let at_ms = integer(words[1])?.checked_add(database.keyspace.now_ms());
     let at_ms = at_ms.ok_or("ERR invalid expire time in 'pexpire' command")?;
     Ok(expire_at(&mut database.keyspace, words[0], at_ms))
 }
 
-fn pexpireat(database: &mut Database, words: &[&str]) -> Answer {
+fn pexpireat(database: &mut Database, words: &[&str]) -> CommandResult {
     let at_ms = integer(words[1])?;
     Ok(expire_at(&mut database.keyspace, words[0], at_ms))
 }
@@ -224,13 +224,13 @@ fn expire_at(keyspace: &mut Keyspace, key: &str, at_ms: i64) -> Answered {
     was_there.into()
 }
 
-fn time(database: &mut Database, _: &[&str]) -> Answer {
+fn time(database: &mut Database, _: &[&str]) -> CommandResult {
     let micros = database.keyspace.now_micros();
     let parts = [micros / 1_000_000, micros % 1_000_000];
     Ok(Answered::Reply(Reply::texts(parts.map(|part| part.to_string()))))
 }
 
-fn hset(database: &mut Database, words: &[&str]) -> Answer {
+fn hset(database: &mut Database, words: &[&str]) -> CommandResult {
     let (pairs, rest) = words[1..].as_chunks::<2>();
     if !rest.is_empty() {
         return Err(wrong_number_of_arguments("hset"));
@@ -242,12 +242,12 @@ fn hset(database: &mut Database, words: &[&str]) -> Answer {
     Ok(count(pairs.iter().filter(fresh).count()))
 }
 
-fn hget(database: &mut Database, words: &[&str]) -> Answer {
+fn hget(database: &mut Database, words: &[&str]) -> CommandResult {
     let value = hash(database, words[0])?.and_then(|hash| hash.get(words[1]));
     Ok(Answered::Reply(value.map_or(Reply::Nil, |value| Reply::Text(value.clone()))))
 }
 
-fn hdel(database: &mut Database, words: &[&str]) -> Answer {
+fn hdel(database: &mut Database, words: &[&str]) -> CommandResult {
     let hash = match database.keyspace.get_mut(words[0]) {
         None => return Ok(0.into()),
         Some(Stored::Hash(hash)) => hash,
@@ -260,22 +260,22 @@ fn hdel(database: &mut Database, words: &[&str]) -> Answer {
     Ok(count(gone))
 }
 
-fn hexists(database: &mut Database, words: &[&str]) -> Answer {
+fn hexists(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(hash(database, words[0])?.is_some_and(|hash| hash.contains_key(words[1])).into())
 }
 
-fn hkeys(database: &mut Database, words: &[&str]) -> Answer {
+fn hkeys(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(Answered::Reply(Reply::texts(
         hash(database, words[0])?.into_iter().flat_map(BTreeMap::keys),
     )))
 }
 
-fn hgetall(database: &mut Database, words: &[&str]) -> Answer {
+fn hgetall(database: &mut Database, words: &[&str]) -> CommandResult {
     let pairs = hash(database, words[0])?.into_iter().flatten();
     Ok(Answered::Reply(Reply::texts(pairs.flat_map(|(field, value)| [field, value]))))
 }
 
-fn publish(database: &mut Database, words: &[&str]) -> Answer {
+fn publish(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(count(database.channels.publish(words[0], words[1])))
 }
 

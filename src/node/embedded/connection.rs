@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::{
     channels::ConnectionId,
     life,
-    link::{Caller, Request},
+    link::{Caller, Errand},
     server::Server,
 };
 use crate::{
@@ -38,7 +38,7 @@ impl Connection {
 
     fn ask(
         &self,
-        request: Request,
+        request: Errand,
         deadline: Duration,
     ) -> impl Future<Output = Outcome<Value>> + use<> {
         let mut answer = self.server.act(|state| state.send(self.id, request));
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    fn ask_for_nothing(&self, request: Request) -> BoxFuture<'static, Outcome<()>> {
+    fn ask_for_nothing(&self, request: Errand) -> BoxFuture<'static, Outcome<()>> {
         let answer = self.ask(request, PATIENCE);
         Box::pin(async move { answer.await.map(drop) })
     }
@@ -64,7 +64,7 @@ impl Connection {
 impl Node for Connection {
     fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
         let (deadline, requests, width) = (call.deadline, call.requests.len(), call.script.width);
-        let answer = self.ask(Request::Run(call), deadline);
+        let answer = self.ask(Errand::Run(call), deadline);
         Box::pin(async move {
             match answer.await {
                 Ok(value) => Answer::each(value, requests, width),
@@ -74,15 +74,15 @@ impl Node for Connection {
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.ask_for_nothing(Request::Subscribe(channel))
+        self.ask_for_nothing(Errand::Subscribe(channel))
     }
 
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.ask_for_nothing(Request::Unsubscribe(channel))
+        self.ask_for_nothing(Errand::Unsubscribe(channel))
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        let answer = self.ask(Request::Identify, PATIENCE);
+        let answer = self.ask(Errand::Identify, PATIENCE);
         Box::pin(async move {
             let value = answer.await?;
             identity(&value)
@@ -96,7 +96,7 @@ impl Node for Connection {
     }
 }
 
-/// As [`Identify`](Request::Identify) is answered.
+/// As [`Identify`](Errand::Identify) is answered.
 fn identity(value: &Value) -> Option<Identity> {
     let Value::List(parts) = value else { return None };
     let [Value::Text(run_id), Value::Text(birth), Value::Int(uptime), Value::Int(durable)] =

@@ -2,8 +2,8 @@
 
 use super::{
     channels::ConnectionId,
-    link::Link,
-    server::{Condition, State, reconnect},
+    link::Wire,
+    server::{ServerCondition, ServerState, reconnect},
     voter::EmbeddedVoter,
 };
 
@@ -63,9 +63,9 @@ impl EmbeddedVoter {
     }
 }
 
-impl State {
-    fn cut(&mut self, in_flight: InFlight, is_meant: impl Fn(&Link) -> bool) {
-        if self.condition == Condition::Killed {
+impl ServerState {
+    fn cut(&mut self, in_flight: InFlight, is_meant: impl Fn(&Wire) -> bool) {
+        if self.condition == ServerCondition::Killed {
             return;
         }
         let mut cut = Vec::new();

@@ -38,7 +38,7 @@ pub enum Fault {
 
 /// The faults in force.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(super) struct FaultRules {
     in_force: BTreeMap<u64, Rule>,
     next: u64,
     /// Who decides about each request and message besides.
@@ -59,12 +59,12 @@ pub(super) struct Fate {
     pub(super) back: Duration,
     pub(super) twice: bool,
     pub(super) no_room: bool,
-    pub(super) trouble: Trouble,
+    pub(super) trouble: FaultTrouble,
 }
 
 /// What keeps a request from being answered; the worst comes last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Trouble {
+pub(super) enum FaultTrouble {
     #[default]
     None,
     ReplyLost,
@@ -73,7 +73,7 @@ pub(super) enum Trouble {
     RequestLost,
 }
 
-impl Rules {
+impl FaultRules {
     pub(super) fn add(&mut self, fault: Fault, left: Option<u64>) -> u64 {
         self.next += 1;
         self.in_force.insert(self.next, Rule { fault, left });
@@ -129,20 +129,20 @@ impl Fate {
             Fault::Delay { there, back } => {
                 self.there += there;
                 self.back += back;
-                Trouble::None
+                FaultTrouble::None
             }
             Fault::RunTwice => {
                 self.twice = true;
-                Trouble::None
+                FaultTrouble::None
             }
             Fault::NoRoom => {
                 self.no_room = true;
-                Trouble::None
+                FaultTrouble::None
             }
-            Fault::DropRequests => Trouble::RequestLost,
-            Fault::DropReplies => Trouble::ReplyLost,
-            Fault::CutBeforeRun => Trouble::CutBeforeRun,
-            Fault::CutAfterRun => Trouble::CutAfterRun,
+            Fault::DropRequests => FaultTrouble::RequestLost,
+            Fault::DropReplies => FaultTrouble::ReplyLost,
+            Fault::CutBeforeRun => FaultTrouble::CutBeforeRun,
+            Fault::CutAfterRun => FaultTrouble::CutAfterRun,
         };
         self.trouble = self.trouble.max(trouble);
     }
@@ -165,20 +165,21 @@ mod tests {
 
     #[test]
     fn delays_add_up_and_the_worst_trouble_wins() {
-        let mut rules = Rules::default();
+        let mut rules = FaultRules::default();
         for fault in [DELAY, Fault::CutAfterRun, Fault::RunTwice, DELAY, Fault::DropReplies] {
             rules.add(fault, None);
         }
         rules.add(Fault::NoRoom, Some(1));
         let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
-        let fate = Fate { there, back, twice: true, no_room: true, trouble: Trouble::CutAfterRun };
+        let fate =
+            Fate { there, back, twice: true, no_room: true, trouble: FaultTrouble::CutAfterRun };
         assert_eq!(rules.fate(&request()), fate);
         assert_eq!(rules.way_of_message(&message()), None, "cuts do not save a message");
     }
 
     #[test]
     fn a_message_takes_all_delays_and_is_lost_by_what_loses_replies_and_by_what_was_decided() {
-        let mut rules = Rules::default();
+        let mut rules = FaultRules::default();
         for fault in [DELAY, Fault::DropRequests] {
             rules.add(fault, None);
         }
@@ -195,11 +196,14 @@ mod tests {
 
     #[test]
     fn a_limited_fault_is_for_requests_alone_and_ends_by_itself() {
-        let mut rules = Rules::default();
+        let mut rules = FaultRules::default();
         rules.add(Fault::DropReplies, Some(2));
         assert_eq!(rules.way_of_message(&message()), Some(Duration::ZERO));
         let troubles = [(); 3].map(|()| rules.fate(&request()).trouble);
-        assert_eq!(troubles, [Trouble::ReplyLost, Trouble::ReplyLost, Trouble::None]);
+        assert_eq!(
+            troubles,
+            [FaultTrouble::ReplyLost, FaultTrouble::ReplyLost, FaultTrouble::None]
+        );
         assert!(rules.in_force.is_empty());
     }
 }

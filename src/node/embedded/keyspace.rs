@@ -29,14 +29,14 @@ impl Stored {
 
 /// What is left of a key's time.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum TimeLeft {
     NoKey,
     Forever,
     Ms(i64),
 }
 
 #[derive(Debug)]
-struct Entry {
+struct KeyEntry {
     stored: Stored,
     expires_at_ms: Option<i64>,
 }
@@ -45,7 +45,7 @@ struct Entry {
 /// on a server while a script runs.
 #[derive(Debug, Default)]
 pub(super) struct Keyspace {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, KeyEntry>,
     now_micros: i64,
 }
 
@@ -74,13 +74,13 @@ impl Keyspace {
 
     /// Stores a value without an expiry.
     pub(super) fn set(&mut self, key: &str, stored: Stored) {
-        self.entries.insert(key.into(), Entry { stored, expires_at_ms: None });
+        self.entries.insert(key.into(), KeyEntry { stored, expires_at_ms: None });
     }
 
     /// The value of `key`, put there first if there is none.
     pub(super) fn get_or_set(&mut self, key: &str, stored: Stored) -> &mut Stored {
         self.sweep(key);
-        let fresh = Entry { stored, expires_at_ms: None };
+        let fresh = KeyEntry { stored, expires_at_ms: None };
         &mut self.entries.entry(key.into()).or_insert(fresh).stored
     }
 
@@ -120,16 +120,16 @@ impl Keyspace {
         entry.map(|entry| entry.expires_at_ms = Some(at_ms)).is_some()
     }
 
-    pub(super) fn left(&self, key: &str) -> Left {
-        let Some(entry) = self.live(key) else { return Left::NoKey };
-        entry.expires_at_ms.map_or(Left::Forever, |at_ms| Left::Ms(at_ms - self.now_ms()))
+    pub(super) fn left(&self, key: &str) -> TimeLeft {
+        let Some(entry) = self.live(key) else { return TimeLeft::NoKey };
+        entry.expires_at_ms.map_or(TimeLeft::Forever, |at_ms| TimeLeft::Ms(at_ms - self.now_ms()))
     }
 
-    fn live(&self, key: &str) -> Option<&Entry> {
+    fn live(&self, key: &str) -> Option<&KeyEntry> {
         self.entries.get(key).filter(|entry| entry.is_live(self.now_ms()))
     }
 
-    fn live_entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+    fn live_entries(&self) -> impl Iterator<Item = (&String, &KeyEntry)> {
         let now_ms = self.now_ms();
         self.entries.iter().filter(move |(_, entry)| entry.is_live(now_ms))
     }
@@ -141,7 +141,7 @@ impl Keyspace {
     }
 }
 
-impl Entry {
+impl KeyEntry {
     /// A server keeps a key through the whole of its last millisecond.
     fn is_live(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_none_or(|at_ms| now_ms <= at_ms)
@@ -162,9 +162,9 @@ mod tests {
         keyspace.set("a", text());
         assert!(keyspace.expire_at("a", 5));
         keyspace.set_time(5_999);
-        assert_eq!(keyspace.left("a"), Left::Ms(0));
+        assert_eq!(keyspace.left("a"), TimeLeft::Ms(0));
         keyspace.set_time(6_000);
-        assert_eq!((keyspace.left("a"), keyspace.keys().count()), (Left::NoKey, 0));
+        assert_eq!((keyspace.left("a"), keyspace.keys().count()), (TimeLeft::NoKey, 0));
         assert!(!keyspace.remove("a"));
     }
 
@@ -175,6 +175,6 @@ mod tests {
         keyspace.expire_at("a", 5);
         keyspace.set_time(10_000);
         keyspace.get_or_set("a", text());
-        assert_eq!(keyspace.left("a"), Left::Forever);
+        assert_eq!(keyspace.left("a"), TimeLeft::Forever);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// What a voter says about itself since its last start.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct ServerLife {
     run_id: String,
     /// The name of its data.
     birth: String,
@@ -23,7 +23,7 @@ pub(super) struct Life {
     at: Moment,
 }
 
-impl Life {
+impl ServerLife {
     /// The first one begins now; it has kept all of nothing.
     pub(super) fn first(now: Moment) -> Self {
         let (run_id, birth) = (fresh_id(), fresh_id());
@@ -63,7 +63,7 @@ pub(super) fn identity(run_id: &str, birth: &str, uptime: Duration, durable: boo
 
 /// What a voter tells on a new connection.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct LifeNews {
     pub(super) identity: Identity,
     /// By its own clock, since 1970.
     pub(super) shown: Duration,

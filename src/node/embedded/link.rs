@@ -10,8 +10,8 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     channels::{ConnectionId, Message},
-    fault::{Fate, Trouble},
-    life::News,
+    fault::{Fate, FaultTrouble},
+    life::LifeNews,
 };
 use crate::{
     clock::{Clock, Moment},
@@ -20,11 +20,11 @@ use crate::{
     words::Cause,
 };
 
-pub(super) type Answer = oneshot::Sender<Outcome<Value>>;
+pub(super) type Asker = oneshot::Sender<Outcome<Value>>;
 
 /// What a connection asks for.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum Errand {
     Run(Call),
     Subscribe(Arc<str>),
     Unsubscribe(Arc<str>),
@@ -36,9 +36,9 @@ pub(super) enum Request {
 pub(super) struct Letter {
     /// The place among all requests to the voter.
     pub(super) number: u64,
-    pub(super) request: Request,
+    pub(super) request: Errand,
     pub(super) fate: Fate,
-    pub(super) answer: Answer,
+    pub(super) answer: Asker,
 }
 
 /// A script on its way by a connection that was cut since: it runs, unheard. Nothing else that was
@@ -55,24 +55,24 @@ pub(super) struct Ghost {
 pub(super) enum Way {
     /// The connection that stands.
     Present,
-    /// One that was cut: its place among [`Link::ghosts`].
+    /// One that was cut: its place among [`Wire::ghosts`].
     Former(usize),
 }
 
 /// What goes back to the connection.
 #[derive(Debug)]
 pub(super) enum Parcel {
-    Answer(Answer, Outcome<Value>),
+    Asker(Asker, Outcome<Value>),
     Message(Message),
 }
 
 /// Things that arrive in the order in which they left, however long each takes.
 #[derive(Debug)]
-pub(super) struct Line<T> {
+pub(super) struct Pipe<T> {
     under_way: VecDeque<(Moment, T)>,
 }
 
-impl<T> Line<T> {
+impl<T> Pipe<T> {
     /// Sends something that takes until `at`, or longer where it stands behind slower things.
     /// Returns when it arrives.
     pub(super) fn push(&mut self, at: Moment, item: T) -> Moment {
@@ -99,7 +99,7 @@ impl<T> Line<T> {
     }
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for Pipe<T> {
     fn default() -> Self {
         Self { under_way: VecDeque::new() }
     }
@@ -114,7 +114,7 @@ pub(super) struct Caller {
 }
 
 /// One connection, as its voter sees it.
-pub(super) struct Link {
+pub(super) struct Wire {
     id: ConnectionId,
     /// Which client it is of.
     pub(super) client: Arc<str>,
@@ -127,17 +127,17 @@ pub(super) struct Link {
     pub(super) unmet: usize,
     /// The channels to listen to again after a reconnection.
     pub(super) wanted: BTreeSet<Arc<str>>,
-    pub(super) there: Line<Letter>,
-    pub(super) back: Line<Parcel>,
+    pub(super) there: Pipe<Letter>,
+    pub(super) back: Pipe<Parcel>,
     /// What is still under way by the connections that were cut: each keeps its own order only.
-    pub(super) ghosts: Vec<Line<Ghost>>,
+    pub(super) ghosts: Vec<Pipe<Ghost>>,
     /// Those who wait for an answer that will not come.
-    forsaken: Vec<Answer>,
+    forsaken: Vec<Asker>,
     /// The client has gone; what it sent still arrives.
     pub(super) closed: bool,
 }
 
-impl Link {
+impl Wire {
     /// One of a client that is called by its machine, or else by the number of the connection.
     pub(super) fn new(id: ConnectionId, Caller { ear, clock, runtime }: Caller) -> Self {
         let machine = clock.machine().map(|machine| machine.label().into());
@@ -150,8 +150,8 @@ impl Link {
             stands: false,
             unmet: 0,
             wanted: BTreeSet::new(),
-            there: Line::default(),
-            back: Line::default(),
+            there: Pipe::default(),
+            back: Pipe::default(),
             ghosts: Vec::new(),
             forsaken: Vec::new(),
             closed: false,
@@ -159,16 +159,16 @@ impl Link {
     }
 
     /// Leaves the caller without an answer until its deadline, or until the connection breaks.
-    pub(super) fn forsake(&mut self, answer: Answer) {
+    pub(super) fn forsake(&mut self, answer: Asker) {
         self.forsaken.retain(|answer| !answer.is_closed());
         self.forsaken.push(answer);
     }
 
     /// Hands over what has arrived at the client.
-    pub(super) fn deliver(&mut self, now: Moment, heard: &mut Vec<Heard>) {
+    pub(super) fn deliver(&mut self, now: Moment, heard: &mut Vec<Telling>) {
         while let Some(parcel) = self.back.take_arrived(now) {
             match parcel {
-                Parcel::Answer(answer, outcome) => tell(answer, outcome),
+                Parcel::Asker(answer, outcome) => tell(answer, outcome),
                 Parcel::Message(message) => heard.push(self.hears(What::Called(message))),
             }
         }
@@ -189,7 +189,8 @@ impl Link {
     pub(super) fn take_ghost(&mut self, index: usize, now: Moment) -> Option<Ghost> {
         let line = &mut self.ghosts[index];
         let ghost = line.take_arrived(now)?;
-        let cuts = matches!(ghost.fate.trouble, Trouble::CutBeforeRun | Trouble::CutAfterRun);
+        let cuts =
+            matches!(ghost.fate.trouble, FaultTrouble::CutBeforeRun | FaultTrouble::CutAfterRun);
         if cuts || line.is_empty() {
             self.ghosts.remove(index);
         }
@@ -198,9 +199,9 @@ impl Link {
 
     /// Lets the scripts that are under way run as they arrive, though the connection is to break.
     pub(super) fn leave_ghosts(&mut self) {
-        let mut line = Line::default();
+        let mut line = Pipe::default();
         for (at, Letter { number, request, fate, .. }) in &self.there.under_way {
-            if let Request::Run(call) = request {
+            if let Errand::Run(call) = request {
                 line.push(*at, Ghost { number: *number, call: call.clone(), fate: *fate });
             }
         }
@@ -210,10 +211,10 @@ impl Link {
     }
 
     /// Loses everything that is under way, but for ghosts.
-    pub(super) fn break_off(&mut self, why: &'static str) -> Option<Heard> {
+    pub(super) fn break_off(&mut self, why: &'static str) -> Option<Telling> {
         let unsent = self.there.take_all().map(|letter| letter.answer);
         let unheard = self.back.take_all().filter_map(|parcel| match parcel {
-            Parcel::Answer(answer, _) => Some(answer),
+            Parcel::Asker(answer, _) => Some(answer),
             Parcel::Message(_) => None,
         });
         for answer in unsent.chain(unheard).chain(self.forsaken.drain(..)) {
@@ -223,12 +224,12 @@ impl Link {
     }
 
     /// The connection stands no more; its ear is to be told that it did.
-    pub(super) fn parts(&mut self, why: Option<&'static str>) -> Option<Heard> {
+    pub(super) fn parts(&mut self, why: Option<&'static str>) -> Option<Telling> {
         std::mem::take(&mut self.stands).then(|| self.hears(What::Parted(why)))
     }
 
     /// The connection stands again, or for the first time.
-    pub(super) fn meets(&mut self, News { identity, shown }: &News) -> Heard {
+    pub(super) fn meets(&mut self, LifeNews { identity, shown }: &LifeNews) -> Telling {
         self.unmet += 1;
         self.stands = true;
         let now = self.clock.now();
@@ -237,12 +238,12 @@ impl Link {
     }
 
     /// Messages may have been lost.
-    pub(super) fn misses(&self) -> Heard {
+    pub(super) fn misses(&self) -> Telling {
         self.hears(What::Missed)
     }
 
-    fn hears(&self, what: What) -> Heard {
-        Heard { ear: Arc::clone(&self.ear), what }
+    fn hears(&self, what: What) -> Telling {
+        Telling { ear: Arc::clone(&self.ear), what }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -250,9 +251,9 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fields = f.debug_struct("Link");
+        let mut fields = f.debug_struct("Wire");
         fields.field("wanted", &self.wanted).field("there", &self.there).field("back", &self.back);
         fields.field("ghosts", &self.ghosts);
         fields.finish_non_exhaustive()
@@ -260,7 +261,7 @@ impl fmt::Debug for Link {
 }
 
 /// What an ear is told once the voter's lock is free again.
-pub(super) struct Heard {
+pub(super) struct Telling {
     ear: Arc<dyn Ear>,
     what: What,
 }
@@ -272,7 +273,7 @@ enum What {
     Missed,
 }
 
-impl Heard {
+impl Telling {
     /// Says on which connection it was told who answers, if it was that.
     pub(super) fn tell(self) -> Option<ConnectionId> {
         match self.what {
@@ -289,6 +290,6 @@ impl Heard {
 }
 
 /// Whoever asked may have gone: then nobody misses the answer.
-pub(super) fn tell(answer: Answer, outcome: Outcome<Value>) {
+pub(super) fn tell(answer: Asker, outcome: Outcome<Value>) {
     drop(answer.send(outcome));
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    commands::Database, fault::Fate, keyspace::Keyspace, lua, reply::Reply, server::State,
+    commands::Database, fault::Fate, keyspace::Keyspace, lua, reply::Reply, server::ServerState,
     voter::EmbeddedVoter,
 };
 use crate::{
@@ -153,7 +153,7 @@ impl EmbeddedVoter {
 /// Whom [`EmbeddedVoter::observe`] put there.
 pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
 
-impl State {
+impl ServerState {
     /// Runs a script for a client, possibly not for the first time, and tells the observer.
     pub(super) fn run(
         &mut self,

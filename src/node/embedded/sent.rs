@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     fault::Fault,
-    link::{Link, Request},
+    link::{Errand, Wire},
     voter::EmbeddedVoter,
 };
 
@@ -18,15 +18,15 @@ pub struct Sent<'a> {
 }
 
 impl<'a> Sent<'a> {
-    pub(super) fn request(link: &'a Link, request: &Request) -> Self {
+    pub(super) fn request(link: &'a Wire, request: &Errand) -> Self {
         let script = match request {
-            Request::Run(call) => Some(call.script.name),
-            Request::Subscribe(_) | Request::Unsubscribe(_) | Request::Identify => None,
+            Errand::Run(call) => Some(call.script.name),
+            Errand::Subscribe(_) | Errand::Unsubscribe(_) | Errand::Identify => None,
         };
         Self::of(&link.client, script, false)
     }
 
-    pub(super) fn message(link: &'a Link) -> Self {
+    pub(super) fn message(link: &'a Wire) -> Self {
         Self::of(&link.client, None, true)
     }
 

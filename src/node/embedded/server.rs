@@ -12,9 +12,9 @@ use tokio::runtime::Handle;
 use super::{
     channels::ConnectionId,
     commands::Database,
-    fault::Rules,
-    life::{Life, News},
-    link::{Caller, Heard, Link, Parcel},
+    fault::FaultRules,
+    life::{LifeNews, ServerLife},
+    link::{Caller, Parcel, Telling, Wire},
     lua,
     observe::Observer,
     reply::Reply,
@@ -26,12 +26,12 @@ use crate::clock::{Clock, Moment};
 pub(super) struct Server {
     pub(super) label: Arc<str>,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
 }
 
 /// Whether requests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(super) enum ServerCondition {
     Running,
     /// They wait.
     Stopped,
@@ -41,12 +41,12 @@ pub(super) enum Condition {
 
 /// What the voter's lock guards.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ServerState {
     pub(super) database: Database,
-    pub(super) condition: Condition,
-    pub(super) life: Life,
-    pub(super) rules: Rules,
-    pub(super) links: BTreeMap<ConnectionId, Link>,
+    pub(super) condition: ServerCondition,
+    pub(super) life: ServerLife,
+    pub(super) rules: FaultRules,
+    pub(super) links: BTreeMap<ConnectionId, Wire>,
     /// Counts connections and requests, to tell them apart and to keep their order.
     counted: u64,
     /// How often each script ran for a client.
@@ -60,21 +60,21 @@ pub(super) struct State {
 /// What is left to do once the lock is free.
 #[derive(Default)]
 pub(super) struct After {
-    pub(super) heard: Vec<Heard>,
+    pub(super) heard: Vec<Telling>,
     /// When to look again, and on whose runtime.
     pub(super) timers: Vec<(Handle, Moment)>,
     /// To be dropped: an ear may own things that come back here when they are dropped.
-    pub(super) over: Vec<Link>,
+    pub(super) over: Vec<Wire>,
 }
 
 impl Server {
     pub(super) fn new(label: Arc<str>, clock: Clock) -> Self {
         let now = clock.now();
-        let state = State {
+        let state = ServerState {
             database: Database::default(),
-            condition: Condition::Running,
-            life: Life::first(now),
-            rules: Rules::default(),
+            condition: ServerCondition::Running,
+            life: ServerLife::first(now),
+            rules: FaultRules::default(),
             links: BTreeMap::new(),
             counted: 0,
             runs: BTreeMap::new(),
@@ -86,12 +86,12 @@ impl Server {
         Self { label, clock, state: Mutex::new(state) }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something at the present time, and then everything that has become due.
-    pub(super) fn act<T>(self: &Arc<Self>, action: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn act<T>(self: &Arc<Self>, action: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.lock();
         state.set_time(self.clock.now());
         let result = action(&mut state);
@@ -118,9 +118,9 @@ impl Server {
     }
 }
 
-impl State {
+impl ServerState {
     pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
-        if self.condition == Condition::Killed {
+        if self.condition == ServerCondition::Killed {
             return Err("connection refused".into());
         }
         self.database.begin_script(false);
@@ -141,7 +141,7 @@ impl State {
     }
 
     pub(super) fn kill(&mut self) {
-        self.condition = Condition::Killed;
+        self.condition = ServerCondition::Killed;
         for (id, link) in &mut self.links {
             self.after.heard.extend(link.break_off("killed"));
             link.ghosts.clear();
@@ -152,7 +152,7 @@ impl State {
     /// A `durable` restart keeps the data.
     pub(super) fn restart(&mut self, durable: bool) {
         self.kill();
-        self.condition = Condition::Running;
+        self.condition = ServerCondition::Running;
         self.life.next(durable, self.now);
         if !durable {
             self.wipe();
@@ -164,22 +164,22 @@ impl State {
     }
 
     pub(super) fn stop(&mut self) {
-        if self.condition == Condition::Running {
-            self.condition = Condition::Stopped;
+        if self.condition == ServerCondition::Running {
+            self.condition = ServerCondition::Stopped;
         }
     }
 
     pub(super) fn resume(&mut self) {
-        if self.condition == Condition::Stopped {
-            self.condition = Condition::Running;
+        if self.condition == ServerCondition::Stopped {
+            self.condition = ServerCondition::Running;
         }
     }
 
     /// Connects a client, where the voter is not dead.
     pub(super) fn connect(&mut self, caller: Caller) -> ConnectionId {
         let id = self.count();
-        let mut link = Link::new(id, caller);
-        if self.condition != Condition::Killed {
+        let mut link = Wire::new(id, caller);
+        if self.condition != ServerCondition::Killed {
             self.after.heard.push(link.meets(&self.news()));
         }
         self.links.insert(id, link);
@@ -187,10 +187,10 @@ impl State {
     }
 
     /// What is told on a connection that stands from now on.
-    pub(super) fn news(&self) -> News {
+    pub(super) fn news(&self) -> LifeNews {
         // No clock shows a time before 1970.
         let shown = u64::try_from(self.wall.micros(self.now)).unwrap_or(0);
-        News { identity: self.life.identity(self.now), shown: Duration::from_micros(shown) }
+        LifeNews { identity: self.life.identity(self.now), shown: Duration::from_micros(shown) }
     }
 
     pub(super) fn close(&mut self, id: ConnectionId) {
@@ -214,7 +214,7 @@ impl State {
 }
 
 impl After {
-    pub(super) fn post(&mut self, link: &mut Link, now: Moment, at: Moment, parcel: Parcel) {
+    pub(super) fn post(&mut self, link: &mut Wire, now: Moment, at: Moment, parcel: Parcel) {
         let at = link.back.push(at, parcel);
         if at > now {
             self.timers.push((link.runtime.clone(), at));
@@ -227,9 +227,9 @@ impl After {
 pub(super) fn reconnect(
     database: &mut Database,
     id: ConnectionId,
-    link: &mut Link,
-    news: &News,
-) -> Vec<Heard> {
+    link: &mut Wire,
+    news: &LifeNews,
+) -> Vec<Telling> {
     for channel in &link.wanted {
         database.channels.subscribe(id, Arc::clone(channel));
     }

@@ -1,7 +1,7 @@
 //! The commands for sorted sets, as a server of version 7 answers them.
 
 use super::{
-    commands::{Answer, Answered, Command, Database, count, integer, wrong_type},
+    commands::{Answered, Command, CommandResult, Database, count, integer, wrong_type},
     keyspace::Stored,
     reply::Reply,
     score::Score,
@@ -60,7 +60,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-fn zadd(database: &mut Database, words: &[&str]) -> Answer {
+fn zadd(database: &mut Database, words: &[&str]) -> CommandResult {
     let (flags, words_left) = Flags::split_off(&words[1..]);
     let (pairs, odd) = words_left.as_chunks::<2>();
     if pairs.is_empty() || !odd.is_empty() {
@@ -86,7 +86,7 @@ fn zadd(database: &mut Database, words: &[&str]) -> Answer {
     Ok(count(if flags.has("CH") { added + changed } else { added }))
 }
 
-fn zrem(database: &mut Database, words: &[&str]) -> Answer {
+fn zrem(database: &mut Database, words: &[&str]) -> CommandResult {
     let set = match database.keyspace.get_mut(words[0]) {
         None => return Ok(0.into()),
         Some(Stored::SortedSet(set)) => set,
@@ -99,28 +99,28 @@ fn zrem(database: &mut Database, words: &[&str]) -> Answer {
     Ok(count(gone))
 }
 
-fn zscore(database: &mut Database, words: &[&str]) -> Answer {
+fn zscore(database: &mut Database, words: &[&str]) -> CommandResult {
     let score = sorted_set(database, words[0])?.and_then(|set| set.score(words[1]));
     Ok(Answered::Reply(score.map_or(Reply::Nil, |score| Reply::Text(score.to_string()))))
 }
 
-fn zrank(database: &mut Database, words: &[&str]) -> Answer {
+fn zrank(database: &mut Database, words: &[&str]) -> CommandResult {
     let rank = sorted_set(database, words[0])?.and_then(|set| set.rank(words[1]));
     Ok(rank.map_or(Answered::Reply(Reply::Nil), count))
 }
 
-fn zcard(database: &mut Database, words: &[&str]) -> Answer {
+fn zcard(database: &mut Database, words: &[&str]) -> CommandResult {
     Ok(count(sorted_set(database, words[0])?.map_or(0, SortedSet::len)))
 }
 
-fn zcount(database: &mut Database, words: &[&str]) -> Answer {
+fn zcount(database: &mut Database, words: &[&str]) -> CommandResult {
     let range = (Score::parse_bound(words[1])?, Score::parse_bound(words[2])?);
     let set = sorted_set(database, words[0])?;
     Ok(count(set.map_or(0, |set| set.within(range).count())))
 }
 
-fn zrange(database: &mut Database, words: &[&str]) -> Answer {
-    let shown = Shown::read("ZRANGE", &words[3..], &["BYSCORE", "BYLEX", "REV", "LIMIT"])?;
+fn zrange(database: &mut Database, words: &[&str]) -> CommandResult {
+    let shown = ScoresShown::read("ZRANGE", &words[3..], &["BYSCORE", "BYLEX", "REV", "LIMIT"])?;
     let (start, stop) = (integer(words[1])?, integer(words[2])?);
     let Some(set) = sorted_set(database, words[0])? else { return Ok(no_entries()) };
     let (first, end) = (index(start, set).max(0), index(stop, set).saturating_add(1));
@@ -129,8 +129,8 @@ fn zrange(database: &mut Database, words: &[&str]) -> Answer {
     Ok(shown.list(entries.take(length)))
 }
 
-fn zrangebyscore(database: &mut Database, words: &[&str]) -> Answer {
-    let shown = Shown::read("ZRANGEBYSCORE", &words[3..], &["LIMIT"])?;
+fn zrangebyscore(database: &mut Database, words: &[&str]) -> CommandResult {
+    let shown = ScoresShown::read("ZRANGEBYSCORE", &words[3..], &["LIMIT"])?;
     let range = (Score::parse_bound(words[1])?, Score::parse_bound(words[2])?);
     let Some(set) = sorted_set(database, words[0])? else { return Ok(no_entries()) };
     Ok(shown.list(set.within(range)))
@@ -138,12 +138,12 @@ fn zrangebyscore(database: &mut Database, words: &[&str]) -> Answer {
 
 /// What a range shows of its members.
 #[derive(Clone, Copy)]
-enum Shown {
+enum ScoresShown {
     Members,
     WithScores,
 }
 
-impl Shown {
+impl ScoresShown {
     fn read(command: &str, options: &[&str], missing: &[&str]) -> Result<Self, String> {
         let mut shown = Self::Members;
         for option in options {

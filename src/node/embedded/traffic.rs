@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use super::{
     channels::ConnectionId,
-    fault::{Fate, Trouble},
-    link::{Ghost, Letter, Parcel, Request, Way, tell},
+    fault::{Fate, FaultTrouble},
+    link::{Errand, Ghost, Letter, Parcel, Way, tell},
     sent::Sent,
-    server::{Condition, State},
+    server::{ServerCondition, ServerState},
 };
 use crate::{
     node::{Identity, Outcome},
@@ -17,12 +17,12 @@ use crate::{
     words::Cause,
 };
 
-impl State {
+impl ServerState {
     /// Sends a request on its way.
     pub(super) fn send(
         &mut self,
         id: ConnectionId,
-        request: Request,
+        request: Errand,
     ) -> oneshot::Receiver<Outcome<Value>> {
         let number = self.count();
         let (answer, receiver) = oneshot::channel();
@@ -31,20 +31,20 @@ impl State {
             return receiver;
         };
         match &request {
-            Request::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
-            Request::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
-            Request::Run(_) | Request::Identify => {}
+            Errand::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
+            Errand::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
+            Errand::Run(_) | Errand::Identify => {}
         }
-        if self.condition == Condition::Killed {
+        if self.condition == ServerCondition::Killed {
             tell(answer, Err(Cause::Unreachable("killed".into())));
             return receiver;
         }
-        if link.unmet > 0 && matches!(request, Request::Run(_)) {
+        if link.unmet > 0 && matches!(request, Errand::Run(_)) {
             tell(answer, Err(Cause::Unreachable("not met yet".into())));
             return receiver;
         }
         let fate = self.rules.fate(&Sent::request(link, &request));
-        if fate.trouble == Trouble::RequestLost {
+        if fate.trouble == FaultTrouble::RequestLost {
             link.forsake(answer);
             return receiver;
         }
@@ -88,7 +88,7 @@ impl State {
 
     /// Which connection's request arrived first, and by which way.
     fn next_arrival(&self) -> Option<(ConnectionId, Way)> {
-        if self.condition != Condition::Running {
+        if self.condition != ServerCondition::Running {
             return None;
         }
         let arrived = self.links.iter().flat_map(|(id, link)| {
@@ -101,17 +101,17 @@ impl State {
         let letter = self.links.get_mut(&id).and_then(|link| link.there.take_arrived(self.now));
         let Some(Letter { request, fate, answer, .. }) = letter else { return };
         let outcome = match fate.trouble {
-            Trouble::CutBeforeRun => Err(Cause::Unheard),
+            FaultTrouble::CutBeforeRun => Err(Cause::Unheard),
             _ => self.execute(id, &request, fate),
         };
         let Some(link) = self.links.get_mut(&id) else { return };
         match fate.trouble {
-            Trouble::None => {
-                let parcel = Parcel::Answer(answer, outcome);
+            FaultTrouble::None => {
+                let parcel = Parcel::Asker(answer, outcome);
                 self.after.post(link, self.now, self.now + fate.back, parcel);
             }
-            Trouble::ReplyLost | Trouble::RequestLost => link.forsake(answer),
-            Trouble::CutBeforeRun | Trouble::CutAfterRun => {
+            FaultTrouble::ReplyLost | FaultTrouble::RequestLost => link.forsake(answer),
+            FaultTrouble::CutBeforeRun | FaultTrouble::CutAfterRun => {
                 link.forsake(answer);
                 self.cut_off(id);
             }
@@ -122,14 +122,14 @@ impl State {
     fn serve_ghost(&mut self, id: ConnectionId, index: usize) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(Ghost { call, fate, .. }) = link.take_ghost(index, self.now) else { return };
-        if fate.trouble != Trouble::CutBeforeRun {
-            drop(self.execute(id, &Request::Run(call), fate));
+        if fate.trouble != FaultTrouble::CutBeforeRun {
+            drop(self.execute(id, &Errand::Run(call), fate));
         }
     }
 
-    fn execute(&mut self, id: ConnectionId, request: &Request, fate: Fate) -> Outcome<Value> {
+    fn execute(&mut self, id: ConnectionId, request: &Errand, fate: Fate) -> Outcome<Value> {
         match request {
-            Request::Run(call) => {
+            Errand::Run(call) => {
                 let client = self.links.get(&id).map(|link| Arc::clone(&link.client));
                 let client = client.unwrap_or_default();
                 let outcome = self.run(&client, call, (fate, false));
@@ -139,13 +139,13 @@ impl State {
                 }
                 return outcome;
             }
-            Request::Identify => return Ok(self.identity()),
-            Request::Subscribe(channel) => {
+            Errand::Identify => return Ok(self.identity()),
+            Errand::Subscribe(channel) => {
                 if self.links.get(&id).is_some_and(|link| !link.closed) {
                     self.database.channels.subscribe(id, Arc::clone(channel));
                 }
             }
-            Request::Unsubscribe(channel) => {
+            Errand::Unsubscribe(channel) => {
                 self.database.channels.unsubscribe(id, channel);
             }
         }

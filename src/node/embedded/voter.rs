@@ -5,7 +5,7 @@ use super::{
     fault::Fault,
     fault_guard::FaultGuard,
     reply::Reply,
-    server::{Server, State},
+    server::{Server, ServerState},
 };
 use crate::{
     clock::Clock,
@@ -94,7 +94,7 @@ impl EmbeddedVoter {
     /// Kills the voter: its connections break with all that was under way, and nothing reaches it
     /// until a restart. Its data stays, and goes on expiring.
     pub fn kill(&self) {
-        self.0.act(State::kill);
+        self.0.act(ServerState::kill);
     }
 
     /// Starts the voter again with its data, after a kill or instead of one. Clients are connected
@@ -121,17 +121,17 @@ impl EmbeddedVoter {
     /// # Ok::<(), String>(())
     /// ```
     pub fn wipe(&self) {
-        self.0.act(State::wipe);
+        self.0.act(ServerState::wipe);
     }
 
     /// Stops the voter as `SIGSTOP` does: requests arrive and wait for [`resume`](Self::resume).
     pub fn stop(&self) {
-        self.0.act(State::stop);
+        self.0.act(ServerState::stop);
     }
 
     /// Goes on with the requests that have arrived, in their order.
     pub fn resume(&self) {
-        self.0.act(State::resume);
+        self.0.act(ServerState::resume);
     }
 
     /// Puts a fault in force for the requests sent from now on, until the guard is dropped.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{server::State, voter::EmbeddedVoter};
+use super::{server::ServerState, voter::EmbeddedVoter};
 use crate::clock::{EPOCH, Moment, Rate};
 
 /// A clock that may be fast or slow, and that can be set.
@@ -88,7 +88,7 @@ impl EmbeddedVoter {
     }
 }
 
-impl State {
+impl ServerState {
     fn jump_clock(&mut self, micros: i64) {
         // A server deletes what has expired, so setting its clock back does not bring that back.
         self.database.keyspace.sweep_all();

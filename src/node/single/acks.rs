@@ -38,7 +38,7 @@ pub(super) type Raw = Result<Frame, Error>;
 pub(super) struct Acks {
     settings: ReplicaAcks,
     /// Of the connection that was last used.
-    line: Mutex<(Weak<Link>, Arc<Line>)>,
+    line: Mutex<(Weak<Link>, Arc<AckLine>)>,
 }
 
 impl Acks {
@@ -60,7 +60,7 @@ impl Acks {
         })
     }
 
-    fn line(&self, link: &Arc<Link>) -> Arc<Line> {
+    fn line(&self, link: &Arc<Link>) -> Arc<AckLine> {
         let mut line = lock(&self.line);
         if Weak::as_ptr(&line.0) != Arc::as_ptr(link) {
             *line = (Arc::downgrade(link), Arc::default());
@@ -78,7 +78,7 @@ pub(super) struct Needed {
     /// How many entries of the reply a request has.
     width: usize,
     link: Arc<Link>,
-    line: Arc<Line>,
+    line: Arc<AckLine>,
 }
 
 impl Needed {
@@ -124,7 +124,7 @@ impl Needed {
         }
     }
 
-    fn met(&self, heard: &Heard) -> Outcome<()> {
+    fn met(&self, heard: &AckHeard) -> Outcome<()> {
         let (count, needed) = (heard.count.clone()?, self.replicas);
         if count >= i64::from(needed) {
             return Ok(());
@@ -145,7 +145,7 @@ impl Needed {
         // Whoever asked may go before it is answered, and others wait for the answer.
         tokio::spawn(async move {
             let count = count(wait.await, deadline);
-            line.end(Heard { about, within, count });
+            line.end(AckHeard { about, within, count });
         });
     }
 
@@ -173,33 +173,33 @@ fn count(reply: Raw, deadline: Duration) -> Outcome<i64> {
 
 /// What was asked and heard on one connection.
 #[derive(Debug, Default)]
-struct Line(watch::Sender<News>);
+struct AckLine(watch::Sender<AckNews>);
 
 #[derive(Debug, Default)]
-struct News {
+struct AckNews {
     /// How many scripts have left that need replicas.
     left: u64,
     asked: bool,
-    heard: Option<Heard>,
+    heard: Option<AckHeard>,
 }
 
 /// What the latest question came to.
 #[derive(Debug)]
-struct Heard {
+struct AckHeard {
     /// The number of the last script that left before it.
     about: u64,
     within: Duration,
     count: Outcome<i64>,
 }
 
-impl News {
+impl AckNews {
     /// What is heard of a later script is true of those before it.
-    fn about(&self, number: u64) -> Option<&Heard> {
+    fn about(&self, number: u64) -> Option<&AckHeard> {
         self.heard.as_ref().filter(|heard| number <= heard.about)
     }
 }
 
-impl Line {
+impl AckLine {
     /// A script has left: its number.
     fn leave(&self) -> u64 {
         let mut number = 0;
@@ -222,7 +222,7 @@ impl Line {
         about
     }
 
-    fn end(&self, heard: Heard) {
+    fn end(&self, heard: AckHeard) {
         self.0.send_modify(|news| {
             news.asked = false;
             news.heard = Some(heard);
@@ -236,13 +236,13 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    fn heard(about: u64, count: i64) -> Heard {
-        Heard { about, within: MS(50), count: Ok(count) }
+    fn heard(about: u64, count: i64) -> AckHeard {
+        AckHeard { about, within: MS(50), count: Ok(count) }
     }
 
     #[test]
     fn one_question_is_under_way_and_is_about_what_left_before_it() {
-        let line = Line::default();
+        let line = AckLine::default();
         assert_eq!((line.leave(), line.begin()), (1, Some(1)));
         assert_eq!((line.leave(), line.begin()), (2, None));
         line.end(heard(1, 2));

@@ -39,11 +39,11 @@ impl fmt::Debug for Credentials {
     }
 }
 
-type Answer = BoxFuture<'static, Result<Credentials, String>>;
+type Fetched = BoxFuture<'static, Result<Credentials, String>>;
 
 /// The user's own function.
 #[derive(Clone)]
-pub(crate) struct Provider(Arc<dyn Fn(&str) -> Answer + Send + Sync>);
+pub(crate) struct Provider(Arc<dyn Fn(&str) -> Fetched + Send + Sync>);
 
 impl Provider {
     pub(crate) fn new<F, Asked, E>(ask: F) -> Self

@@ -24,10 +24,10 @@ pub(super) struct Known {
 }
 
 #[derive(Debug)]
-pub(super) struct Gate(watch::Sender<State>);
+pub(super) struct Gate(watch::Sender<GateState>);
 
 #[derive(Debug)]
-enum State {
+enum GateState {
     /// No attempt to connect has come to anything yet.
     Untried,
     /// With what last went wrong.
@@ -38,27 +38,27 @@ enum State {
 
 impl Gate {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(State::Untried))
+        Self(watch::Sender::new(GateState::Untried))
     }
 
     /// An attempt to connect has failed.
     pub(super) fn failed(&self, why: Arc<str>) {
-        self.0.send_replace(State::Closed(why));
+        self.0.send_replace(GateState::Closed(why));
     }
 
     /// Lets scripts pass to this link, until what this returns is dropped or the link is
     /// [over](Self::over).
     pub(super) fn open(&self, link: &Arc<Link>, known: Known) -> Opened<'_> {
-        self.0.send_replace(State::Open(Arc::clone(link), known));
+        self.0.send_replace(GateState::Open(Arc::clone(link), known));
         Opened { gate: self, link: Arc::clone(link) }
     }
 
     /// Closes the gate if it is open for this link.
     pub(super) fn over(&self, link: &Arc<Link>, why: &Arc<str>) {
         self.0.send_if_modified(|state| {
-            let open = matches!(state, State::Open(open, _) if Arc::ptr_eq(open, link));
+            let open = matches!(state, GateState::Open(open, _) if Arc::ptr_eq(open, link));
             if open {
-                *state = State::Closed(Arc::clone(why));
+                *state = GateState::Closed(Arc::clone(why));
             }
             open
         });
@@ -79,15 +79,17 @@ impl Gate {
 
     /// Completes when the first attempt to connect has come to something.
     pub(super) async fn tried(&self) {
-        let tried = |state: &State| !matches!(state, State::Untried);
+        let tried = |state: &GateState| !matches!(state, GateState::Untried);
         // The sender is here, so this cannot fail.
         let _ = self.0.subscribe().wait_for(tried).await;
     }
 
     /// Completes when it is open for a link to another place than this.
     pub(super) async fn elsewhere(&self, place: &str) {
-        let elsewhere =
-            |state: &State| matches!(state, State::Open(link, _) if **link.place() != *place);
+        let elsewhere = |state: &GateState| match state {
+            GateState::Open(link, _) => **link.place() != *place,
+            _ => false,
+        };
         // The sender is here, so this cannot fail.
         let _ = self.0.subscribe().wait_for(elsewhere).await;
     }
@@ -95,8 +97,8 @@ impl Gate {
     /// What last went wrong.
     pub(super) fn trouble(&self) -> Arc<str> {
         match &*self.0.borrow() {
-            State::Closed(why) => Arc::clone(why),
-            State::Untried | State::Open(..) => UNTRIED.into(),
+            GateState::Closed(why) => Arc::clone(why),
+            GateState::Untried | GateState::Open(..) => UNTRIED.into(),
         }
     }
 
@@ -106,7 +108,7 @@ impl Gate {
     }
 }
 
-impl State {
+impl GateState {
     fn standing(&self) -> Outcome<(&Arc<Link>, &Known)> {
         match self {
             Self::Open(link, known) => Ok((link, known)),
@@ -141,7 +143,7 @@ impl Drop for Opened<'_> {
 /// A way through the gate.
 pub(super) struct Passage {
     pub(super) link: Arc<Link>,
-    changes: watch::Receiver<State>,
+    changes: watch::Receiver<GateState>,
 }
 
 impl Passage {

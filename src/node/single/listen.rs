@@ -56,7 +56,7 @@ pub(super) struct Channel {
 }
 
 /// What a caller wants, and where to tell what came of it.
-pub(super) struct Wish {
+pub(super) struct ListenWish {
     pub(super) channel: Channel,
     pub(super) listen: bool,
     pub(super) answer: oneshot::Sender<Outcome<()>>,
@@ -67,7 +67,7 @@ pub(super) struct Wish {
 pub(super) async fn keep(
     address: Address,
     ear: Arc<dyn Ear>,
-    mut wishes: mpsc::UnboundedReceiver<Wish>,
+    mut wishes: mpsc::UnboundedReceiver<ListenWish>,
     runner: Arc<Runner>,
     tried: watch::Sender<Option<Arc<str>>>,
 ) {
@@ -111,7 +111,7 @@ pub(super) async fn keep(
 
 /// Takes note of wishes that cannot be fulfilled now; completes when there will be no more.
 async fn refuse(
-    wishes: &mut mpsc::UnboundedReceiver<Wish>,
+    wishes: &mut mpsc::UnboundedReceiver<ListenWish>,
     wanted: &mut HashSet<Channel>,
     tried: &watch::Sender<Option<Arc<str>>>,
 ) {
@@ -142,7 +142,7 @@ async fn hear(link: &Link, mut messages: broadcast::Receiver<Message>, ear: &dyn
     }
 }
 
-impl Wish {
+impl ListenWish {
     /// Remembers what is wanted, connection or not.
     fn note(self, wanted: &mut HashSet<Channel>) -> oneshot::Sender<Outcome<()>> {
         if self.listen {
@@ -185,7 +185,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Ends when there will be no more wishes.
-    async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<Wish>) {
+    async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<ListenWish>) {
         let mut stale = self.restore(ear).await.is_err();
         let mut batch = Vec::new();
         loop {
@@ -204,7 +204,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    async fn fulfil(&mut self, wishes: impl Iterator<Item = Wish>) {
+    async fn fulfil(&mut self, wishes: impl Iterator<Item = ListenWish>) {
         let mut answers = Vec::new();
         let mut requests = Vec::new();
         for wish in wishes {

@@ -46,7 +46,7 @@ pub use self::tls::Tls;
 use self::{
     acks::Acks,
     gate::Gate,
-    listen::{Channel, Wish},
+    listen::{Channel, ListenWish},
     run::Runner,
 };
 pub(crate) use self::{address::Address, credentials::Provider};
@@ -92,7 +92,7 @@ pub(crate) struct Looks {
 pub(crate) struct SingleNode {
     label: Arc<str>,
     runner: Arc<Runner>,
-    wishes: mpsc::UnboundedSender<Wish>,
+    wishes: mpsc::UnboundedSender<ListenWish>,
     /// What last went wrong with listening, once it was tried.
     listening: watch::Receiver<Option<Arc<str>>>,
     tasks: Mutex<JoinSet<()>>,
@@ -143,7 +143,7 @@ impl SingleNode {
         let channel = Channel { name: Arc::clone(channel), sharded };
         let (answer, answered) = oneshot::channel();
         // After `close` nobody takes it, and the answer is dropped with it.
-        let _ = self.wishes.send(Wish { channel, listen, answer });
+        let _ = self.wishes.send(ListenWish { channel, listen, answer });
         let listening = self.listening.clone();
         async move {
             answered.await.unwrap_or_else(|_| Err(listen::unreachable(listening.borrow().as_ref())))

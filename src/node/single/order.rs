@@ -30,20 +30,20 @@ use crate::{
 const REMEMBERED: usize = 2048;
 
 #[derive(Debug)]
-pub(in crate::node) struct Order(Mutex<Inner>);
+pub(in crate::node) struct Order(Mutex<Departures>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Departures {
     count: u64,
     /// For the hash of each key and hold, the number of the last call that left.
     recent: HashMap<u64, u64>,
     /// Those before the recent ones.
     older: HashMap<u64, u64>,
-    scripts: Vec<Known>,
+    scripts: Vec<KnownScript>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownScript {
     script: &'static Script,
     sha: Bytes,
     /// Whether the server has it, as far as we know.
@@ -57,9 +57,10 @@ pub(in crate::node) enum Naming {
 }
 
 /// The hashes of the catalog, computed once.
-static CATALOG: LazyLock<Vec<Known>> = LazyLock::new(|| ALL.into_iter().map(Known::new).collect());
+static CATALOG: LazyLock<Vec<KnownScript>> =
+    LazyLock::new(|| ALL.into_iter().map(KnownScript::new).collect());
 
-impl Known {
+impl KnownScript {
     fn new(script: &'static Script) -> Self {
         Self { script, sha: sha1_hash(script.source).into(), loaded: false }
     }
@@ -69,9 +70,9 @@ impl Order {
     pub(in crate::node) fn new() -> Self {
         let scripts = CATALOG
             .iter()
-            .map(|known| Known { sha: known.sha.clone(), loaded: false, ..*known })
+            .map(|known| KnownScript { sha: known.sha.clone(), loaded: false, ..*known })
             .collect();
-        Self(Mutex::new(Inner { scripts, ..Inner::default() }))
+        Self(Mutex::new(Departures { scripts, ..Departures::default() }))
     }
 
     /// A call is about to leave: gives it its number, and says how to name the script.
@@ -116,12 +117,12 @@ impl Order {
         (requests, sent)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Departures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl Departures {
     fn stamp(&mut self, call: &Call) -> u64 {
         self.count += 1;
         for request in &*call.requests {
@@ -144,10 +145,10 @@ impl Inner {
         self.recent.get(&party).or_else(|| self.older.get(&party)).copied()
     }
 
-    fn known(&mut self, script: &'static Script) -> &mut Known {
+    fn known(&mut self, script: &'static Script) -> &mut KnownScript {
         let at = self.scripts.iter().position(|known| std::ptr::eq(known.script, script));
         let at = at.unwrap_or_else(|| {
-            self.scripts.push(Known::new(script));
+            self.scripts.push(KnownScript::new(script));
             self.scripts.len() - 1
         });
         &mut self.scripts[at]

@@ -40,7 +40,7 @@ pub(super) struct Runner {
 }
 
 /// A reply; and whether it counts, where it is a grant.
-type Reply = (Frame, Outcome<()>);
+type RawReply = (Frame, Outcome<()>);
 
 impl Runner {
     /// fred queues a command for its router when the command's future is first polled, with no
@@ -103,7 +103,7 @@ impl Runner {
         passage: &mut Passage,
         request: impl Future<Output = (Raw, Outcome<()>)>,
         deadline: Duration,
-    ) -> Outcome<Reply> {
+    ) -> Outcome<RawReply> {
         let link = Arc::clone(&passage.link);
         let (mut request, mut closed) = (pin!(request), pin!(passage.closed()));
         // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
@@ -170,7 +170,7 @@ impl Runner {
 
     /// The answers of a reply to a call. A server that has become a replica is left, so
     /// that the next connection finds its successor.
-    fn read(&self, passage: &Passage, (frame, counts): Reply, call: &Call) -> Answers {
+    fn read(&self, passage: &Passage, (frame, counts): RawReply, call: &Call) -> Answers {
         let value = replies::value(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());

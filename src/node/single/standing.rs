@@ -72,7 +72,7 @@ impl Runner {
             if let Some(named) = &primary {
                 link.trust_until(named.trusted_until());
             }
-            let mut standing = Standing { ear, lost: None };
+            let mut standing = LinkStanding { ear, lost: None };
             let opened = self.gate.open(&link, Known { identity: met.identity, life });
             tokio::select! {
                 () = link.watch(&mut router) => {}
@@ -163,13 +163,13 @@ impl Runner {
 }
 
 /// Tells the end of a connection that stood, however it comes.
-struct Standing<'a> {
+struct LinkStanding<'a> {
     ear: &'a dyn Ear,
     /// Why, where it was not this side that ended it.
     lost: Option<Arc<str>>,
 }
 
-impl Drop for Standing<'_> {
+impl Drop for LinkStanding<'_> {
     fn drop(&mut self) {
         self.ear.parted(ONLY, self.lost.as_deref());
     }

@@ -120,6 +120,31 @@ fn nobody_but_the_file_that_reads_clocks_is_excused_from_what_clippy_judges() {
 }
 
 #[test]
+fn every_name_is_that_of_one_type() {
+    let named = |files: &[(&str, &str)]| {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        rules::names_of_several_types(&files.collect::<Vec<_>>())
+    };
+    let one = ("src/a.rs", "pub(crate) struct Line<T> {\n");
+    assert_eq!(named(&[one, ("src/b/c.rs", "/// A\nenum Line {")]), ["Line: src/a.rs, src/b/c.rs"]);
+    assert_eq!(named(&[one, ("src/b.rs", "type Line = u8;")]), ["Line: src/a.rs, src/b.rs"]);
+    assert!(
+        named(&[
+            one,
+            ("src/b.rs", "impl A {\n    type Line = u8;"),
+            ("tests/c.rs", "struct Line;")
+        ])
+        .is_empty()
+    );
+    assert!(
+        named(&[one, ("src/b_tests.rs", "struct Line;"), ("src/tests/c.rs", "struct Line;")])
+            .is_empty()
+    );
+    let several = rules::names_of_several_types(&tree::files());
+    assert!(several.is_empty(), "\n{}", several.join("\n"));
+}
+
+#[test]
 fn no_source_file_has_more_than_400_lines() {
     let rule = SHORT_SOURCE_FILES;
     catches(rule, "src/client.rs", &"\n".repeat(401), 401);

@@ -1,6 +1,6 @@
 //! The rules for single files: each is a function of a path and a text.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use super::code::{code, names};
 
@@ -124,4 +124,34 @@ fn is_code(path: &str) -> bool {
 
 fn extension(path: &str) -> Option<&str> {
     Path::new(path).extension()?.to_str()
+}
+
+/// Names that several types of the library have, with their files; those of its unit tests aside.
+pub(crate) fn names_of_several_types(files: &[(String, String)]) -> Vec<String> {
+    let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let is_test = |path: &str| path.ends_with("_tests.rs") || path.contains("/tests/");
+    for (path, text) in files.iter().filter(|(path, _)| is_source(path) && !is_test(path)) {
+        for line in text.lines() {
+            if let Some(name) = type_named(line) {
+                types.entry(name.to_owned()).or_default().push(path.clone());
+            }
+        }
+    }
+    let several = types.into_iter().filter(|(_, paths)| paths.len() > 1);
+    several.map(|(name, paths)| format!("{name}: {}", paths.join(", "))).collect()
+}
+
+/// The type that a line at the left edge begins to define.
+fn type_named(line: &str) -> Option<&str> {
+    let rest = match line.strip_prefix("pub") {
+        Some(rest) => rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once(')'))
+            .map_or(rest, |(_, rest)| rest),
+        None => line,
+    };
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    let kinds = ["struct ", "enum ", "trait ", "type "];
+    let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
+    name.split(|sign: char| !sign.is_alphanumeric()).next()
 }

@@ -9,7 +9,7 @@ use quorate_support::{RedisServer, Sentinels, eventually_async, succeeds_async};
 use quorate_tests::{
     load::Load,
     scene::{
-        MS, SCRIPTS, calls, connect, key, leased, listeners, now, patient, proxies, servers, since,
+        MS, calls, connect, key, leased, listeners, now, patient, proxies, servers, since,
         votes_for,
     },
     standing::{kept_out, make_old, until_kept_out, until_noticed},
