@@ -11,6 +11,7 @@ use crate::{
     clock::Clock,
     engine::Drift,
     keys::KeyScheme,
+    lock::Forms,
     node::{Credentials, Provider, Security},
     settings::Settings,
     words::{Error, RestartGuard, metric::NamedLocks},
@@ -307,6 +308,7 @@ impl Builder {
     pub async fn connect(self) -> Result<Quorate, Error> {
         let coordinator =
             connect(&self.sources, &self.security, self.settings, self.seed, self.clock).await?;
-        Ok(Quorate { coordinator, holds: Arc::default() })
+        let forms = Arc::new(Forms::new(&coordinator.settings));
+        Ok(Quorate { coordinator, holds: Arc::default(), forms })
     }
 }

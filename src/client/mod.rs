@@ -17,7 +17,7 @@ pub use status::{Status, VoterStatus};
 use crate::{
     coordinator::{Coordinator, Replies},
     hold::{Hold, Holds},
-    lock::{FairMutex, Mutex, RwLock},
+    lock::{FairMutex, Forms, Mutex, RwLock},
     node::Voter,
     words::Error,
 };
@@ -40,6 +40,7 @@ use crate::{
 pub struct Quorate {
     coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
+    forms: Arc<Forms>,
 }
 
 impl Quorate {
@@ -102,18 +103,18 @@ impl Quorate {
     /// The mutex of this name, with the client's settings. Nothing is sent, and a name that cannot
     /// be used is told when it is locked: 1 to 512 bytes.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(&self.coordinator, &self.holds, name.as_ref())
+        Mutex::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
     }
 
     /// The fair mutex of this name: as [`mutex`](Self::mutex), and given in the order of asking.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(&self.coordinator, &self.holds, name.as_ref())
+        FairMutex::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
     }
 
     /// The read/write lock of this name, with the client's settings; another lock than the mutex of
     /// this name.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        RwLock::new(&self.coordinator, &self.holds, name.as_ref())
+        RwLock::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// What an attempt is measured by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) terms: Terms,
     /// A majority that comes with less validity left than this is too late.

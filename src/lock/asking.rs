@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use super::Forms;
 use crate::{
     coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
@@ -17,6 +18,7 @@ use crate::{
 pub(super) struct Asking {
     pub(super) coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
+    pub(super) forms: Arc<Forms>,
     name: Result<LockName, Error>,
     owner: Option<Owner>,
     lease: Duration,
@@ -33,10 +35,16 @@ pub(super) struct VoterSaid {
 }
 
 impl Asking {
-    pub(super) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
+    pub(super) fn new(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        forms: &Arc<Forms>,
+        name: &str,
+    ) -> Self {
         Self {
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
+            forms: Arc::clone(forms),
             name: LockName::parse(name),
             owner: None,
             lease: coordinator.settings.lease,

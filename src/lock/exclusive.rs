@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    Holder, Inspection, MutexGuard, VoterView, Waiting,
+    Forms, Holder, Inspection, MutexGuard, VoterView, Waiting,
     asking::{Asking, VoterSaid},
     mutex_record::{MutexRecord, MutexTerms},
 };
@@ -28,10 +28,10 @@ impl Exclusive {
     pub(super) fn new(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
-        name: &str,
-        fair: bool,
+        forms: &Arc<Forms>,
+        (name, fair): (&str, bool),
     ) -> Self {
-        Self::made(Asking::new(coordinator, holds, name), fair)
+        Self::made(Asking::new(coordinator, holds, forms, name), fair)
     }
 
     fn made(asking: Asking, fair: bool) -> Self {
@@ -39,7 +39,7 @@ impl Exclusive {
             let settings = asking.settings();
             let waiting = fair.then(|| settings.waiting(rules.terms.lease));
             let terms = MutexTerms { rules, waiting, fence: asking.fence() };
-            Arc::new(MutexRecord::new(name, &settings.keys, terms))
+            Arc::new(MutexRecord::new(name, &settings.keys, asking.forms.of_mutex(terms)))
         });
         Self { asking, fair, record }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Inspection, MutexGuard, exclusive::Exclusive};
+use super::{Forms, Inspection, MutexGuard, exclusive::Exclusive};
 use crate::{
     coordinator::Coordinator,
     hold::Holds,
@@ -37,8 +37,13 @@ use crate::{
 pub struct FairMutex(Exclusive);
 
 impl FairMutex {
-    pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
-        Self(Exclusive::new(coordinator, holds, name, true))
+    pub(crate) fn new(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        forms: &Arc<Forms>,
+        name: &str,
+    ) -> Self {
+        Self(Exclusive::new(coordinator, holds, forms, (name, true)))
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.

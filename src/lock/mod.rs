@@ -4,6 +4,7 @@ mod access;
 mod asking;
 mod exclusive;
 mod fair_mutex;
+mod forms;
 mod guard;
 mod inspection;
 mod mutex;
@@ -18,6 +19,7 @@ mod write_guard;
 
 pub use access::{Access, Preference};
 pub use fair_mutex::FairMutex;
+pub(crate) use forms::Forms;
 pub use inspection::{Holder, Inspection, VoterView, Waiting};
 pub use mutex::Mutex;
 pub use mutex_guard::MutexGuard;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Inspection, MutexGuard, exclusive::Exclusive};
+use super::{Forms, Inspection, MutexGuard, exclusive::Exclusive};
 use crate::{
     coordinator::Coordinator,
     hold::Holds,
@@ -29,8 +29,13 @@ use crate::{
 pub struct Mutex(Exclusive);
 
 impl Mutex {
-    pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
-        Self(Exclusive::new(coordinator, holds, name, false))
+    pub(crate) fn new(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        forms: &Arc<Forms>,
+        name: &str,
+    ) -> Self {
+        Self(Exclusive::new(coordinator, holds, forms, (name, false)))
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How a mutex is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MutexTerms {
     pub(super) rules: Rules,
     /// How long a place in the queue counts without being asked from; `None` where nobody waits in
@@ -37,44 +37,54 @@ pub(super) struct MutexRecord {
 struct MadeMutex {
     info: LockInfo,
     keys: MutexKeys,
-    terms: MutexTerms,
+    forms: Arc<MutexForms>,
+}
+
+/// What is the same for every lock.
+#[derive(Debug)]
+pub(super) struct MutexForms {
+    pub(super) terms: MutexTerms,
     acquire: Form,
     from_a_place: Form,
     renew: Form,
     release: Form,
 }
 
-impl MutexRecord {
-    pub(super) fn new(name: LockName, scheme: &KeyScheme, terms: MutexTerms) -> Self {
-        let keys = scheme.mutex(&name);
+impl MutexForms {
+    /// `calls`: what the channels begin with on which clients are called.
+    pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
         let MutexTerms { rules, waiting, fence } = terms;
         let deadline = rules.voter_deadline;
         let (lease, keep) = (millis(rules.terms.lease), fence.map(millis).unwrap_or_default());
         let wait = waiting.map(millis).unwrap_or_default();
+        Self {
+            terms,
+            acquire: Form::new(&mutex::ACQUIRE, deadline, &[&lease, &keep]),
+            from_a_place: Form::new(&fair::ACQUIRE, deadline, &[calls, &lease, &keep, &wait]),
+            renew: Form::new(&mutex::RENEW, deadline, &[&lease, &keep]),
+            release: Form::new(&mutex::RELEASE, deadline, &[calls]),
+        }
+    }
+}
+
+impl MutexRecord {
+    pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<MutexForms>) -> Self {
+        let keys = scheme.mutex(&name);
         let info = LockInfo {
-            kind: if waiting.is_some() { "fair_mutex" } else { "mutex" },
+            kind: if forms.terms.waiting.is_some() { "fair_mutex" } else { "mutex" },
             name,
             key: Arc::clone(&keys.lock),
             channel: Some(Arc::clone(&keys.channel)),
             is_shared: false,
-            is_fenced: fence.is_some(),
+            is_fenced: forms.terms.fence.is_some(),
             granted_under: None,
             barred_by: None,
         };
-        let made = MadeMutex {
-            info,
-            terms,
-            acquire: Form::new(&mutex::ACQUIRE, deadline, &[&lease, &keep]),
-            from_a_place: Form::new(&fair::ACQUIRE, deadline, &[&keys.calls, &lease, &keep, &wait]),
-            renew: Form::new(&mutex::RENEW, deadline, &[&lease, &keep]),
-            release: Form::new(&mutex::RELEASE, deadline, &[&keys.calls]),
-            keys,
-        };
-        Self { made: Arc::new(made), place: None }
+        Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
     }
 
     pub(super) fn rules(&self) -> Rules {
-        self.made.terms.rules
+        self.made.forms.terms.rules
     }
 
     fn deadline(&self) -> Duration {
@@ -106,7 +116,7 @@ impl MutexRecord {
         let MutexKeys { lock, queue, alive, channel, .. } = &self.made.keys;
         let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
         let channel = if wake { Arc::clone(channel) } else { "".into() };
-        self.made.release.request([lock, queue, alive], hold, [number(count), place, channel])
+        self.made.forms.release.request([lock, queue, alive], hold, [number(count), place, channel])
     }
 }
 
@@ -117,7 +127,7 @@ impl LockRecord for MutexRecord {
 
     fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
         let record = Self { place: Some(place.clone()), ..self.clone() };
-        Some((Arc::new(record), self.made.terms.waiting?))
+        Some((Arc::new(record), self.made.forms.terms.waiting?))
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
@@ -126,15 +136,15 @@ impl LockRecord for MutexRecord {
         let floor = token(ask.token);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
         if self.place.is_none() {
-            return self.made.acquire.request(keys, ask.hold, [floor]);
+            return self.made.forms.acquire.request(keys, ask.hold, [floor]);
         }
         let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
-        self.made.from_a_place.request(keys, ask.hold, [floor, ticket])
+        self.made.forms.from_a_place.request(keys, ask.hold, [floor, ticket])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let MadeMutex { keys: MutexKeys { lock, revoked, fence, .. }, terms, renew, .. } =
-            &*self.made;
+        let MadeMutex { keys: MutexKeys { lock, revoked, fence, .. }, forms, .. } = &*self.made;
+        let MutexForms { terms, renew, .. } = &**forms;
         let (keys, args) = ([lock, revoked, fence], [number(ask.count), token(ask.token)]);
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);

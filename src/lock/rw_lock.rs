@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
+    Access, Forms, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
     asking::{Asking, VoterSaid},
     rw_record::{RwRecord, RwTerms},
 };
@@ -56,8 +56,13 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(coordinator: &Arc<Coordinator>, holds: &Arc<Holds>, name: &str) -> Self {
-        Self::made(Asking::new(coordinator, holds, name), Preference::default())
+    pub(crate) fn new(
+        coordinator: &Arc<Coordinator>,
+        holds: &Arc<Holds>,
+        forms: &Arc<Forms>,
+        name: &str,
+    ) -> Self {
+        Self::made(Asking::new(coordinator, holds, forms, name), Preference::default())
     }
 
     fn made(asking: Asking, preference: Preference) -> Self {
@@ -66,7 +71,7 @@ impl RwLock {
             let settings = asking.settings();
             let (waiting, fence) = (settings.waiting(rules.terms.lease), asking.fence());
             let terms = RwTerms { rules, access, preference, waiting, fence };
-            Ok(Arc::new(RwRecord::new(name, &settings.keys, terms)))
+            Ok(Arc::new(RwRecord::new(name, &settings.keys, asking.forms.of_rw(terms))))
         };
         let (reads, writes) = (made(Access::Read), made(Access::Write));
         Self { asking, preference, reads, writes }

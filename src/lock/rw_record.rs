@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How a read/write lock is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RwTerms {
     pub(super) rules: Rules,
     pub(super) access: Access,
@@ -51,10 +51,29 @@ pub(super) struct RwRecord {
 struct MadeRw {
     info: LockInfo,
     keys: RwKeys,
-    terms: RwTerms,
+    forms: Arc<RwForms>,
+}
+
+/// What is the same for every lock.
+#[derive(Debug)]
+pub(super) struct RwForms {
+    pub(super) terms: RwTerms,
     acquire: Form,
     renew: Form,
     release: Form,
+}
+
+impl RwForms {
+    /// `calls`: what the channels begin with on which clients are called.
+    pub(super) fn new(calls: &str, terms: RwTerms) -> Self {
+        let lease = terms.rules.terms.lease;
+        Self {
+            terms,
+            acquire: terms.acquisition(calls, lease),
+            renew: terms.renewal(lease),
+            release: Form::new(&rw::RELEASE, terms.rules.voter_deadline, &[calls]),
+        }
+    }
 }
 
 impl RwTerms {
@@ -75,10 +94,10 @@ impl RwTerms {
         }
     }
 
-    fn acquisition(&self, keys: &RwKeys, lease: Duration) -> Form {
+    fn acquisition(&self, calls: &str, lease: Duration) -> Form {
         let (lease, keep) = (millis(lease), self.fence.map(millis).unwrap_or_default());
         let wait = millis(self.waiting);
-        let shared = [&*keys.calls, self.mode(), self.turn(), &lease, &keep, &wait];
+        let shared = [calls, self.mode(), self.turn(), &lease, &keep, &wait];
         Form::new(&rw::ACQUIRE, self.rules.voter_deadline, &shared)
     }
 
@@ -89,13 +108,13 @@ impl RwTerms {
 }
 
 impl RwRecord {
-    pub(super) fn new(name: LockName, scheme: &KeyScheme, terms: RwTerms) -> Self {
+    pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<RwForms>) -> Self {
         let keys = scheme.rw_lock(&name);
-        Self { made: Arc::new(MadeRw::new(name, keys, terms)), stand: Stand::Anywhere }
+        Self { made: Arc::new(MadeRw::new(name, keys, forms)), stand: Stand::Anywhere }
     }
 
     pub(super) fn rules(&self) -> Rules {
-        self.made.terms.rules
+        self.made.forms.terms.rules
     }
 
     fn deadline(&self) -> Duration {
@@ -128,17 +147,17 @@ impl RwRecord {
         let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
         let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
         let keys = [writer, readers, queue, alive, writers];
-        self.made.release.request(keys, hold, [number(count), place])
+        self.made.forms.release.request(keys, hold, [number(count), place])
     }
 }
 
 impl MadeRw {
-    fn new(name: LockName, keys: RwKeys, terms: RwTerms) -> Self {
-        let RwTerms { rules, access, fence, .. } = terms;
+    fn new(name: LockName, keys: RwKeys, forms: Arc<RwForms>) -> Self {
+        let RwTerms { access, fence, .. } = forms.terms;
         let writes = access == Access::Write;
         let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
         let info = LockInfo {
-            kind: terms.mode(),
+            kind: forms.terms.mode(),
             name,
             key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
             channel: None,
@@ -147,15 +166,7 @@ impl MadeRw {
             granted_under: of(&keys.writer, !writes),
             barred_by: of(&keys.readers, writes),
         };
-        let lease = rules.terms.lease;
-        Self {
-            acquire: terms.acquisition(&keys, lease),
-            renew: terms.renewal(lease),
-            release: Form::new(&rw::RELEASE, rules.voter_deadline, &[&keys.calls]),
-            info,
-            keys,
-            terms,
-        }
+        Self { info, keys, forms }
     }
 }
 
@@ -165,9 +176,9 @@ impl LockRecord for RwRecord {
     }
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
-        let MadeRw { info, keys, terms, .. } = &*self.made;
-        let terms = RwTerms { access: Access::Read, ..*terms };
-        let made = MadeRw::new(info.name.clone(), keys.clone(), terms);
+        let MadeRw { info, keys, forms } = &*self.made;
+        let forms = RwForms::new(&keys.calls, RwTerms { access: Access::Read, ..forms.terms });
+        let made = MadeRw::new(info.name.clone(), keys.clone(), Arc::new(forms));
         Some(Arc::new(Self { made: Arc::new(made), stand: Stand::Write(hold.clone()) }))
     }
 
@@ -180,25 +191,25 @@ impl LockRecord for RwRecord {
 
     fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
         let stand = Stand::Place(place.clone());
-        Some((Arc::new(Self { stand, ..self.clone() }), self.made.terms.waiting))
+        Some((Arc::new(Self { stand, ..self.clone() }), self.made.forms.terms.waiting))
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
         let keys = [writer, readers, queue, alive, writers, fence];
         let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
-        let MadeRw { terms, acquire, .. } = &*self.made;
+        let RwForms { terms, acquire, .. } = &*self.made.forms;
         let args = [token(ask.token), ticket];
         if ask.lease == terms.rules.terms.lease {
             return acquire.request(keys, ask.hold, args);
         }
         // A read under a write has its own lease.
-        terms.acquisition(&self.made.keys, ask.lease).request(keys, ask.hold, args)
+        terms.acquisition(&self.made.keys.calls, ask.lease).request(keys, ask.hold, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let MadeRw { keys: RwKeys { writer, readers, revoked, fence, .. }, terms, renew, .. } =
-            &*self.made;
+        let RwKeys { writer, readers, revoked, fence, .. } = &self.made.keys;
+        let RwForms { terms, renew, .. } = &*self.made.forms;
         let keys = [writer, readers, revoked, fence];
         let args = [number(ask.count), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {

@@ -45,6 +45,8 @@ pub(crate) struct Call {
 pub(crate) struct Request {
     pub(crate) keys: Box<[Arc<str>]>,
     pub(crate) args: Box<[Arc<str>]>,
+    /// The lock, as a hash.
+    pub(crate) lock: u64,
     /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
     /// Between two holds no order is promised to anyone.
     pub(crate) party: u64,
@@ -58,8 +60,10 @@ impl Request {
         hold: Option<&HoldId>,
     ) -> Arc<Self> {
         let mut hasher = DefaultHasher::new();
-        (&keys[0], hold.map(HoldId::place_or_self)).hash(&mut hasher);
-        Arc::new(Self { keys, args, party: hasher.finish() })
+        keys[0].hash(&mut hasher);
+        let lock = hasher.finish();
+        hold.map(HoldId::place_or_self).hash(&mut hasher);
+        Arc::new(Self { keys, args, lock, party: hasher.finish() })
     }
 
     /// The key of the lock, or of whatever else the script is about.

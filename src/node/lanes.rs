@@ -12,6 +12,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
     sync::Arc,
     time::Duration,
 };
@@ -20,6 +21,27 @@ use tokio::sync::oneshot;
 
 use super::{Call, Outcome};
 use crate::{clock::Moment, scripts::Answer};
+
+/// A table whose keys are hashes already.
+type ByHash<V> = HashMap<u64, V, BuildHasherDefault<Same>>;
+
+/// Hashes a hash: it stays what it is.
+#[derive(Debug, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn write(&mut self, bytes: &[u8]) {
+        unreachable!("a hash is a number, not {bytes:?}")
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// So many calls of a lane are on their way without a pause between them.
 const AT_ONCE: usize = 2;
@@ -70,9 +92,9 @@ pub(super) struct Lanes {
     /// What leaves before anything else, because something else must follow it.
     urgent: VecDeque<Departure>,
     /// Where the latest request of a hold waits.
-    latest: HashMap<u64, LanePlace>,
+    latest: ByHash<LanePlace>,
     /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
-    releases: HashMap<Arc<str>, LanePlace>,
+    releases: ByHash<LanePlace>,
 }
 
 #[derive(Debug, Default)]
@@ -99,8 +121,8 @@ impl Lanes {
             by_group: HashMap::new(),
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
-            latest: HashMap::new(),
-            releases: HashMap::new(),
+            latest: ByHash::default(),
+            releases: ByHash::default(),
         }
     }
 
@@ -123,7 +145,7 @@ impl Lanes {
             }
             self.hurry(&before.group);
         }
-        let lock = Arc::clone(request.call.key());
+        let lock = request.call.requests[0].lock;
         let release = self.releases.get(&lock).filter(|_| votes).cloned();
         if let Some(release) = release {
             self.hurry(&release.group);
@@ -205,9 +227,9 @@ impl Lanes {
             if self.latest.get(&party).is_some_and(is_this) {
                 self.latest.remove(&party);
             }
-            let lock = request.call.key();
-            if self.releases.get(lock).is_some_and(is_this) {
-                self.releases.remove(lock);
+            let lock = request.call.requests[0].lock;
+            if self.releases.get(&lock).is_some_and(is_this) {
+                self.releases.remove(&lock);
             }
             lane.left += 1;
         }

@@ -94,6 +94,7 @@ impl Seat {
             Arc::new(Request {
                 keys: request.keys.iter().map(|key| self.name(key)).collect(),
                 args: request.args.iter().zip(call.script.args).map(arg).collect(),
+                lock: request.lock,
                 party: request.party,
             })
         };

@@ -1,0 +1,46 @@
+//! What every request of a lock has in common: made once for the settings of the client.
+
+use std::sync::Arc;
+
+use super::{
+    Access, Preference,
+    mutex_record::{MutexForms, MutexTerms},
+    rw_record::{RwForms, RwTerms},
+};
+use crate::settings::Settings;
+
+/// The forms of locks with the client's own settings.
+#[derive(Debug)]
+pub(crate) struct Forms {
+    calls: Arc<str>,
+    mutexes: Vec<Arc<MutexForms>>,
+    rw_locks: Vec<Arc<RwForms>>,
+}
+
+impl Forms {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let mut forms =
+            Self { calls: settings.keys.calls().into(), mutexes: Vec::new(), rw_locks: Vec::new() };
+        // A lease that cannot be used is told where it is asked for.
+        let Ok(rules) = settings.rules(settings.lease) else { return forms };
+        let (waiting, fence) = (settings.waiting(settings.lease), Some(settings.fence_memory));
+        forms.mutexes = [None, Some(waiting)]
+            .map(|waiting| forms.of_mutex(MutexTerms { rules, waiting, fence }))
+            .to_vec();
+        let preference = Preference::default();
+        forms.rw_locks = [Access::Read, Access::Write]
+            .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, fence }))
+            .to_vec();
+        forms
+    }
+
+    pub(super) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
+        let made = self.mutexes.iter().find(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(MutexForms::new(&self.calls, terms)))
+    }
+
+    pub(super) fn of_rw(&self, terms: RwTerms) -> Arc<RwForms> {
+        let made = self.rw_locks.iter().find(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(RwForms::new(&self.calls, terms)))
+    }
+}
