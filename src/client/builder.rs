@@ -28,6 +28,23 @@ pub struct Builder {
     clock: Option<Clock>,
 }
 
+impl Cluster {
+    /// Sets out the other settings first.
+    pub fn builder(self) -> Builder {
+        Builder::default().cluster(self)
+    }
+
+    /// Connects with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where voters
+    /// [share primaries](SharedPrimaries).
+    pub async fn connect(self) -> Result<Quorate, Error> {
+        self.builder().connect().await
+    }
+}
+
 impl Builder {
     /// Adds a server; see [`Quorate::connect`] for addresses.
     pub fn voter(mut self, address: impl AsRef<str>) -> Self {

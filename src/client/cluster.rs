@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Builder, Quorate,
-    source::{Secret, looks},
-};
+use super::reach::{Secret, looks};
 use crate::{
     node::{ClusterNode, Ear, Node, Seat, Security, Topology},
     settings::Settings,
@@ -69,21 +66,6 @@ impl Cluster {
     pub fn shared_primaries(mut self, shared: SharedPrimaries) -> Self {
         self.shared = shared;
         self
-    }
-
-    /// Sets out the other settings first.
-    pub fn builder(self) -> Builder {
-        Builder::default().cluster(self)
-    }
-
-    /// Connects with the default settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where voters
-    /// [share primaries](SharedPrimaries).
-    pub async fn connect(self) -> Result<Quorate, Error> {
-        self.builder().connect().await
     }
 
     /// How many votes it casts.

@@ -5,6 +5,7 @@ mod cluster;
 mod connect;
 #[cfg(test)]
 mod copies_tests;
+mod reach;
 mod source;
 mod status;
 

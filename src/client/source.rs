@@ -1,14 +1,17 @@
 //! Where voters are, as the user says it and as it is after the check.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::cluster::{Cluster, Part};
+use super::{
+    cluster::{Cluster, Part},
+    reach::{Secret, looks},
+};
 #[cfg(feature = "embedded")]
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
     keys::KeyScheme,
-    node::{Address, Ear, Looks, Node, Security, Seen, SingleNode, Voter},
+    node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
     settings::{ReplicaAcks, Settings},
     words::Error,
 };
@@ -36,31 +39,6 @@ impl Source {
             #[cfg(feature = "embedded")]
             Self::Embedded(_) => false,
         }
-    }
-}
-
-/// An address as the user wrote it, which is never printed.
-#[derive(Clone)]
-pub(super) struct Secret(String);
-
-impl Secret {
-    pub(super) fn new(address: &str) -> Self {
-        Self(address.to_owned())
-    }
-
-    pub(super) fn read(&self, security: &Security) -> Result<Address, Error> {
-        Address::parse(&self.0, security)
-    }
-
-    #[cfg(feature = "tls")]
-    pub(super) fn has_tls(&self) -> bool {
-        self.0.starts_with("rediss")
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<address>")
     }
 }
 
@@ -170,10 +148,4 @@ impl Origin {
         };
         Voter::spawn(self.label(), node, (clock, settings.batch_size), seen)
     }
-}
-
-/// What is asked of servers.
-pub(super) fn looks(settings: &Settings) -> Looks {
-    let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
-    Looks { acks, mark: Some(keys.mark()), may_evict, is_sharded: false }
 }

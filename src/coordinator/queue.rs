@@ -51,12 +51,11 @@ impl Coordinator {
         rules: Rules,
         limit: Limit,
     ) -> Option<Waiter> {
+        let refresh = record.info().waiting? / 3;
         let place = self.ids.fresh();
-        let (record, lifetime) = record.in_queue(&place)?;
-        let refresh = lifetime / 3;
         Some(Waiter {
             coordinator: Arc::clone(self),
-            record,
+            record: record.at_place(&place),
             rules,
             callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
             place,

@@ -40,6 +40,9 @@ pub(crate) struct LockInfo {
     pub(crate) granted_under: Option<Arc<str>>,
     /// The key of the lock whose holder would wait for itself: of a write its read.
     pub(crate) barred_by: Option<Arc<str>>,
+    /// How long a place in its queue counts that does not ask again; `None` where there is no
+    /// queue.
+    pub(crate) waiting: Option<Duration>,
 }
 
 /// One lock as its kind writes it on the voters.
@@ -56,9 +59,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         ids.fresh()
     }
 
-    /// This lock as it is asked for from a place in its queue, and how long a place counts that
-    /// does not ask again; `None` where there is no queue.
-    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)>;
+    /// This lock as it is asked for from a place in its queue.
+    fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord>;
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;

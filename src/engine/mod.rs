@@ -8,6 +8,7 @@ mod clocks;
 mod floor;
 mod lease;
 mod limit;
+mod nanos;
 mod pause;
 mod standing;
 mod support;

@@ -1,6 +1,6 @@
 //! A client's clock that stood still: then all voters' clocks seem to have stepped ahead alike.
 
-use super::clocks::{Nanos, length};
+use super::nanos::{Nanos, length, nanos};
 use crate::clock::{Moment, Skip};
 
 /// By how much a voter's clock stepped ahead of the client's, and when.
@@ -28,8 +28,8 @@ impl PauseStep {
 
     /// Whether the client's clock was put forward by what this one stepped ahead.
     pub(super) fn is_made_up_by(self, skip: Skip) -> bool {
-        let by = super::clocks::nanos(skip.by);
-        self.least <= by && by - super::clocks::nanos(skip.doubt) <= self.most
+        let by = nanos(skip.by);
+        self.least <= by && by - nanos(skip.doubt) <= self.most
     }
 
     /// Puts the client's clock forward by no less than it stood still.

@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Drift, Quorum, Stamp,
-    clocks::{ClockCourse, Nanos, Span, length, nanos, since_beginning},
+    clocks::{ClockCourse, Span},
+    nanos::{Nanos, length, nanos, since_beginning},
     pause,
 };
 use crate::{

@@ -7,6 +7,7 @@ use tracing::field::Empty;
 use super::{
     Holds,
     held::{Hold, Left},
+    keeper,
 };
 use crate::{
     clock::Moment,
@@ -32,7 +33,7 @@ impl Entry {
         renewed: bool,
     ) -> Self {
         let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed);
-        hold.attend();
+        keeper::attend(&hold);
         hold.hear_on(late);
         Self { hold, left: false }
     }
@@ -52,11 +53,12 @@ impl Entry {
         let entry = Self { hold: Arc::clone(hold), left: false };
         let end = hold.conclude(round.within(limit), &mut exchange).await;
         hold.hear_on(exchange);
-        hold.attend();
+        keeper::attend(hold);
         match end {
             RoundEnd::Renewed if hold.is_held() => {
                 if let Some((terms, renewed)) = wish {
                     hold.widen(terms, renewed);
+                    keeper::attend(hold);
                 }
                 Ok(Some(entry))
             }

@@ -12,7 +12,7 @@ use std::{
 use loss::HoldLoss;
 pub(super) use rounds::Exchange;
 
-use super::{Holds, keeper::AgendaPlace};
+use super::{Holds, agenda::AgendaPlace};
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, LockRecord, Replies, Spoils, Won},

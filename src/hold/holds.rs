@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{held::Hold, keeper::Agenda};
+use super::{agenda::Agenda, held::Hold};
 use crate::{
     signal::Signal,
     words::{HoldId, Owner},
@@ -17,7 +17,7 @@ pub(crate) struct Holds {
     tables: Mutex<HoldTables>,
     /// Changes whenever an owner enters, so that its others need not stand in line.
     entered: Signal<()>,
-    agenda: Arc<Agenda>,
+    agenda: Arc<Agenda<Hold>>,
 }
 
 impl Default for Holds {
@@ -75,7 +75,7 @@ impl Holds {
     }
 
     /// When each of them is to be looked after.
-    pub(super) fn agenda(&self) -> &Arc<Agenda> {
+    pub(super) fn agenda(&self) -> &Arc<Agenda<Hold>> {
         &self.agenda
     }
 

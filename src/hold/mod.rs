@@ -1,5 +1,6 @@
 //! Holding: one outermost acquisition of one lock, from its majority to its end.
 
+mod agenda;
 mod enter;
 mod entry;
 mod held;

@@ -79,6 +79,7 @@ impl MutexRecord {
             is_fenced: forms.terms.fence.is_some(),
             granted_under: None,
             barred_by: None,
+            waiting: forms.terms.waiting,
         };
         Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
     }
@@ -125,9 +126,8 @@ impl LockRecord for MutexRecord {
         &self.made.info
     }
 
-    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
-        let record = Self { place: Some(place.clone()), ..self.clone() };
-        Some((Arc::new(record), self.made.forms.terms.waiting?))
+    fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
+        Arc::new(Self { place: Some(place.clone()), ..self.clone() })
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {

@@ -165,6 +165,7 @@ impl MadeRw {
             is_fenced: writes && fence.is_some(),
             granted_under: of(&keys.writer, !writes),
             barred_by: of(&keys.readers, writes),
+            waiting: Some(forms.terms.waiting),
         };
         Self { info, keys, forms }
     }
@@ -189,9 +190,8 @@ impl LockRecord for RwRecord {
         }
     }
 
-    fn in_queue(&self, place: &HoldId) -> Option<(Arc<dyn LockRecord>, Duration)> {
-        let stand = Stand::Place(place.clone());
-        Some((Arc::new(Self { stand, ..self.clone() }), self.made.forms.terms.waiting))
+    fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
+        Arc::new(Self { stand: Stand::Place(place.clone()), ..self.clone() })
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {

@@ -1,7 +1,7 @@
 //! Voters that are one server.
 
 use super::{Life, Place, Register};
-use crate::{clock::Moment, engine::clocks::since_beginning, words::Quarantine};
+use crate::{clock::Moment, engine::nanos::since_beginning, words::Quarantine};
 
 impl Register {
     /// Whose server this voter has come to, if that is another's: it has no vote of its own there.

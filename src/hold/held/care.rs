@@ -5,59 +5,45 @@ use std::{sync::Arc, time::Duration};
 use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
     engine::Duty,
-    hold::keeper::{self, AgendaPlace, Listing},
+    hold::agenda::{AgendaPlace, Listing},
 };
 
 impl Hold {
-    /// Has itself looked after when that is next due.
-    pub(in crate::hold) fn attend(self: &Arc<Self>) {
-        let agenda = self.holds.agenda();
-        let listing = {
-            let mut state = self.state();
-            if state.end.is_some() {
-                return;
-            }
-            let now = self.coordinator.clock.now();
-            let at = match state.lease.duty(now) {
-                Duty::Sleep(until) if !state.in_round => until,
-                Duty::Renew if !state.in_round => now,
-                _ => state.lease.deadline(),
-            };
-            let (from, to) = (state.place, (at, self.number));
-            state.place = Some(to);
-            agenda.put(Arc::clone(self), (from, to), state.early())
-        };
-        match listing {
-            Listing::Done => {}
-            Listing::Unwatched => {
-                self.coordinator.spawn(keeper::watch(Arc::clone(agenda), &self.coordinator));
-            }
-            Listing::Over => self.abandon(),
+    /// Puts itself on the agenda, for when it is next to be looked after.
+    pub(in crate::hold) fn put_on_agenda(self: &Arc<Self>) -> Listing {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return Listing::Done;
         }
+        let now = self.coordinator.clock.now();
+        let at = match state.lease.duty(now) {
+            Duty::Sleep(until) if !state.in_round => until,
+            Duty::Renew if !state.in_round => now,
+            _ => state.lease.deadline(),
+        };
+        let (from, to) = (state.place, (at, self.number));
+        state.place = Some(to);
+        self.holds.agenda().put(Arc::clone(self), (from, to), state.early())
     }
 
     /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
     /// that has ended is told.
     pub(in crate::hold) fn is_to_be_renewed(self: &Arc<Self>) -> bool {
-        let begins = {
-            let mut state = self.state();
-            if state.end.is_some() {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return false;
+        }
+        let now = self.coordinator.clock.now();
+        let due = match state.lease.duty(now) {
+            Duty::Lost => {
+                self.expire(&mut state);
                 return false;
             }
-            let now = self.coordinator.clock.now();
-            let due = match state.lease.duty(now) {
-                Duty::Lost => {
-                    self.expire(&mut state);
-                    return false;
-                }
-                Duty::Renew => true,
-                Duty::Sleep(until) => until.since(now) <= state.early(),
-            };
-            let begins = due && !state.in_round;
-            state.in_round |= due;
-            begins
+            Duty::Renew => true,
+            Duty::Sleep(until) => until.since(now) <= state.early(),
         };
-        self.attend();
+        let begins = due && !state.in_round;
+        state.in_round |= due;
         begins
     }
 
@@ -75,13 +61,11 @@ impl Hold {
                 state.lease.renew_now(self.coordinator.clock.now());
             }
         }
-        self.attend();
     }
 
     /// Makes a renewal due.
     pub(in crate::hold) fn renew_now(self: &Arc<Self>) {
         self.state().lease.renew_now(self.coordinator.clock.now());
-        self.attend();
     }
 
     /// Whether the last round failed; and now whether this one has.

@@ -129,8 +129,6 @@ impl Hold {
         if state.end.is_none() {
             state.lease.widen(terms, renewed, self.coordinator.clock.now());
         }
-        drop(state);
-        self.attend();
     }
 
     /// Listens to a round until it is decided, and draws the consequences.

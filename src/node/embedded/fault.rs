@@ -1,8 +1,8 @@
 //! What goes wrong, on purpose, between connections and a voter.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::sent::{Each, Sent};
+use super::sent::Sent;
 
 /// Something that goes wrong with the requests to one voter.
 ///
@@ -145,6 +145,27 @@ impl Fate {
             Fault::CutAfterRun => FaultTrouble::CutAfterRun,
         };
         self.trouble = self.trouble.max(trouble);
+    }
+}
+
+/// Whom [`EmbeddedVoter::fault_each`] put there.
+pub(super) struct Each(Box<Decide>);
+
+type Decide = dyn FnMut(&Sent<'_>) -> Vec<Fault> + Send;
+
+impl Each {
+    pub(super) fn new(decide: impl FnMut(&Sent<'_>) -> Vec<Fault> + Send + 'static) -> Self {
+        Self(Box::new(decide))
+    }
+
+    pub(super) fn decide(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
+        self.0(sent)
+    }
+}
+
+impl fmt::Debug for Each {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Each")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{observe::Record, sorted_set::SortedSet};
+use super::{record::Record, sorted_set::SortedSet};
 
 /// A value of one of the types that the commands know.
 #[derive(Debug)]

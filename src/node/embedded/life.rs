@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use super::voter::EmbeddedVoter;
 use crate::{
     clock::Moment,
     node::{Birth, Identity},
@@ -19,8 +18,8 @@ pub(super) struct ServerLife {
     birth: String,
     durable: bool,
     /// For how long it claims to have run at a moment.
-    claimed: Duration,
-    at: Moment,
+    pub(super) claimed: Duration,
+    pub(super) at: Moment,
 }
 
 impl ServerLife {
@@ -67,20 +66,6 @@ pub(super) struct LifeNews {
     pub(super) identity: Identity,
     /// By its own clock, since 1970.
     pub(super) shown: Duration,
-}
-
-impl EmbeddedVoter {
-    /// Lets the voter claim to have run for so long by now; from here on that grows with the
-    /// runtime's time, whatever the voter's own clock does, and starts over with each restart.
-    ///
-    /// Clients are told at each new connection: a voter that is to be old when they meet it is
-    /// made so before.
-    pub fn set_uptime(&self, uptime: Duration) {
-        self.0.act(|state| {
-            state.life.claimed = uptime;
-            state.life.at = state.now;
-        });
-    }
 }
 
 fn fresh_id() -> String {

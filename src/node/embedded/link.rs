@@ -31,6 +31,16 @@ pub(super) enum Errand {
     Identify,
 }
 
+impl Errand {
+    /// The script that it asks for, if it does.
+    pub(super) fn script(&self) -> Option<&'static str> {
+        match self {
+            Self::Run(call) => Some(call.script.name),
+            Self::Subscribe(_) | Self::Unsubscribe(_) | Self::Identify => None,
+        }
+    }
+}
+
 /// A request on its way.
 #[derive(Debug)]
 pub(super) struct Letter {

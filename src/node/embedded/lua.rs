@@ -5,7 +5,8 @@ use std::{cell::RefCell, mem, ptr};
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::{
-    commands::{Answered, Command, Database, integer, wrong_number_of_arguments},
+    command::{Answered, Database, integer, wrong_number_of_arguments},
+    commands,
     reply::Reply,
 };
 use crate::scripts::Script;
@@ -41,7 +42,7 @@ pub(super) fn command(database: &mut Database, words: &[&str]) -> Result<Reply, 
         let interpreter = Interpreter::new();
         return interpreter.call(database, &interpreter.compile(source)?, keys, args);
     }
-    let Some(command) = Command::find(name) else {
+    let Some(command) = commands::find(name) else {
         let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
         return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
     };
@@ -162,7 +163,7 @@ fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
         let (name, words) = words
             .split_first()
             .ok_or("ERR Please specify at least one argument for this redis lib call")?;
-        let command = Command::find(name).ok_or("ERR Unknown Redis command called from script")?;
+        let command = commands::find(name).ok_or("ERR Unknown Redis command called from script")?;
         if !command.takes(words.len()) {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }

@@ -19,6 +19,7 @@
 //! ```
 
 mod channels;
+mod command;
 mod commands;
 mod connection;
 mod cut;
@@ -29,6 +30,7 @@ mod life;
 mod link;
 mod lua;
 mod observe;
+mod record;
 mod reply;
 mod score;
 mod sent;
@@ -45,7 +47,8 @@ mod tests;
 pub use cut::InFlight;
 pub use fault::Fault;
 pub use fault_guard::FaultGuard;
-pub use observe::{Ran, Record};
+pub use observe::Ran;
+pub use record::Record;
 pub use reply::Reply;
 pub use sent::Sent;
 pub use voter::EmbeddedVoter;

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::{
     channels::ConnectionId,
-    commands::Database,
+    command::Database,
     fault::FaultRules,
     life::{LifeNews, ServerLife},
     link::{Caller, Parcel, Telling, Wire},
@@ -210,6 +210,13 @@ impl ServerState {
     pub(super) fn count(&mut self) -> u64 {
         self.counted += 1;
         self.counted
+    }
+
+    pub(super) fn jump_clock(&mut self, micros: i64) {
+        // A server deletes what has expired, so setting its clock back does not bring that back.
+        self.database.keyspace.sweep_all();
+        self.wall.jump(micros, self.now);
+        self.set_time(self.now);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The commands for sorted sets, as a server of version 7 answers them.
 
 use super::{
-    commands::{Answered, Command, CommandResult, Database, count, integer, wrong_type},
+    command::{Answered, Command, CommandResult, Database, count, integer, wrong_type},
     keyspace::Stored,
     reply::Reply,
     score::Score,

@@ -8,16 +8,29 @@ use super::{
     channels::ConnectionId,
     fault::{Fate, FaultTrouble},
     link::{Errand, Ghost, Letter, Parcel, Way, tell},
+    observe,
     sent::Sent,
     server::{ServerCondition, ServerState},
 };
 use crate::{
-    node::{Identity, Outcome},
+    node::{Call, Identity, Outcome},
     scripts::Value,
     words::Cause,
 };
 
 impl ServerState {
+    /// Runs a script for a client, possibly not for the first time, and tells the observer.
+    fn run(&mut self, client: &str, call: &Call, (fate, again): (Fate, bool)) -> Outcome<Value> {
+        *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
+        self.database.begin_script(fate.no_room);
+        let database = &mut self.database;
+        let reply = match &self.observer {
+            None => observe::run(database, call),
+            Some(observer) => observer.tell_each(database, (client, call, again)),
+        };
+        reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
+    }
+
     /// Sends a request on its way.
     pub(super) fn send(
         &mut self,
@@ -43,7 +56,7 @@ impl ServerState {
             tell(answer, Err(Cause::Unreachable("not met yet".into())));
             return receiver;
         }
-        let fate = self.rules.fate(&Sent::request(link, &request));
+        let fate = self.rules.fate(&Sent::of(&link.client, request.script(), false));
         if fate.trouble == FaultTrouble::RequestLost {
             link.forsake(answer);
             return receiver;
@@ -78,7 +91,7 @@ impl ServerState {
         for message in self.database.channels.take_published() {
             for id in self.database.channels.listeners_of(&message.channel) {
                 let Some(link) = self.links.get_mut(&id) else { continue };
-                if let Some(back) = self.rules.way_of_message(&Sent::message(link)) {
+                if let Some(back) = self.rules.way_of_message(&Sent::of(&link.client, None, true)) {
                     let parcel = Parcel::Message(message.clone());
                     self.after.post(link, self.now, self.now + back, parcel);
                 }

@@ -1,10 +1,14 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     connection::Connection,
-    fault::Fault,
+    cut::InFlight,
+    fault::{Each, Fault},
     fault_guard::FaultGuard,
+    observe::{Observer, Ran},
+    record::Record,
     reply::Reply,
+    sent::Sent,
     server::{Server, ServerState},
 };
 use crate::{
@@ -156,6 +160,193 @@ impl EmbeddedVoter {
     /// Connects a client. To be called on its runtime.
     pub(crate) fn connect(&self, ear: Arc<dyn Ear>, clock: Clock) -> Arc<dyn Node> {
         Arc::new(Connection::open(Arc::clone(&self.0), ear, clock))
+    }
+
+    /// Lets the voter claim to have run for so long by now; from here on that grows with the
+    /// runtime's time, whatever the voter's own clock does, and starts over with each restart.
+    ///
+    /// Clients are told at each new connection: a voter that is to be old when they meet it is
+    /// made so before.
+    pub fn set_uptime(&self, uptime: Duration) {
+        self.0.act(|state| {
+            state.life.claimed = uptime;
+            state.life.at = state.now;
+        });
+    }
+
+    /// Lets the voter's clock run faster than the runtime's from now on, by `ppm` millionths, or
+    /// slower where that is negative; at -1 000 000 and below it stands still. 0 lets it run true
+    /// again, with the difference that has come up by then.
+    ///
+    /// This is the clock that `TIME` shows and that keys expire by. The delays of [`Fault`]s go by
+    /// true time. Kills and restarts leave it alone.
+    ///
+    /// [`Fault`]: super::Fault
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), String> {
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "key", "value"])?;
+    /// voter.command(&["PEXPIRE", "key", "60000"])?;
+    /// voter.set_clock_rate(100_000); // a tenth too fast
+    /// tokio::time::sleep(Duration::from_secs(10)).await;
+    /// assert_eq!(voter.records()[0].left_ms, Some(60_000 - 11_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_clock_rate(&self, ppm: i32) {
+        self.0.act(|state| state.wall.set_rate(ppm, state.now));
+    }
+
+    /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
+    /// not to before 1970). What has expired before stays gone.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "key", "value"])?;
+    /// voter.command(&["PEXPIRE", "key", "60000"])?;
+    /// voter.jump_clock(61_000_000); // a minute and a second forward
+    /// assert!(voter.keys().is_empty());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn jump_clock(&self, micros: i64) {
+        self.0.act(|state| state.jump_clock(micros));
+    }
+
+    /// Decides about each request as it is sent, and about each message of a channel as it is sent
+    /// to one that listens: the faults that `decide` returns are for this one alone and come on top
+    /// of those in force. The next call replaces it; `fault_each(|_| Vec::new())` ends it.
+    ///
+    /// For messages nothing matters but delays on the way `back`, and that
+    /// [`DropReplies`](Fault::DropReplies) and [`DropRequests`](Fault::DropRequests) lose them.
+    ///
+    /// `decide` is called under the voter's lock: it must not call this voter, nor drop what does
+    /// (a client, a guard). One that keeps a clone of the voter keeps it alive for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use quorate::embedded::Fault;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// let voters = quorate::embedded::voters(1);
+    /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let there = Duration::from_millis(5);
+    /// voters[0].fault_each(move |sent| match sent.script() {
+    ///     Some("mutex/release") => vec![Fault::Delay { there, back: Duration::ZERO }],
+    ///     _ => Vec::new(),
+    /// });
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// let started = tokio::time::Instant::now();
+    /// guard.release().await?;
+    /// assert_eq!(started.elapsed(), there);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fault_each(&self, decide: impl FnMut(&Sent<'_>) -> Vec<Fault> + Send + 'static) {
+        let each = Each::new(decide);
+        // What is replaced is dropped outside the lock: it may own what calls the voter.
+        drop(self.0.act(|state| state.rules.each.replace(each)));
+    }
+
+    /// Breaks all connections to the voter. They stand again at once, and clients look again for
+    /// messages that they may have missed. Who waits for an answer is told that the connection
+    /// broke; answers and messages on their way are lost. A killed voter has no connections.
+    ///
+    /// What is sent from now on is in no order with the requests in flight that
+    /// [arrive](InFlight::Arrives); those of one connection stay in order among themselves. A
+    /// [`kill`](Self::kill) loses them after all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use quorate::embedded::{Fault, InFlight};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// let voters = quorate::embedded::voters(1);
+    /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let there = Duration::from_millis(50);
+    /// voters[0].fault_next(1, Fault::Delay { there, back: Duration::ZERO });
+    /// let cut = async {
+    ///     tokio::time::sleep(there / 2).await;
+    ///     voters[0].cut(InFlight::Arrives);
+    /// };
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let (error, ()) = tokio::join!(mutex.try_lock(), cut);
+    /// assert!(error.unwrap_err().is_no_quorum());
+    /// tokio::time::sleep(there).await;
+    /// assert_eq!(voters[0].runs("mutex/acquire"), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cut(&self, in_flight: InFlight) {
+        self.0.act(|state| state.cut(in_flight, |_| true));
+    }
+
+    /// Breaks the connections of one client, as [`cut`](Self::cut) does those of all. Clients are
+    /// told apart as in [`Ran::client`](super::Ran::client).
+    pub fn cut_client(&self, client: &str, in_flight: InFlight) {
+        self.0.act(|state| state.cut(in_flight, |link| *link.client == *client));
+    }
+
+    /// Tells each request for which a script ran, right after it ran and before anything else does;
+    /// [`command`](Self::command) is not told. There is one observer: the next call replaces it.
+    ///
+    /// `tell` is called under the voter's lock: it must not call this voter, nor drop what does (a
+    /// client, a guard). One that keeps a clone of the voter keeps it alive for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// let voters = quorate::embedded::voters(1);
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let notes = Arc::clone(&seen);
+    /// voters[0].observe(move |ran| {
+    ///     let granted = ran.answer().is_ok_and(|(code, ..)| code == 1);
+    ///     notes.lock().unwrap().push((ran.script(), granted, ran.records().len()));
+    /// });
+    /// let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// quorum.mutex("invoice:42").lock().await?.release().await?;
+    /// // The token stays.
+    /// let expected = [("mutex/acquire", true, 2), ("mutex/release", true, 1)];
+    /// assert_eq!(*seen.lock().unwrap(), expected);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(&self, tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) {
+        let observer = Observer::new(tell);
+        // What is replaced is dropped outside the lock: it may own what calls the voter.
+        drop(self.0.act(|state| state.observer.replace(observer)));
+    }
+
+    /// The live keys with their values, sorted.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["HSET", "lock", "holder", "1"])?;
+    /// let records = voter.records();
+    /// assert_eq!(records[0].key, "lock");
+    /// assert_eq!(records[0].fields, [("holder".to_owned(), "1".to_owned())]);
+    /// assert_eq!(records[0].left_ms, None);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn records(&self) -> Vec<Record> {
+        self.0.act(|state| state.database.keyspace.records().collect())
     }
 }
 

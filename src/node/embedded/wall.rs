@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::{server::ServerState, voter::EmbeddedVoter};
 use crate::clock::{EPOCH, Moment, Rate};
 
 /// A clock that may be fast or slow, and that can be set.
@@ -27,11 +26,11 @@ impl Wall {
         micros(self.rate.shows(now.since(Moment::BEGINNING)))
     }
 
-    fn set_rate(&mut self, ppm: i32, now: Moment) {
+    pub(super) fn set_rate(&mut self, ppm: i32, now: Moment) {
         self.rate.change(ppm, now.since(Moment::BEGINNING));
     }
 
-    fn jump(&mut self, by_micros: i64, now: Moment) {
+    pub(super) fn jump(&mut self, by_micros: i64, now: Moment) {
         let ahead = self.ahead_micros.saturating_add(i128::from(by_micros));
         // Not to before 1970.
         self.ahead_micros = ahead.max(-self.runs(now));
@@ -40,61 +39,6 @@ impl Wall {
 
 fn micros(time: Duration) -> i128 {
     i128::try_from(time.as_micros()).unwrap_or(i128::MAX)
-}
-
-impl EmbeddedVoter {
-    /// Lets the voter's clock run faster than the runtime's from now on, by `ppm` millionths, or
-    /// slower where that is negative; at -1 000 000 and below it stands still. 0 lets it run true
-    /// again, with the difference that has come up by then.
-    ///
-    /// This is the clock that `TIME` shows and that keys expire by. The delays of [`Fault`]s go by
-    /// true time. Kills and restarts leave it alone.
-    ///
-    /// [`Fault`]: super::Fault
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), String> {
-    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
-    /// voter.command(&["SET", "key", "value"])?;
-    /// voter.command(&["PEXPIRE", "key", "60000"])?;
-    /// voter.set_clock_rate(100_000); // a tenth too fast
-    /// tokio::time::sleep(Duration::from_secs(10)).await;
-    /// assert_eq!(voter.records()[0].left_ms, Some(60_000 - 11_000));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn set_clock_rate(&self, ppm: i32) {
-        self.0.act(|state| state.wall.set_rate(ppm, state.now));
-    }
-
-    /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
-    /// not to before 1970). What has expired before stays gone.
-    ///
-    /// ```
-    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
-    /// voter.command(&["SET", "key", "value"])?;
-    /// voter.command(&["PEXPIRE", "key", "60000"])?;
-    /// voter.jump_clock(61_000_000); // a minute and a second forward
-    /// assert!(voter.keys().is_empty());
-    /// # Ok::<(), String>(())
-    /// ```
-    pub fn jump_clock(&self, micros: i64) {
-        self.0.act(|state| state.jump_clock(micros));
-    }
-}
-
-impl ServerState {
-    fn jump_clock(&mut self, micros: i64) {
-        // A server deletes what has expired, so setting its clock back does not bring that back.
-        self.database.keyspace.sweep_all();
-        self.wall.jump(micros, self.now);
-        self.set_time(self.now);
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Who may import whom: the folders of `src/` stand on floors, and name only what is not above.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     code::{code, first_word, in_word, names},
     rules::{Finding, Rule},
@@ -103,4 +105,61 @@ fn modules_around(lines: &[String]) -> usize {
     };
     let inside = lines.iter().fold(false, |inside, line| opens(line) || inside && line != "}");
     usize::from(inside)
+}
+
+/// Circles among the modules of one folder: each with the folder, and two that lead to one another.
+pub(crate) fn circles(files: &[(String, String)]) -> Vec<String> {
+    let mut modules: BTreeMap<Vec<String>, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for (path, text) in files.iter().filter(|(path, _)| !path.contains("/tests/")) {
+        let Some(module) = module_of(path) else { continue };
+        for depth in 0..module.len() {
+            let named = siblings(text, &module[..depth], module.len() - depth);
+            let of_folder = modules.entry(module[..depth].to_vec()).or_default();
+            of_folder.entry(module[depth].clone()).or_default().extend(named);
+        }
+    }
+    let mut found = Vec::new();
+    for (folder, mut named) in modules {
+        let names: BTreeSet<String> = named.keys().cloned().collect();
+        for (own, leads) in &mut named {
+            leads.retain(|to| names.contains(to) && to != own);
+        }
+        // Whoever is named leads on to whom it names.
+        for through in &names {
+            let further = named[through].clone();
+            for leads in named.values_mut().filter(|leads| leads.contains(through)) {
+                leads.extend(further.iter().cloned());
+            }
+        }
+        let at = folder.join("/");
+        let both =
+            |one: &String, other: &String| named[one].contains(other) && named[other].contains(one);
+        for one in &names {
+            let others = names.range(one.clone()..).skip(1).filter(|other| both(one, other));
+            found.extend(others.map(|other| format!("src/{at}: `{one}` and `{other}`")));
+        }
+    }
+    found
+}
+
+/// What a file names directly under this folder, which is so many `super` above it.
+fn siblings(text: &str, folder: &[String], up: usize) -> BTreeSet<String> {
+    let text = code(text).join("\n");
+    // What unit tests name is no matter.
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let supers = "super::".repeat(up);
+    let above = ["crate".to_owned()].into_iter().chain(folder.iter().cloned());
+    let absolute = above.collect::<Vec<_>>().join("::") + "::";
+    let mut found = BTreeSet::new();
+    for (root, is_super) in [(&supers, true), (&absolute, false)] {
+        for (at, _) in text.match_indices(root.as_str()) {
+            let path = &text[at + root.len()..];
+            let goes_on =
+                is_super && (text[..at].ends_with("super::") || path.starts_with("super::"));
+            if !goes_on && !text[..at].ends_with(in_word) {
+                found.extend(heads(path).into_iter().map(|(_, name)| name.to_owned()));
+            }
+        }
+    }
+    found
 }

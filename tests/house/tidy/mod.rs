@@ -74,6 +74,25 @@ fn no_file_imports_a_floor_above_its_own() {
 }
 
 #[test]
+fn no_two_modules_of_a_folder_lead_to_one_another() {
+    let found = |files: &[(&str, &str)]| {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        floors::circles(&files.collect::<Vec<_>>())
+    };
+    let (a, b) =
+        (("src/x/a.rs", "use super::b::B;"), ("src/x/b.rs", "fn f() {}\nuse super::{c, d::D};"));
+    let back = "use super::{\n    a::{A, B},\n};";
+    let circle = ["src/x: `a` and `b`", "src/x: `a` and `c`", "src/x: `b` and `c`"];
+    assert_eq!(found(&[a, b, ("src/x/c.rs", back)]), circle);
+    assert_eq!(found(&[a, b, ("src/x/c/e.rs", "use super::super::a;")]), circle);
+    assert_eq!(found(&[a, b, ("src/x/c/mod.rs", "use crate::x::a::A;")]), circle);
+    let tests = "// super::a\n#[cfg(test)]\nmod tests {\n    use super::super::a;\n}";
+    assert!(found(&[a, b, ("src/x/c.rs", tests), ("src/x/tests/d.rs", back)]).is_empty());
+    let circles = floors::circles(&tree::files());
+    assert!(circles.is_empty(), "\n{}", circles.join("\n"));
+}
+
+#[test]
 fn only_the_single_server_node_names_fred() {
     let rule = FRED_ONLY_IN_SINGLE;
     catches(rule, "src/node/voter.rs", "use tokio::sync;\nuse fred::prelude::*;", 2);
