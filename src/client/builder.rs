@@ -39,7 +39,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where voters
-    /// [share primaries](SharedPrimaries).
+    /// [share primaries](crate::SharedPrimaries).
     pub async fn connect(self) -> Result<Quorate, Error> {
         self.builder().connect().await
     }

@@ -5,7 +5,8 @@ use std::fmt;
 use super::{command::Database, keyspace::Keyspace, lua, record::Record, reply::Reply};
 use crate::{node::Call, scripts::Arg};
 
-/// A request for which a script ran, as [`EmbeddedVoter::observe`] tells it.
+/// A request for which a script ran, as
+/// [`EmbeddedVoter::observe`](super::EmbeddedVoter::observe) tells it.
 #[derive(Debug)]
 pub struct Ran<'a> {
     client: &'a str,
