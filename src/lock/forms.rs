@@ -21,7 +21,7 @@ impl Forms {
     pub(crate) fn new(settings: &Settings) -> Self {
         let mut forms =
             Self { calls: settings.keys.calls().into(), mutexes: Vec::new(), rw_locks: Vec::new() };
-        // A lease that cannot be used is told where it is asked for.
+        // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
         let (waiting, fence) = (settings.waiting(settings.lease), Some(settings.fence_memory));
         forms.mutexes = [None, Some(waiting)]

@@ -18,7 +18,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// `shared`: as in the script's header, but for the command that publishes.
+    /// `shared`: as in the script's header, without the command that publishes.
     pub(super) fn new(script: &'static Script, deadline: Duration, shared: &[&str]) -> Self {
         debug_assert_eq!(
             shared.len() + usize::from(script.publishes()),
@@ -78,7 +78,7 @@ pub(super) fn millis(time: Duration) -> String {
     time.as_millis().to_string()
 }
 
-/// A token, or the least that one may be; nothing of a hold that has none.
+/// A token or a floor for one as an argument; empty for a hold without tokens.
 pub(super) fn token(token: Option<Token>) -> Arc<str> {
     token.map_or_else(|| "".into(), number)
 }

@@ -32,8 +32,8 @@ pub(crate) type Answers = Vec<Outcome<Answer>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
-    /// The arguments that all requests have in common; but for the command that publishes, which
-    /// the node adds.
+    /// The arguments that all requests share. Behind them the node adds the command that
+    /// publishes, where the script takes it.
     pub(crate) shared: Arc<[Arc<str>]>,
     pub(crate) requests: Arc<[Arc<Request>]>,
     /// How long an answer is worth waiting for.
@@ -112,7 +112,7 @@ impl Call {
         self.requests[0].party
     }
 
-    /// With texts as they stand in KEYS and ARGV, but for the command that publishes.
+    /// From the texts in KEYS and ARGV. Leave out the command that publishes.
     #[cfg(test)]
     pub(crate) fn of(script: &'static Script, keys: &[&str], args: &[&str]) -> Self {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
@@ -201,7 +201,7 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
         0
     }
 
-    /// In which shard a call with this key runs, as far as is known by now.
+    /// The shard that a call with this key would be sent to now.
     fn shard(&self, _key: &str) -> usize {
         ONLY
     }

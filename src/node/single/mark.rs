@@ -18,7 +18,7 @@ use super::{
 use crate::{
     node::{Call, Outcome, Request, contract::is_passing},
     scripts::{Answer, Mark, voter::LOOK},
-    words::Cause,
+    words::{Cause, HoldId},
 };
 
 /// For how long a mark is kept after the last client that was connected. Where one is gone, the
@@ -27,8 +27,11 @@ const KEPT: Duration = Duration::from_hours(24 * 30);
 
 /// Reads the mark at `key`, and writes it.
 pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
-    let args = [birth().into(), life.into()].into();
-    let requests = [Request::new([key].into(), args, None)].into();
+    let birth = birth();
+    // Each look stands for itself: no later one makes it needless where a server forgot the script.
+    let itself = HoldId::parse(&birth);
+    let args = [birth.into(), life.into()].into();
+    let requests = [Request::new([key].into(), args, Some(&itself))].into();
     Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline }
 }
 
@@ -81,5 +84,16 @@ pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<M
             );
             Ok(None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_look_overtakes_another() {
+        let look = || call("mark".into(), "life/", Duration::from_secs(1)).party();
+        assert_ne!(look(), look());
     }
 }
