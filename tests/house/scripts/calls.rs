@@ -6,9 +6,21 @@ use crate::scripts::{Step, words};
 
 /// Leases this long, and further apart than the tolerance, cannot be taken for one another.
 const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
-/// What a hold's leases are longer than those of the hold before it. The order of two deadlines on
-/// one side is the order on the other then, whenever they were set.
-const APART_MS: u32 = 10_000;
+/// What the leases of a step are longer than those of the step before it. The order of two
+/// deadlines on one side is the order on the other then, whenever they were set.
+const APART_MS: u32 = 2_400;
+/// Stands before a lease until it is known which step it is of.
+const LEASE: &str = "lease:";
+
+/// The step of this number, counted from 0, with its leases.
+pub(crate) fn with_leases(step: &[String], number: usize) -> Step {
+    let later = u32::try_from(number).expect("there are few") * APART_MS;
+    let word = |word: &String| match word.strip_prefix(LEASE) {
+        Some(lease) => (lease.parse::<u32>().expect("in ms") + later).to_string(),
+        None => word.clone(),
+    };
+    step.iter().map(word).collect()
+}
 
 const LOCKS: [&str; 3] = ["lock:1", "lock:2", "lock:3"];
 /// Locks that are read and written: few, so that more happens to each.
@@ -45,14 +57,13 @@ const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
 pub(crate) const LAST: &str = "1000000000000";
 const TURNS: [&str; 3] = ["first", "last", "next"];
 
-/// All places of these holds.
-pub(crate) fn places() -> impl Iterator<Item = &'static str> {
-    HOLDS.iter().chain(&RW_HOLDS).filter_map(|hold| place_of(hold))
-}
-
 fn place_of(hold: &'static str) -> Option<&'static str> {
     let (place, _) = hold.split_once('.')?;
     (!hold.contains('/')).then_some(place)
+}
+
+fn lease(ms: u32) -> String {
+    format!("{LEASE}{ms}")
 }
 
 /// One request of a script.
@@ -147,7 +158,7 @@ fn call(source: &str, shared: Step, requests: impl Iterator<Item = (Step, Step)>
 impl Request {
     /// What all requests of a call share: as the first of them has it.
     fn shared(&self, script: &str) -> Step {
-        let time_ms = &self.lease_ms.to_string()[..];
+        let time_ms = &lease(self.lease_ms)[..];
         let shared: &[&str] = match script {
             "mutex/acquire" | "mutex/renew" => &[time_ms, FENCE_MS],
             "mutex/release" | "mutex/force_release" => &["calls:", "PUBLISH"],
@@ -160,7 +171,7 @@ impl Request {
 
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
-        let (count, time_ms) = (&count.to_string()[..], &lease_ms.to_string()[..]);
+        let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
         let [revoked, queue, alive, fence, mark] =
             &["revoked", "queue", "alive", "fence", "mark"].map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
@@ -188,14 +199,9 @@ impl RwRequest {
         if self.writes && !RW_HOLDS[self.hold].contains('/') { "write" } else { "read" }
     }
 
-    fn lease(&self) -> String {
-        let number = u32::try_from(self.hold).expect("there are few");
-        (self.lease_ms + number * APART_MS).to_string()
-    }
-
     /// What all requests of a call share: as the first of them has it.
     fn shared(&self, script: &str) -> Step {
-        let (mode, lease) = (self.mode(), &self.lease()[..]);
+        let (mode, lease) = (self.mode(), &lease(self.lease_ms)[..]);
         let turn = if mode == "write" { "next" } else { self.turn };
         let wait = if self.is_late { "0" } else { lease };
         let shared: &[&str] = match script {
@@ -209,7 +215,7 @@ impl RwRequest {
 
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, ticket, floor, leaves, .. } = self;
-        let (hold, lease) = (RW_HOLDS[hold], &self.lease()[..]);
+        let (hold, lease) = (RW_HOLDS[hold], &lease(self.lease_ms)[..]);
         let [writer, readers, revoked, queue, alive, writers, fence] =
             &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
         let count = &self.count.to_string()[..];

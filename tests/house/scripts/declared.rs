@@ -11,7 +11,7 @@ use proptest::{
 
 use crate::scripts::{
     Step,
-    calls::{any_call, rw_call},
+    calls::{any_call, rw_call, with_leases},
     words,
 };
 use quorate_support::{RedisServer, Reply, eventually};
@@ -71,7 +71,8 @@ fn every_script_touches_the_keys_that_it_declares_and_no_other() {
         let call = prop_oneof![any_call(), rw_call()];
         let checked = TestRunner::new(config).run(&vec(call, 1..40), |calls| {
             server.command(&["FLUSHALL"]).map_err(TestCaseError::fail)?;
-            for call in &calls {
+            for (number, call) in calls.iter().enumerate() {
+                let call = &with_leases(call, number);
                 ran.borrow_mut().insert(call[1].clone());
                 must_be_content(run_confined(&server, call))?;
             }

@@ -11,7 +11,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 
-use calls::{any_call, planted, rw_call, rw_planted};
+use calls::{any_call, planted, rw_call, rw_planted, with_leases};
 use commands::{command, sorted_set_command};
 use pair::Pair;
 
@@ -32,7 +32,8 @@ fn compare(seed: u64, step: impl Strategy<Value = Step>) {
     };
     let compared = TestRunner::new(config).run(&vec(step, 1..40), |steps| {
         pair.must_answer_alike(&["FLUSHALL"])?;
-        for step in &steps {
+        for (number, step) in steps.iter().enumerate() {
+            let step = with_leases(step, number);
             let words: Vec<_> = step.iter().map(String::as_str).collect();
             pair.must_answer_alike(&words)?;
         }
