@@ -1,4 +1,4 @@
--- list: what is told of a queue, and of those who read.
+-- list: flat lists of who waits and of who reads, for those who inspect a lock.
 
 -- Adds an entry of three to a flat list.
 local function list(entries, id, number, ms)

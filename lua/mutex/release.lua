@@ -9,24 +9,15 @@
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function recount(lock, hold, count)
-  local ms = redis.call('PTTL', lock)
-  if redis.call('HEXISTS', lock, hold) == 0 then
-    return 0, ms, holder(lock) or ''
-  end
-  if ms > 0 then
-    -- Changes nothing: after a first write a server that is full refuses no other.
-    redis.call('PEXPIRE', lock, ms)
-  end
-  redis.call('HSET', lock, hold, count)
-  return 1, ms, ''
-end
-
 local function release(key, arg)
   local lock, queue, alive = unpack(KEYS, key + 1, key + 3)
   local hold, count, place, channel = unpack(ARGV, arg + 1, arg + 4)
   if count ~= '0' then
-    return recount(lock, hold, count)
+    local ms = recount(lock, hold, count)
+    if ms then
+      return 1, ms, ''
+    end
+    return 0, redis.call('PTTL', lock), holder(lock) or ''
   end
   local had = redis.call('HDEL', lock, hold) == 1
   local waiting = sweep(queue, alive)

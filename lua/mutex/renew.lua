@@ -24,17 +24,7 @@ local function renew(key, arg)
   if by and by ~= hold then
     return 0, redis.call('PTTL', lock), by, 0
   end
-  if not by then
-    raise(fence, token, keep_ms)
-    give(lock, hold, count, lease_ms)
-    return 1, now_ms(), '', 1
-  end
-  keep(lock, lease_ms)
-  raise(fence, token, keep_ms)
-  if entered ~= count then
-    redis.call('HSET', lock, hold, count)
-  end
-  return 1, now_ms(), '', 0
+  return renew_only(lock, fence, lease_ms, keep_ms, hold, count, token, by, entered)
 end
 
 return each(3, 2, 3, 4, renew)

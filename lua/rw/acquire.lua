@@ -10,8 +10,7 @@
 --   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970; token '' of a
 --                                             read; ticket -1 where there is no place
 --   0, lease left in ms, holder, '', ticket   refused: the writer, or the last of the readers
---   3, time left in ms, place, '', ticket     refused: of those that stand in the way that place is
---                                             the last
+--   3, time left in ms, place, '', ticket     refused: that place comes first, and perhaps others
 --   -1, 0, message, '', ''                    this request failed, alone
 -- atomic, because two that look before either has entered would both be let in.
 local mode, turn, lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 6)

@@ -9,15 +9,10 @@
 --   0, lease left in ms, writer   this hold has no vote here (-2 ms and '': nobody writes)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function recount(writer, readers, hold, count)
+local function recount_any(writer, readers, hold, count)
   sweep_readers(readers)
-  if redis.call('HEXISTS', writer, hold) == 1 then
-    local ms = redis.call('PTTL', writer)
-    if ms > 0 then
-      -- Changes nothing: after a first write a server that is full refuses no other.
-      redis.call('PEXPIRE', writer, ms)
-    end
-    redis.call('HSET', writer, hold, count)
+  local ms = recount(writer, hold, count)
+  if ms then
     return 1, ms, ''
   end
   local ends = redis.call('ZSCORE', readers, hold)
@@ -31,7 +26,7 @@ local function release(key, arg)
   local writer, readers, queue, alive, writers = unpack(KEYS, key + 1, key + 5)
   local hold, count, place = unpack(ARGV, arg + 1, arg + 3)
   if count ~= '0' then
-    return recount(writer, readers, hold, count)
+    return recount_any(writer, readers, hold, count)
   end
   local waiting = sweep(queue, alive, writers)
   if waiting then

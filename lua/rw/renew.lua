@@ -28,17 +28,7 @@ local function renew(key, arg)
     local had = share(readers, hold, tonumber(lease_ms))
     return 1, now_ms(), '', had and 0 or 1
   end
-  if not by then
-    raise(fence, token, keep_ms)
-    give(writer, hold, count, lease_ms)
-    return 1, now_ms(), '', 1
-  end
-  keep(writer, lease_ms)
-  raise(fence, token, keep_ms)
-  if entered ~= count then
-    redis.call('HSET', writer, hold, count)
-  end
-  return 1, now_ms(), '', 0
+  return renew_only(writer, fence, lease_ms, keep_ms, hold, count, token, by, entered)
 end
 
 return each(4, 3, 3, 4, renew)

@@ -105,7 +105,10 @@ pub(crate) mod mutex {
 
     pub(crate) static RENEW: Script = Script {
         name: "mutex/renew",
-        source: source!("mutex/renew", ["expire", "time", "fence", "holder", "vote", "each"]),
+        source: source!(
+            "mutex/renew",
+            ["expire", "time", "fence", "holder", "vote", "renew", "each"]
+        ),
         keys: &["lock", "revoked", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
         args: &[HOLD, COUNT, TOKEN],
@@ -115,7 +118,10 @@ pub(crate) mod mutex {
 
     pub(crate) static RELEASE: Script = Script {
         name: "mutex/release",
-        source: source!("mutex/release", ["time", "holder", "queue", "call", "tell", "each"]),
+        source: source!(
+            "mutex/release",
+            ["time", "holder", "recount", "queue", "call", "tell", "each"]
+        ),
         keys: &["lock", "queue", "alive"],
         shared: &[CALLS, Arg::Publish],
         args: &[HOLD, COUNT, PLACE, CHANNEL],
@@ -209,7 +215,10 @@ pub(crate) mod rw {
 
     pub(crate) static RENEW: Script = Script {
         name: "rw/renew",
-        source: source!("rw/renew", ["expire", "time", "fence", "holder", "vote", "rw", "each"]),
+        source: source!(
+            "rw/renew",
+            ["expire", "time", "fence", "holder", "vote", "renew", "rw", "each"]
+        ),
         keys: &["writer", "readers", "revoked", "fence"],
         shared: &[MODE, LEASE_MS, KEEP_MS],
         args: &[HOLD, COUNT, TOKEN],
@@ -221,7 +230,7 @@ pub(crate) mod rw {
         name: "rw/release",
         source: source!(
             "rw/release",
-            ["time", "holder", "queue", "call", "rw", "call_next", "each"]
+            ["time", "holder", "recount", "queue", "call", "rw", "call_next", "each"]
         ),
         keys: &["writer", "readers", "queue", "alive", "writers"],
         shared: &[CALLS],

@@ -55,7 +55,7 @@ impl Voter {
         }
     }
 
-    /// `lua/lib/claim.lua`, and the numbers of `lua/lib/fence.lua`.
+    /// `lua/lib/vote.lua`, and the numbers of `lua/lib/fence.lua`.
     fn claim(&mut self, hold: Hold, request: Request, late: bool, rules: &Rules) -> Answer {
         let renews = request.kind == Kind::Renew;
         if renews && !self.is_held_by(hold) && rules.breaks(Broken::RenewalTakesOver) {
