@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     engine::Drift,
     keys::KeyScheme,
-    lock::Forms,
+    lock::{Forms, LockParts},
     node::{Credentials, Provider, Security},
     settings::Settings,
     words::{Error, RestartGuard, metric::NamedLocks},
@@ -325,7 +325,8 @@ impl Builder {
     pub async fn connect(self) -> Result<Quorate, Error> {
         let coordinator =
             connect(&self.sources, &self.security, self.settings, self.seed, self.clock).await?;
-        let forms = Arc::new(Forms::new(&coordinator.settings));
-        Ok(Quorate { coordinator, holds: Arc::default(), forms })
+        let forms = Forms::new(coordinator.settings());
+        let parts = LockParts { coordinator, holds: Arc::default(), forms };
+        Ok(Quorate { parts: Arc::new(parts) })
     }
 }

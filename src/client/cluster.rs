@@ -130,8 +130,7 @@ impl Part {
     }
 
     pub(super) fn start(&self, ear: Arc<dyn Ear>, settings: &Settings) -> Arc<dyn Node> {
-        let place = (self.seat, Arc::clone(&self.labels));
-        let terms = (self.may_share, looks(settings));
-        ClusterNode::start(&self.topology, place, terms, ear)
+        let (labels, looks) = (Arc::clone(&self.labels), looks(settings));
+        ClusterNode::start(&self.topology, self.seat, labels, self.may_share, looks, ear)
     }
 }

@@ -33,8 +33,7 @@ pub(super) async fn connect(
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::begin(&labels);
     let clusters = origins.iter().enumerate().map(|(voter, origin)| voter - origin.seat());
-    let voters = (labels, clusters.collect());
-    let standings = Standings::new(voters, clock.clone(), settings.suspicion());
+    let standings = Standings::new(labels, clusters.collect(), clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };

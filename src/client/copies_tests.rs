@@ -4,10 +4,7 @@
 use std::sync::Arc;
 
 use super::Quorate;
-use crate::{
-    node::embedded::{self, EmbeddedVoter},
-    words::HoldIds,
-};
+use crate::node::embedded::{self, EmbeddedVoter};
 
 /// What each of several processes goes on with.
 async fn snapshot(voters: &[EmbeddedVoter]) -> Quorate {
@@ -17,8 +14,10 @@ async fn snapshot(voters: &[EmbeddedVoter]) -> Quorate {
 /// The snapshot, as it goes on: it has the same ids, and draws from the operating system.
 async fn copy(voters: &[EmbeddedVoter]) -> Quorate {
     let mut copy = snapshot(voters).await;
-    let coordinator = Arc::get_mut(&mut copy.coordinator).expect("it has not begun to do anything");
-    coordinator.ids = HoldIds::new(coordinator.ids.client(), None);
+    let parts = Arc::get_mut(&mut copy.parts).expect("there is no lock yet");
+    let coordinator =
+        Arc::get_mut(&mut parts.coordinator).expect("it has not begun to do anything");
+    coordinator.draw_ids_anew();
     copy
 }
 

@@ -17,8 +17,8 @@ pub use status::{Status, VoterStatus};
 
 use crate::{
     coordinator::{Coordinator, Replies},
-    hold::{Hold, Holds},
-    lock::{FairMutex, Forms, Mutex, RwLock},
+    hold::Hold,
+    lock::{FairMutex, LockParts, Mutex, RwLock},
     node::Voter,
     words::Error,
 };
@@ -39,9 +39,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Quorate {
-    coordinator: Arc<Coordinator>,
-    holds: Arc<Holds>,
-    forms: Arc<Forms>,
+    parts: Arc<LockParts>,
 }
 
 impl Quorate {
@@ -104,18 +102,18 @@ impl Quorate {
     /// The mutex of this name, with the client's settings. Nothing is sent, and a name that cannot
     /// be used is told when it is locked: 1 to 512 bytes.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
+        Mutex::new(&self.parts, name.as_ref())
     }
 
     /// The fair mutex of this name: as [`mutex`](Self::mutex), and given in the order of asking.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
+        FairMutex::new(&self.parts, name.as_ref())
     }
 
     /// The read/write lock of this name, with the client's settings; another lock than the mutex of
     /// this name.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        RwLock::new(&self.coordinator, &self.holds, &self.forms, name.as_ref())
+        RwLock::new(&self.parts, name.as_ref())
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
@@ -130,14 +128,16 @@ impl Quorate {
     /// Dropped half way, some holds may not be released yet, and nothing can be acquired any more;
     /// calling again finishes it.
     pub async fn close(&self) {
-        let Coordinator { clock, gate, panel, settings, .. } = &*self.coordinator;
+        let coordinator = self.coordinator();
+        let (clock, settings) = (coordinator.clock(), coordinator.settings());
+        let panel = coordinator.panel();
         // All that is held now is released before the first wait.
         let mut releases = self.release_all();
         let due = clock.now() + settings.voter_deadline;
         // Whoever is sent out undoes what was asked; that is queued before the voters are left.
         tokio::select! {
             biased;
-            () = gate.close() => {}
+            () = coordinator.gate().close() => {}
             () = clock.sleep_until(due) => {}
         }
         // Whatever was won at the same moment.
@@ -165,17 +165,21 @@ impl Quorate {
         }
     }
 
+    fn coordinator(&self) -> &Coordinator {
+        &self.parts.coordinator
+    }
+
     fn release_all(&self) -> Vec<(Arc<Hold>, Replies)> {
         let released = |hold: Arc<Hold>| Some((Arc::clone(&hold), hold.close()?));
-        self.holds.all().into_iter().filter_map(released).collect()
+        self.parts.holds.all().into_iter().filter_map(released).collect()
     }
 }
 
 impl fmt::Debug for Quorate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels = self.coordinator.panel.voters.iter().map(Voter::label);
+        let labels = self.coordinator().panel().voters.iter().map(Voter::label);
         f.debug_struct("Quorate")
-            .field("client", &self.coordinator.ids.client())
+            .field("client", &self.coordinator().client())
             .field("voters", &labels.collect::<Vec<_>>())
             .finish_non_exhaustive()
     }

@@ -146,6 +146,6 @@ impl Origin {
             #[cfg(feature = "embedded")]
             Self::Embedded(voter) => voter.connect(ear, clock.clone()),
         };
-        Voter::spawn(self.label(), node, (clock, settings.batch_size), seen)
+        Voter::spawn(self.label(), node, clock, settings.batch_size, seen)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Quorate;
 use crate::{
-    coordinator::{Coordinator, Panel},
+    coordinator::Panel,
     engine::Place,
     node::ONLY,
     words::{Cause, Quarantined},
@@ -114,7 +114,9 @@ impl Quorate {
     /// # }
     /// ```
     pub async fn status(&self) -> Status {
-        let Coordinator { clock, panel, settings, .. } = &*self.coordinator;
+        let coordinator = self.coordinator();
+        let (clock, panel) = (coordinator.clock(), coordinator.panel());
+        let settings = coordinator.settings();
         let Panel { voters, standings, .. } = panel;
         let due = clock.now() + settings.voter_deadline;
         let mut found = Vec::with_capacity(voters.len());

@@ -22,7 +22,7 @@ impl Coordinator {
     ) -> Result<Won, Vec<Verdict>> {
         loop {
             let window = Window::start(limit, self.clock.now(), self.clock.skips().count);
-            match self.ask_all(record, rules, window.limit()).await {
+            match self.gather_votes(record, rules, window.limit()).await {
                 Ok(won) => return Ok(won),
                 Err(Defeat { loss, votes, .. }) => {
                     let (now, skips) = (self.clock.now(), self.clock.skips().count);
@@ -36,7 +36,7 @@ impl Coordinator {
 
     /// Asks all voters for a fresh hold; ends by `limit`. Where it is lost, its undo is queued to
     /// every voter by then.
-    pub(super) async fn ask_all(
+    pub(super) async fn gather_votes(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         rules: Rules,
@@ -57,26 +57,29 @@ impl Coordinator {
                 Next::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        let vote = self.panel.hear(&mut tokens, (voter, outcome), started);
+                        let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
                         attempt.heard(voter, vote.verdict, self.clock.now());
                     }
                     () = self.clock.sleep_until(until) => {}
                 },
                 Next::AskAgain(voters) => {
                     for voter in voters {
-                        replies.expect(voter, self.panel.voters[voter].run(call.clone()));
+                        replies.expect(
+                            voter,
+                            self.panel.voters[voter].queue_script(call.clone(), None),
+                        );
                     }
                 }
                 Next::Won(_) => {
-                    let fixed = self.fix_token(&mut claim, &tokens, (rules, started), limit).await;
+                    let fixed = self.fix_token(&mut claim, &tokens, rules, started, limit).await;
                     let token = fixed.inspect_err(|Defeat { loss, .. }| {
                         self.count_attempt(&**record, outcome_of(*loss));
                     })?;
                     self.count_attempt(&**record, "won");
-                    let heard = (attempt.into_votes(), replies);
+                    let votes = attempt.into_votes();
                     let late = crate::mutant!("validity_from_the_reply");
                     let started = if late { self.clock.now() } else { started };
-                    return Ok(Won::new(claim, (started, rules), token, heard));
+                    return Ok(Won::new(claim, started, rules, token, votes, replies));
                 }
                 Next::Lost(loss) => {
                     let started = attempt.started();

@@ -36,9 +36,11 @@ pub(crate) struct Spoils {
 impl Won {
     pub(super) fn new(
         claim: Claim,
-        (started, rules): (Moment, Rules),
+        started: Moment,
+        rules: Rules,
         token: Option<Token>,
-        (votes, late): (Votes, Replies),
+        votes: Votes,
+        late: Replies,
     ) -> Self {
         Self { claim, started, rules, token, attempts: 1, votes, late }
     }
@@ -138,10 +140,10 @@ impl Claim {
         let until = clock.now() + self.lease;
         for voter in voters {
             if crate::mutant!("undoes_once") {
-                drop(panel.voters[voter].run(call.clone()));
+                drop(panel.voters[voter].queue_script(call.clone(), None));
                 continue;
             }
-            drop(panel.voters[voter].insist(call.clone(), until));
+            drop(panel.voters[voter].queue_script(call.clone(), Some(until)));
         }
     }
 }

@@ -22,7 +22,8 @@ impl Coordinator {
         &self,
         claim: &mut Claim,
         tokens: &Tokens,
-        (rules, started): (Rules, Moment),
+        rules: Rules,
+        started: Moment,
         limit: Option<Moment>,
     ) -> Result<Option<Token>, Defeat> {
         let Some((token, mut stored)) = tokens.fix() else { return Ok(None) };
@@ -30,7 +31,7 @@ impl Coordinator {
             // Whoever refused may grant now.
             claim.owe_all();
             // Rare, and whoever has no need of it has the smaller future.
-            let raised = self.raise(claim, token, stored, (rules, started, limit));
+            let raised = self.raise(claim, token, stored, rules, started, limit);
             stored = Box::pin(raised).await;
             let in_time = rules.is_in_time(started, self.clock.now());
             let is_stored = stored.is_won() && in_time;
@@ -54,7 +55,9 @@ impl Coordinator {
         claim: &Claim,
         token: Token,
         mut stored: Votes,
-        (rules, started, limit): (Rules, Moment, Option<Moment>),
+        rules: Rules,
+        started: Moment,
+        limit: Option<Moment>,
     ) -> Votes {
         let Self { panel, clock, .. } = self;
         let (hold, lease) = (claim.hold(), rules.terms.lease);
@@ -84,11 +87,12 @@ impl Panel {
     pub(super) fn hear(
         &self,
         tokens: &mut Tokens,
-        (voter, outcome): (usize, Outcome<Answer>),
+        voter: usize,
+        outcome: &Outcome<Answer>,
         started: Moment,
     ) -> Vote {
-        let place = place(voter, &outcome);
-        let vote = Vote::of(&outcome);
+        let place = place(voter, outcome);
+        let vote = Vote::of(outcome);
         let verdict = self.counted(place, vote.verdict, started);
         if let Some(token) = vote.token.filter(|_| verdict == Verdict::Granted) {
             tokens.heard(voter, token);

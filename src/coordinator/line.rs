@@ -111,7 +111,7 @@ impl LinePlace {
     }
 
     /// Since when no quorum has answered, at most since this place was taken.
-    pub(crate) fn silent_since(&self) -> Option<Moment> {
+    fn silent_since(&self) -> Option<Moment> {
         self.line.news.read(|news| self.silent(news).map(|outage| self.came.max(outage.since)))
     }
 
@@ -162,6 +162,11 @@ impl LinePlace {
 }
 
 impl Turn<'_> {
+    /// What was last heard in this line, and since when no quorum has answered.
+    pub(crate) fn known(&self) -> (Option<Denial>, Option<Moment>) {
+        (self.place.known(), self.place.silent_since())
+    }
+
     /// Whoever has the turn begins to ask.
     pub(crate) fn ask(&self) {
         self.place.line.change(|news| (news.asking, news.is_held_up) = (true, false));

@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 pub(crate) use claim::{Spoils, Won};
 pub(crate) use panel::{Panel, Replies, place};
 pub(crate) use record::{Ask, LockInfo, LockRecord};
+pub(crate) use waiting::Search;
 
 use crate::{
     clock::Clock,
@@ -38,17 +39,17 @@ use line::Lines;
 /// What all locks of one client share.
 #[derive(Debug)]
 pub(crate) struct Coordinator {
-    pub(crate) panel: Panel,
-    pub(crate) clock: Clock,
+    panel: Panel,
+    clock: Clock,
     /// Where the client was connected: what goes on in the background goes on there.
     runtime: Handle,
-    pub(crate) settings: Settings,
-    pub(crate) ids: HoldIds,
+    settings: Settings,
+    ids: HoldIds,
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
     floors: Mutex<Floors>,
-    pub(crate) gate: ClosingGate,
+    gate: ClosingGate,
     admission: Admission,
 }
 
@@ -77,6 +78,33 @@ impl Coordinator {
             gate: ClosingGate::open(),
             admission: Admission::new(),
         }
+    }
+
+    pub(crate) fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Through which everybody comes who asks for a lock.
+    pub(crate) fn gate(&self) -> &ClosingGate {
+        &self.gate
+    }
+
+    pub(crate) fn client(&self) -> ClientId {
+        self.ids.client()
+    }
+
+    /// From now on the ids are drawn from the operating system, though there is a seed.
+    #[cfg(test)]
+    pub(crate) fn draw_ids_anew(&mut self) {
+        self.ids = HoldIds::new(self.client(), None);
     }
 
     /// Starts a task that lives as long as the client's runtime, whichever runtime this is called

@@ -40,18 +40,27 @@ impl Panel {
 
     /// Sends to all voters now; the answers may be dropped.
     pub(crate) fn ask_all(&self, call: &Call) -> Replies {
-        Replies(self.voters.iter().map(|voter| Some(voter.run(call.clone()))).collect())
+        Replies(
+            self.voters.iter().map(|voter| Some(voter.queue_script(call.clone(), None))).collect(),
+        )
     }
 
     /// Sends to some voters now.
     pub(crate) fn ask(&self, voters: &[usize], call: &Call) -> Replies {
-        let asked = |voter| voters.contains(&voter).then(|| self.voters[voter].run(call.clone()));
+        let asked = |voter| {
+            voters.contains(&voter).then(|| self.voters[voter].queue_script(call.clone(), None))
+        };
         Replies((0..self.voters.len()).map(asked).collect())
     }
 
     /// Sends to all voters now, and to those that do not answer again until `until`.
     pub(crate) fn insist_all(&self, call: &Call, until: Moment) -> Replies {
-        Replies(self.voters.iter().map(|voter| Some(voter.insist(call.clone(), until))).collect())
+        Replies(
+            self.voters
+                .iter()
+                .map(|voter| Some(voter.queue_script(call.clone(), Some(until))))
+                .collect(),
+        )
     }
 
     /// Names each verdict's voter.

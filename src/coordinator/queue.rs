@@ -123,13 +123,13 @@ impl Waiter {
         limit: Option<Moment>,
     ) -> BidEnd {
         let claim = self.claim.as_mut().expect("a bid makes one");
-        let terms = (self.rules, bid.started());
-        match self.coordinator.fix_token(claim, tokens, terms, limit).await {
+        let (rules, started) = (self.rules, bid.started());
+        match self.coordinator.fix_token(claim, tokens, rules, started, limit).await {
             Ok(token) => {
                 self.coordinator.count_attempt(&*self.record, "won");
                 let claim = self.claim.take().expect("it is there");
-                let started = (bid.started(), self.rules);
-                let mut won = Won::new(claim, started, token, (bid.into_votes(), replies));
+                let votes = bid.into_votes();
+                let mut won = Won::new(claim, started, rules, token, votes, replies);
                 won.attempts = self.wait.attempts();
                 BidEnd::Won(won)
             }
@@ -204,7 +204,7 @@ impl Waiter {
                     tokio::select! {
                         biased;
                         (voter, outcome) = replies.next() => {
-                            let vote = panel.hear(&mut tokens, (voter, outcome), started);
+                            let vote = panel.hear(&mut tokens, voter, &outcome, started);
                             bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);

@@ -69,23 +69,6 @@ impl Coordinator {
         self.report_denial(record, denial)
     }
 
-    /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
-    pub(crate) async fn acquire(
-        self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
-        rules: Rules,
-        limit: Limit,
-        (place, turn): (&LinePlace, &Turn<'_>),
-    ) -> Result<Option<Won>, Error> {
-        let Settings { patience, poll, .. } = self.settings;
-        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll };
-        let wait = Wait::new(limit, patience, while_held);
-        // Whoever stood here before has been asking the same voters.
-        let wait = wait.resume_from(place.known(), place.silent_since());
-        turn.ask();
-        Search { coordinator: self, record, rules, turn, wait, listening: None }.run().await
-    }
-
     /// The result for a caller that gave up: `None` if the lock was held, an error if no majority
     /// answered.
     pub(super) fn report_denial<T>(
@@ -110,7 +93,7 @@ impl Coordinator {
 }
 
 /// The first in line, which asks the voters until it has the lock or gives up.
-struct Search<'a> {
+pub(crate) struct Search<'a> {
     coordinator: &'a Arc<Coordinator>,
     record: &'a Arc<dyn LockRecord>,
     rules: Rules,
@@ -119,8 +102,26 @@ struct Search<'a> {
     listening: Option<Listening>,
 }
 
-impl Search<'_> {
-    async fn run(mut self) -> Result<Option<Won>, Error> {
+impl<'a> Search<'a> {
+    /// For whoever has the turn in line.
+    pub(crate) fn start(
+        coordinator: &'a Arc<Coordinator>,
+        record: &'a Arc<dyn LockRecord>,
+        rules: Rules,
+        limit: Limit,
+        turn: &'a Turn<'a>,
+    ) -> Self {
+        let Settings { patience, poll, .. } = coordinator.settings;
+        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll };
+        // Whoever stood here before has been asking the same voters.
+        let (known, silent_since) = turn.known();
+        let wait = Wait::new(limit, patience, while_held).resume_from(known, silent_since);
+        turn.ask();
+        Self { coordinator, record, rules, turn, wait, listening: None }
+    }
+
+    /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
+    pub(crate) async fn until_granted(mut self) -> Result<Option<Won>, Error> {
         let coordinator = self.coordinator;
         loop {
             let now = coordinator.clock.now();
@@ -130,7 +131,7 @@ impl Search<'_> {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&**self.record, wake);
                     }
-                    match (self.ask().await, self.wait.denial()) {
+                    match (self.attempt().await, self.wait.denial()) {
                         (Ok(None), _) => {}
                         (Ok(won), _) => return Ok(won),
                         (Err(_), Some(denial)) => {
@@ -149,7 +150,7 @@ impl Search<'_> {
     }
 
     /// Makes one attempt, and tells those behind in line what it came to.
-    async fn ask(&mut self) -> Result<Option<Won>, Error> {
+    async fn attempt(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
         let _admitted = if let Some(admitted) = coordinator.admission.try_admit() {
             admitted
@@ -164,7 +165,7 @@ impl Search<'_> {
         }
         let clock = &coordinator.clock;
         let limit = wait.start_attempt(clock.now(), clock.skips().count);
-        match coordinator.ask_all(record, *rules, limit).await {
+        match coordinator.gather_votes(record, *rules, limit).await {
             Ok(mut won) => {
                 turn.tell(Denial::Held);
                 won.attempts = wait.attempts();

@@ -137,10 +137,11 @@ impl Register {
         &mut self,
         place: Place,
         run_id: &str,
-        (uptime, durable): (Duration, bool),
+        uptime: Duration,
+        durable: bool,
         now: Moment,
     ) -> bool {
-        let returned = self.lives(place, run_id, (uptime, durable), now);
+        let returned = self.lives(place, run_id, uptime, durable, now);
         self.compare_servers(now);
         returned
     }
@@ -149,7 +150,8 @@ impl Register {
         &mut self,
         place: Place,
         run_id: &str,
-        (uptime, durable): (Duration, bool),
+        uptime: Duration,
+        durable: bool,
         now: Moment,
     ) -> bool {
         let longest = self.suspicion.longest;
@@ -174,8 +176,8 @@ impl Register {
         *life = Life { run_id: run_id.into(), durable, since };
         if forgot {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
-            let suspected = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
-            self.forgot(place, suspected);
+            let (at, why) = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
+            self.forgot(place, at, why);
             let heirs: Vec<Place> = self
                 .moves
                 .iter()
@@ -184,7 +186,7 @@ impl Register {
                 })
                 .collect();
             for heir in heirs {
-                self.forgot(heir, suspected);
+                self.forgot(heir, at, why);
             }
         }
         true
@@ -203,7 +205,7 @@ impl Register {
         let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
         let gone = before.is_some_and(is_gone) && !crate::mutant!("restart_not_noticed");
         if gone {
-            self.forgot(place, (since_beginning(now), Quarantine::Emptied));
+            self.forgot(place, since_beginning(now), Quarantine::Emptied);
         }
         gone
     }
@@ -219,11 +221,11 @@ impl Register {
         }
         if lost {
             let at = since_beginning(now) + nanos(self.standing_mut(to).overlap);
-            self.forgot(to, (at, Quarantine::Restarted));
+            self.forgot(to, at, Quarantine::Restarted);
             return;
         }
-        if let Some(suspected) = suspected {
-            self.forgot(to, suspected);
+        if let Some((at, why)) = suspected {
+            self.forgot(to, at, why);
         }
         // What the first forgot before that may come to light later.
         let longest = self.suspicion.longest;
@@ -231,7 +233,7 @@ impl Register {
         self.moves.push((from, to, now));
     }
 
-    fn forgot(&mut self, place: Place, (at, why): (Nanos, Quarantine)) {
+    fn forgot(&mut self, place: Place, at: Nanos, why: Quarantine) {
         let standing = self.standing_mut(place);
         if standing.forgot.is_none_or(|(known, _)| known < at) {
             standing.forgot = Some((at, why));

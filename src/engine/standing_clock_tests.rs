@@ -113,7 +113,7 @@ fn sharded() -> Register {
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
     let mut register = Register::new(vec![0], suspicion);
     for number in 0..3 {
-        register.met(shard(number), &format!("life {number}"), (SECS(100), true), at(0));
+        register.met(shard(number), &format!("life {number}"), SECS(100), true, at(0));
     }
     register
 }
@@ -126,7 +126,7 @@ fn shards_out(register: &Register, now: Moment) -> Vec<usize> {
 fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
     let mut register = sharded();
     register.moved(shard(1), shard(1), true, at(10));
-    register.met(shard(1), "another", (SECS(1_000), true), at(11));
+    register.met(shard(1), "another", SECS(1_000), true, at(11));
     assert_eq!(shards_out(&register, at(20)), [1]);
     assert_eq!(register.kept_out_longest(0, at(20)), register.kept_out(shard(1), at(20)));
     assert!(shards_out(&register, at(40)).is_empty());
@@ -135,14 +135,14 @@ fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
 #[test]
 fn what_moves_takes_along_what_was_forgotten_before_and_what_that_comes_to_light_later() {
     let mut register = sharded();
-    register.met(shard(0), "another", (SECS(1), false), at(5));
+    register.met(shard(0), "another", SECS(1), false, at(5));
     register.moved(shard(0), shard(1), false, at(10));
     assert_eq!(shards_out(&register, at(20)), [0, 1]);
     assert!(shards_out(&register, at(35)).is_empty());
     register.moved(shard(2), shard(1), false, at(40));
     assert!(shards_out(&register, at(41)).is_empty());
     register.moved(shard(0), shard(0), false, at(41));
-    register.met(shard(2), "another", (SECS(1), false), at(42));
+    register.met(shard(2), "another", SECS(1), false, at(42));
     assert_eq!(shards_out(&register, at(43)), [1, 2]);
 }
 
@@ -208,7 +208,7 @@ fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
 fn durable() -> Register {
     let mut register = register(RestartGuard::Relative);
     for (voter, server) in ["a", "b", "c"].into_iter().enumerate() {
-        register.met(only(voter), server, (SECS(100), true), at(0));
+        register.met(only(voter), server, SECS(100), true, at(0));
     }
     register
 }
@@ -221,12 +221,12 @@ fn twins(register: &Register) -> [Option<usize>; 3] {
 fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_own() {
     let mut register = durable();
     assert_eq!(twins(&register), [None; 3]);
-    assert!(register.met(only(1), "a", (SECS(150), true), at(50)));
+    assert!(register.met(only(1), "a", SECS(150), true, at(50)));
     assert_eq!(twins(&register), [None, Some(0), None]);
     // The first has it, though it connects again.
-    register.met(only(0), "a", (SECS(155), true), at(55));
+    register.met(only(0), "a", SECS(155), true, at(55));
     assert_eq!((twins(&register), kept_out(&register, at(79))), ([None, Some(0), None], vec![1]));
-    register.met(only(1), "b", (SECS(200), true), at(100));
+    register.met(only(1), "b", SECS(200), true, at(100));
     assert_eq!(twins(&register), [None; 3]);
     // What the other server granted is none of its votes, nor is an answer that is still to come.
     assert_eq!(kept_out(&register, at(129)), [1]);
@@ -237,34 +237,34 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
 #[test]
 fn who_has_the_server_of_another_voter_alone_is_kept_out_at_first() {
     let mut register = durable();
-    register.met(only(2), "a", (SECS(110), true), at(10));
-    register.met(only(1), "a", (SECS(120), true), at(20));
+    register.met(only(2), "a", SECS(110), true, at(10));
+    register.met(only(1), "a", SECS(120), true, at(20));
     assert_eq!(twins(&register), [None, Some(0), Some(0)]);
-    register.met(only(0), "d", (SECS(1), true), at(100));
+    register.met(only(0), "d", SECS(1), true, at(100));
     assert_eq!(twins(&register), [None, Some(2), None]);
     assert_eq!(kept_out(&register, at(129)), [1, 2]);
     assert!(kept_out(&register, at(130)).is_empty());
     // Back again it is the one that came last.
-    register.met(only(0), "a", (SECS(300), true), at(200));
+    register.met(only(0), "a", SECS(300), true, at(200));
     assert_eq!(twins(&register), [Some(2), Some(2), None]);
 }
 
 #[test]
 fn two_voters_that_change_their_servers_both_vote_again() {
     let mut register = durable();
-    register.met(only(0), "b", (SECS(150), true), at(50));
+    register.met(only(0), "b", SECS(150), true, at(50));
     assert_eq!(twins(&register), [Some(1), None, None]);
-    register.met(only(1), "a", (SECS(151), true), at(51));
+    register.met(only(1), "a", SECS(151), true, at(51));
     assert_eq!(twins(&register), [None; 3]);
 }
 
 #[test]
 fn a_server_is_the_same_after_its_promotion_and_another_after_its_restart() {
     let mut register = durable();
-    register.met(only(0), "a/1", (SECS(110), false), at(10));
-    register.met(only(1), "a/2/tenure", (SECS(110), false), at(20));
+    register.met(only(0), "a/1", SECS(110), false, at(10));
+    register.met(only(1), "a/2/tenure", SECS(110), false, at(20));
     assert_eq!(twins(&register), [None, Some(0), None]);
-    register.met(only(1), "e", (SECS(0), false), at(30));
+    register.met(only(1), "e", SECS(0), false, at(30));
     assert_eq!(twins(&register), [None; 3]);
 }
 
@@ -275,7 +275,7 @@ fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
     let mut register = Register::new(vec![0, 0, 2], suspicion);
     for (voter, shard) in [(0, 1), (1, 1), (2, 0)] {
-        register.met(Place { voter, shard }, "a", (SECS(100), true), at(0));
+        register.met(Place { voter, shard }, "a", SECS(100), true, at(0));
     }
     let twin = |voter, shard| register.twin(Place { voter, shard });
     assert_eq!([twin(0, 1), twin(1, 1), twin(2, 0)], [None, None, Some(0)]);

@@ -15,10 +15,10 @@ const OVERLAP: Duration = Duration::from_secs(9);
 fn promoted(at_secs: u64) -> Register {
     let mut register = register(RestartGuard::Relative);
     for voter in 0..3 {
-        register.met(only(voter), "life", (SECS(100), true), at(0));
+        register.met(only(voter), "life", SECS(100), true, at(0));
     }
     register.follows(only(1), OVERLAP);
-    register.met(only(1), "successor", (SECS(0), false), at(at_secs));
+    register.met(only(1), "successor", SECS(0), false, at(at_secs));
     register
 }
 
@@ -42,7 +42,7 @@ fn who_comes_after_a_promotion_keeps_the_successor_out_for_as_long() {
         let mut register = register(guard);
         register.follows(only(1), OVERLAP);
         for (voter, uptime) in [others, 5, others].into_iter().enumerate() {
-            register.met(only(voter), &format!("life {voter}"), (SECS(uptime), false), at(50));
+            register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, at(50));
         }
         assert!(is_out(&register, 45 + 9 + 29) && !is_out(&register, 45 + 9 + 30), "{guard:?}");
     }
@@ -54,7 +54,7 @@ fn servers_that_started_together_are_not_kept_out_for_what_they_might_follow() {
     let mut register = register(RestartGuard::Relative);
     register.follows(only(1), OVERLAP);
     for voter in 0..3 {
-        register.met(only(voter), &format!("life {voter}"), (SECS(2), false), at(50));
+        register.met(only(voter), &format!("life {voter}"), SECS(2), false, at(50));
     }
     assert!((0..3).all(|voter| register.kept_out(only(voter), at(50)).is_none()));
 }
@@ -66,7 +66,7 @@ fn a_longest_lease_of_its_own_is_not_enough_where_all_are_as_old() {
     let mut register = register(RestartGuard::Relative);
     register.follows(only(1), OVERLAP);
     for voter in 0..3 {
-        register.met(only(voter), &format!("life {voter}"), (SECS(31), false), at(50));
+        register.met(only(voter), &format!("life {voter}"), SECS(31), false, at(50));
     }
     assert!(is_out(&register, 50) && is_out(&register, 57) && !is_out(&register, 58));
 }

@@ -83,8 +83,8 @@ fn a_voter_whose_clock_moved_while_the_client_stood_still_is_kept_out() {
 #[test]
 fn a_quarantine_from_before_goes_on() {
     let mut client = Paused::after(0);
-    client.register.met(only(1), "first", (SECS(1), false), at_ms(100));
-    client.register.met(only(1), "second", (SECS(0), false), at_ms(200));
+    client.register.met(only(1), "first", SECS(1), false, at_ms(100));
+    client.register.met(only(1), "second", SECS(0), false, at_ms(200));
     client.still_ms = 5_000;
     for voter in [1, 2, 0] {
         client.stamped(voter, 0, 300);

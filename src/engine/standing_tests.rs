@@ -24,7 +24,7 @@ pub(super) fn register(guard: RestartGuard) -> Register {
 fn met(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
     let mut register = register(guard);
     for (voter, uptime) in uptimes.into_iter().enumerate() {
-        assert!(!register.met(only(voter), &format!("life {voter}"), (SECS(uptime), false), at(0)));
+        assert!(!register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, at(0)));
     }
     register
 }
@@ -40,7 +40,7 @@ fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {
 #[test]
 fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
-    assert!(register.met(only(1), "another", (SECS(4), false), at(50)));
+    assert!(register.met(only(1), "another", SECS(4), false, at(50)));
     let out = register.kept_out(only(1), at(50)).unwrap();
     assert_eq!((out.forgot, out.quarantined), (at(50), quarantined(Quarantine::Restarted, 30)));
     assert_eq!(kept_out(&register, at_ms(79_999)), [1]);
@@ -50,7 +50,7 @@ fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
 #[test]
 fn a_cut_that_has_settled_is_no_restart() {
     let mut register = met(RestartGuard::Relative, [100; 3]);
-    assert!(!register.met(only(1), "life 1", (SECS(150), false), at(50)));
+    assert!(!register.met(only(1), "life 1", SECS(150), false, at(50)));
     assert!(kept_out(&register, at(50)).is_empty());
 }
 
@@ -59,7 +59,7 @@ fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
     let mut register = register(RestartGuard::Strict);
     for (life, durable, forgot) in [("a", true, 0), ("b", true, 0), ("c", false, 1), ("d", true, 1)]
     {
-        register.met(only(0), life, (SECS(0), durable), at(50));
+        register.met(only(0), life, SECS(0), durable, at(50));
         assert_eq!(kept_out(&register, at(50)).len(), forgot, "{life}");
     }
 }
@@ -95,9 +95,9 @@ fn who_started_within_a_longest_lease_is_young_where_another_did_not() {
 #[test]
 fn who_started_together_with_a_durable_voter_may_have_forgotten() {
     let mut register = register(RestartGuard::Relative);
-    register.met(only(1), "life 1", (SECS(1), false), at(0));
+    register.met(only(1), "life 1", SECS(1), false, at(0));
     assert!(kept_out(&register, at(0)).is_empty());
-    register.met(only(2), "life 2", (SECS(1), true), at(0));
+    register.met(only(2), "life 2", SECS(1), true, at(0));
     assert_eq!(kept_out(&register, at(0)), [1]);
     assert!(kept_out(&register, at(29)).is_empty());
 }
@@ -106,10 +106,10 @@ fn who_started_together_with_a_durable_voter_may_have_forgotten() {
 #[test]
 fn a_voter_stays_the_later_one_when_the_others_start_again() {
     let mut register = register(RestartGuard::Relative);
-    register.met(only(1), "life 1", (SECS(10), false), at(0));
-    register.met(only(2), "life 2", (SECS(86_400), true), at(0));
+    register.met(only(1), "life 1", SECS(10), false, at(0));
+    register.met(only(2), "life 2", SECS(86_400), true, at(0));
     assert_eq!(kept_out(&register, at(0)), [1]);
-    assert!(register.met(only(2), "next 2", (SECS(0), true), at(1)));
+    assert!(register.met(only(2), "next 2", SECS(0), true, at(1)));
     assert_eq!(kept_out(&register, at(2)), [1]);
     let young = quarantined(Quarantine::Young, 1);
     assert_eq!(register.kept_out(only(1), at(19)).unwrap().quarantined, young);
@@ -121,11 +121,11 @@ fn a_voter_stays_the_later_one_when_the_others_start_again() {
 fn a_voter_stays_young_when_it_begins_to_write_every_change() {
     for guard in [RestartGuard::Relative, RestartGuard::Strict] {
         let mut register = register(guard);
-        register.met(only(1), "life 1", (SECS(10), false), at(0));
-        register.met(only(2), "life 2", (SECS(86_400), true), at(0));
-        assert!(!register.met(only(1), "life 1", (SECS(11), true), at(1)));
+        register.met(only(1), "life 1", SECS(10), false, at(0));
+        register.met(only(2), "life 2", SECS(86_400), true, at(0));
+        assert!(!register.met(only(1), "life 1", SECS(11), true, at(1)));
         assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
-        assert!(register.met(only(1), "next 1", (SECS(0), true), at(2)));
+        assert!(register.met(only(1), "next 1", SECS(0), true, at(2)));
         assert_eq!(kept_out(&register, at(19)), [1], "{guard:?}");
         assert!(kept_out(&register, at(20)).is_empty(), "{guard:?}");
     }
@@ -138,7 +138,7 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
         let mut register = register(guard);
         let boot = Moment::BEGINNING + SECS(1);
         for (voter, uptime) in [500, 20, 600].into_iter().enumerate() {
-            register.met(only(voter), &format!("life {voter}"), (SECS(uptime), false), boot);
+            register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, boot);
         }
         assert_eq!(kept_out(&register, boot), [1], "{guard:?}");
         let young = quarantined(Quarantine::Young, 10);
@@ -151,7 +151,7 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
 fn a_restart_is_known_for_one_also_where_all_restart() {
     let mut register = met(RestartGuard::Relative, [0; 3]);
     for voter in 0..3 {
-        register.met(only(voter), &format!("next {voter}"), (SECS(0), false), at(10));
+        register.met(only(voter), &format!("next {voter}"), SECS(0), false, at(10));
     }
     assert_eq!(kept_out(&register, at(10)), [0, 1, 2]);
 }
@@ -161,7 +161,7 @@ fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
     let mut strict = met(RestartGuard::Strict, [1, 40, 2]);
     assert_eq!(kept_out(&strict, at(0)), [0, 2]);
     strict.suspicion.guard = RestartGuard::Off;
-    strict.met(only(1), "another", (SECS(0), false), at(0));
+    strict.met(only(1), "another", SECS(0), false, at(0));
     assert!(kept_out(&strict, at(0)).is_empty());
 }
 
@@ -174,7 +174,7 @@ fn birth(mark: &str, name: &str, is_new: bool) -> Birth {
 fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     let mut register = register(RestartGuard::Relative);
     for voter in 0..3 {
-        register.met(only(voter), &format!("life {voter}"), (SECS(100), true), at(0));
+        register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
         assert!(!register.named(only(voter), &birth("m", "data", false), at(0)));
     }
     assert!(!register.named(only(1), &birth("m", "data", false), at(10)));
@@ -192,7 +192,7 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
 fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {
     let mut register = register(RestartGuard::Relative);
     for (voter, age, is_new) in [(0, 3600, false), (1, 0, true), (2, 0, false)] {
-        register.met(only(voter), &format!("life {voter}"), (SECS(age), true), at(0));
+        register.met(only(voter), &format!("life {voter}"), SECS(age), true, at(0));
         register.named(only(voter), &birth("m", "data", is_new), at(0));
     }
     assert_eq!(kept_out(&register, at(0)), [1], "the third has restarted, with its data");
@@ -203,13 +203,13 @@ fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {
 fn nobody_with_a_mark_is_young_by_what_one_without_says_of_its_age() {
     let mut register = register(RestartGuard::Relative);
     for (voter, age) in [(0, 0), (1, 2), (2, 3600)] {
-        register.met(only(voter), &format!("life {voter}"), (SECS(age), false), at(0));
+        register.met(only(voter), &format!("life {voter}"), SECS(age), false, at(0));
         if voter < 2 {
             register.named(only(voter), &birth("m", "data", true), at(0));
         }
     }
     assert!(kept_out(&register, at(0)).is_empty());
     // The other way round it tells something.
-    register.met(only(2), "again", (SECS(0), false), at(1));
+    register.met(only(2), "again", SECS(0), false, at(1));
     assert_eq!(kept_out(&register, at(1)), [2]);
 }

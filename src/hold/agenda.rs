@@ -71,7 +71,8 @@ impl<T> Agenda<T> {
     pub(super) fn put(
         &self,
         hold: Arc<T>,
-        (from, to): (Option<AgendaPlace>, AgendaPlace),
+        from: Option<AgendaPlace>,
+        to: AgendaPlace,
         early: Duration,
     ) -> Listing {
         let mut list = self.list();

@@ -7,14 +7,16 @@ use tracing::{Span, field::Empty};
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
-    coordinator::{Coordinator, LockRecord, Won},
+    coordinator::{Coordinator, LockRecord, Search, Won},
     engine::{Limit, Rules},
     words::{Error, Kind, Owner, metric},
 };
 
 /// What a caller asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Wish<'a> {
+    pub(crate) coordinator: &'a Arc<Coordinator>,
+    pub(crate) holds: &'a Arc<Holds>,
     pub(crate) record: Arc<dyn LockRecord>,
     pub(crate) rules: Rules,
     /// Whether a watchdog renews the hold.
@@ -22,59 +24,113 @@ pub(crate) struct Wish {
     pub(crate) owner: Option<Owner>,
 }
 
-/// Enters the lock. `None`: it is another's, and the limit came.
-pub(crate) async fn enter(
-    coordinator: &Arc<Coordinator>,
-    holds: &Arc<Holds>,
-    wish: &Wish,
-    limit: Limit,
-) -> Result<Option<Entry>, Error> {
-    let mut seen = AcquireSpan::start(coordinator, &*wish.record, limit);
-    // In a box: callers put several of these futures into their own.
-    let sought = Box::pin(seek(coordinator, holds, wish, (limit, &seen)));
-    let entered = coordinator.gate.within(sought).await;
-    seen.outcome = match &entered {
-        Ok(Some(_)) => "granted",
-        Ok(None) => "held",
-        Err(error) if error.is_no_quorum() => "no_quorum",
-        Err(_) => "error",
-    };
-    entered
-}
+impl Wish<'_> {
+    /// Enters the lock. `None`: it is another's, and the limit came.
+    pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
+        let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
+        // In a box: callers put several of these futures into their own.
+        let sought = Box::pin(self.seek(limit, &seen));
+        let entered = self.coordinator.gate().within(sought).await;
+        seen.outcome = match &entered {
+            Ok(Some(_)) => "granted",
+            Ok(None) => "held",
+            Err(error) if error.is_no_quorum() => "no_quorum",
+            Err(_) => "error",
+        };
+        entered
+    }
 
-async fn seek(
-    coordinator: &Arc<Coordinator>,
-    holds: &Arc<Holds>,
-    wish: &Wish,
-    (limit, seen): (Limit, &AcquireSpan<'_>),
-) -> Result<Option<Entry>, Error> {
-    loop {
-        let own = tokio::select! {
-            biased;
-            own = own_hold(holds, wish) => own?,
-            asked = ask(coordinator, holds, wish, limit) => match asked? {
-                SeekOutcome::Own(own) => own,
-                SeekOutcome::Won(None) => return Ok(None),
-                SeekOutcome::Won(Some(won)) => {
-                    seen.won(&won);
-                    let entry = Entry::first(coordinator, holds, *won, wish.owner, wish.renewed);
-                    return Ok(Some(entry));
+    async fn seek(&self, limit: Limit, seen: &AcquireSpan<'_>) -> Result<Option<Entry>, Error> {
+        let Self { coordinator, holds, rules, renewed, owner, .. } = self;
+        loop {
+            let own = tokio::select! {
+                biased;
+                own = self.own_hold() => own?,
+                asked = self.ask_voters(limit) => match asked? {
+                    SeekOutcome::Own(own) => own,
+                    SeekOutcome::Won(None) => return Ok(None),
+                    SeekOutcome::Won(Some(won)) => {
+                        seen.won(&won);
+                        let entry = Entry::first(coordinator, holds, *won, *owner, *renewed);
+                        return Ok(Some(entry));
+                    }
                 }
+            };
+            let entry = match own {
+                Own::Same(hold) => {
+                    let terms = Some((rules.terms, *renewed));
+                    Entry::again(&hold, terms, limit.moment()).await?
+                }
+                Own::Under(hold) => Entry::under(&hold, *rules, *renewed, limit.moment()).await?,
+            };
+            if entry.is_some() {
+                return Ok(entry);
             }
-        };
-        let entry = match own {
-            Own::Same(hold) => {
-                let terms = Some((wish.rules.terms, wish.renewed));
-                Entry::again(&hold, terms, limit.moment()).await?
-            }
-            Own::Under(hold) => {
-                Entry::under(&hold, wish.rules, wish.renewed, limit.moment()).await?
-            }
-        };
-        if entry.is_some() {
-            return Ok(entry);
+            // Its last guard has left since it was found: then it is to be acquired like any other.
         }
-        // Its last guard has left since it was found: then it is to be acquired like any other.
+    }
+
+    /// From a place in the lock's queue, if it has one and there is time to wait; else when the
+    /// line of this client has come to it.
+    async fn ask_voters(&self, limit: Limit) -> Result<SeekOutcome, Error> {
+        let Self { coordinator, record, rules, .. } = self;
+        if limit != Limit::Now
+            && let Some(waiter) = coordinator.place(record, *rules, limit)
+        {
+            // Waiting has time for that, and whoever does not wait has the smaller future.
+            return Box::pin(waiter.wait()).await.map(SeekOutcome::won);
+        }
+        // Only whoever asks for its turn keeps what is known there from being forgotten.
+        let place = coordinator.stand_in_line(&**record, *rules);
+        let Some(turn) = coordinator.come_first(&place, &**record, limit).await? else {
+            return Ok(SeekOutcome::Won(None));
+        };
+        // Another task of the same owner may have entered while this one came first.
+        if let Some(own) = self.held_by_owner() {
+            return Ok(SeekOutcome::Own(own));
+        }
+        let search = Search::start(coordinator, record, *rules, limit, &turn);
+        search.until_granted().await.map(SeekOutcome::won)
+    }
+
+    /// What the owner has that lets it in; of what it has lost only where nothing else does.
+    fn held_by_owner(&self) -> Option<Own> {
+        let (owner, info) = (self.owner?, self.record.info());
+        let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| self.holds.of(key, owner));
+        let same = of(Some(&info.key)).into_iter().map(Own::Same);
+        let under = of(info.granted_under.as_ref()).into_iter().map(Own::Under);
+        let mut own: Vec<Own> = under.chain(same).collect();
+        let live = own.iter().rposition(Own::is_held);
+        live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
+    }
+
+    /// Waiting for what one holds oneself would never end.
+    fn refuse_deadlock(&self) -> Result<(), Error> {
+        let info = self.record.info();
+        let Some((owner, bar)) = self.owner.zip(info.barred_by.as_ref()) else { return Ok(()) };
+        let bars = self.holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
+        bars.map_or(Ok(()), |hold| {
+            let kind = Kind::Reads { lock: info.name.as_str().into(), hold: hold.id().clone() };
+            Err(Error::new(kind, Vec::new()))
+        })
+    }
+
+    /// Completes as soon as the owner has the lock, one that lets it in, or one that never will.
+    async fn own_hold(&self) -> Result<Own, Error> {
+        if self.owner.is_none() {
+            return std::future::pending().await;
+        }
+        let entered = self.holds.entered();
+        loop {
+            let seen = entered.version();
+            if let Some(own) = self.held_by_owner() {
+                return Ok(own);
+            }
+            if !crate::mutant!("deadlock_is_waited_for") {
+                self.refuse_deadlock()?;
+            }
+            entered.changed_since(seen).await;
+        }
     }
 }
 
@@ -105,76 +161,6 @@ impl SeekOutcome {
     }
 }
 
-/// From a place in the lock's queue, if it has one and there is time to wait; else when the line of
-/// this client has come to it.
-async fn ask(
-    coordinator: &Arc<Coordinator>,
-    holds: &Arc<Holds>,
-    wish: &Wish,
-    limit: Limit,
-) -> Result<SeekOutcome, Error> {
-    if limit != Limit::Now
-        && let Some(waiter) = coordinator.place(&wish.record, wish.rules, limit)
-    {
-        // Waiting has time for that, and whoever does not wait has the smaller future.
-        return Box::pin(waiter.wait()).await.map(SeekOutcome::won);
-    }
-    // Only whoever asks for its turn keeps what is known there from being forgotten.
-    let place = coordinator.stand_in_line(&*wish.record, wish.rules);
-    let Some(turn) = coordinator.come_first(&place, &*wish.record, limit).await? else {
-        return Ok(SeekOutcome::Won(None));
-    };
-    // Another task of the same owner may have entered while this one came first.
-    if let Some(own) = held_by_owner(holds, wish) {
-        return Ok(SeekOutcome::Own(own));
-    }
-    coordinator
-        .acquire(&wish.record, wish.rules, limit, (&place, &turn))
-        .await
-        .map(SeekOutcome::won)
-}
-
-/// What the wish's owner has that lets it in; of what it has lost only where nothing else does.
-fn held_by_owner(holds: &Holds, wish: &Wish) -> Option<Own> {
-    let owner = wish.owner?;
-    let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| holds.of(key, owner));
-    let same = of(Some(&wish.record.info().key)).into_iter().map(Own::Same);
-    let under = of(wish.record.info().granted_under.as_ref()).into_iter().map(Own::Under);
-    let mut own: Vec<Own> = under.chain(same).collect();
-    let live = own.iter().rposition(Own::is_held);
-    live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
-}
-
-/// Waiting for what one holds oneself would never end.
-fn refuse_deadlock(holds: &Holds, wish: &Wish) -> Result<(), Error> {
-    let Some((owner, bar)) = wish.owner.zip(wish.record.info().barred_by.as_ref()) else {
-        return Ok(());
-    };
-    let bars = holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
-    bars.map_or(Ok(()), |hold| {
-        let kind =
-            Kind::Reads { lock: wish.record.info().name.as_str().into(), hold: hold.id().clone() };
-        Err(Error::new(kind, Vec::new()))
-    })
-}
-
-/// Completes as soon as the wish's owner has the lock, one that lets it in, or one that never will.
-async fn own_hold(holds: &Holds, wish: &Wish) -> Result<Own, Error> {
-    if wish.owner.is_none() {
-        return std::future::pending().await;
-    }
-    loop {
-        let seen = holds.entered().version();
-        if let Some(own) = held_by_owner(holds, wish) {
-            return Ok(own);
-        }
-        if !crate::mutant!("deadlock_is_waited_for") {
-            refuse_deadlock(holds, wish)?;
-        }
-        holds.entered().changed_since(seen).await;
-    }
-}
-
 /// Records the time to the answer, also where the caller gave up.
 struct AcquireSpan<'a> {
     of: metric::Of,
@@ -187,7 +173,7 @@ struct AcquireSpan<'a> {
 
 impl<'a> AcquireSpan<'a> {
     fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
-        let (of, clock) = (coordinator.metrics_of(record), &coordinator.clock);
+        let (of, clock) = (coordinator.metrics_of(record), coordinator.clock());
         let waits = limit != Limit::Now;
         if waits {
             metrics::gauge!(metric::WAITING, of.labels()).increment(1.0);

@@ -98,10 +98,10 @@ impl Entry {
     /// A hold that this one grants, with the same lease.
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
         let (coordinator, terms) = (self.hold.coordinator(), self.hold.terms());
-        let rules = coordinator.settings.rules(terms.lease)?;
+        let rules = coordinator.settings().rules(terms.lease)?;
         let granted = Self::under(&self.hold, rules, !self.hold.is_fixed(), None);
         // Never `None`: this entry has not left.
-        coordinator.gate.within(granted).await?.ok_or_else(|| self.hold.lost())
+        coordinator.gate().within(granted).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
@@ -212,7 +212,7 @@ impl Hold {
         frees_at: Option<Moment>,
         verdicts: Vec<Verdict>,
     ) -> Error {
-        let Coordinator { clock, panel, .. } = &**self.coordinator();
+        let (clock, panel) = (self.coordinator().clock(), self.coordinator().panel());
         let kind = Kind::Unconfirmed {
             lock: self.name().into(),
             what,

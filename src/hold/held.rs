@@ -90,8 +90,8 @@ impl Hold {
     ) -> (Arc<Self>, Exchange) {
         let (started, rules, token) = (won.started, won.rules, won.token);
         let Spoils { hold: id, record, votes, late } = won.take();
-        let mut support = Support::of(coordinator.panel.quorum.voters());
-        let (round, heard) = (RoundId::FIRST, coordinator.clock.now());
+        let mut support = Support::of(coordinator.panel().quorum.voters());
+        let (round, heard) = (RoundId::FIRST, coordinator.clock().now());
         let asked = Asked { round, sent: started, terms: rules.terms, heard };
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, true, asked);
@@ -178,7 +178,7 @@ impl Hold {
 
     /// What is left of the validity; zero once the hold has ended.
     pub(super) fn remaining(&self) -> Duration {
-        self.deadline().since(self.coordinator.clock.now())
+        self.deadline().since(self.coordinator.clock().now())
     }
 
     pub(super) fn deadline(&self) -> Moment {
@@ -209,7 +209,7 @@ impl Hold {
             tokio::select! {
                 biased;
                 () = self.over.changed_since(seen) => {}
-                () = self.coordinator.clock.sleep_until(deadline) => {}
+                () = self.coordinator.clock().sleep_until(deadline) => {}
             }
         }
     }
@@ -230,7 +230,7 @@ impl Hold {
     fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
         let labels = self.metrics().and("reason", loss.reason());
         metrics::counter!(metric::LOST, labels).increment(1);
-        let voters = self.coordinator.panel.report(verdicts.to_vec());
+        let voters = self.coordinator.panel().report(verdicts.to_vec());
         let (lock, why) = (self.name(), loss.text());
         tracing::warn!(lock, hold = %self.id, why, voters = %Listed(&voters), "lock lost");
     }
@@ -265,7 +265,7 @@ impl Hold {
 
     fn lost_because(&self, why: &'static str, verdicts: Vec<Verdict>) -> Error {
         let (lock, hold) = (self.name().into(), self.id.clone());
-        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel.report(verdicts))
+        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel().report(verdicts))
     }
 
     /// What its metrics are labelled with.
@@ -285,16 +285,16 @@ impl Hold {
         if state.count == 0 {
             self.holds.remove(self);
         }
-        if state.lease.duty(self.coordinator.clock.now()) == Duty::Lost {
+        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
             drop(state);
             return Left::Lost(self.lost());
         }
         if state.count > 0 {
             let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
             let release = self.record.release(&self.id, left, false);
-            return Left::Inner(self.coordinator.panel.ask_all(&release));
+            return Left::Inner(self.coordinator.panel().ask_all(&release));
         }
-        let frees_at = self.coordinator.clock.now() + state.longest;
+        let frees_at = self.coordinator.clock().now() + state.longest;
         Left::Last { replies: self.end(&mut state, End::Released), frees_at }
     }
 
@@ -318,14 +318,14 @@ impl Hold {
             self.holds.agenda().remove(place);
         }
         self.over.change(|over| *over = true);
-        let (now, of) = (self.coordinator.clock.now(), self.metrics());
+        let (now, of) = (self.coordinator.clock().now(), self.metrics());
         metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);
         metrics::histogram!(metric::HOLD_SECONDS, of.labels()).record(now.since(self.acquired));
         let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
         if crate::mutant!("releases_once") {
-            return self.coordinator.panel.ask_all(&release);
+            return self.coordinator.panel().ask_all(&release);
         }
-        self.coordinator.panel.insist_all(&release, now + state.longest)
+        self.coordinator.panel().insist_all(&release, now + state.longest)
     }
 
     fn state(&self) -> MutexGuard<'_, HoldState> {

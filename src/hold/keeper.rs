@@ -53,7 +53,8 @@ pub(super) fn attend(hold: &Arc<Hold>) {
 /// Looks after all holds for as long as there are any. Trust does not depend on this task: guards
 /// look at the clock themselves.
 fn watch(agenda: Arc<Agenda<Hold>>, coordinator: &Coordinator) -> impl Future<Output = ()> + use<> {
-    let (clock, standings) = (coordinator.clock.clone(), Arc::clone(&coordinator.panel.standings));
+    let (clock, standings) =
+        (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
     // Now, and not when the task first runs: it may never do that, or a voter comes back before.
     let (mut watched, seen_return) = (Watched(Some(agenda)), standings.returned().version());
     async move {
@@ -132,7 +133,7 @@ fn begin(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
 async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
     let over = hold.over();
     let seen = over.version();
-    let returned = hold.coordinator().panel.standings.returned();
+    let returned = hold.coordinator().panel().standings.returned();
     let seen_return = returned.version();
     let Some((round, mut exchange)) = hold.renew() else {
         hold.end_round(false);
@@ -148,7 +149,7 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
     };
     drop(place);
     if let Some(end) = end {
-        let left = deadline.since(hold.coordinator().clock.now());
+        let left = deadline.since(hold.coordinator().clock().now());
         let outcome = match end {
             RoundEnd::Renewed => {
                 hold.fails_again(false);
@@ -158,7 +159,7 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
                 "renewed"
             }
             RoundEnd::Failed => {
-                let voters = hold.coordinator().panel.report(hold.failed());
+                let voters = hold.coordinator().panel().report(hold.failed());
                 let (on, voters) = (&span, Listed(&voters));
                 // Once for all rounds that fail one after the other.
                 if hold.fails_again(true) {

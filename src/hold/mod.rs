@@ -7,7 +7,7 @@ mod held;
 mod holds;
 mod keeper;
 
-pub(crate) use enter::{Wish, enter};
+pub(crate) use enter::Wish;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;

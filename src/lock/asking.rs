@@ -6,19 +6,24 @@ use super::Forms;
 use crate::{
     coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
-    hold::{Entry, Holds, Wish, enter},
+    hold::{Entry, Holds, Wish},
     node::{Call, Outcome},
     scripts::Answer,
     settings::Settings,
     words::{Error, LockName, Owner, Quarantined},
 };
 
+/// What a client gives to each of its locks.
+pub(crate) struct LockParts {
+    pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) forms: Forms,
+}
+
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
 pub(super) struct Asking {
-    pub(super) coordinator: Arc<Coordinator>,
-    holds: Arc<Holds>,
-    pub(super) forms: Arc<Forms>,
+    parts: Arc<LockParts>,
     name: Result<LockName, Error>,
     owner: Option<Owner>,
     lease: Duration,
@@ -35,19 +40,12 @@ pub(super) struct VoterSaid {
 }
 
 impl Asking {
-    pub(super) fn new(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        forms: &Arc<Forms>,
-        name: &str,
-    ) -> Self {
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self {
-            coordinator: Arc::clone(coordinator),
-            holds: Arc::clone(holds),
-            forms: Arc::clone(forms),
+            parts: Arc::clone(parts),
             name: LockName::parse(name),
             owner: None,
-            lease: coordinator.settings.lease,
+            lease: parts.coordinator.settings().lease,
             renewed: true,
             fenced: true,
         }
@@ -73,44 +71,26 @@ impl Asking {
     /// The name and the lease, if they can be used.
     pub(super) fn checked(&self) -> Result<(LockName, Rules), Error> {
         let name = self.name.clone()?;
-        Ok((name, self.coordinator.settings.rules(self.lease)?))
+        Ok((name, self.settings().rules(self.lease)?))
     }
 
     pub(super) fn settings(&self) -> &Settings {
-        &self.coordinator.settings
+        self.parts.coordinator.settings()
+    }
+
+    pub(super) fn forms(&self) -> &Forms {
+        &self.parts.forms
     }
 
     /// The end of a time that begins now.
     pub(super) fn within(&self, time: Duration) -> Limit {
-        Limit::Until(self.coordinator.clock.now() + time)
+        Limit::Until(self.parts.coordinator.clock().now() + time)
     }
 
-    /// Waits for as long as it takes.
-    pub(super) async fn enter(
-        &self,
-        record: Arc<dyn LockRecord>,
-        rules: Rules,
-    ) -> Result<Entry, Error> {
-        let wish = self.wish(record, rules);
-        loop {
-            let entered = enter(&self.coordinator, &self.holds, &wish, Limit::Never).await?;
-            if let Some(entry) = entered {
-                return Ok(entry);
-            }
-        }
-    }
-
-    pub(super) async fn enter_within(
-        &self,
-        record: Arc<dyn LockRecord>,
-        rules: Rules,
-        limit: Limit,
-    ) -> Result<Option<Entry>, Error> {
-        enter(&self.coordinator, &self.holds, &self.wish(record, rules), limit).await
-    }
-
-    fn wish(&self, record: Arc<dyn LockRecord>, rules: Rules) -> Wish {
-        Wish { record, rules, renewed: self.renewed, owner: self.owner }
+    /// The wish for the lock of this record.
+    pub(super) fn wish(&self, record: Arc<dyn LockRecord>, rules: Rules) -> Wish<'_> {
+        let LockParts { coordinator, holds, .. } = &*self.parts;
+        Wish { coordinator, holds, record, rules, renewed: self.renewed, owner: self.owner }
     }
 
     /// What every voter answers that does so in time.
@@ -120,8 +100,9 @@ impl Asking {
         call: &Call,
         rules: Rules,
     ) -> Result<Vec<VoterSaid>, Error> {
-        let Coordinator { panel, clock, .. } = &*self.coordinator;
-        let answers = self.coordinator.ask_everybody(record, call, rules).await?;
+        let coordinator = &self.parts.coordinator;
+        let (clock, panel) = (coordinator.clock(), coordinator.panel());
+        let answers = coordinator.ask_everybody(record, call, rules).await?;
         let said = |(voter, answer)| {
             let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
             VoterSaid {
@@ -164,4 +145,9 @@ impl Asking {
             .field("renewed", &self.renewed);
         shown
     }
+}
+
+/// Whoever has set no limit waits until the lock is its own.
+pub(super) fn without_limit(entered: Option<Entry>) -> Entry {
+    entered.expect("only at a limit the answer is that the lock is held")
 }

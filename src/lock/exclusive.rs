@@ -3,14 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    Forms, Holder, Inspection, MutexGuard, VoterView, Waiting,
+    Holder, Inspection, LockParts, MutexGuard, VoterView, Waiting,
     asking::{Asking, VoterSaid},
     mutex_record::{MutexRecord, MutexTerms},
 };
 use crate::{
-    coordinator::Coordinator,
     engine::{Limit, Rules},
-    hold::Holds,
+    hold::Wish,
     scripts::MutexSeen,
     words::{Error, Owner},
 };
@@ -25,13 +24,8 @@ pub(super) struct Exclusive {
 }
 
 impl Exclusive {
-    pub(super) fn new(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        forms: &Arc<Forms>,
-        (name, fair): (&str, bool),
-    ) -> Self {
-        Self::made(Asking::new(coordinator, holds, forms, name), fair)
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str, fair: bool) -> Self {
+        Self::made(Asking::new(parts, name), fair)
     }
 
     fn made(asking: Asking, fair: bool) -> Self {
@@ -39,7 +33,7 @@ impl Exclusive {
             let settings = asking.settings();
             let waiting = fair.then(|| settings.waiting(rules.terms.lease));
             let terms = MutexTerms { rules, waiting, fence: asking.fence() };
-            Arc::new(MutexRecord::new(name, &settings.keys, asking.forms.of_mutex(terms)))
+            Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
         });
         Self { asking, fair, record }
     }
@@ -56,23 +50,21 @@ impl Exclusive {
         Self::made(self.asking.fenced(fenced), self.fair)
     }
 
-    pub(super) async fn lock(&self) -> Result<MutexGuard, Error> {
+    /// The wish for it.
+    pub(super) fn wish(&self) -> Result<Wish<'_>, Error> {
         let (record, rules) = self.usable()?;
-        self.asking.enter(record, rules).await.map(MutexGuard::new)
+        Ok(self.asking.wish(record, rules))
     }
 
-    pub(super) async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.enter(Limit::Now).await
-    }
-
-    pub(super) async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        self.enter(self.asking.within(limit)).await
-    }
-
-    async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
-        let (record, rules) = self.usable()?;
-        let entered = self.asking.enter_within(record, rules, limit).await?;
+    /// Enters it before the limit, if it can.
+    pub(super) async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
+        let entered = self.wish()?.enter(limit).await?;
         Ok(entered.map(MutexGuard::new))
+    }
+
+    /// The end of a time that begins now.
+    pub(super) fn within(&self, time: Duration) -> Limit {
+        self.asking.within(time)
     }
 
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {

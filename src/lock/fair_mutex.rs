@@ -2,10 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Forms, Inspection, MutexGuard, exclusive::Exclusive};
+use super::{Inspection, LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive};
 use crate::{
-    coordinator::Coordinator,
-    hold::Holds,
+    engine::Limit,
     words::{Error, Owner},
 };
 
@@ -37,13 +36,8 @@ use crate::{
 pub struct FairMutex(Exclusive);
 
 impl FairMutex {
-    pub(crate) fn new(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        forms: &Arc<Forms>,
-        name: &str,
-    ) -> Self {
-        Self(Exclusive::new(coordinator, holds, forms, (name, true)))
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, true))
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.
@@ -103,7 +97,8 @@ impl FairMutex {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        self.0.lock().await
+        let entered = self.0.wish()?.enter(Limit::Never).await?;
+        Ok(MutexGuard::new(without_limit(entered)))
     }
 
     /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does
@@ -117,7 +112,7 @@ impl FairMutex {
     ///
     /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
     pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.try_lock().await
+        self.0.enter(Limit::Now).await
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` where its turn had not come
@@ -131,7 +126,7 @@ impl FairMutex {
     ///
     /// As [`lock`](Self::lock).
     pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        self.0.lock_within(limit).await
+        self.0.enter(self.0.within(limit)).await
     }
 
     /// Asks every voter who holds the lock and who waits for it; see

@@ -18,6 +18,7 @@ mod rw_record;
 mod write_guard;
 
 pub use access::{Access, Preference};
+pub(crate) use asking::LockParts;
 pub use fair_mutex::FairMutex;
 pub(crate) use forms::Forms;
 pub use inspection::{Holder, Inspection, VoterView, Waiting};

@@ -2,10 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Forms, Inspection, MutexGuard, exclusive::Exclusive};
+use super::{Inspection, LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive};
 use crate::{
-    coordinator::Coordinator,
-    hold::Holds,
+    engine::Limit,
     words::{Error, Owner},
 };
 
@@ -29,13 +28,8 @@ use crate::{
 pub struct Mutex(Exclusive);
 
 impl Mutex {
-    pub(crate) fn new(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        forms: &Arc<Forms>,
-        name: &str,
-    ) -> Self {
-        Self(Exclusive::new(coordinator, holds, forms, (name, false)))
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, false))
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.
@@ -93,7 +87,8 @@ impl Mutex {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        self.0.lock().await
+        let entered = self.0.wish()?.enter(Limit::Never).await?;
+        Ok(MutexGuard::new(without_limit(entered)))
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
@@ -123,7 +118,7 @@ impl Mutex {
     /// # }
     /// ```
     pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.try_lock().await
+        self.0.enter(Limit::Now).await
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
@@ -139,7 +134,7 @@ impl Mutex {
     ///
     /// As [`lock`](Self::lock).
     pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        self.0.lock_within(limit).await
+        self.0.enter(self.0.within(limit)).await
     }
 
     /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter

@@ -5,14 +5,13 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, Forms, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
-    asking::{Asking, VoterSaid},
+    Access, LockParts, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
+    asking::{Asking, VoterSaid, without_limit},
     rw_record::{RwRecord, RwTerms},
 };
 use crate::{
-    coordinator::Coordinator,
     engine::{Limit, Rules},
-    hold::{Entry, Holds},
+    hold::Wish,
     scripts::RwSeen,
     words::{Error, Owner},
 };
@@ -56,13 +55,8 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        forms: &Arc<Forms>,
-        name: &str,
-    ) -> Self {
-        Self::made(Asking::new(coordinator, holds, forms, name), Preference::default())
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self::made(Asking::new(parts, name), Preference::default())
     }
 
     fn made(asking: Asking, preference: Preference) -> Self {
@@ -71,7 +65,7 @@ impl RwLock {
             let settings = asking.settings();
             let (waiting, fence) = (settings.waiting(rules.terms.lease), asking.fence());
             let terms = RwTerms { rules, access, preference, waiting, fence };
-            Ok(Arc::new(RwRecord::new(name, &settings.keys, asking.forms.of_rw(terms))))
+            Ok(Arc::new(RwRecord::new(name, &settings.keys, asking.forms().of_rw(terms))))
         };
         let (reads, writes) = (made(Access::Read), made(Access::Write));
         Self { asking, preference, reads, writes }
@@ -131,7 +125,8 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn read(&self) -> Result<ReadGuard, Error> {
-        self.wait(Access::Read).await.map(ReadGuard::new)
+        let entered = self.wish(Access::Read)?.enter(Limit::Never).await?;
+        Ok(ReadGuard::new(without_limit(entered)))
     }
 
     /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
@@ -144,7 +139,8 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        self.enter(Access::Read, Limit::Now).await.map(|entered| entered.map(ReadGuard::new))
+        let entered = self.wish(Access::Read)?.enter(Limit::Now).await?;
+        Ok(entered.map(ReadGuard::new))
     }
 
     /// As [`read`](Self::read), waiting no longer than `limit`; `None` where it had not come in by
@@ -159,7 +155,8 @@ impl RwLock {
     /// As [`read`](Self::read).
     pub async fn read_within(&self, limit: Duration) -> Result<Option<ReadGuard>, Error> {
         let limit = self.asking.within(limit);
-        self.enter(Access::Read, limit).await.map(|entered| entered.map(ReadGuard::new))
+        let entered = self.wish(Access::Read)?.enter(limit).await?;
+        Ok(entered.map(ReadGuard::new))
     }
 
     /// Acquires the lock to write, behind everybody who comes before and all who read.
@@ -189,7 +186,8 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn write(&self) -> Result<WriteGuard, Error> {
-        self.wait(Access::Write).await.map(WriteGuard::new)
+        let entered = self.wish(Access::Write)?.enter(Limit::Never).await?;
+        Ok(WriteGuard::new(without_limit(entered)))
     }
 
     /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
@@ -203,7 +201,8 @@ impl RwLock {
     ///
     /// As [`write`](Self::write).
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        self.enter(Access::Write, Limit::Now).await.map(|entered| entered.map(WriteGuard::new))
+        let entered = self.wish(Access::Write)?.enter(Limit::Now).await?;
+        Ok(entered.map(WriteGuard::new))
     }
 
     /// As [`write`](Self::write), waiting no longer than `limit`; `None` where it had not come in
@@ -218,7 +217,8 @@ impl RwLock {
     /// As [`write`](Self::write).
     pub async fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
         let limit = self.asking.within(limit);
-        self.enter(Access::Write, limit).await.map(|entered| entered.map(WriteGuard::new))
+        let entered = self.wish(Access::Write)?.enter(limit).await?;
+        Ok(entered.map(WriteGuard::new))
     }
 
     /// Asks every voter who reads, who writes, and who waits. Waits for all of them, no longer than
@@ -295,14 +295,10 @@ impl RwLock {
         Ok(self.force_release(Access::Read).await? || wrote || cleared)
     }
 
-    async fn wait(&self, access: Access) -> Result<Entry, Error> {
+    /// The wish for it.
+    fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
         let (record, rules) = self.checked(access)?;
-        self.asking.enter(record, rules).await
-    }
-
-    async fn enter(&self, access: Access, limit: Limit) -> Result<Option<Entry>, Error> {
-        let (record, rules) = self.checked(access)?;
-        self.asking.enter_within(record, rules, limit).await
+        Ok(self.asking.wish(record, rules))
     }
 
     fn checked(&self, access: Access) -> Result<(Arc<RwRecord>, Rules), Error> {

@@ -44,7 +44,8 @@ impl Standings {
     /// To be called on the client's runtime. `clusters`: a number for each voter, the same for all
     /// that are parts of one cluster.
     pub(crate) fn new(
-        (labels, clusters): (Vec<Arc<str>>, Vec<usize>),
+        labels: Vec<Arc<str>>,
+        clusters: Vec<usize>,
         clock: Clock,
         suspicion: Suspicion,
     ) -> Arc<Self> {
@@ -84,7 +85,7 @@ impl Standings {
         let now = self.clock.now();
         let before = state.register.twin(place);
         state.register.follows(place, *overlap);
-        let mut returned = state.register.met(place, run_id, (*age, *durable), now);
+        let mut returned = state.register.met(place, run_id, *age, *durable, now);
         if let Some(birth) = birth {
             returned |= state.register.named(place, birth, now);
         }
@@ -166,13 +167,26 @@ impl Standings {
         }
     }
 
-    /// A server showed its clock.
-    pub(crate) fn stamped(self: &Arc<Self>, place: Place, stamp: Stamp) {
-        self.show_clock(place.voter, stamp);
+    /// A server answered, and mostly showed its clock. Fails if it is that of another voter.
+    pub(crate) fn answered(
+        self: &Arc<Self>,
+        place: Place,
+        stamp: Option<Stamp>,
+    ) -> Result<(), Cause> {
         let mut state = self.state();
-        if self.compare(&mut state, place, stamp) {
-            self.tell(state);
+        if let Some(twin) = state.register.twin(place) {
+            return Err(Cause::Duplicate(Arc::clone(&self.labels[twin])));
         }
+        if let Some(stamp) = stamp {
+            let changed = self.compare(&mut state, place, stamp);
+            if changed {
+                self.tell(state);
+            } else {
+                drop(state);
+            }
+            self.show_clock(place.voter, stamp);
+        }
+        Ok(())
     }
 
     /// Compares a voter's clock with this client's; whether that changes who is in quarantine.

@@ -72,7 +72,8 @@ impl Voter {
     pub(crate) fn spawn(
         label: Arc<str>,
         node: Arc<dyn Node>,
-        (clock, most): (&Clock, usize),
+        clock: &Clock,
+        most: usize,
         seen: Seen,
     ) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
@@ -88,23 +89,20 @@ impl Voter {
         &self.label
     }
 
-    /// Queues a script. Never blocks, works on any thread.
-    pub(crate) fn run(&self, call: Call) -> VoterReply<Answer> {
-        self.queue(call, None)
-    }
-
-    /// Queues a script that is sent again until the voter answers it; where the client is dropped,
-    /// no longer than until then. The reply is that of the first time.
-    pub(crate) fn insist(&self, call: Call, until: Moment) -> VoterReply<Answer> {
-        self.queue(call, Some(until))
-    }
-
-    fn queue(&self, call: Call, owed_until: Option<Moment>) -> VoterReply<Answer> {
-        let asked = self.clock.now();
-        self.ask(|asker| {
-            let (asker, others) = (Some(asker), Vec::new());
-            VoterAsk::Run(Queued { call, owed_until, asker, others, shard: None, asked })
-        })
+    /// Queues a script. Never blocks, works on any thread. `owed_until`: it is sent again until the
+    /// voter answers it; where the client is dropped, no longer than until then. The reply is that
+    /// of the first time.
+    pub(crate) fn queue_script(
+        &self,
+        call: Call,
+        owed_until: Option<Moment>,
+    ) -> VoterReply<Answer> {
+        let (asker, reply) = oneshot::channel();
+        let (asker, others, asked) = (Some(asker), Vec::new(), self.clock.now());
+        let request = Queued { call, owed_until, asker, others, shard: None, asked };
+        // Where the task has ended the sender is dropped with the request, which the reply tells.
+        let _ = self.queue.send(VoterAsk::Run(request));
+        VoterReply(reply)
     }
 
     pub(crate) fn subscribe(&self, channel: Arc<str>) -> VoterReply<()> {
@@ -127,7 +125,7 @@ impl Voter {
 
     fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> VoterAsk) -> VoterReply<T> {
         let (sender, receiver) = oneshot::channel();
-        // Where the task has ended the sender is dropped with the request, which the reply tells.
+        // As above.
         let _ = self.queue.send(make(sender));
         VoterReply(receiver)
     }
@@ -240,10 +238,6 @@ impl Task {
     }
 
     fn take(&mut self, request: Queued) {
-        if let Some(twin) = self.twin(&request.call) {
-            // A voter to which nothing is sent has nothing to give back.
-            return request.answer(Err(twin));
-        }
         let part = self.part(&request.call);
         self.lanes.push(request, part);
     }
@@ -285,7 +279,7 @@ impl Task {
     }
 
     fn send(&self, departure: Departure) -> BoxFuture<'static, Ended> {
-        let Departure { group, requests } = departure;
+        let Departure { group, mut requests } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let call = Call::join(calls).expect("something departs");
         let (votes, key) = (call.script.votes, Arc::clone(call.key()));
@@ -297,29 +291,30 @@ impl Task {
             metrics::histogram!(metric::QUEUE_SECONDS, "voter" => Arc::clone(&label))
                 .record(waited);
         }
-        let answers = match self.twin(&call) {
-            Some(twin) => future::ready(call.all_failed(&twin)).left_future(),
-            None => self.node.send(call).right_future(),
+        let answers = if let Some(twin) = self.twin(&call) {
+            // Where nothing was sent there is nothing to give back. What is owed stays owed.
+            let new = requests.extract_if(.., |request| request.shard.is_none());
+            new.for_each(|request| request.answer(Err(twin.clone())));
+            future::ready(vec![Err(twin); requests.len()]).left_future()
+        } else {
+            self.node.send(call).right_future()
         };
         Box::pin(async move {
             let mut answers = answers.await;
             let shard = node.shard(&key);
             let answered = clock.now();
-            // The connection may be another one than when it was queued, and lead elsewhere.
-            if let Some(twin) = seen.standings.twin(seen.place(shard)) {
+            let clocks = answers.iter().flatten().filter_map(Answer::clock).filter(|_| votes);
+            let stamp = clocks.max().map(|shown| Stamp { shown, asked: sent, answered });
+            // Before anybody counts the answers. The connection may be another one than when it was
+            // queued, and lead elsewhere.
+            if let Err(twin) = seen.standings.answered(seen.place(shard), stamp) {
                 answers = vec![Err(twin); requests.len()];
             }
-            let mut shown = None;
             for answer in &mut answers {
                 if let Ok(answer) = answer {
                     answer.shard = shard;
-                    shown = shown.max(answer.clock().filter(|_| votes));
                 }
                 record(&label, votes, answer, answered.since(sent));
-            }
-            // Before anybody counts the answers.
-            if let Some(shown) = shown {
-                seen.standings.stamped(seen.place(shard), Stamp { shown, asked: sent, answered });
             }
             Ended::Call(CallHeard { group, requests, answers, shard })
         })

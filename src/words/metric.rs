@@ -145,7 +145,8 @@ const SUSPICION: Label =
 const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
-    (kind, unit): (MetricKind, Unit),
+    kind: MetricKind,
+    unit: Unit,
     name: &'static str,
     labels: &'static [Label],
     help: &'static str,
@@ -154,68 +155,76 @@ const fn metric(
 }
 
 const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric((MetricKind::Counter, Unit::Count), name, labels, help)
+    metric(MetricKind::Counter, Unit::Count, name, labels, help)
 }
 
 const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric((MetricKind::Gauge, Unit::Count), name, labels, help)
+    metric(MetricKind::Gauge, Unit::Count, name, labels, help)
 }
 
 const fn histogram(
     name: &'static str,
-    (unit, buckets): (Unit, &'static [f64]),
+    unit: Unit,
+    buckets: &'static [f64],
     labels: &'static [Label],
     help: &'static str,
 ) -> Metric {
-    Metric { buckets, ..metric((MetricKind::Histogram, unit), name, labels, help) }
+    Metric { buckets, ..metric(MetricKind::Histogram, unit, name, labels, help) }
 }
 
 /// All there are.
 pub const ALL: &[Metric] = &[
     histogram(
         ACQUIRE_SECONDS,
-        (Unit::Seconds, TIMES),
+        Unit::Seconds,
+        TIMES,
         &[KIND, LOCK, ACQUIRED],
         "time to an acquire's answer, waiting included",
     ),
     histogram(
         WAIT_SECONDS,
-        (Unit::Seconds, TIMES),
+        Unit::Seconds,
+        TIMES,
         &[KIND, LOCK],
         "time from the call to the start of the attempt that won the lock",
     ),
     histogram(
         GRANT_ATTEMPTS,
-        (Unit::Count, COUNTS),
+        Unit::Count,
+        COUNTS,
         &[KIND, LOCK],
         "attempts to gather a majority until the lock was won",
     ),
     histogram(
         GRANT_VALIDITY,
-        (Unit::Count, RATIOS),
+        Unit::Count,
+        RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when the lock was given",
     ),
     histogram(
         RENEWAL_VALIDITY,
-        (Unit::Count, RATIOS),
+        Unit::Count,
+        RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when a majority had renewed",
     ),
     counter(ATTEMPTS, &[KIND, LOCK, ATTEMPTED], "attempts to gather a majority"),
     counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
     counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
-    histogram(VOTER_SECONDS, (Unit::Seconds, TIMES), &[VOTER], "time to a voter's answer"),
+    histogram(VOTER_SECONDS, Unit::Seconds, TIMES, &[VOTER], "time to a voter's answer"),
     histogram(
         QUEUE_SECONDS,
-        (Unit::Seconds, TIMES),
+        Unit::Seconds,
+        TIMES,
         &[VOTER],
         "time that the oldest request of a call waited in the client before it left",
     ),
     counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
     histogram(
         HOLD_SECONDS,
-        (Unit::Seconds, HOLDS),
+        Unit::Seconds,
+        HOLDS,
         &[KIND, LOCK],
         "time from the start of an acquisition to its hold's end",
     ),
@@ -229,7 +238,8 @@ pub const ALL: &[Metric] = &[
     gauge(QUARANTINED, &[VOTER], "clients for which the voter is in quarantine now"),
     counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
     metric(
-        (MetricKind::Gauge, Unit::Seconds),
+        MetricKind::Gauge,
+        Unit::Seconds,
         CLOCK_AHEAD,
         &[VOTER],
         "voter's clock ahead of the client's",

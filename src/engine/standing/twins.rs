@@ -16,10 +16,10 @@ impl Register {
         let after = self.find_twins();
         let before = std::mem::replace(&mut self.twins, after.clone());
         for (place, _) in before.iter().filter(|twin| !after.contains(twin)) {
-            self.forgot(*place, (since_beginning(now), Quarantine::Restarted));
+            self.forgot(*place, since_beginning(now), Quarantine::Restarted);
         }
         for (place, _) in after.iter().filter(|twin| !before.contains(twin)) {
-            self.forgot(*place, (since_beginning(now), Quarantine::Restarted));
+            self.forgot(*place, since_beginning(now), Quarantine::Restarted);
         }
     }
 

@@ -15,7 +15,7 @@ impl Hold {
         if state.end.is_some() {
             return Listing::Done;
         }
-        let now = self.coordinator.clock.now();
+        let now = self.coordinator.clock().now();
         let at = match state.lease.duty(now) {
             Duty::Sleep(until) if !state.in_round => until,
             Duty::Renew if !state.in_round => now,
@@ -23,7 +23,7 @@ impl Hold {
         };
         let (from, to) = (state.place, (at, self.number));
         state.place = Some(to);
-        self.holds.agenda().put(Arc::clone(self), (from, to), state.early())
+        self.holds.agenda().put(Arc::clone(self), from, to, state.early())
     }
 
     /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
@@ -33,7 +33,7 @@ impl Hold {
         if state.end.is_some() {
             return false;
         }
-        let now = self.coordinator.clock.now();
+        let now = self.coordinator.clock().now();
         let due = match state.lease.duty(now) {
             Duty::Lost => {
                 self.expire(&mut state);
@@ -58,14 +58,14 @@ impl Hold {
             let mut state = self.state();
             state.in_round = false;
             if again {
-                state.lease.renew_now(self.coordinator.clock.now());
+                state.lease.renew_now(self.coordinator.clock().now());
             }
         }
     }
 
     /// Makes a renewal due.
     pub(in crate::hold) fn renew_now(self: &Arc<Self>) {
-        self.state().lease.renew_now(self.coordinator.clock.now());
+        self.state().lease.renew_now(self.coordinator.clock().now());
     }
 
     /// Whether the last round failed; and now whether this one has.

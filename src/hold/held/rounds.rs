@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
     clock::Moment,
-    coordinator::{Ask, Coordinator, Replies, place},
+    coordinator::{Ask, Replies, place},
     engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
     node::{Call, Outcome},
     scripts::{Answer, Renewal},
@@ -45,7 +45,7 @@ impl Hold {
     /// Sends within the lock, so that every voter gets the counts in the order they came about.
     fn start_round(&self, wish: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
         let mut state = self.state();
-        let now = self.coordinator.clock.now();
+        let now = self.coordinator.clock().now();
         if state.lease.duty(now) == Duty::Lost {
             return None;
         }
@@ -53,7 +53,7 @@ impl Hold {
         let terms = state.lease.terms();
         let terms = wish.map_or(terms, |wish| terms.longer(wish));
         state.longest = state.longest.max(terms.lease);
-        let panel = &self.coordinator.panel;
+        let panel = self.coordinator.panel();
         let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
         let replies = panel.ask_all(&self.renewal(&state, terms));
         let exchange = Exchange { round: state.support.begin(), terms, started: now, replies };
@@ -73,18 +73,18 @@ impl Hold {
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
     fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
         let state = self.state();
-        if state.lease.duty(self.coordinator.clock.now()) == Duty::Lost {
+        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
             return;
         }
         let call = self.renewal(&state, exchange.terms);
         for voter in voters {
-            let reply = self.coordinator.panel.voters[*voter].run(call.clone());
+            let reply = self.coordinator.panel().voters[*voter].queue_script(call.clone(), None);
             exchange.replies.expect(*voter, reply);
         }
     }
 
     fn heard(&self, exchange: &Exchange, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
-        let Coordinator { clock, panel, .. } = &*self.coordinator;
+        let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
         let place = place(voter, outcome);
         let Renewal { verdict, is_anew } = Renewal::of(outcome);
         let kept_out = panel.standings.kept_out(place, exchange.started);
@@ -127,7 +127,7 @@ impl Hold {
     pub(in crate::hold) fn widen(self: &Arc<Self>, terms: Terms, renewed: bool) {
         let mut state = self.state();
         if state.end.is_none() {
-            state.lease.widen(terms, renewed, self.coordinator.clock.now());
+            state.lease.widen(terms, renewed, self.coordinator.clock().now());
         }
     }
 
@@ -137,7 +137,7 @@ impl Hold {
         mut round: Round,
         exchange: &mut Exchange,
     ) -> RoundEnd {
-        let Coordinator { clock, .. } = &*self.coordinator;
+        let clock = self.coordinator.clock();
         let end = loop {
             match round.next(clock.now(), self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
@@ -171,7 +171,7 @@ impl Hold {
                 state.lease.failed(clock.now(), chance);
                 if crate::mutant!("failed_round_gives_back") {
                     let release = self.record.release(&self.id, 0, true);
-                    drop(self.coordinator.panel.ask_all(&release));
+                    drop(self.coordinator.panel().ask_all(&release));
                 }
                 state.failed = round.into_verdicts();
             }

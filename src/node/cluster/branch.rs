@@ -21,9 +21,11 @@ pub(super) struct Branch {
 
 impl Branch {
     pub(super) fn start(
-        (shard, at): (usize, Endpoint),
+        shard: usize,
+        at: Endpoint,
         address: &Address,
-        (ear, names): (Arc<dyn Ear>, Arc<Names>),
+        ear: Arc<dyn Ear>,
+        names: Arc<Names>,
         looks: Looks,
     ) -> Self {
         let ear = Arc::new(BranchEar { shard, ear, names });

@@ -76,8 +76,10 @@ impl ClusterNode {
     /// Starts to connect. Must be called on a runtime.
     pub(crate) fn start(
         topology: &Arc<Topology>,
-        (seat, labels): (Seat, Arc<[Arc<str>]>),
-        (may_share, looks): (bool, Looks),
+        seat: Seat,
+        labels: Arc<[Arc<str>]>,
+        may_share: bool,
+        looks: Looks,
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
@@ -137,18 +139,18 @@ impl ClusterVoter {
         let mut branches = self.branches();
         branches.retain(|at, branch| map.led_by(at) == Some(branch.shard));
         for (shard, at) in map.servers(self.seat) {
-            branches.entry(at.clone()).or_insert_with(|| self.start((shard, at.clone())));
+            branches.entry(at.clone()).or_insert_with(|| self.start(shard, at.clone()));
         }
     }
 
     /// A branch for a server that leads this shard.
-    fn start(&self, place: (usize, Endpoint)) -> Branch {
-        let address = self.topology.address(&place.1);
-        let ear = (Arc::clone(&self.ear), Arc::clone(&self.names));
+    fn start(&self, shard: usize, at: Endpoint) -> Branch {
+        let address = self.topology.address(&at);
+        let (ear, names) = (Arc::clone(&self.ear), Arc::clone(&self.names));
         let key = self.looks.mark.as_ref();
-        let mark = key.and_then(|key| mark_of(place.0, &self.topology.map(), key));
+        let mark = key.and_then(|key| mark_of(shard, &self.topology.map(), key));
         let looks = Looks { mark, is_sharded: true, ..self.looks.clone() };
-        Branch::start(place, &address, ear, looks)
+        Branch::start(shard, at, &address, ear, names, looks)
     }
 
     /// The connections to the server that has a slot. A slot that nobody has may have been given to
@@ -166,7 +168,7 @@ impl ClusterVoter {
         let mut branches = self.branches();
         let branch = branches.get(at).filter(|branch| branch.shard == shard).cloned();
         branch.unwrap_or_else(|| {
-            let branch = self.start((shard, at.clone()));
+            let branch = self.start(shard, at.clone());
             branches.insert(at.clone(), branch.clone());
             branch
         })

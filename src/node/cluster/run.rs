@@ -62,7 +62,7 @@ impl ClusterVoter {
             let Some(redirect) = redirected else { return answers };
             tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
             let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
-            let next = time::timeout(rest(), self.after(redirect, slot, (&branch.at, seen))).await;
+            let next = time::timeout(rest(), self.after(redirect, slot, &branch.at, seen)).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
             let left = call.pick(&again);
             let kept;
@@ -87,7 +87,8 @@ impl ClusterVoter {
         &self,
         redirect: Redirect,
         slot: u16,
-        (from, mut seen): (&Endpoint, u64),
+        from: &Endpoint,
+        mut seen: u64,
     ) -> Outcome<(Branch, bool)> {
         let (branch, asking) = match redirect {
             Redirect::Moved(to) => {

@@ -94,7 +94,9 @@ impl Observer {
     pub(super) fn tell_each(
         &self,
         database: &mut Database,
-        (client, call, again): (&str, &Call, bool),
+        client: &str,
+        call: &Call,
+        again: bool,
     ) -> Result<Reply, String> {
         let mut entries = Vec::new();
         for request in 0..call.requests.len() {

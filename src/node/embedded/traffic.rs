@@ -20,13 +20,13 @@ use crate::{
 
 impl ServerState {
     /// Runs a script for a client, possibly not for the first time, and tells the observer.
-    fn run(&mut self, client: &str, call: &Call, (fate, again): (Fate, bool)) -> Outcome<Value> {
+    fn run(&mut self, client: &str, call: &Call, fate: Fate, again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
         self.database.begin_script(fate.no_room);
         let database = &mut self.database;
         let reply = match &self.observer {
             None => observe::run(database, call),
-            Some(observer) => observer.tell_each(database, (client, call, again)),
+            Some(observer) => observer.tell_each(database, client, call, again),
         };
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
     }
@@ -145,10 +145,10 @@ impl ServerState {
             Errand::Run(call) => {
                 let client = self.links.get(&id).map(|link| Arc::clone(&link.client));
                 let client = client.unwrap_or_default();
-                let outcome = self.run(&client, call, (fate, false));
+                let outcome = self.run(&client, call, fate, false);
                 if fate.twice {
                     // What it leaves counts, not what it says.
-                    drop(self.run(&client, call, (fate, true)));
+                    drop(self.run(&client, call, fate, true));
                 }
                 return outcome;
             }

@@ -58,7 +58,7 @@ impl Runner {
         let left = Clock::System.now();
         let (number, naming) = self.order.leave(call);
         let whole = matches!(naming, Naming::Source);
-        let request = self.send(&passage.link, call, (naming, asking), call.deadline);
+        let request = self.send(&passage.link, call, naming, asking, call.deadline);
         let (frame, counts) = self.answered(&mut passage, request, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
@@ -68,7 +68,7 @@ impl Runner {
         }
         let spent = Clock::System.now().since(left);
         let rest = call.deadline.saturating_sub(spent);
-        self.again(passage, (call, asking), number, rest, frame).await
+        self.again(passage, call, asking, number, rest, frame).await
     }
 
     /// Who answers on the connection that stands: what was said there, if it still stands; and
@@ -130,7 +130,8 @@ impl Runner {
     async fn again(
         &self,
         mut passage: Passage,
-        (call, asking): (&Call, bool),
+        call: &Call,
+        asking: bool,
         number: u64,
         rest: Duration,
         refusal: Frame,
@@ -142,8 +143,8 @@ impl Runner {
         let (open, sent) = poll_fn(|context| {
             let send = |requests: &[usize]| {
                 let call = (!requests.is_empty()).then(|| call.pick(requests))?;
-                let naming = (Naming::Source, asking);
-                let mut request = Box::pin(self.send(&passage.link, &call, naming, rest));
+                let request = self.send(&passage.link, &call, Naming::Source, asking, rest);
+                let mut request = Box::pin(request);
                 let first = request.as_mut().poll(context);
                 Some((request, first))
             };
@@ -192,10 +193,11 @@ impl Runner {
         &self,
         link: &Arc<Link>,
         call: &Call,
-        naming: (Naming, bool),
+        naming: Naming,
+        asking: bool,
         left: Duration,
     ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
-        let script = send(link, call, self.publish, naming, left);
+        let script = send(link, call, self.publish, naming, asking, left);
         let Some(needed) = self.acks.needed(link, call, left) else {
             return script.map(|frame| (frame, Ok(()))).left_future();
         };
@@ -209,7 +211,8 @@ fn send(
     link: &Link,
     call: &Call,
     publish: &'static str,
-    (naming, asking): (Naming, bool),
+    naming: Naming,
+    asking: bool,
     within: Duration,
 ) -> impl Future<Output = Raw> + use<> {
     let (name, script) = match naming {

@@ -78,7 +78,7 @@ impl Runner {
                 () = link.watch(&mut router) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(&link, primary) => link.blame(&why),
-                why = self.look(&link, &told, (asks, met.tenure), ear) => link.blame(&why),
+                why = self.look(&link, &told, asks, met.tenure, ear) => link.blame(&why),
             }
             standing.lost = Some(link.trouble());
             // The gate first, so that nobody sends what the router does not take any more.
@@ -128,7 +128,8 @@ impl Runner {
         &self,
         link: &Link,
         told: &Identity,
-        (asks, tenure): (bool, Option<String>),
+        asks: bool,
+        tenure: Option<String>,
         ear: &dyn Ear,
     ) -> Arc<str> {
         let mut pause = INTERVAL;

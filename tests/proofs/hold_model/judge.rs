@@ -93,8 +93,8 @@ impl Rules {
         let longest = u32::from(self.quarantine) * TICK;
         let mut register = Register::new(vec![0], Suspicion { guard, longest, drift });
         let place = Place { voter: 0, shard: 0 };
-        register.met(place, "before", (500 * TICK, false), ago(200));
-        register.met(place, "after", (Duration::ZERO, false), ago(forgot));
+        register.met(place, "before", 500 * TICK, false, ago(200));
+        register.met(place, "after", Duration::ZERO, false, ago(forgot));
         register.kept_out(place, ago(sent))
     }
 

@@ -14,7 +14,8 @@ fn sent(
     voter: &EmbeddedVoter,
     node: &Arc<dyn Node>,
     call: Call,
-    (there, back): (u64, u64),
+    there: u64,
+    back: u64,
 ) -> BoxFuture<'static, Outcome<Answer>> {
     let _slow = voter.fault(Fault::Delay { there: ms(there), back: ms(back) });
     let mut outcome = node.run(call);
@@ -33,8 +34,8 @@ async fn a_cut_tells_callers_and_ears_at_once_and_the_connections_go_on() {
         let voter = voter();
         let ((first, hears), (second, hears_too)) = (connect(&voter), connect(&voter));
         first.subscribe("freed".into()).await.unwrap();
-        let there = sent(&voter, &first, acquire("a:1"), (20, 0));
-        let back = sent(&voter, &second, acquire("b:1"), (0, 20));
+        let there = sent(&voter, &first, acquire("a:1"), 20, 0);
+        let back = sent(&voter, &second, acquire("b:1"), 0, 20);
         let lost = voter.fault(Fault::DropReplies);
         let mut forsaken = second.run(acquire("b:1"));
         assert!((&mut forsaken).now_or_never().is_none());
@@ -54,7 +55,7 @@ async fn what_is_under_way_to_the_voter_runs_when_it_would_have_arrived_or_never
     for (in_flight, runs) in [(InFlight::Lost, 0), (InFlight::Arrives, 1)] {
         let voter = voter();
         let (node, _) = connect(&voter);
-        let _outcome = sent(&voter, &node, acquire("a:1"), (20, 0));
+        let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
         tokio::time::sleep(ms(5)).await;
         voter.cut(in_flight);
         tokio::time::sleep(ms(14)).await;
@@ -83,7 +84,7 @@ async fn answers_and_messages_under_way_are_lost() {
 async fn what_was_sent_before_a_cut_may_run_after_what_was_sent_behind_it() {
     let voter = voter();
     let (node, _) = connect(&voter);
-    let _slow = sent(&voter, &node, release("a:1"), (30, 0));
+    let _slow = sent(&voter, &node, release("a:1"), 30, 0);
     voter.cut(InFlight::Arrives);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
     assert_eq!(holders(&voter), ["a:1"]);
@@ -95,12 +96,12 @@ async fn what_was_sent_before_a_cut_may_run_after_what_was_sent_behind_it() {
 async fn requests_of_one_former_connection_stay_in_order() {
     let voter = voter();
     let (node, _) = connect(&voter);
-    let _first = sent(&voter, &node, acquire("a:1"), (30, 0));
-    let _second = sent(&voter, &node, acquire("b:1"), (10, 0));
+    let _first = sent(&voter, &node, acquire("a:1"), 30, 0);
+    let _second = sent(&voter, &node, acquire("b:1"), 10, 0);
     voter.cut(InFlight::Arrives);
-    let _third = sent(&voter, &node, acquire("c:1"), (40, 0));
+    let _third = sent(&voter, &node, acquire("c:1"), 40, 0);
     voter.cut(InFlight::Arrives);
-    let _fourth = sent(&voter, &node, release("a:1"), (35, 0));
+    let _fourth = sent(&voter, &node, release("a:1"), 35, 0);
     voter.cut(InFlight::Arrives);
     // At 31, 36 and 41 ms.
     for (wait, holder) in [(31, Some("a:1")), (5, None), (5, Some("c:1"))] {
@@ -113,7 +114,7 @@ async fn requests_of_one_former_connection_stay_in_order() {
 async fn a_kill_loses_what_a_cut_let_arrive() {
     let voter = voter();
     let (node, _) = connect(&voter);
-    let _outcome = sent(&voter, &node, acquire("a:1"), (20, 0));
+    let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
     voter.cut(InFlight::Arrives);
     voter.restart();
     tokio::time::sleep(ms(21)).await;
@@ -137,7 +138,7 @@ async fn what_arrives_at_a_stopped_voter_runs_when_it_goes_on() {
         let voter = voter();
         let (node, _) = connect(&voter);
         voter.stop();
-        let _outcome = sent(&voter, &node, acquire("a:1"), (0, 0));
+        let _outcome = sent(&voter, &node, acquire("a:1"), 0, 0);
         voter.cut(in_flight);
         assert_eq!(voter.commands_seen(), 0);
         voter.resume();
@@ -167,8 +168,8 @@ async fn subscriptions_asked_for_before_a_cut_are_in_force_after_it_and_end_with
 async fn one_client_s_connection_is_cut_alone() {
     let voter = voter();
     let ((first, hears), (second, hears_too)) = (connect(&voter), connect(&voter));
-    let first = sent(&voter, &first, acquire("a:1"), (20, 0));
-    let second = sent(&voter, &second, acquire("b:1"), (20, 0));
+    let first = sent(&voter, &first, acquire("a:1"), 20, 0);
+    let second = sent(&voter, &second, acquire("b:1"), 20, 0);
     voter.cut_client("1", InFlight::Lost);
     assert_eq!(first.await, broken());
     assert_eq!(code(second.await), 1);
@@ -179,7 +180,7 @@ async fn one_client_s_connection_is_cut_alone() {
 async fn what_a_client_left_under_way_arrives_though_client_and_connection_are_gone() {
     let voter = voter();
     let (node, hears) = connect(&voter);
-    let _outcome = sent(&voter, &node, acquire("a:1"), (20, 0));
+    let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
     drop(node);
     voter.cut(InFlight::Arrives);
     tokio::time::sleep(ms(21)).await;
@@ -194,10 +195,10 @@ async fn a_fault_that_cuts_a_former_connection_loses_what_is_behind_it_and_nothi
         let voter = voter();
         let (node, hears) = connect(&voter);
         voter.fault_next(1, fault);
-        let _cuts = sent(&voter, &node, acquire("a:1"), (20, 0));
-        let _behind = sent(&voter, &node, release("a:1"), (20, 0));
+        let _cuts = sent(&voter, &node, acquire("a:1"), 20, 0);
+        let _behind = sent(&voter, &node, release("a:1"), 20, 0);
         voter.cut(InFlight::Arrives);
-        let present = sent(&voter, &node, acquire("a:1"), (30, 0));
+        let present = sent(&voter, &node, acquire("a:1"), 30, 0);
         assert_eq!((code(present.await), hears.heard().len()), (1, 1), "{fault:?}");
         assert_eq!((voter.runs("mutex/acquire"), voter.runs("mutex/release")), (runs, 0));
     }
