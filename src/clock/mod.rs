@@ -172,10 +172,10 @@ fn system_now() -> Moment {
     };
     let mut steady = STEADY.lock().unwrap_or_else(PoisonError::into_inner);
     // One after the other.
-    let raw_before = shown(ClockId::MonotonicRaw);
+    let raw = shown(ClockId::MonotonicRaw);
     let boot = shown(ClockId::Boottime);
-    let raw_after = shown(ClockId::MonotonicRaw);
-    Moment::BEGINNING + steady.read(Reading { raw_before, boot, raw_after })
+    let raw_after = || shown(ClockId::MonotonicRaw);
+    Moment::BEGINNING + steady.read(Reading { raw, boot }, raw_after)
 }
 
 #[cfg(not(target_os = "linux"))]

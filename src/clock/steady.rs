@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
-/// What both clocks showed: the raw one before and after the other.
+/// What both clocks showed, first the raw one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
-    pub(super) raw_before: Duration,
+    pub(super) raw: Duration,
     pub(super) boot: Duration,
-    pub(super) raw_after: Duration,
 }
 
 /// One clock made of two.
@@ -47,15 +46,21 @@ impl Steady {
 
     /// The time by a new reading: never before an earlier one, and from each on never less than
     /// either clock has gone on.
-    pub(super) fn read(&mut self, reading: Reading) -> Duration {
-        let Reading { raw_before: raw, boot, raw_after } = reading;
+    /// `raw_after`: what the raw clock shows now.
+    pub(super) fn read(
+        &mut self,
+        reading: Reading,
+        raw_after: impl FnOnce() -> Duration,
+    ) -> Duration {
+        let Reading { raw, boot } = reading;
         let (raw_then, boot_then) = *self.checkpoint.get_or_insert((raw, boot));
         let by_boot = boot.saturating_sub(boot_then);
         let by_raw = raw.saturating_sub(raw_then);
         // What it was once ahead has passed, also where the other one makes up for it.
         self.lead = self.lead.max(by_raw.saturating_sub(by_boot));
         self.latest = self.latest.max(boot + self.ahead + self.lead);
-        if by_boot.max(by_raw) >= Self::STEP && raw_after.saturating_sub(raw) <= Self::CLOSE {
+        let is_close = || raw_after().saturating_sub(raw) <= Self::CLOSE;
+        if by_boot.max(by_raw) >= Self::STEP && is_close() {
             self.ahead += std::mem::take(&mut self.lead);
             self.checkpoint = Some((raw, boot));
         }
@@ -74,7 +79,7 @@ mod tests {
     fn passed(steady: &mut Steady, from: &mut (u64, u64), steps: [u64; 2], count: u64) -> Duration {
         let mut read = |from: &(u64, u64)| {
             let (raw, boot) = (Duration::from_micros(from.0), Duration::from_micros(from.1));
-            steady.read(Reading { raw_before: raw, boot, raw_after: raw })
+            steady.read(Reading { raw, boot }, || raw)
         };
         let began = read(from);
         for _ in 0..count {
@@ -106,7 +111,7 @@ mod tests {
         let mut steady = Steady::new();
         let mut read = |ms: u64, lost: u64| {
             let (raw, boot) = (MS(ms), MS(ms + lost));
-            steady.read(Reading { raw_before: raw, boot, raw_after: boot })
+            steady.read(Reading { raw, boot }, || boot)
         };
         assert_eq!(read(0, 0), MS(0));
         for second in 1..1_000 {
@@ -118,9 +123,8 @@ mod tests {
     #[test]
     fn it_never_goes_back() {
         let mut steady = Steady::new();
-        let mut read = |raw, boot| {
-            steady.read(Reading { raw_before: MS(raw), boot: MS(boot), raw_after: MS(raw) })
-        };
+        let mut read =
+            |raw, boot| steady.read(Reading { raw: MS(raw), boot: MS(boot) }, || MS(raw));
         read(1_000, 1_000);
         let later = read(1_500, 1_400);
         assert!(read(1_400, 1_300) >= later);

@@ -1,6 +1,6 @@
 //! One attempt on the voters: the engine decides, this sends and listens.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use super::{
     Ask, Coordinator, LockRecord,
@@ -52,16 +52,27 @@ impl Coordinator {
         let mut claim = Claim::of_all(self, record, hold, rules);
         let mut tokens = Tokens::new(self.panel.quorum);
         let mut replies = self.panel.ask_all(&call);
+        let (mut now, mut due) = (started, started);
+        let mut sleep = pin!(self.clock.sleep_until(due));
         loop {
-            match attempt.next(self.clock.now()) {
-                Next::Wait(until) => tokio::select! {
-                    biased;
-                    (voter, outcome) = replies.next() => {
-                        let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
-                        attempt.heard(voter, vote.verdict, self.clock.now());
+            match attempt.next(now) {
+                Next::Wait(until) => {
+                    // Mostly it is the same from one answer to the next.
+                    if until != due {
+                        due = until;
+                        sleep.set(self.clock.sleep_until(due));
                     }
-                    () = self.clock.sleep_until(until) => {}
-                },
+                    let heard = tokio::select! {
+                        biased;
+                        heard = replies.next() => Some(heard),
+                        () = &mut sleep => None,
+                    };
+                    now = self.clock.now();
+                    if let Some((voter, outcome)) = heard {
+                        let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
+                        attempt.heard(voter, vote.verdict, now);
+                    }
+                }
                 Next::AskAgain(voters) => {
                     for voter in voters {
                         replies.expect(

@@ -6,7 +6,7 @@ use crate::{
     engine::{Defeat, Loss, Rules, Tokens, Votes},
     node::Outcome,
     scripts::{Answer, Renewal, Vote},
-    words::{Token, Verdict, metric},
+    words::{Token, Verdict},
 };
 
 impl Coordinator {
@@ -36,8 +36,7 @@ impl Coordinator {
             let in_time = rules.is_in_time(started, self.clock.now());
             let is_stored = stored.is_won() && in_time;
             let outcome = if is_stored { "stored" } else { "failed" };
-            let labels = self.metrics_of(claim.record()).and("outcome", outcome);
-            metrics::counter!(metric::TOKEN_REPAIRS, labels).increment(1);
+            self.series(claim.record()).token_repairs.of(outcome).count(1);
             if !is_stored {
                 let contended = in_time && !stored.lacks_quorum();
                 let loss = if contended { Loss::Split } else { Loss::NoQuorum };

@@ -13,6 +13,7 @@ mod record;
 mod waiting;
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -30,7 +31,10 @@ use crate::{
     engine::{Floors, Votes, Wake},
     settings::Settings,
     wakeup::Wakeups,
-    words::{ClientId, HoldIds, Verdict, metric},
+    words::{
+        ClientId, HoldIds, Verdict,
+        series::{AllLockSeries, LockSeries},
+    },
 };
 use admission::Admission;
 use gate::ClosingGate;
@@ -45,6 +49,7 @@ pub(crate) struct Coordinator {
     runtime: Handle,
     settings: Settings,
     ids: HoldIds,
+    series: AllLockSeries,
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
     chance: Mutex<StdRng>,
@@ -65,12 +70,14 @@ impl Coordinator {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         let client = ClientId::from_random_bytes(chance.random());
         let floors = Floors::new(settings.fence_memory);
+        let series = AllLockSeries::new(settings.named.clone());
         Self {
             panel,
             clock,
             runtime: Handle::current(),
             settings,
             ids: HoldIds::new(client, seed.map(|_| StdRng::from_rng(&mut chance))),
+            series,
             wakeups,
             lines: Arc::default(),
             chance: Mutex::new(chance),
@@ -118,7 +125,7 @@ impl Coordinator {
     /// the lease there is nothing left to give back.
     pub(crate) async fn confirm(&self, mut replies: Replies, lease: Duration) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
-        let asked = self.clock.now();
+        let mut ended = pin!(self.clock.sleep(lease));
         while !votes.settles_release() {
             tokio::select! {
                 biased;
@@ -129,21 +136,20 @@ impl Coordinator {
                     };
                     votes.record(voter, verdict);
                 }
-                () = self.clock.sleep_until(asked + lease) => votes.close(lease),
+                () = &mut ended => votes.close(lease),
             }
         }
         votes
     }
 
-    /// What a lock's metrics are labelled with.
-    pub(crate) fn metrics_of(&self, record: &dyn LockRecord) -> metric::Of {
-        metric::Of::new(record.info().kind, self.settings.named.of(record.info().name.as_str()))
+    /// What is written of a lock.
+    pub(crate) fn series(&self, record: &dyn LockRecord) -> &LockSeries {
+        self.series.of(record.info().kind, record.info().name.as_str())
     }
 
     /// An attempt to gather a majority has ended.
     fn count_attempt(&self, record: &dyn LockRecord, outcome: &'static str) {
-        let labels = self.metrics_of(record).and("outcome", outcome);
-        metrics::counter!(metric::ATTEMPTS, labels).increment(1);
+        self.series(record).attempts.of(outcome).count(1);
     }
 
     /// A waiter is about to ask again.
@@ -153,8 +159,7 @@ impl Coordinator {
             Wake::Missed => "missed",
             Wake::Timer => "timer",
         };
-        let labels = self.metrics_of(record).and("cause", cause);
-        metrics::counter!(metric::WAKEUPS, labels).increment(1);
+        self.series(record).wakeups.of(cause).count(1);
     }
 
     fn floors(&self) -> MutexGuard<'_, Floors> {

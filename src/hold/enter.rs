@@ -9,7 +9,7 @@ use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, LockRecord, Search, Won},
     engine::{Limit, Rules},
-    words::{Error, Kind, Owner, metric},
+    words::{Error, Kind, Owner, series::LockSeries},
 };
 
 /// What a caller asks for.
@@ -163,7 +163,7 @@ impl SeekOutcome {
 
 /// Records the time to the answer, also where the caller gave up.
 struct AcquireSpan<'a> {
-    of: metric::Of,
+    series: &'a LockSeries,
     clock: &'a Clock,
     started: Moment,
     waits: bool,
@@ -173,10 +173,10 @@ struct AcquireSpan<'a> {
 
 impl<'a> AcquireSpan<'a> {
     fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
-        let (of, clock) = (coordinator.metrics_of(record), coordinator.clock());
+        let (series, clock) = (coordinator.series(record), coordinator.clock());
         let waits = limit != Limit::Now;
         if waits {
-            metrics::gauge!(metric::WAITING, of.labels()).increment(1.0);
+            series.waiting.change(1.0);
         }
         let (kind, lock) = (record.info().kind, record.info().name.as_str());
         let span = tracing::debug_span!(
@@ -188,20 +188,15 @@ impl<'a> AcquireSpan<'a> {
             token = Empty,
             attempts = Empty
         );
-        Self { of, clock, started: clock.now(), waits, outcome: "cancelled", span }
+        Self { series, clock, started: clock.now(), waits, outcome: "cancelled", span }
     }
 
     fn won(&self, won: &Won) {
         let terms = won.rules.terms;
         let left = terms.share_left(won.started, self.clock.now());
-        let values = [
-            (metric::WAIT_SECONDS, won.started.since(self.started).as_secs_f64()),
-            (metric::GRANT_ATTEMPTS, f64::from(won.attempts)),
-            (metric::GRANT_VALIDITY, left),
-        ];
-        for (name, value) in values {
-            metrics::histogram!(name, self.of.labels()).record(value);
-        }
+        self.series.wait_seconds.record(won.started.since(self.started).as_secs_f64());
+        self.series.grant_attempts.record(f64::from(won.attempts));
+        self.series.grant_validity.record(left);
         self.span.record("hold", won.hold().as_str()).record("attempts", won.attempts);
         if let Some(token) = won.token {
             self.span.record("token", u64::from(token));
@@ -212,11 +207,10 @@ impl<'a> AcquireSpan<'a> {
 impl Drop for AcquireSpan<'_> {
     fn drop(&mut self) {
         let took = self.clock.now().since(self.started);
-        let labels = self.of.and("outcome", self.outcome);
-        metrics::histogram!(metric::ACQUIRE_SECONDS, labels).record(took);
+        self.series.acquire_seconds.of(self.outcome).record(took.as_secs_f64());
         self.span.record("outcome", self.outcome);
         if self.waits {
-            metrics::gauge!(metric::WAITING, self.of.labels()).decrement(1.0);
+            self.series.waiting.change(-1.0);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     coordinator::{Coordinator, LockRecord, Replies, Spoils, Won},
     engine::{Asked, Duty, Lease, RoundId, Support, Terms, Votes},
     signal::Signal,
-    words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, metric},
+    words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, series::LockSeries},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -96,7 +96,7 @@ impl Hold {
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, true, asked);
         }
-        metrics::gauge!(metric::HELD, coordinator.metrics_of(&*record).labels()).increment(1.0);
+        coordinator.series(&*record).held.change(1.0);
         let state = HoldState {
             lease: Lease::new(rules.terms, started, renewed),
             longest: rules.terms.lease,
@@ -228,8 +228,7 @@ impl Hold {
     }
 
     fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
-        let labels = self.metrics().and("reason", loss.reason());
-        metrics::counter!(metric::LOST, labels).increment(1);
+        self.series().lost.of(loss.reason()).count(1);
         let voters = self.coordinator.panel().report(verdicts.to_vec());
         let (lock, why) = (self.name(), loss.text());
         tracing::warn!(lock, hold = %self.id, why, voters = %Listed(&voters), "lock lost");
@@ -268,9 +267,9 @@ impl Hold {
         Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel().report(verdicts))
     }
 
-    /// What its metrics are labelled with.
-    pub(super) fn metrics(&self) -> metric::Of {
-        self.coordinator.metrics_of(&*self.record)
+    /// What is written of it.
+    pub(super) fn series(&self) -> &LockSeries {
+        self.coordinator.series(&*self.record)
     }
 
     /// What the voters said in the last round that failed.
@@ -318,9 +317,9 @@ impl Hold {
             self.holds.agenda().remove(place);
         }
         self.over.change(|over| *over = true);
-        let (now, of) = (self.coordinator.clock().now(), self.metrics());
-        metrics::gauge!(metric::HELD, of.labels()).decrement(1.0);
-        metrics::histogram!(metric::HOLD_SECONDS, of.labels()).record(now.since(self.acquired));
+        let (now, series) = (self.coordinator.clock().now(), self.series());
+        series.held.change(-1.0);
+        series.hold_seconds.record(now.since(self.acquired).as_secs_f64());
         let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
         if crate::mutant!("releases_once") {
             return self.coordinator.panel().ask_all(&release);

@@ -15,7 +15,7 @@ use crate::{
     coordinator::Coordinator,
     engine::RoundEnd,
     node::Standings,
-    words::{Listed, metric},
+    words::Listed,
 };
 
 /// So many rounds at once: what waits for its round costs no memory but its hold's.
@@ -154,8 +154,7 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
             RoundEnd::Renewed => {
                 hold.fails_again(false);
                 let share = left.div_duration_f64(validity);
-                metrics::histogram!(metric::RENEWAL_VALIDITY, hold.metrics().labels())
-                    .record(share);
+                hold.series().renewal_validity.record(share);
                 "renewed"
             }
             RoundEnd::Failed => {
@@ -173,7 +172,7 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
             RoundEnd::Vanished => "vanished",
         };
         span.record("outcome", outcome);
-        metrics::counter!(metric::RENEWALS, hold.metrics().and("outcome", outcome)).increment(1);
+        hold.series().renewals.of(outcome).count(1);
     }
     drop(span);
     hold.end_round(returned.version() != seen_return);

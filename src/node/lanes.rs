@@ -12,36 +12,15 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    hash::{BuildHasherDefault, Hasher},
+    hash::{Hash, Hasher},
     sync::Arc,
     time::Duration,
 };
 
 use tokio::sync::oneshot;
 
-use super::{Call, Outcome};
+use super::{Call, Outcome, by_hash::ByHash};
 use crate::{clock::Moment, scripts::Answer};
-
-/// A table whose keys are hashes already.
-type ByHash<V> = HashMap<u64, V, BuildHasherDefault<Same>>;
-
-/// Hashes a hash: it stays what it is.
-#[derive(Debug, Default)]
-struct Same(u64);
-
-impl Hasher for Same {
-    fn write(&mut self, bytes: &[u8]) {
-        unreachable!("a hash is a number, not {bytes:?}")
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// So many calls of a lane are on their way without a pause between them.
 const AT_ONCE: usize = 2;
@@ -69,9 +48,25 @@ pub(super) struct Queued {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     script: &'static str,
-    shared: Arc<[Arc<str>]>,
+    shared: SharedArgs,
     part: u16,
     deadline: Duration,
+}
+
+/// The arguments that requests share: mostly the very same, and few different ones of one script.
+#[derive(Clone, Debug, Eq)]
+struct SharedArgs(Arc<[Arc<str>]>);
+
+impl PartialEq for SharedArgs {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for SharedArgs {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.0.len().hash(to);
+    }
 }
 
 /// Requests that leave now, as one call.
@@ -135,8 +130,12 @@ impl Lanes {
     pub(super) fn push(&mut self, request: Queued, part: u16) {
         let Call { script, shared, deadline, .. } = &request.call;
         let (votes, party) = (script.votes, request.call.party());
-        let group =
-            Group { script: script.name, shared: Arc::clone(shared), part, deadline: *deadline };
+        let group = Group {
+            script: script.name,
+            shared: SharedArgs(Arc::clone(shared)),
+            part,
+            deadline: *deadline,
+        };
         if let Some(before) = self.latest.get(&party).cloned() {
             let same = self.waiting(&before).filter(|same| same.says_the_same_as(&request));
             if let Some(same) = same.filter(|_| before.group == group) {

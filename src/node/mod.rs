@@ -1,5 +1,6 @@
 //! What stands between the coordinator and a voter.
 
+mod by_hash;
 mod cluster;
 mod contract;
 mod debts;

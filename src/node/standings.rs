@@ -13,12 +13,13 @@ use crate::{
     clock::{Clock, Moment},
     engine::{KeptOut, Place, Register, Shown, Stamp, Suspicion},
     signal::Signal,
-    words::{Cause, Quarantined, metric},
+    words::{Cause, Quarantined, series::VoterSeries},
 };
 
 /// The standing of every voter.
 pub(crate) struct Standings {
     labels: Vec<Arc<str>>,
+    series: Vec<VoterSeries>,
     clock: Clock,
     runtime: Handle,
     state: Mutex<StandingsState>,
@@ -50,10 +51,11 @@ impl Standings {
         suspicion: Suspicion,
     ) -> Arc<Self> {
         let register = Register::new(clusters, suspicion);
-        for label in &labels {
-            metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).increment(1.0);
-            for begins in [metric::CONNECTIONS, metric::QUARANTINED, metric::REFUSING] {
-                metrics::gauge!(begins, "voter" => Arc::clone(label)).increment(0.0);
+        let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
+        for series in &series {
+            series.clients.change(1.0);
+            for begins in [&series.connections, &series.quarantined, &series.refusing] {
+                begins.change(0.0);
             }
         }
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
@@ -61,6 +63,7 @@ impl Standings {
         let state = StandingsState { register, skips, told, refusing, retired: false };
         Arc::new(Self {
             labels,
+            series,
             clock,
             runtime: Handle::current(),
             state: Mutex::new(state),
@@ -68,10 +71,15 @@ impl Standings {
         })
     }
 
+    /// What is written of a voter.
+    pub(super) fn series(&self, voter: usize) -> &VoterSeries {
+        &self.series[voter]
+    }
+
     /// A server says who it is, on a new connection.
     pub(crate) fn met(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
         let label = &self.labels[place.voter];
-        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(label)).increment(1.0);
+        self.series[place.voter].connections.change(1.0);
         let Identity { run_id, age, .. } = identity;
         tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
         self.seen(place, identity, stamp);
@@ -98,7 +106,7 @@ impl Standings {
         self.tell(state);
         let label = &self.labels[voter];
         if let Some(memory) = memory {
-            metrics::gauge!(metric::MEMORY, "voter" => Arc::clone(label)).set(memory.share());
+            self.series[voter].memory.set(memory.share());
         }
         if returned {
             tracing::info!(voter = %label, durable, "a voter came back as another");
@@ -133,7 +141,7 @@ impl Standings {
             _ => {}
         }
         let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
-        metrics::gauge!(metric::REFUSING, "voter" => Arc::clone(voter)).increment(more);
+        self.series[place.voter].refusing.change(more);
     }
 
     /// Why a voter has no vote where it is now, if that is the server of another.
@@ -147,7 +155,7 @@ impl Standings {
         // It is asked again before it is a voter again.
         self.note_refusal(&mut self.state(), place, None);
         let voter = &self.labels[place.voter];
-        metrics::gauge!(metric::CONNECTIONS, "voter" => Arc::clone(voter)).decrement(1.0);
+        self.series[place.voter].connections.change(-1.0);
         if let Some(why) = why {
             tracing::warn!(%voter, shard = place.shard, why, "connection lost");
         } else {
@@ -234,8 +242,7 @@ impl Standings {
     fn show_clock(&self, voter: usize, stamp: Stamp) {
         let since = self.clock.now().since(stamp.answered);
         let wall = self.clock.wall().saturating_sub(since);
-        let label = Arc::clone(&self.labels[voter]);
-        metrics::gauge!(metric::CLOCK_AHEAD, "voter" => label).set(stamp.ahead_secs(wall));
+        self.series[voter].clock_ahead.set(stamp.ahead_secs(wall));
     }
 
     /// Tells the log and the metrics which quarantines have begun, and sees to it that their ends
@@ -253,15 +260,12 @@ impl Standings {
                 continue;
             }
             let before = std::mem::replace(told, until);
-            let voter = &self.labels[voter];
+            let (voter, series) = (&self.labels[voter], &self.series[voter]);
             let more = f64::from(u8::from(until.is_some())) - f64::from(u8::from(before.is_some()));
-            metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(voter)).increment(more);
+            series.quarantined.change(more);
             if let Some(KeptOut { quarantined: Quarantined { why, left }, .. }) = kept_out {
                 tracing::warn!(%voter, %why, ?left, "voter in quarantine");
-                metrics::counter!(
-                    metric::QUARANTINES, "voter" => Arc::clone(voter), "reason" => why.reason()
-                )
-                .increment(1);
+                series.quarantines.of(why.reason()).count(1);
                 let at = now + left;
                 let looking = Self::look_again(Arc::downgrade(self), self.clock.clone(), at);
                 self.clock.spawn(&self.runtime, looking);
@@ -282,16 +286,15 @@ impl Standings {
         if std::mem::replace(&mut state.retired, true) {
             return;
         }
-        for (label, told) in self.labels.iter().zip(&mut state.told) {
-            metrics::gauge!(metric::CLIENTS, "voter" => Arc::clone(label)).decrement(1.0);
+        for (series, told) in self.series.iter().zip(&mut state.told) {
+            series.clients.change(-1.0);
             if told.take().is_some() {
-                metrics::gauge!(metric::QUARANTINED, "voter" => Arc::clone(label)).decrement(1.0);
+                series.quarantined.change(-1.0);
             }
         }
         let refusing: BTreeSet<usize> = state.refusing.keys().map(|place| place.voter).collect();
         for voter in refusing {
-            let label = Arc::clone(&self.labels[voter]);
-            metrics::gauge!(metric::REFUSING, "voter" => label).decrement(1.0);
+            self.series[voter].refusing.change(-1.0);
         }
         state.refusing.clear();
     }

@@ -31,7 +31,7 @@ use crate::{
     clock::{Clock, Moment},
     engine::Place,
     scripts::Answer,
-    words::{Cause, metric},
+    words::{Cause, series::VoterSeries},
 };
 
 /// So many requests are taken from the queue before some of them leave.
@@ -54,6 +54,10 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    fn series(&self) -> &VoterSeries {
+        self.standings.series(self.voter)
+    }
+
     fn place(&self, shard: usize) -> Place {
         Place { voter: self.voter, shard }
     }
@@ -78,8 +82,7 @@ impl Voter {
     ) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
         let (lanes, debts) = (Lanes::new(most), Debts::default());
-        let task =
-            Task { label: Arc::clone(&label), node, clock: clock.clone(), seen, lanes, debts };
+        let task = Task { node, clock: clock.clone(), seen, lanes, debts };
         clock.spawn(&Handle::current(), task.serve(asked));
         Self { label, queue, clock: clock.clone() }
     }
@@ -165,7 +168,6 @@ struct CallHeard {
 type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
 
 struct Task {
-    label: Arc<str>,
     node: Arc<dyn Node>,
     clock: Clock,
     seen: Seen,
@@ -215,8 +217,7 @@ impl Task {
             }
             let leaked = self.debts.take_leaked();
             if leaked > 0 {
-                let label = Arc::clone(&self.label);
-                metrics::counter!(metric::LEAKED_VOTES, "voter" => label).increment(leaked);
+                self.seen.series().leaked_votes.count(leaked);
             }
         }
         self.node.close().await;
@@ -283,13 +284,11 @@ impl Task {
         let calls = requests.iter().map(|request| &request.call);
         let call = Call::join(calls).expect("something departs");
         let (votes, key) = (call.script.votes, Arc::clone(call.key()));
-        let (label, clock, seen) = (Arc::clone(&self.label), self.clock.clone(), self.seen.clone());
+        let (clock, seen) = (self.clock.clone(), self.seen.clone());
         let node = Arc::clone(&self.node);
         let sent = clock.now();
         if let Some(oldest) = requests.first() {
-            let waited = sent.since(oldest.asked);
-            metrics::histogram!(metric::QUEUE_SECONDS, "voter" => Arc::clone(&label))
-                .record(waited);
+            seen.series().queue_seconds.record(sent.since(oldest.asked).as_secs_f64());
         }
         let answers = if let Some(twin) = self.twin(&call) {
             // Where nothing was sent there is nothing to give back. What is owed stays owed.
@@ -314,7 +313,7 @@ impl Task {
                 if let Ok(answer) = answer {
                     answer.shard = shard;
                 }
-                record(&label, votes, answer, answered.since(sent));
+                record(seen.series(), votes, answer, answered.since(sent));
             }
             Ended::Call(CallHeard { group, requests, answers, shard })
         })
@@ -358,12 +357,12 @@ fn pass<T: Send + 'static>(
     })
 }
 
-fn record(label: &Arc<str>, votes: bool, outcome: &Outcome<Answer>, took: Duration) {
+fn record(series: &VoterSeries, votes: bool, outcome: &Outcome<Answer>, took: Duration) {
     if outcome.is_ok() {
-        metrics::histogram!(metric::VOTER_SECONDS, "voter" => Arc::clone(label)).record(took);
+        series.voter_seconds.record(took.as_secs_f64());
     }
     if let Err(Cause::Unacknowledged { .. }) = outcome {
-        metrics::counter!(metric::UNACKNOWLEDGED, "voter" => Arc::clone(label)).increment(1);
+        series.unacknowledged.count(1);
     }
     if votes {
         let verdict = match outcome {
@@ -371,7 +370,6 @@ fn record(label: &Arc<str>, votes: bool, outcome: &Outcome<Answer>, took: Durati
             Ok(_) => "refused",
             Err(_) => "unknown",
         };
-        metrics::counter!(metric::VERDICTS, "voter" => Arc::clone(label), "verdict" => verdict)
-            .increment(1);
+        series.verdicts.of(verdict).count(1);
     }
 }

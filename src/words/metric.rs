@@ -130,19 +130,21 @@ const fn label(name: &'static str, values: &'static [&'static str]) -> Label {
     Label { name, values }
 }
 
-const LOCK: Label = label("lock", &[]);
-const KIND: Label = label("kind", &["mutex", "fair_mutex", "read", "write"]);
-const VOTER: Label = label("voter", &[]);
-const ACQUIRED: Label = label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
-const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
-const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
-const RENEWED: Label = label("outcome", &["renewed", "failed", "superseded", "vanished"]);
-const LOSS: Label =
+pub(super) const LOCK: Label = label("lock", &[]);
+pub(super) const KIND: Label = label("kind", &["mutex", "fair_mutex", "read", "write"]);
+pub(super) const VOTER: Label = label("voter", &[]);
+pub(super) const ACQUIRED: Label =
+    label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
+pub(super) const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
+pub(super) const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
+pub(super) const RENEWED: Label =
+    label("outcome", &["renewed", "failed", "superseded", "vanished"]);
+pub(super) const LOSS: Label =
     label("reason", &["expired", "fixed", "superseded", "forced", "vanished", "abandoned"]);
-const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
-const SUSPICION: Label =
+pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
+pub(super) const SUSPICION: Label =
     label("reason", &["restarted", "young", "emptied", "clock_moved", "clock_apart"]);
-const REPAIRED: Label = label("outcome", &["stored", "failed"]);
+pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
     kind: MetricKind,
@@ -283,33 +285,6 @@ fn every(labels: &[Label], voters: &[Arc<str>]) -> Vec<Vec<metrics::Label>> {
     })
 }
 
-/// Which lock's metrics they are.
-#[derive(Clone, Debug)]
-pub(crate) struct Of {
-    kind: &'static str,
-    lock: Option<Arc<str>>,
-}
-
-impl Of {
-    /// `lock`: what it is called where it is named at all.
-    pub(crate) fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
-        Self { kind, lock: lock.cloned() }
-    }
-
-    pub(crate) fn labels(&self) -> Vec<metrics::Label> {
-        let kind = metrics::Label::from_static_parts(KIND.name, self.kind);
-        let lock = self.lock.iter().map(|lock| metrics::Label::new(LOCK.name, Arc::clone(lock)));
-        [kind].into_iter().chain(lock).collect()
-    }
-
-    /// With one label more.
-    pub(crate) fn and(&self, label: &'static str, value: &'static str) -> Vec<metrics::Label> {
-        let mut labels = self.labels();
-        labels.push(metrics::Label::from_static_parts(label, value));
-        labels
-    }
-}
-
 /// The locks that metrics may name: the names themselves, and with a `*` at the end beginnings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedLocks(Vec<Arc<str>>);
@@ -319,9 +294,13 @@ impl NamedLocks {
         Self(names.into_iter().map(|name| name.as_ref().into()).collect())
     }
 
-    /// What a lock is called in metrics.
-    pub(crate) fn of(&self, lock: &str) -> Option<&Arc<str>> {
-        self.0.iter().find(|name| match name.strip_suffix('*') {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What a lock is called in metrics, and which of the names that is.
+    pub(super) fn of(&self, lock: &str) -> Option<(usize, &Arc<str>)> {
+        self.0.iter().enumerate().find(|(_, name)| match name.strip_suffix('*') {
             Some(beginning) => lock.starts_with(beginning),
             None => lock == &***name,
         })
@@ -344,7 +323,7 @@ mod tests {
     fn a_lock_is_named_by_the_first_entry_that_fits() {
         let named = NamedLocks::new(["invoice:42", "invoice:*", "report"]);
         let names = ["invoice:42", "invoice:43", "report", "reports", "invoice"];
-        let seen = names.map(|lock| named.of(lock).map(|name| &**name));
+        let seen = names.map(|lock| named.of(lock).map(|(_, name)| &**name));
         assert_eq!(seen, [Some("invoice:42"), Some("invoice:*"), Some("report"), None, None]);
     }
 

@@ -5,6 +5,7 @@ mod ids;
 pub mod metric;
 mod name;
 mod quarantine;
+pub(crate) mod series;
 mod token;
 mod verdict;
 

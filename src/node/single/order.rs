@@ -12,7 +12,6 @@
 //! party.
 
 use std::{
-    collections::HashMap,
     mem,
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
@@ -21,7 +20,7 @@ use bytes::Bytes;
 use fred::util::sha1_hash;
 
 use crate::{
-    node::Call,
+    node::{Call, by_hash::ByHash},
     scripts::{ALL, Script},
 };
 
@@ -36,9 +35,9 @@ pub(in crate::node) struct Order(Mutex<Departures>);
 struct Departures {
     count: u64,
     /// For the hash of each key and hold, the number of the last call that left.
-    recent: HashMap<u64, u64>,
+    recent: ByHash<u64>,
     /// Those before the recent ones.
-    older: HashMap<u64, u64>,
+    older: ByHash<u64>,
     scripts: Vec<KnownScript>,
 }
 

@@ -1,0 +1,187 @@
+//! The series that a client writes to, made once: a name with labels costs an allocation and a hash
+//! each time it is made.
+//!
+//! They are keys and no handles: a recorder that is installed later is written to from then on.
+
+use std::sync::{Arc, OnceLock};
+
+use metrics::{Key, Level, Metadata};
+
+use super::metric::{self, Label, NamedLocks};
+
+static METADATA: Metadata<'static> = Metadata::new("quorate", Level::INFO, Some("quorate"));
+
+/// A metric with all its labels.
+#[derive(Debug)]
+pub(crate) struct Series(Key);
+
+impl Series {
+    pub(crate) fn count(&self, more: u64) {
+        metrics::with_recorder(|to| to.register_counter(&self.0, &METADATA).increment(more));
+    }
+
+    pub(crate) fn change(&self, by: f64) {
+        metrics::with_recorder(|to| to.register_gauge(&self.0, &METADATA).increment(by));
+    }
+
+    pub(crate) fn set(&self, value: f64) {
+        metrics::with_recorder(|to| to.register_gauge(&self.0, &METADATA).set(value));
+    }
+
+    pub(crate) fn record(&self, value: f64) {
+        metrics::with_recorder(|to| to.register_histogram(&self.0, &METADATA).record(value));
+    }
+}
+
+/// The series of a metric that one label more tells apart.
+#[derive(Debug)]
+pub(crate) struct Family(Vec<(&'static str, Series)>);
+
+impl Family {
+    /// The one where the label has this value, of those that the metric is listed with.
+    pub(crate) fn of(&self, value: &str) -> &Series {
+        let series = self.0.iter().find(|(of, _)| *of == value);
+        &series.expect("each value of a label is listed").1
+    }
+}
+
+/// What all series of a lock, or of a voter, are labelled with.
+struct Labelled(Vec<metrics::Label>);
+
+impl Labelled {
+    fn series(&self, name: &'static str) -> Series {
+        Series(Key::from_parts(name, self.0.clone()))
+    }
+
+    fn family(&self, name: &'static str, label: Label) -> Family {
+        let series = |value| {
+            let mut labels = self.0.clone();
+            labels.push(metrics::Label::from_static_parts(label.name, value));
+            (value, Series(Key::from_parts(name, labels)))
+        };
+        Family(label.values.iter().copied().map(series).collect())
+    }
+}
+
+/// Those of the locks of one kind, or of one of them that is named.
+#[derive(Debug)]
+pub(crate) struct LockSeries {
+    pub(crate) acquire_seconds: Family,
+    pub(crate) wait_seconds: Series,
+    pub(crate) grant_attempts: Series,
+    pub(crate) grant_validity: Series,
+    pub(crate) renewal_validity: Series,
+    pub(crate) attempts: Family,
+    pub(crate) renewals: Family,
+    pub(crate) hold_seconds: Series,
+    pub(crate) lost: Family,
+    pub(crate) held: Series,
+    pub(crate) waiting: Series,
+    pub(crate) wakeups: Family,
+    pub(crate) token_repairs: Family,
+}
+
+impl LockSeries {
+    fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
+        let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
+        let lock = lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)));
+        let of = Labelled([kind].into_iter().chain(lock).collect());
+        Self {
+            acquire_seconds: of.family(metric::ACQUIRE_SECONDS, metric::ACQUIRED),
+            wait_seconds: of.series(metric::WAIT_SECONDS),
+            grant_attempts: of.series(metric::GRANT_ATTEMPTS),
+            grant_validity: of.series(metric::GRANT_VALIDITY),
+            renewal_validity: of.series(metric::RENEWAL_VALIDITY),
+            attempts: of.family(metric::ATTEMPTS, metric::ATTEMPTED),
+            renewals: of.family(metric::RENEWALS, metric::RENEWED),
+            hold_seconds: of.series(metric::HOLD_SECONDS),
+            lost: of.family(metric::LOST, metric::LOSS),
+            held: of.series(metric::HELD),
+            waiting: of.series(metric::WAITING),
+            wakeups: of.family(metric::WAKEUPS, metric::WAKEUP),
+            token_repairs: of.family(metric::TOKEN_REPAIRS, metric::REPAIRED),
+        }
+    }
+}
+
+/// Those of a client's locks, each made when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct AllLockSeries {
+    named: NamedLocks,
+    /// For each kind those of the locks without a name, and then of each named one.
+    made: Vec<OnceLock<Box<LockSeries>>>,
+}
+
+impl AllLockSeries {
+    pub(crate) fn new(named: NamedLocks) -> Self {
+        let kinds = metric::KIND.values.len();
+        let made = (0..kinds * (1 + named.len())).map(|_| OnceLock::new()).collect();
+        Self { named, made }
+    }
+
+    pub(crate) fn of(&self, kind: &'static str, lock: &str) -> &LockSeries {
+        let kinds = metric::KIND.values;
+        let number = kinds.iter().position(|one| *one == kind).expect("each kind is listed");
+        let named = self.named.of(lock);
+        let place = named.map_or(0, |(place, _)| 1 + place);
+        let made = &self.made[number * (1 + self.named.len()) + place];
+        made.get_or_init(|| Box::new(LockSeries::new(kind, named.map(|(_, name)| name))))
+    }
+}
+
+/// Those of a voter.
+#[derive(Debug)]
+pub(crate) struct VoterSeries {
+    pub(crate) voter_seconds: Series,
+    pub(crate) queue_seconds: Series,
+    pub(crate) verdicts: Family,
+    pub(crate) unacknowledged: Series,
+    pub(crate) leaked_votes: Series,
+    pub(crate) clients: Series,
+    pub(crate) connections: Series,
+    pub(crate) quarantined: Series,
+    pub(crate) quarantines: Family,
+    pub(crate) refusing: Series,
+    pub(crate) clock_ahead: Series,
+    pub(crate) memory: Series,
+}
+
+impl VoterSeries {
+    pub(crate) fn new(voter: &Arc<str>) -> Self {
+        let of = Labelled(vec![metrics::Label::new(metric::VOTER.name, Arc::clone(voter))]);
+        Self {
+            voter_seconds: of.series(metric::VOTER_SECONDS),
+            queue_seconds: of.series(metric::QUEUE_SECONDS),
+            verdicts: of.family(metric::VERDICTS, metric::VERDICT),
+            unacknowledged: of.series(metric::UNACKNOWLEDGED),
+            leaked_votes: of.series(metric::LEAKED_VOTES),
+            clients: of.series(metric::CLIENTS),
+            connections: of.series(metric::CONNECTIONS),
+            quarantined: of.series(metric::QUARANTINED),
+            quarantines: of.family(metric::QUARANTINES, metric::SUSPICION),
+            refusing: of.series(metric::REFUSING),
+            clock_ahead: of.series(metric::CLOCK_AHEAD),
+            memory: of.series(metric::MEMORY),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_lock_has_series_of_its_own_and_the_others_those_of_their_kind() {
+        let all = AllLockSeries::new(NamedLocks::new(["invoice:*", "report"]));
+        let labels = |kind, lock| {
+            let key = &all.of(kind, lock).acquire_seconds.of("held").0;
+            assert_eq!(key.name(), "quorate_acquire_seconds");
+            let labels = key.labels().map(|label| label.value().to_owned());
+            labels.collect::<Vec<_>>()
+        };
+        assert_eq!(labels("mutex", "invoice:42"), ["mutex", "invoice:*", "held"]);
+        assert_eq!(labels("write", "report"), ["write", "report", "held"]);
+        assert_eq!(labels("mutex", "other"), ["mutex", "held"]);
+        assert_eq!(labels("read", "other"), ["read", "held"]);
+    }
+}
