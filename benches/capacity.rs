@@ -57,7 +57,6 @@ impl Size {
 
 const BARS: Promised = Promised::always(&[
     "processor_mutex",
-    "processor_mutex_without_token",
     "processor_fair_mutex",
     "processor_read",
     "processor_write",
@@ -77,21 +76,13 @@ struct Work {
     once: fn(Quorate, String) -> Done,
 }
 
-const WORKS: [Work; 5] = [
+const WORKS: [Work; 4] = [
     Work {
         measured: "mutex: lock and release",
         bar: "processor_mutex",
         limit: 15.0,
         once: |client, name| {
             Box::pin(async move { client.mutex(name).lock().await?.release().await })
-        },
-    },
-    Work {
-        measured: "the same, without a token",
-        bar: "processor_mutex_without_token",
-        limit: 14.0,
-        once: |client, name| {
-            Box::pin(async move { client.mutex(name).fenced(false).lock().await?.release().await })
         },
     },
     Work {

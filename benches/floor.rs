@@ -215,6 +215,11 @@ pub fn asking(hold: Value) -> [Value; 4] {
     [LEASE_MS.into(), KEEP_MS.into(), hold, "1".into()]
 }
 
+/// The same without a token.
+pub fn asking_bare(hold: Value) -> [Value; 4] {
+    [LEASE_MS.into(), KEEP_MS.into(), hold, "".into()]
+}
+
 /// What `mutex/release` takes to give a lock back. `place` is the one to leave, or empty.
 pub fn leaving(name: &str, hold: Value, place: Value) -> [Value; 6] {
     let channel = format!("quorate:{{{name}}}:wake").into();

@@ -70,7 +70,7 @@ fn measure(length: Length) -> Report {
         let sides = runtime.start().block_on(with_and_without_tokens(&servers[..3], size));
         Comparison {
             bar: "token_cost".to_owned(),
-            measured: "only lock, 3 servers, with a token".to_owned(),
+            measured: "the floor's lock alone, 3 servers, with a token".to_owned(),
             with: "without a token",
             limit: TOKEN_LIMIT,
         }
@@ -178,16 +178,17 @@ async fn against_the_floor(servers: &[RedisServer], size: Size) -> Sides {
     measured.await.expect("the measuring task ends")
 }
 
-/// Of one client, for two locks.
+/// Of the floor: every exclusive lock of the library has a token.
 async fn with_and_without_tokens(servers: &[RedisServer], size: Size) -> Sides {
-    let ours = Ours::connect(servers).await;
-    let quorum = ours.quorum.clone();
-    let other = Ours { quorum: quorum.clone(), name: "bench:bare".to_owned() };
-    let (without, with) = (Locking { ours: other, fenced: false }, Locking { ours, fenced: true });
-    let measured = tokio::spawn(async move { in_turns(&without, &with, size).await });
-    let times = measured.await.expect("the measuring task ends");
-    quorum.close().await;
-    times
+    let without = Locking { raw: Raw::connect(servers).await, asking: floor::asking_bare };
+    let with = Locking { raw: Raw::connect(servers).await, asking: floor::asking };
+    let measured = tokio::spawn(async move {
+        let times = in_turns(&without, &with, size).await;
+        without.raw.nodes.close().await;
+        with.raw.nodes.close().await;
+        times
+    });
+    measured.await.expect("the measuring task ends")
 }
 
 /// Times of a client whose servers are all healthy, and of one that has one of five stopped: two
@@ -274,21 +275,19 @@ impl Side for Ours {
     }
 }
 
-/// What locking takes, without the release, with a token or without.
+/// What locking takes the floor, without the release, with a token or without.
 struct Locking {
-    ours: Ours,
-    fenced: bool,
+    raw: Raw,
+    asking: fn(Value) -> [Value; 4],
 }
 
 impl Side for Locking {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
     async fn cycle(&self) -> Duration {
-        let mutex = self.ours.quorum.mutex(&self.ours.name).fenced(self.fenced);
         let started = Instant::now();
-        let guard = mutex.lock().await.expect("the lock is free");
+        let hold = self.raw.acquire(self.asking).await;
         let took = started.elapsed();
-        assert_eq!(guard.token().is_some(), self.fenced);
-        guard.release().await.expect("a majority confirms");
+        self.raw.release(hold).await;
         took
     }
 }
@@ -310,19 +309,30 @@ impl Raw {
         let release = nodes.load(&MUTEX_RELEASE).await;
         Self { nodes, acquire, release, next: AtomicU64::new(1) }
     }
+
+    /// Its hold.
+    async fn acquire(&self, asking: fn(Value) -> [Value; 4]) -> Value {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // As long as ours: the uuid of a client, and a number.
+        let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
+        let keys = floor::keys(Self::NAME);
+        self.nodes.majority(&self.acquire, &keys, &asking(hold.clone())).await;
+        hold
+    }
+
+    async fn release(&self, hold: Value) {
+        let (keys, leaving) =
+            (floor::keys(Self::NAME), floor::leaving(Self::NAME, hold, "".into()));
+        self.nodes.majority(&self.release, floor::first_three(&keys), &leaving).await;
+    }
 }
 
 impl Side for Raw {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
     async fn cycle(&self) -> Duration {
         let started = Instant::now();
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // As long as ours: the uuid of a client, and a number.
-        let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
-        let keys = floor::keys(Self::NAME);
-        self.nodes.majority(&self.acquire, &keys, &floor::asking(hold.clone())).await;
-        let leaving = floor::leaving(Self::NAME, hold, "".into());
-        self.nodes.majority(&self.release, floor::first_three(&keys), &leaving).await;
+        let hold = self.acquire(floor::asking).await;
+        self.release(hold).await;
         started.elapsed()
     }
 }

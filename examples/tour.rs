@@ -229,7 +229,7 @@ impl Tour {
         let next = self.ben.mutex(LOCK).lock().await?;
         self.tell("the voters go on, and Ben enters");
         self.show(Some(("Ben", &next))).await?;
-        let (late, token) = (guard.token().ok_or("a token")?, next.token().ok_or("a token")?);
+        let (late, token) = (guard.token(), next.token());
         let gate = FenceGate::new();
         gate.check(LOCK, token)?;
         let stale = gate.check(LOCK, late).err().ok_or("late work is refused")?;

@@ -174,7 +174,7 @@ async fn work_alone(
         Err(error) if error.is_unconfirmed() => tracing::warn!(lock = name, %error, "not released"),
         released => released?,
     }
-    Ok(token)
+    Ok(Some(token))
 }
 
 /// Whether locks can be given; why not, by voter.

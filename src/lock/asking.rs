@@ -28,7 +28,6 @@ pub(super) struct Asking {
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
-    fenced: bool,
 }
 
 /// What one voter answered.
@@ -47,7 +46,6 @@ impl Asking {
             owner: None,
             lease: parts.coordinator.settings().lease,
             renewed: true,
-            fenced: true,
         }
     }
 
@@ -57,15 +55,6 @@ impl Asking {
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
         Self { lease, renewed, ..self }
-    }
-
-    pub(super) fn fenced(self, fenced: bool) -> Self {
-        Self { fenced, ..self }
-    }
-
-    /// For how long the fence is remembered; `None` where there is none.
-    pub(super) fn fence(&self) -> Option<Duration> {
-        self.fenced.then(|| self.settings().fence_memory)
     }
 
     /// The name and the lease, if they can be used.

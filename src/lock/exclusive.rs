@@ -32,7 +32,7 @@ impl Exclusive {
         let record = asking.checked().map(|(name, rules)| {
             let settings = asking.settings();
             let waiting = fair.then(|| settings.waiting(rules.terms.lease));
-            let terms = MutexTerms { rules, waiting, fence: asking.fence() };
+            let terms = MutexTerms { rules, waiting, keep: settings.fence_memory };
             Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
         });
         Self { asking, fair, record }
@@ -44,10 +44,6 @@ impl Exclusive {
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
         Self::made(self.asking.lease(lease, renewed), self.fair)
-    }
-
-    pub(super) fn fenced(self, fenced: bool) -> Self {
-        Self::made(self.asking.fenced(fenced), self.fair)
     }
 
     /// The wish for it.

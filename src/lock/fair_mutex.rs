@@ -55,11 +55,6 @@ impl FairMutex {
         Self(self.0.lease(lease, false))
     }
 
-    /// As [`Mutex::fenced`](crate::Mutex::fenced).
-    pub fn fenced(self, fenced: bool) -> Self {
-        Self(self.0.fenced(fenced))
-    }
-
     /// Acquires the lock, behind everybody who has asked before.
     ///
     /// # Errors

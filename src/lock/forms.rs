@@ -23,13 +23,13 @@ impl Forms {
             Self { calls: settings.keys.calls().into(), mutexes: Vec::new(), rw_locks: Vec::new() };
         // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
-        let (waiting, fence) = (settings.waiting(settings.lease), Some(settings.fence_memory));
+        let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
         forms.mutexes = [None, Some(waiting)]
-            .map(|waiting| forms.of_mutex(MutexTerms { rules, waiting, fence }))
+            .map(|waiting| forms.of_mutex(MutexTerms { rules, waiting, keep }))
             .to_vec();
         let preference = Preference::default();
         forms.rw_locks = [Access::Read, Access::Write]
-            .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, fence }))
+            .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, keep }))
             .to_vec();
         forms
     }

@@ -152,8 +152,7 @@ macro_rules! token {
             /// it. Show it to what the lock protects, and let that refuse whoever comes with a
             /// lower one: then the work of a hold that was lost without noticing does no harm.
             ///
-            /// Entering again and renewals do not change it. `None` only where the lock was asked
-            /// for as not [fenced](crate::Mutex::fenced).
+            /// Entering again and renewals do not change it.
             ///
             /// # Examples
             ///
@@ -163,15 +162,15 @@ macro_rules! token {
             /// # let voters = quorate::embedded::voters(3);
             /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
             #[doc = concat!("let first = quorum.", $acquire, ".await?;")]
-            /// let token = first.token().expect("it is fenced");
+            /// let token = first.token();
             /// first.release().await?;
             #[doc = concat!("let second = quorum.", $acquire, ".await?;")]
-            /// assert!(second.token().expect("it is fenced") > token);
+            /// assert!(second.token() > token);
             /// # Ok(())
             /// # }
             /// ```
-            pub fn token(&self) -> Option<$crate::words::Token> {
-                self.0.token()
+            pub fn token(&self) -> $crate::words::Token {
+                self.0.token().expect("only reads have none")
             }
         }
     };

@@ -49,14 +49,6 @@ impl Mutex {
         Self(self.0.lease(lease, false))
     }
 
-    /// Whether its holds have [tokens](crate::Token). Default: they have. Without, each voter saves
-    /// the key in which it counts them, and [`MutexGuard::token`] is `None`.
-    ///
-    /// Tokens go on growing where some of a lock's clients do without: their holds have none.
-    pub fn fenced(self, fenced: bool) -> Self {
-        Self(self.0.fenced(fenced))
-    }
-
     /// Acquires the lock, waiting for as long as another hold has it.
     ///
     /// # Errors

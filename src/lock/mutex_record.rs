@@ -20,8 +20,8 @@ pub(super) struct MutexTerms {
     /// How long a place in the queue counts without being asked from; `None` where nobody waits in
     /// order.
     pub(super) waiting: Option<Duration>,
-    /// For how long the fence is remembered; `None` where its holds have no tokens.
-    pub(super) fence: Option<Duration>,
+    /// For how long the fence is remembered.
+    pub(super) keep: Duration,
 }
 
 /// A mutex, or a fair mutex.
@@ -53,9 +53,9 @@ pub(super) struct MutexForms {
 impl MutexForms {
     /// `calls`: what the channels begin with on which clients are called.
     pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
-        let MutexTerms { rules, waiting, fence } = terms;
+        let MutexTerms { rules, waiting, keep } = terms;
         let deadline = rules.voter_deadline;
-        let (lease, keep) = (millis(rules.terms.lease), fence.map(millis).unwrap_or_default());
+        let (lease, keep) = (millis(rules.terms.lease), millis(keep));
         let wait = waiting.map(millis).unwrap_or_default();
         Self {
             terms,
@@ -76,7 +76,7 @@ impl MutexRecord {
             key: Arc::clone(&keys.lock),
             channel: Some(Arc::clone(&keys.channel)),
             is_shared: false,
-            is_fenced: forms.terms.fence.is_some(),
+            is_fenced: true,
             granted_under: None,
             barred_by: None,
             waiting: forms.terms.waiting,
@@ -150,7 +150,7 @@ impl LockRecord for MutexRecord {
             return renew.request(keys, ask.hold, args);
         }
         // Somebody has entered again and wanted it for longer.
-        let keep = terms.fence.map(millis).unwrap_or_default();
+        let keep = millis(terms.keep);
         let longer = Form::new(&mutex::RENEW, self.deadline(), &[&millis(ask.lease), &keep]);
         longer.request(keys, ask.hold, args)
     }

@@ -63,8 +63,8 @@ impl RwLock {
         let made = |access| {
             let (name, rules) = asking.checked()?;
             let settings = asking.settings();
-            let (waiting, fence) = (settings.waiting(rules.terms.lease), asking.fence());
-            let terms = RwTerms { rules, access, preference, waiting, fence };
+            let (waiting, keep) = (settings.waiting(rules.terms.lease), settings.fence_memory);
+            let terms = RwTerms { rules, access, preference, waiting, keep };
             Ok(Arc::new(RwRecord::new(name, &settings.keys, asking.forms().of_rw(terms))))
         };
         let (reads, writes) = (made(Access::Read), made(Access::Write));
@@ -84,12 +84,6 @@ impl RwLock {
     /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
     pub fn lease_fixed(self, lease: Duration) -> Self {
         Self::made(self.asking.lease(lease, false), self.preference)
-    }
-
-    /// Whether its writes have [tokens](crate::Token), as [`Mutex::fenced`](crate::Mutex::fenced).
-    /// Reads have none.
-    pub fn fenced(self, fenced: bool) -> Self {
-        Self::made(self.asking.fenced(fenced), self.preference)
     }
 
     /// Whom its readers let pass; by default all [writers](Preference::Writers).

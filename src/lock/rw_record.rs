@@ -24,8 +24,8 @@ pub(super) struct RwTerms {
     pub(super) preference: Preference,
     /// How long a place in the queue counts without being asked from.
     pub(super) waiting: Duration,
-    /// For how long the fence is remembered; `None` where writes have no tokens.
-    pub(super) fence: Option<Duration>,
+    /// For how long the fence of writes is remembered.
+    pub(super) keep: Duration,
 }
 
 /// From where it is asked for.
@@ -95,14 +95,14 @@ impl RwTerms {
     }
 
     fn acquisition(&self, calls: &str, lease: Duration) -> Form {
-        let (lease, keep) = (millis(lease), self.fence.map(millis).unwrap_or_default());
+        let (lease, keep) = (millis(lease), millis(self.keep));
         let wait = millis(self.waiting);
         let shared = [calls, self.mode(), self.turn(), &lease, &keep, &wait];
         Form::new(&rw::ACQUIRE, self.rules.voter_deadline, &shared)
     }
 
     fn renewal(&self, lease: Duration) -> Form {
-        let (lease, keep) = (millis(lease), self.fence.map(millis).unwrap_or_default());
+        let (lease, keep) = (millis(lease), millis(self.keep));
         Form::new(&rw::RENEW, self.rules.voter_deadline, &[self.mode(), &lease, &keep])
     }
 }
@@ -153,7 +153,7 @@ impl RwRecord {
 
 impl MadeRw {
     fn new(name: LockName, keys: RwKeys, forms: Arc<RwForms>) -> Self {
-        let RwTerms { access, fence, .. } = forms.terms;
+        let RwTerms { access, .. } = forms.terms;
         let writes = access == Access::Write;
         let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
         let info = LockInfo {
@@ -162,7 +162,7 @@ impl MadeRw {
             key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
             channel: None,
             is_shared: !writes,
-            is_fenced: writes && fence.is_some(),
+            is_fenced: writes,
             granted_under: of(&keys.writer, !writes),
             barred_by: of(&keys.readers, writes),
             waiting: Some(forms.terms.waiting),

@@ -78,11 +78,6 @@ impl Lock {
         on_either!(self, mutex => keep mutex.lease_fixed(lease))
     }
 
-    #[must_use]
-    pub fn fenced(self, fenced: bool) -> Self {
-        on_either!(self, mutex => keep mutex.fenced(fenced))
-    }
-
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
         on_either!(self, mutex => mutex.lock().await)
     }

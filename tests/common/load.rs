@@ -121,7 +121,7 @@ async fn work(client: &Quorate, lock: usize, shared: &Shared) {
 
 async fn hold(contested: &Contested, guard: MutexGuard) -> Result<(), Error> {
     contested.grants.fetch_add(1, SeqCst);
-    let token = guard.token().expect("it is fenced");
+    let token = guard.token();
     if let Some(before) = contested.resource.show(token, || guard.is_held()) {
         let wrong = format!("{token} of {} after {before}", guard.hold());
         contested.wrong.lock().unwrap_or_else(PoisonError::into_inner).push(wrong);

@@ -194,7 +194,7 @@ async fn a_clients_wall_clock_that_steps_by_an_hour_ends_trust_on_time_and_takes
         assert!(guard.lost().await.is_lost());
         assert_eq!(watch.time(), TRUSTED);
         for client in [&ada, &ben, &ada, &ben] {
-            let token = Some(Way::Mutex.token(client).await);
+            let token = Way::Mutex.token(client).await;
             assert!(token > last, "{token:?} after {last:?}, {micros}");
             last = token;
         }

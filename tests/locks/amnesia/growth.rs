@@ -37,7 +37,7 @@ impl Way {
         macro_rules! token {
             ($lock:expr) => {{
                 let guard = $lock.await.expect("a majority answers");
-                let token = guard.token().expect("it is fenced");
+                let token = guard.token();
                 guard.release().await.expect("a majority confirms");
                 token
             }};
@@ -87,7 +87,6 @@ async fn whoever_enters_again_keeps_the_token(on: Fixture) {
     let mutex = client.mutex("a").owner(&owner);
     let guard = mutex.lock().await.unwrap();
     let token = guard.token();
-    assert!(token.is_some());
     let (again, third) = (guard.reenter().await.unwrap(), mutex.lock().await.unwrap());
     assert_eq!((again.token(), third.token()), (token, token));
     for guard in [guard, again] {
@@ -274,24 +273,4 @@ async fn a_fence_expires_with_its_memory_and_tokens_grow_nevertheless() {
         assert_eq!(fences(), 0, "{memory:?}");
         assert!(token < second && second < Way::Mutex.token(&ours).await);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_asks_for_no_token_gets_none_and_leaves_none_on_any_voter() {
-    let voters = old_voters(3);
-    let ours = client(&voters).await;
-    let seen = || voters.iter().flat_map(EmbeddedVoter::keys).collect::<Vec<_>>();
-    let no_fence = || assert!(seen().iter().all(|key| !key.contains("fence")), "{:?}", seen());
-    let guards = (
-        ours.mutex("a").fenced(false).lock().await.unwrap(),
-        ours.fair_mutex("b").fenced(false).lock().await.unwrap(),
-        ours.rw_lock("c").fenced(false).write().await.unwrap(),
-    );
-    assert_eq!((guards.0.token(), guards.1.token(), guards.2.token()), (None, None, None));
-    // Renewed as well.
-    sleep(secs(11)).await;
-    no_fence();
-    drop(guards);
-    sleep(ms(1)).await;
-    assert_eq!(seen(), Vec::<String>::new());
 }

@@ -155,7 +155,7 @@ async fn turn(quorum: &Quorate, contest: &Contest, chance: &mut StdRng) -> Resul
 
 fn show(guard: &MutexGuard, contest: &Contest) {
     contest.grants.fetch_add(1, SeqCst);
-    let token = guard.token().expect("it is fenced");
+    let token = guard.token();
     if let Some(before) = contest.resource.show(token, || guard.is_held()) {
         let wrong = format!("{token} of {} after {before}", guard.hold());
         contest.wrong.lock().unwrap_or_else(PoisonError::into_inner).push(wrong);

@@ -59,16 +59,6 @@ impl Asking {
         }
     }
 
-    /// Whether its exclusive holds have tokens.
-    pub(crate) fn fenced(self, fenced: bool) -> Self {
-        match self {
-            Self::Plain(mutex) => Self::Plain(mutex.fenced(fenced)),
-            Self::Fair(mutex) => Self::Fair(mutex.fenced(fenced)),
-            Self::Read(lock) => Self::Read(lock.fenced(fenced)),
-            Self::Write(lock) => Self::Write(lock.fenced(fenced)),
-        }
-    }
-
     pub(crate) fn lease(self, lease: Duration) -> Self {
         match self {
             Self::Plain(mutex) => Self::Plain(mutex.lease(lease)),
@@ -150,8 +140,8 @@ impl Guard {
     /// A read has none.
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
-            Self::Mutex(guard) => guard.token(),
-            Self::Write(guard) => guard.token(),
+            Self::Mutex(guard) => Some(guard.token()),
+            Self::Write(guard) => Some(guard.token()),
             Self::Read(_) => None,
         }
     }

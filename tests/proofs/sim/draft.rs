@@ -217,7 +217,6 @@ impl Draft {
             kind,
             owner,
             lease,
-            fenced: !self.one_in(8),
             how,
             cancel,
             further: self.further(kind, lease_ms),

@@ -73,8 +73,6 @@ pub(crate) struct Step {
     /// Which of the client's owners asks; `None`: nobody in particular.
     pub(crate) owner: Option<usize>,
     pub(crate) lease: Lease,
-    /// Whether it has a token.
-    pub(crate) fenced: bool,
     pub(crate) how: How,
     pub(crate) cancel: Cancel,
     pub(crate) further: Further,

@@ -75,7 +75,6 @@ fn size_of_step(step: &Step) -> usize {
         + usize::from(step.kind != Kind::Plain)
         + usize::from(step.owner.is_some())
         + usize::from(step.lease != Lease::Default)
-        + usize::from(!step.fenced)
         + usize::from(step.how != How::Wait)
         + usize::from(step.cancel != Cancel::Never)
         + usize::from(step.further != Further::Nothing)
@@ -136,7 +135,7 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
 }
 
 fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<Cut> {
-    let plainer: [fn(&mut Step); 9] = [
+    let plainer: [fn(&mut Step); 8] = [
         |step| step.pause_ms = 0,
         |step| {
             if step.kind == Kind::Fair {
@@ -145,7 +144,6 @@ fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<C
         },
         |step| step.owner = None,
         |step| step.lease = Lease::Default,
-        |step| step.fenced = true,
         |step| step.how = How::Wait,
         |step| step.cancel = Cancel::Never,
         |step| step.further = Further::Nothing,

@@ -127,7 +127,7 @@ impl Task {
     }
 
     fn lock(&self, step: Step) -> Asking {
-        let mut lock = Asking::of(&self.quorum, step.lock().name(), step.kind).fenced(step.fenced);
+        let mut lock = Asking::of(&self.quorum, step.lock().name(), step.kind);
         if let Some(owner) = step.owner {
             lock = lock.owner(self.owners[owner]);
         }

@@ -189,7 +189,6 @@ impl Draft {
             kind,
             owner: None,
             lease: Lease::Default,
-            fenced: !self.one_in(8),
             how: How::Wait,
             cancel: Cancel::Never,
             further: Further::Nothing,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate::{Access, embedded::EmbeddedVoter};
+use quorate::embedded::EmbeddedVoter;
 
 use super::Law;
 use crate::sim::{
@@ -21,8 +21,8 @@ use crate::sim::{
 pub(crate) struct Tokens {
     /// By lock, in order.
     given: BTreeMap<Lock, Vec<Given>>,
-    /// Each hold's; `None`: it asked for none.
-    of: BTreeMap<String, Option<u64>>,
+    /// That of each hold.
+    of: BTreeMap<String, u64>,
     /// The holds whose number voters were told by a trip of its own.
     told: BTreeSet<String>,
 }
@@ -49,25 +49,18 @@ impl Tokens {
 
 /// Somebody was given a guard of a lock that it had asked for since then.
 pub(crate) fn handed_out(world: &World, step: Step, guard: &Guard, asked_ms: u64) {
-    if guard.access() == Access::Read {
-        return;
-    }
+    // A read has none.
+    let Some(token) = guard.token().map(u64::from) else { return };
     let (hold, lock) = (guard.hold().as_str(), step.lock());
-    let token = guard.token().map(u64::from);
     let mut tokens = locked(&world.tokens);
     if let Some(before) = tokens.of.get(hold).copied() {
         if before != token {
-            let what = format!("{hold} had the token {before:?} and now has {token:?}");
+            let what = format!("{hold} had the token {before} and now has {token}");
             world.breach(Law::TokensGrow, None, what);
         }
         return;
     }
     tokens.of.insert(hold.to_owned(), token);
-    if token.is_some() != step.fenced {
-        let what = format!("{hold} has the token {token:?}, fenced: {}", step.fenced);
-        world.breach(Law::TokensGrow, None, what);
-    }
-    let Some(token) = token else { return };
     let given = tokens.given.entry(lock).or_default();
     for other in given.iter().filter(|other| other.token >= token) {
         let what =
