@@ -15,8 +15,8 @@ pub(crate) struct Settings {
     pub(crate) voter_deadline: Duration,
     pub(crate) drift: Drift,
     pub(crate) minimum_validity: Option<Duration>,
-    pub(crate) patience: Duration,
-    pub(crate) poll: Duration,
+    pub(crate) quorum_timeout: Duration,
+    pub(crate) poll_interval: Duration,
     pub(crate) waiter_deadline: Option<Duration>,
     pub(crate) connect_timeout: Duration,
     pub(crate) keys: KeyScheme,
@@ -57,8 +57,8 @@ impl Default for Settings {
             voter_deadline: Duration::from_millis(200),
             drift: Drift::DEFAULT,
             minimum_validity: None,
-            patience: Duration::from_secs(10),
-            poll: Duration::from_secs(2),
+            quorum_timeout: Duration::from_secs(10),
+            poll_interval: Duration::from_secs(2),
             waiter_deadline: None,
             connect_timeout: Duration::from_secs(5),
             keys: KeyScheme::default(),
@@ -82,8 +82,8 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [
             ("voter deadline", self.voter_deadline),
-            ("poll interval", self.poll),
-            ("patience", self.patience),
+            ("poll interval", self.poll_interval),
+            ("quorum timeout", self.quorum_timeout),
             ("connect timeout", self.connect_timeout),
         ] {
             if value.is_zero() {
@@ -283,8 +283,8 @@ mod tests {
     #[test]
     fn zero_times_are_refused_by_name() {
         assert_eq!(refusal(|s| s.voter_deadline = Duration::ZERO), "the voter deadline is zero");
-        assert_eq!(refusal(|s| s.poll = Duration::ZERO), "the poll interval is zero");
-        assert_eq!(refusal(|s| s.patience = Duration::ZERO), "the patience is zero");
+        assert_eq!(refusal(|s| s.poll_interval = Duration::ZERO), "the poll interval is zero");
+        assert_eq!(refusal(|s| s.quorum_timeout = Duration::ZERO), "the quorum timeout is zero");
     }
 
     #[test]

@@ -148,16 +148,17 @@ impl Builder {
         self
     }
 
-    /// For how long waiters put up with too few voters answering before they fail. Default: 10 s.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.settings.patience = patience;
+    /// For how long `lock` goes on asking while too few voters answer, before it fails. Default:
+    /// 10 s. A caller that sets a limit of its own waits until then, whatever the voters do.
+    pub fn quorum_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.quorum_timeout = timeout;
         self
     }
 
     /// How often waiters of a mutex ask again without a wake-up, in case one was lost. Waiters in a
     /// queue do so after a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
-    pub fn poll(mut self, interval: Duration) -> Self {
-        self.settings.poll = interval;
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.settings.poll_interval = interval;
         self
     }
 
@@ -263,7 +264,7 @@ impl Builder {
     }
 
     /// How locks are named on the voters. Default: the prefix `quorate`.
-    pub fn keys(mut self, keys: KeyScheme) -> Self {
+    pub fn key_scheme(mut self, keys: KeyScheme) -> Self {
         self.settings.keys = keys;
         self
     }

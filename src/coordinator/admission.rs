@@ -42,7 +42,7 @@ impl Coordinator {
         let started = self.clock.now();
         let until = match limit {
             Limit::Until(moment) if started < moment => Some(moment),
-            Limit::Now | Limit::Until(_) => Some(started + self.settings.patience),
+            Limit::Now | Limit::Until(_) => Some(started + self.settings.quorum_timeout),
             Limit::Never => None,
         };
         let late = async {

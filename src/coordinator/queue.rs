@@ -60,7 +60,7 @@ impl Coordinator {
             callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
             place,
             refresh,
-            wait: Wait::new(limit, self.settings.patience, WhileHeld::Bid { refresh }),
+            wait: Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh }),
             ticket: None,
             claim: None,
         })

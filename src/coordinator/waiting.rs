@@ -34,7 +34,7 @@ impl Coordinator {
             return Ok(Some(turn));
         }
         let Self { clock, settings, .. } = self;
-        let outlasts = |since| clock.now().since(since) >= settings.patience;
+        let outlasts = |since| clock.now().since(since) >= settings.quorum_timeout;
         match limit {
             Limit::Never => tokio::select! {
                 biased;
@@ -44,7 +44,6 @@ impl Coordinator {
             Limit::Until(moment) if clock.now() < moment => {
                 tokio::select! {
                     biased;
-                    outage = place.silence(outlasts) => return Err(self.no_quorum(record, outage)),
                     turn = place.turn() => return Ok(Some(turn)),
                     () = clock.sleep_until(moment) => {}
                 }
@@ -56,7 +55,7 @@ impl Coordinator {
                 biased;
                 () = place.verdict() => {}
                 turn = place.turn() => return Ok(Some(turn)),
-                () = clock.sleep(settings.patience) => {}
+                () = clock.sleep(settings.quorum_timeout) => {}
             },
         }
         if place.is_held_up() {
@@ -111,11 +110,11 @@ impl<'a> Search<'a> {
         limit: Limit,
         turn: &'a Turn<'a>,
     ) -> Self {
-        let Settings { patience, poll, .. } = coordinator.settings;
-        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll };
+        let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
+        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll: poll_interval };
         // Whoever stood here before has been asking the same voters.
         let (known, silent_since) = turn.known();
-        let wait = Wait::new(limit, patience, while_held).resume_from(known, silent_since);
+        let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
         turn.ask();
         Self { coordinator, record, rules, turn, wait, listening: None }
     }

@@ -68,7 +68,8 @@ pub(crate) enum WaitNext {
 #[derive(Debug)]
 pub(crate) struct Wait {
     limit: Limit,
-    patience: Duration,
+    /// For how long too few answers are borne; `None`: until the limit.
+    patience: Option<Duration>,
     while_held: WhileHeld,
     state: WaitState,
     /// That of the latest attempt.
@@ -102,12 +103,13 @@ enum WaitState {
 }
 
 impl Wait {
+    /// `patience`: for how long too few answers are borne by whoever has set no limit.
     pub(crate) fn new(limit: Limit, patience: Duration, while_held: WhileHeld) -> Self {
         let ms = Duration::from_millis;
         let pause = |first_ms| Backoff::new(ms(first_ms), ms(500));
         Self {
             limit,
-            patience,
+            patience: (limit == Limit::Never).then_some(patience),
             while_held,
             state: WaitState::Asking,
             window: Window::start(None, Moment::BEGINNING, 0),
@@ -242,9 +244,10 @@ impl Wait {
 
     fn is_over(&self, now: Moment) -> bool {
         let no_patience = crate::mutant!("no_patience");
-        let patience = if no_patience { Duration::ZERO } else { self.patience };
+        let patience = if no_patience { Some(Duration::ZERO) } else { self.patience };
+        let silent = self.silent_since.map(|since| now.since(since));
         self.limit.has_come(now)
-            || self.silent_since.is_some_and(|since| now.since(since) >= patience)
+            || silent.zip(patience).is_some_and(|(silent, patience)| silent >= patience)
     }
 
     fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> WaitState {
@@ -255,7 +258,8 @@ impl Wait {
         match defeat.loss {
             Loss::NoQuorum => {
                 let again = now + self.silent.pause(chance);
-                let end = self.silent_since.map(|since| since + self.patience);
+                let ends = self.silent_since.zip(self.patience);
+                let end = ends.map(|(since, patience)| since + patience);
                 WaitState::Pausing(self.by_refresh(end.map_or(again, |end| again.min(end)), defeat))
             }
             Loss::Split => {

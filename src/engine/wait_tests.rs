@@ -204,6 +204,20 @@ fn without_a_quorum_it_pauses_longer_and_longer_and_gives_up_when_its_patience_e
 }
 
 #[test]
+fn without_a_quorum_a_limit_that_the_caller_named_is_the_only_one() {
+    check(
+        &mut wait_in_line(Limit::Until(at(5_000))),
+        &[
+            (200, Lost(Loss::NoQuorum), Sleep(220)),
+            (4_000, Nothing, BY_TIMER),
+            (4_200, Lost(Loss::NoQuorum), Sleep(4_240)),
+            (4_240, Nothing, BY_TIMER),
+            (5_000, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 4_200 }),
+        ],
+    );
+}
+
+#[test]
 fn an_answer_ends_the_silence() {
     check(
         &mut wait_in_line(Limit::Never),

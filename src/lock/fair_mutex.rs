@@ -59,8 +59,7 @@ impl FairMutex {
     ///
     /// # Errors
     ///
-    /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept for as long as the
-    /// patience lasts.
+    /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept until then.
     ///
     /// # Cancel safety
     ///

@@ -54,7 +54,8 @@ impl Mutex {
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
-    /// than the patience (default 10 s); each voter's cause is in it.
+    /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
+    /// is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_unconfirmed`](Error::is_unconfirmed): this owner holds the lock, and no majority
@@ -90,7 +91,7 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock); `is_no_quorum` at once, without patience.
+    /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
     ///
     /// # Cancel safety
     ///
@@ -120,7 +121,8 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock); `is_no_quorum` at the limit too, where no majority was heard.
+    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority answers, it
+    /// is asked again and again until then. So a limit can outlast a restart of the servers.
     ///
     /// # Cancel safety
     ///

@@ -127,7 +127,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read); [`is_no_quorum`](Error::is_no_quorum) at once, without patience.
+    /// As [`read`](Self::read); [`is_no_quorum`](Error::is_no_quorum) after the first attempt.
     ///
     /// # Cancel safety
     ///
@@ -189,7 +189,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write); [`is_no_quorum`](Error::is_no_quorum) at once, without patience.
+    /// As [`write`](Self::write); [`is_no_quorum`](Error::is_no_quorum) after the first attempt.
     ///
     /// # Cancel safety
     ///

@@ -102,7 +102,7 @@ impl Error {
 
     /// This client has as many attempts under way as it makes at once, and none of them ended in
     /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
-    /// `try_lock` after the [patience](crate::Builder::patience), from `lock` never.
+    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
     pub fn is_overloaded(&self) -> bool {
         matches!(self.0.kind, Kind::Overloaded { .. })
     }

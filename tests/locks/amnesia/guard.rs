@@ -84,7 +84,8 @@ async fn a_quarantine_takes_as_long_as_the_longest_lease_is_said_to_be() {
     for longest in [secs(2), secs(120)] {
         let voters = old_voters(3);
         let lease = secs(2);
-        let settings = builder(&voters).lease(lease).longest_lease(longest).patience(2 * longest);
+        let settings =
+            builder(&voters).lease(lease).longest_lease(longest).quorum_timeout(2 * longest);
         let ben = settings.connect().await.unwrap();
         voters[2].kill();
         voters[1].restart_empty();

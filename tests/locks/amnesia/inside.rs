@@ -25,7 +25,7 @@ pub(crate) fn old_voters(count: usize) -> Vec<EmbeddedVoter> {
 
 /// A client of these voters that waits for longer than a quarantine takes.
 pub(crate) fn builder(voters: &[EmbeddedVoter]) -> Builder {
-    Quorate::builder().embedded(voters).patience(3 * LEASE)
+    Quorate::builder().embedded(voters).quorum_timeout(3 * LEASE)
 }
 
 pub(crate) async fn client(voters: &[EmbeddedVoter]) -> Quorate {

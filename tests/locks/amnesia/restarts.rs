@@ -35,7 +35,7 @@ const DOUBT: Duration = ms(1000);
 const PAUSE: Duration = ms(750);
 
 fn set(builder: Builder) -> Builder {
-    leased(builder, LEASE).patience(3 * LEASE)
+    leased(builder, LEASE).quorum_timeout(3 * LEASE)
 }
 
 /// A client that has met a majority.

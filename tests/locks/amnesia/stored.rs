@@ -133,7 +133,7 @@ async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     for fair in [false, true] {
         let voters = old_voters(5);
-        let ours = builder(&voters).patience(secs(2)).connect().await.unwrap();
+        let ours = builder(&voters).quorum_timeout(secs(2)).connect().await.unwrap();
         set_ahead(&voters[0], FENCE);
         for voter in &voters[3..] {
             voter.command(&["HSET", "quorate:{a}", "rival:1", "1"]).unwrap();

@@ -315,7 +315,7 @@ async fn write(lock: RwLock) -> Result<(), Error> {
 
 async fn connect(voters: &[EmbeddedVoter], seed: u64) -> Quorate {
     let builder = Quorate::builder().embedded(voters).seed(seed);
-    let builder = builder.lease(LEASE).patience(Duration::from_millis(100));
+    let builder = builder.lease(LEASE).quorum_timeout(Duration::from_millis(100));
     builder.connect().await.expect("three voters answer")
 }
 

@@ -29,7 +29,7 @@ async fn a_mutex_and_a_fair_mutex_of_the_same_name_exclude_each_other(on: Fixtur
 // Leases of 30 s, polls and refreshes ten minutes away: only the message is sooner.
 async fn each_kind_wakes_the_waiters_of_the_other(on: Fixture) {
     let client = async || {
-        let builder = on.builder().poll(secs(600)).waiter_deadline(secs(1800));
+        let builder = on.builder().poll_interval(secs(600)).waiter_deadline(secs(1800));
         let builder = builder.lease(secs(1800)).longest_lease(secs(1800));
         on.connect(builder).await
     };

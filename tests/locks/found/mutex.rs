@@ -126,7 +126,7 @@ async fn closing_takes_back_what_is_being_acquired() {
 #[tokio::test(start_paused = true)]
 async fn closing_tells_whoever_waits_at_once() {
     let voters = embedded::voters(3);
-    let hourly = Quorate::builder().embedded(&voters).poll(MS(3_600_000));
+    let hourly = Quorate::builder().embedded(&voters).poll_interval(MS(3_600_000));
     let hourly = hourly.lease(MS(7_200_000)).longest_lease(MS(7_200_000));
     let holder = hourly.clone().connect().await.expect("all voters answer");
     let client = hourly.connect().await.expect("all voters answer");

@@ -218,7 +218,7 @@ async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
 async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
     for fair in [false, true] {
         let voters = embedded::voters(3);
-        let builder = || Quorate::builder().embedded(&voters).patience(secs(60));
+        let builder = || Quorate::builder().embedded(&voters).quorum_timeout(secs(60));
         let holder = builder().lease(secs(3)).connect().await.expect("all voters answer");
         let apart = voters[2].fault(Fault::DropRequests);
         let guard =

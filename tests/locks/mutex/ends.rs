@@ -71,7 +71,7 @@ async fn close_releases_everything_and_later_calls_say_closed(on: Fixture) {
 // The lock stays another's, and the next poll is ten minutes away: only the close can end this.
 async fn close_tells_whoever_waits(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let client = on.connect(on.builder().poll(secs(600))).await;
+    let client = on.connect(on.builder().poll_interval(secs(600))).await;
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let mutex = client.mutex("a");

@@ -20,7 +20,7 @@ claims!(inside of both: a_dead_holders_lease_counts_from_its_last_renewal);
 
 /// A client that asks again only for a reason: no message and no poll within a test's time.
 async fn waiter(on: &Fixture) -> JoinHandle<Duration> {
-    let quorum = on.connect(on.builder().poll(secs(600))).await;
+    let quorum = on.connect(on.builder().poll_interval(secs(600))).await;
     let watch = Stopwatch::start();
     tokio::spawn(async move {
         let guard = quorum.mutex("a").lock().await.unwrap();

@@ -40,7 +40,7 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
     let lease = secs(6);
     let watch = Stopwatch::start();
     let guard = on.client_with_lease(lease).await.mutex("a").lock().await.unwrap();
-    let quorum = on.connect(on.builder().poll(secs(600))).await;
+    let quorum = on.connect(on.builder().poll_interval(secs(600))).await;
     let waiter = tokio::spawn(async move { quorum.mutex("a").lock().await });
     on.until_listening().await;
     sleep(ms(100)).await;

@@ -76,13 +76,13 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
     let builder = || Quorate::builder().embedded(&voters);
     for (builder, message) in [
         (builder().voter_deadline(ms(0)), "the voter deadline is zero"),
-        (builder().patience(ms(0)), "the patience is zero"),
-        (builder().poll(ms(0)), "the poll interval is zero"),
+        (builder().quorum_timeout(ms(0)), "the patience is zero"),
+        (builder().poll_interval(ms(0)), "the poll interval is zero"),
         (builder().connect_timeout(ms(0)), "the connect timeout is zero"),
         (builder().minimum_validity(secs(30)), "minimum validity"),
         (builder().drift(1_000_000, ms(0)), "no validity left"),
-        (builder().keys(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
-        (builder().keys(KeyScheme::Prefix("a{b".into())), "has a brace"),
+        (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
+        (builder().key_scheme(KeyScheme::Prefix("a{b".into())), "has a brace"),
         (builder().waiter_deadline(ms(799)), "less than four times the voter deadline (800ms)"),
         (Quorate::builder(), "there are no voters"),
         (

@@ -90,7 +90,8 @@ async fn all_calls_fail_in_bounded_time(
     told: impl Fn(&Cause) -> bool,
 ) {
     let (patience, exact) = (secs(2), if on.is_real() { secs(1) } else { ms(200) });
-    let mutex = on.connect(on.builder().patience(patience).voter_deadline(exact)).await.mutex("a");
+    let mutex =
+        on.connect(on.builder().quorum_timeout(patience).voter_deadline(exact)).await.mutex("a");
     strike(on);
     let attempt = on.at_most(ms(200));
     let watch = Stopwatch::start();

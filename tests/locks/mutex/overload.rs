@@ -19,7 +19,7 @@ const AT_ONCE: usize = 256;
 /// A client with a patience of 2 s, and its voters.
 async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
     let voters = embedded::voters(3);
-    let client = Quorate::builder().embedded(&voters).patience(secs(2)).connect().await;
+    let client = Quorate::builder().embedded(&voters).quorum_timeout(secs(2)).connect().await;
     (voters, client.expect("all voters answer"))
 }
 

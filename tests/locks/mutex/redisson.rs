@@ -38,8 +38,9 @@ fn try_lock_as_redisson(server: &RedisServer) -> Reply {
 
 /// Does not poll within a test's time.
 async fn client(server: &RedisServer) -> Quorate {
-    let builder = Quorate::builder().voter(server.url()).keys(KeyScheme::Redisson);
-    let builder = builder.poll(secs(600)).voter_deadline(secs(3)).connect_timeout(secs(20));
+    let builder = Quorate::builder().voter(server.url()).key_scheme(KeyScheme::Redisson);
+    let builder =
+        builder.poll_interval(secs(600)).voter_deadline(secs(3)).connect_timeout(secs(20));
     builder.connect().await.unwrap()
 }
 

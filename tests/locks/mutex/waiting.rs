@@ -67,7 +67,7 @@ async fn lock_within_succeeds_when_the_lock_is_released_in_time(on: Fixture) {
 // The lease has 30 s to go and the next poll is ten minutes away: only the message is sooner.
 async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let theirs = on.connect(on.builder().poll(secs(600))).await.mutex("a");
+    let theirs = on.connect(on.builder().poll_interval(secs(600))).await.mutex("a");
     let waiter = tokio::spawn(async move { theirs.lock().await });
     on.until_listening().await;
     // Long enough for the second attempt, after which the waiter sleeps.

@@ -134,8 +134,8 @@ pub(crate) fn settings(times: Times, longest_lease_ms: u64) -> quorate::Builder 
         .fence_memory(Duration::from_millis(FENCE_MEMORY_MS))
         .lease(Duration::from_millis(times.lease_ms))
         .voter_deadline(Duration::from_millis(times.voter_deadline_ms))
-        .poll(Duration::from_millis(times.poll_ms))
-        .patience(Duration::from_millis(times.patience_ms));
+        .poll_interval(Duration::from_millis(times.poll_ms))
+        .quorum_timeout(Duration::from_millis(times.patience_ms));
     match times.waiter_deadline_ms {
         Some(ms) => builder.waiter_deadline(Duration::from_millis(ms)),
         None => builder,

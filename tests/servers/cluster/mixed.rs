@@ -55,7 +55,7 @@ async fn a_server_a_primary_under_sentinel_and_a_cluster_decide_together() {
 async fn a_vote_of_a_cluster_counts_once_its_replica_has_it() {
     let mut cluster = Cluster::start(3, 1);
     let builder = Voters::new(cluster.urls()).voters(3).builder().replica_acks(1);
-    let quorum = connect(patient(builder.patience(MS(500)))).await;
+    let quorum = connect(patient(builder.quorum_timeout(MS(500)))).await;
     quorum.mutex("a").lock().await.unwrap().release().await.unwrap();
     for replica in [3, 4] {
         cluster[replica].kill();

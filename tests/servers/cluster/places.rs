@@ -179,7 +179,7 @@ async fn what_makes_no_voters_of_a_cluster_is_refused_with_the_reason() {
     assert!(refused(Quorate::cluster([url]).voters(16)).await.contains("not 16"));
     let database = refused(Quorate::cluster([format!("{url}/1")])).await;
     assert!(database.contains("127.0.0.1:7000/1 is no server of a cluster"), "{database}");
-    let redisson = Quorate::cluster([url]).voters(3).builder().keys(KeyScheme::Redisson);
+    let redisson = Quorate::cluster([url]).voters(3).builder().key_scheme(KeyScheme::Redisson);
     let error = redisson.connect().await.unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("Redisson"), "{error}");
 }

@@ -30,7 +30,7 @@ fn count(server: &RedisServer, what: &str, name: &str) -> i64 {
 }
 
 async fn client(cluster: &Cluster) -> Quorate {
-    connect(builder(&cluster.urls(), 1).poll(POLL)).await
+    connect(builder(&cluster.urls(), 1).poll_interval(POLL)).await
 }
 
 fn waiter(client: &Quorate) -> JoinHandle<MutexGuard> {

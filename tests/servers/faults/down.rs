@@ -35,7 +35,7 @@ fn expect_causes(error: &Error, servers: &[RedisServer], mut unheard: usize) {
 async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     let mut servers = servers(3);
     let patience = MS(700);
-    let builder = builder(&servers).patience(patience);
+    let builder = builder(&servers).quorum_timeout(patience);
     let quorum = connect(leased(builder, LEASE)).await;
     servers.iter_mut().for_each(RedisServer::kill);
     let mutex = quorum.mutex("a");
@@ -112,7 +112,7 @@ async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
     let mut servers = servers(2);
     let second = proxies(&servers[..1]).await.remove(0);
     second.refuse().await;
-    let builder = builder(&servers).voter(second.url()).patience(MS(300));
+    let builder = builder(&servers).voter(second.url()).quorum_timeout(MS(300));
     let quorum = connect(leased(builder, LEASE)).await;
     second.accept();
     servers[1].kill();

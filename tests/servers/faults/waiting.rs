@@ -18,7 +18,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 async fn a_waiter_enters_promptly_after_the_release_without_polling() {
     let servers = servers(3);
     let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
     let mut delays = Vec::new();
     for _ in 0..10 {
         let guard = holder.mutex("a").lock().await.expect("it is free");
@@ -59,7 +59,7 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
     let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder_through(&proxies).poll(MINUTE)).await;
+    let waiter = connect(builder_through(&proxies).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let mutex = waiter.mutex("a");
     let waiting = tokio::spawn(async move { mutex.lock().await });
@@ -85,7 +85,7 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
 async fn voters_that_come_back_are_listened_to_again() {
     let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder(&servers).poll(MINUTE)).await;
+    let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let mutex = waiter.mutex("a");
     let waiting = tokio::spawn(async move { mutex.lock().await });

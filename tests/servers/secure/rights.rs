@@ -32,7 +32,7 @@ async fn use_all(url: String, name: &str) -> Result<(), String> {
         // Each with a client of its own: what one cannot do must not keep it from the others.
         let builder = Quorate::builder().voter(&url).lease(LEASE).voter_deadline(LEASE / 10);
         // Only wake-ups end the waiting in time.
-        let builder = builder.poll(Duration::from_mins(1)).patience(MS(500));
+        let builder = builder.poll_interval(Duration::from_mins(1)).quorum_timeout(MS(500));
         let used = async {
             let client = builder.connect_timeout(MS(2000)).connect().await;
             let client = client.map_err(|error| error.to_string())?;

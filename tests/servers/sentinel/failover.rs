@@ -99,7 +99,9 @@ async fn who_waits_listens_to_the_new_primary() {
     let sentinels = Sentinels::start();
     // Nobody is given a lock while the only voter is kept out.
     let minute = Duration::from_mins(1);
-    let settings = || Quorate::builder().voter(address(&sentinels)).poll(minute).patience(minute);
+    let settings = || {
+        Quorate::builder().voter(address(&sentinels)).poll_interval(minute).quorum_timeout(minute)
+    };
     let settings = || leased(settings(), MS(3000));
     let (ada, ben) = (connect(settings()).await, connect(settings()).await);
     let guard = ada.mutex("a").lock().await.expect("it is up");
