@@ -153,15 +153,17 @@
 //!
 //! That another holds the lock is no error: `try_lock`, `lock_within` and their like answer `None`.
 //!
-//! | [`Error`] | means |
+//! | [`ErrorKind`] | means |
 //! |---|---|
-//! | [`is_invalid`](Error::is_invalid) | a setting, an address or a name cannot be used |
-//! | [`is_no_quorum`](Error::is_no_quorum) | too few voters answered |
-//! | [`is_lost`](Error::is_lost) | the hold has ended without being released |
-//! | [`is_unconfirmed`](Error::is_unconfirmed) | no majority confirmed it in time |
-//! | [`is_deadlock`](Error::is_deadlock) | the owner reads the lock that it wants to write |
-//! | [`is_overloaded`](Error::is_overloaded) | no voter was asked, as this client has much to ask |
-//! | [`is_closed`](Error::is_closed) | the client was closed |
+//! | [`Invalid`](ErrorKind::Invalid) | a setting, an address or a name cannot be used |
+//! | [`NotConnected`](ErrorKind::NotConnected) | too few voters could be reached at first |
+//! | [`NoQuorum`](ErrorKind::NoQuorum) | too few voters answered |
+//! | [`Lost`](ErrorKind::Lost) | the hold has ended without being released |
+//! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |
+//! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed a re-entry in time |
+//! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
+//! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has much to ask |
+//! | [`Closed`](ErrorKind::Closed) | the client was closed |
 //!
 //! [`Error::voters`] has what each voter said, or why it said nothing.
 //!
@@ -246,7 +248,8 @@ pub use node::Tls;
 pub use node::embedded;
 pub use words::metric;
 pub use words::{
-    Cause, Error, HoldId, Owner, Quarantine, Quarantined, RestartGuard, Token, Verdict, VoterReport,
+    Cause, Error, ErrorKind, HoldId, Owner, Quarantine, Quarantined, RestartGuard, Token, Verdict,
+    VoterReport,
 };
 
 /// Every Lua script this crate runs, as name and source, for audits.

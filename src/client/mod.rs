@@ -57,8 +57,8 @@ impl Quorate {
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid): an address cannot be used, there is none, or two are the
-    /// same server. [`is_no_quorum`](Error::is_no_quorum): no majority within the connect timeout
-    /// (default 5 s); each voter's cause is in it.
+    /// same server. [`is_not_connected`](Error::is_not_connected): no majority within the connect
+    /// timeout (default 5 s); each voter's cause is in it.
     ///
     /// # Examples
     ///

@@ -62,9 +62,7 @@ impl Entry {
                 }
                 Ok(Some(entry))
             }
-            RoundEnd::Failed if hold.is_held() => {
-                Err(hold.unconfirmed("re-entry", None, hold.failed()))
-            }
+            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered("re-entry", hold.failed())),
             _ => Err(hold.lost()),
         }
     }
@@ -88,7 +86,7 @@ impl Entry {
                 Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed)))
             }
             Err(verdicts) if hold.is_held() => {
-                Err(hold.unconfirmed("a read under the own write", None, verdicts))
+                Err(hold.not_entered("a read under the own write", verdicts))
             }
             _ if hold.is_released() => Ok(None),
             _ => Err(hold.lost()),
@@ -189,7 +187,7 @@ impl Entry {
             return Ok(());
         }
         match frees_at {
-            Some(_) => Err(self.hold.unconfirmed("release", frees_at, votes.into_verdicts())),
+            Some(frees_at) => Err(self.hold.unconfirmed(frees_at, votes.into_verdicts())),
             // For the entries that are left the local count counts; renewals tell it again.
             None => Ok(()),
         }
@@ -206,19 +204,17 @@ impl Drop for Entry {
 }
 
 impl Hold {
-    fn unconfirmed(
-        &self,
-        what: &'static str,
-        frees_at: Option<Moment>,
-        verdicts: Vec<Verdict>,
-    ) -> Error {
+    fn unconfirmed(&self, frees_at: Moment, verdicts: Vec<Verdict>) -> Error {
         let (clock, panel) = (self.coordinator().clock(), self.coordinator().panel());
-        let kind = Kind::Unconfirmed {
-            lock: self.name().into(),
-            what,
-            needed: panel.quorum.needed(),
-            frees_in: frees_at.map(|at| at.since(clock.now())),
-        };
+        let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
+        let frees_in = frees_at.since(clock.now());
+        let kind = Kind::Unconfirmed { lock, hold, needed, frees_in };
         Error::new(kind, panel.report(verdicts))
+    }
+
+    fn not_entered(&self, what: &'static str, verdicts: Vec<Verdict>) -> Error {
+        let panel = self.coordinator().panel();
+        let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
+        Error::new(Kind::NotEntered { lock, hold, what, needed }, panel.report(verdicts))
     }
 }

@@ -102,7 +102,7 @@ macro_rules! guard {
             /// # Errors
             ///
             /// [`is_lost`](crate::Error::is_lost): the lock is not held any more.
-            /// [`is_unconfirmed`](crate::Error::is_unconfirmed): no majority answered in time; the
+            /// [`is_not_entered`](crate::Error::is_not_entered): no majority answered in time; the
             /// lock is still held, but this entry does not count.
             ///
             /// # Cancel safety

@@ -58,7 +58,7 @@ impl Mutex {
     /// is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
-    /// [`is_unconfirmed`](Error::is_unconfirmed): this owner holds the lock, and no majority
+    /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.
     /// [`is_closed`](Error::is_closed): the client was closed.
     ///

@@ -95,7 +95,7 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_unconfirmed`](Error::is_unconfirmed) also where
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_not_entered`](Error::is_not_entered) also where
     /// this owner writes, and no majority answered in time that it reads as well.
     ///
     /// # Cancel safety

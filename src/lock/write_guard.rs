@@ -23,7 +23,7 @@ impl WriteGuard {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost): the write is not held any more.
-    /// [`is_unconfirmed`](Error::is_unconfirmed): no majority answered in time; the write is held
+    /// [`is_not_entered`](Error::is_not_entered): no majority answered in time; the write is held
     /// as before. [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety

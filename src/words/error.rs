@@ -35,8 +35,28 @@ impl fmt::Display for Listed<'_> {
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
-/// Ask the `is_*` methods what kind it is. A lock that somebody else holds is not an error:
-/// `try_lock`, `lock_within` and their like answer `None`.
+/// Match on its [`kind`](Self::kind), or ask one of the `is_*` methods. A lock that somebody else
+/// holds is not an error: `try_lock`, `lock_within` and their like answer `None`.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let voters = quorate::embedded::voters(3);
+/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await.unwrap();
+/// use quorate::ErrorKind;
+///
+/// voters[0].kill();
+/// voters[1].kill();
+/// let error = quorum.mutex("invoice:42").try_lock().await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NoQuorum);
+/// assert_eq!(error.lock(), Some("invoice:42"));
+/// for report in error.voters() {
+///     println!("{report}"); // "embedded-1: unreachable: killed"
+/// }
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<ErrorInner>);
 
@@ -46,6 +66,37 @@ struct ErrorInner {
     voters: Vec<VoterReport>,
 }
 
+/// What kind of [`Error`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
+    /// was asked for.
+    Invalid,
+    /// Too few voters could be reached when the client connected.
+    NotConnected,
+    /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
+    NoQuorum,
+    /// The hold has ended without being released: somebody else may hold the lock.
+    Lost,
+    /// The release went out, but no majority confirmed it in time. It goes on in the background,
+    /// and the lock is free at the latest when its lease ends: see
+    /// [`frees_in`](Error::frees_in). The lock was held until then.
+    Unconfirmed,
+    /// This owner holds the lock, and no majority confirmed in time that it enters once more, or
+    /// reads under its write. The lock is held as before; this entry does not count.
+    NotEntered,
+    /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
+    /// gets no write, and nothing of one stays on the voters.
+    Deadlock,
+    /// This client has as many attempts under way as it makes at once, and none of them ended in
+    /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
+    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
+    Overloaded,
+    /// The client was closed.
+    Closed,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Invalid(String),
@@ -53,7 +104,8 @@ pub(crate) enum Kind {
     NoQuorum { lock: String, needed: usize, after: Duration },
     Lost { lock: String, hold: HoldId, why: &'static str },
     Reads { lock: String, hold: HoldId },
-    Unconfirmed { lock: String, what: &'static str, needed: usize, frees_in: Option<Duration> },
+    Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
+    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: usize },
     Overloaded { lock: String, most: usize, after: Duration },
     Closed,
 }
@@ -71,45 +123,98 @@ impl Error {
         Self(Box::new(ErrorInner { kind, voters }))
     }
 
-    /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
-    /// was asked for.
+    /// What kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self.0.kind {
+            Kind::Invalid(_) => ErrorKind::Invalid,
+            Kind::Connect { .. } => ErrorKind::NotConnected,
+            Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
+            Kind::Lost { .. } => ErrorKind::Lost,
+            Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
+            Kind::NotEntered { .. } => ErrorKind::NotEntered,
+            Kind::Reads { .. } => ErrorKind::Deadlock,
+            Kind::Overloaded { .. } => ErrorKind::Overloaded,
+            Kind::Closed => ErrorKind::Closed,
+        }
+    }
+
+    /// Of the kind [`Invalid`](ErrorKind::Invalid).
     pub fn is_invalid(&self) -> bool {
-        matches!(self.0.kind, Kind::Invalid(_))
+        self.kind() == ErrorKind::Invalid
     }
 
-    /// Too few voters could be reached, at connecting or afterwards.
+    /// Of the kind [`NotConnected`](ErrorKind::NotConnected).
+    pub fn is_not_connected(&self) -> bool {
+        self.kind() == ErrorKind::NotConnected
+    }
+
+    /// Of the kind [`NoQuorum`](ErrorKind::NoQuorum).
     pub fn is_no_quorum(&self) -> bool {
-        matches!(self.0.kind, Kind::NoQuorum { .. } | Kind::Connect { .. })
+        self.kind() == ErrorKind::NoQuorum
     }
 
-    /// The hold has ended without being released: somebody else may hold the lock.
+    /// Of the kind [`Lost`](ErrorKind::Lost).
     pub fn is_lost(&self) -> bool {
-        matches!(self.0.kind, Kind::Lost { .. })
+        self.kind() == ErrorKind::Lost
     }
 
-    /// The request went out, but no majority confirmed it in time. For a release: it goes on in
-    /// the background, and the lock is free at the latest when its lease ends. For a re-entry,
-    /// and for a read under the own write: the lock is still held, and this entry does not count.
+    /// Of the kind [`Unconfirmed`](ErrorKind::Unconfirmed).
     pub fn is_unconfirmed(&self) -> bool {
-        matches!(self.0.kind, Kind::Unconfirmed { .. })
+        self.kind() == ErrorKind::Unconfirmed
     }
 
-    /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
-    /// gets no write, and nothing of one stays on the voters.
+    /// Of the kind [`NotEntered`](ErrorKind::NotEntered).
+    pub fn is_not_entered(&self) -> bool {
+        self.kind() == ErrorKind::NotEntered
+    }
+
+    /// Of the kind [`Deadlock`](ErrorKind::Deadlock).
     pub fn is_deadlock(&self) -> bool {
-        matches!(self.0.kind, Kind::Reads { .. })
+        self.kind() == ErrorKind::Deadlock
     }
 
-    /// This client has as many attempts under way as it makes at once, and none of them ended in
-    /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
-    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
+    /// Of the kind [`Overloaded`](ErrorKind::Overloaded).
     pub fn is_overloaded(&self) -> bool {
-        matches!(self.0.kind, Kind::Overloaded { .. })
+        self.kind() == ErrorKind::Overloaded
     }
 
-    /// The client was closed.
+    /// Of the kind [`Closed`](ErrorKind::Closed).
     pub fn is_closed(&self) -> bool {
-        matches!(self.0.kind, Kind::Closed)
+        self.kind() == ErrorKind::Closed
+    }
+
+    /// The name of the lock that it is about, if of one.
+    pub fn lock(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::NoQuorum { lock, .. }
+            | Kind::Lost { lock, .. }
+            | Kind::Reads { lock, .. }
+            | Kind::Unconfirmed { lock, .. }
+            | Kind::NotEntered { lock, .. }
+            | Kind::Overloaded { lock, .. } => Some(lock),
+            Kind::Invalid(_) | Kind::Connect { .. } | Kind::Closed => None,
+        }
+    }
+
+    /// The hold that was lost, was not confirmed to be released, or stands in the way of its own
+    /// owner.
+    pub fn hold(&self) -> Option<&HoldId> {
+        match &self.0.kind {
+            Kind::Lost { hold, .. }
+            | Kind::Reads { hold, .. }
+            | Kind::Unconfirmed { hold, .. }
+            | Kind::NotEntered { hold, .. } => Some(hold),
+            _ => None,
+        }
+    }
+
+    /// In how long the lock is free at the latest, counted from when the error was made, where its
+    /// release was not confirmed.
+    pub fn frees_in(&self) -> Option<Duration> {
+        match &self.0.kind {
+            Kind::Unconfirmed { frees_in, .. } => Some(*frees_in),
+            _ => None,
+        }
     }
 
     /// What each voter said, in the order in which they were configured; empty where none was
@@ -124,10 +229,11 @@ impl fmt::Display for Error {
         match &self.0.kind {
             Kind::Invalid(what) => f.write_str(what)?,
             Kind::Connect { needed, voters, after } => {
-                write!(f, "fewer than {needed} of {voters} voters could be reached in {after:?}")?;
+                let after = Rounded(*after);
+                write!(f, "fewer than {needed} of {voters} voters could be reached in {after}")?;
             }
             Kind::NoQuorum { lock, needed, after } => {
-                write!(f, "no quorum of {needed} for lock `{lock}` in {after:?}")?;
+                write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
             }
             Kind::Lost { lock, hold, why } => {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
@@ -135,17 +241,24 @@ impl fmt::Display for Error {
             Kind::Reads { lock, hold } => {
                 write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;
             }
-            Kind::Unconfirmed { lock, what, needed, frees_in } => {
-                write!(f, "{what} of lock `{lock}` not confirmed by {needed} voters, ")?;
-                match frees_in {
-                    Some(time) => write!(f, "free in {time:?} at the latest")?,
-                    None => f.write_str("which is held as before")?,
-                }
+            Kind::Unconfirmed { lock, hold, needed, frees_in } => {
+                write!(
+                    f,
+                    "release of lock `{lock}` by hold {hold} not confirmed by {needed} voters, \
+                     free in {} at the latest",
+                    Rounded(*frees_in)
+                )?;
             }
+            Kind::NotEntered { lock, hold, what, needed } => write!(
+                f,
+                "{what} of lock `{lock}` not confirmed by {needed} voters; hold {hold} has it as \
+                 before"
+            )?,
             Kind::Overloaded { lock, most, after } => write!(
                 f,
-                "lock `{lock}` was not asked for in {after:?}: this client has {most} attempts \
-                 under way, and makes no more at once"
+                "lock `{lock}` was not asked for in {}: this client has {most} attempts under way, \
+                 and makes no more at once",
+                Rounded(*after)
             )?,
             Kind::Closed => f.write_str("the client is closed")?,
         }
@@ -159,12 +272,49 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// Why the first of the voters without a usable answer gave none.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.voters.iter().find_map(|report| match &report.verdict {
+            Verdict::Unknown(cause) => Some(cause as _),
+            _ => None,
+        })
+    }
+}
+
+/// A time with three figures, as people read it.
+pub(super) struct Rounded(pub(super) Duration);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let step = 10_u128.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+        let rounded = (nanos + step / 2) / step * step;
+        let rounded = Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX));
+        write!(f, "{rounded:?}")
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::words::Cause;
+
+    #[test]
+    fn times_are_told_with_three_figures() {
+        for (nanos, told) in [
+            (0, "0ns"),
+            (7, "7ns"),
+            (5_000_482_718, "5s"),
+            (1_234_567, "1.23ms"),
+            (12_345_678_901, "12.3s"),
+            (123_456_000_000, "123s"),
+            (999_600_000, "1s"),
+            (3_599_900_000_000, "3600s"),
+        ] {
+            assert_eq!(Rounded(Duration::from_nanos(nanos)).to_string(), told);
+        }
+    }
 
     #[test]
     fn a_message_names_the_lock_and_each_voter_with_its_cause() {
@@ -179,6 +329,9 @@ mod tests {
         ];
         let error = Error::new(kind, voters);
         assert!(error.is_no_quorum() && !error.is_lost());
+        assert_eq!((error.lock(), error.hold(), error.frees_in()), (Some("a"), None, None));
+        let source = std::error::Error::source(&error).expect("a voter did not answer");
+        assert_eq!(source.to_string(), "unreachable: connection refused");
         assert_eq!(
             error.to_string(),
             "no quorum of 2 for lock `a` in 1s (a:1: unreachable: connection refused; \

@@ -9,7 +9,7 @@ pub(crate) mod series;
 mod token;
 mod verdict;
 
-pub use error::{Error, VoterReport};
+pub use error::{Error, ErrorKind, VoterReport};
 pub(crate) use error::{Kind, Listed};
 pub(crate) use ids::{ClientId, HoldIds};
 pub use ids::{HoldId, Owner};

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Quarantined};
+use super::{HoldId, Quarantined, error::Rounded};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +49,12 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted => f.write_str("granted"),
-            Self::Refused { by, ttl: Some(ttl) } => write!(f, "held by {by} for {ttl:?} more"),
+            Self::Refused { by, ttl: Some(ttl) } => {
+                write!(f, "held by {by} for {} more", Rounded(*ttl))
+            }
             Self::Refused { by, ttl: None } => write!(f, "held by {by} without expiry"),
             Self::Behind { place, ttl: Some(ttl) } => {
-                write!(f, "behind {place} in the queue, for {ttl:?} more")
+                write!(f, "behind {place} in the queue, for {} more", Rounded(*ttl))
             }
             Self::Behind { place, ttl: None } => write!(f, "behind {place} in the queue"),
             Self::Revoked => f.write_str("ended by force"),
@@ -92,17 +94,20 @@ pub enum Cause {
     Unheard,
 }
 
+impl std::error::Error for Cause {}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) => write!(f, "unreachable: {why}"),
-            Self::TimedOut(after) => write!(f, "no answer within {after:?}"),
+            Self::TimedOut(after) => write!(f, "no answer within {}", Rounded(*after)),
             Self::Broken(why) => write!(f, "connection broke after sending: {why}"),
             Self::Rejected(why) => write!(f, "answered with an error: {why}"),
             Self::Duplicate(of) => write!(f, "is the same server as {of}"),
             Self::Quarantined(quarantined) => quarantined.fmt(f),
             Self::Unacknowledged { acknowledged, needed, within } => {
-                write!(f, "{acknowledged} of {needed} replicas acknowledged within {within:?}")
+                let within = Rounded(*within);
+                write!(f, "{acknowledged} of {needed} replicas acknowledged within {within}")
             }
             Self::Unheard => f.write_str("not heard yet"),
         }

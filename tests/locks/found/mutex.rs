@@ -56,7 +56,7 @@ async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_lon
     sleep(MS(1)).await;
     drop(slow);
     let _cut_off = all(&voters, Fault::DropRequests);
-    assert!(long.lock().await.unwrap_err().is_unconfirmed());
+    assert!(long.lock().await.unwrap_err().is_not_entered());
     short.await.expect("no panic").expect("its answers came");
     assert!(guard.remaining() <= MS(3_000), "{:?}", guard.remaining());
 }
@@ -259,7 +259,7 @@ async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
     let _silent = all(&voters, Fault::DropRequests);
     let answer = timeout(MS(21), mutex.lock_within(MS(20))).await.expect("on time");
     let error = answer.unwrap_err();
-    assert!(error.is_unconfirmed(), "{error}");
+    assert!(error.is_not_entered(), "{error}");
     assert_eq!(guard.count(), 1, "that entry does not count");
 }
 

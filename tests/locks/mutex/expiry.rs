@@ -105,7 +105,7 @@ async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fix
                     assert_eq!(guard.count(), 2);
                     on.release(inner).await;
                 }
-                Err(error) => assert!(on.is_real() && error.is_unconfirmed(), "{error}"),
+                Err(error) => assert!(on.is_real() && error.is_not_entered(), "{error}"),
             },
             3 => assert!(theirs.mutex("a").try_lock().await.unwrap().is_none()),
             _ => {}

@@ -144,7 +144,7 @@ async fn a_read_that_too_few_confirm_leaves_the_write_as_it_is() {
     voters[0].stop();
     voters[1].stop();
     let error = writing.read().await.unwrap_err();
-    assert!(error.is_unconfirmed() && writing.is_held(), "{error}");
+    assert!(error.is_not_entered() && writing.is_held(), "{error}");
     assert_eq!(error.voters().len(), 3);
     voters[0].resume();
     voters[1].resume();

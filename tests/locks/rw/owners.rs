@@ -221,7 +221,7 @@ async fn a_read_under_the_own_write_ends_by_its_limit() {
     voters[0].stop();
     voters[1].stop();
     let watch = Stopwatch::start();
-    assert!(lock.read_within(ms(30)).await.unwrap_err().is_unconfirmed());
+    assert!(lock.read_within(ms(30)).await.unwrap_err().is_not_entered());
     assert_eq!(watch.time(), ms(30));
     assert!(writing.is_held());
 }

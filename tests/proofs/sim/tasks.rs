@@ -118,7 +118,7 @@ impl Task {
                 let short = matches!(step.how, How::Within(ms) if ms < deadline_ms);
                 if error.is_deadlock() {
                     told::deadlock(&self.world, self.client, step);
-                } else if !(error.is_unconfirmed() || short && error.is_no_quorum()) {
+                } else if !(error.is_not_entered() || short && error.is_no_quorum()) {
                     minority::failed(&self.world, self.client, "asking", &error, None);
                 }
                 Err(error)
@@ -189,7 +189,7 @@ impl Task {
 
     fn not_entered(&self, step: Step, guard: &Guard, error: &Error) {
         // With a voter gone, others that ask may have a vote that it needs for a while.
-        if error.is_unconfirmed() && self.world.plan.mood != Mood::Calm {
+        if error.is_not_entered() && self.world.plan.mood != Mood::Calm {
             self.say(|| format!("does not enter again: {error}"));
         } else {
             self.failed(step, "entering again", guard, error);
@@ -325,7 +325,7 @@ impl Task {
             }
             Err(error) => {
                 self.say(|| format!("downgrade of {hold} fails: {error}"));
-                if !error.is_unconfirmed() || self.world.plan.mood == Mood::Calm {
+                if !error.is_not_entered() || self.world.plan.mood == Mood::Calm {
                     self.lost(step, "downgrade", hold, &error);
                 }
                 None

@@ -30,7 +30,7 @@ async fn fails(address: &str, tls: Tls) -> Error {
 /// Not let in, and this is in the voter's cause.
 async fn is_refused(address: &str, tls: Tls, why: &str) {
     let error = fails(address, tls).await;
-    assert!(error.is_no_quorum() && error.to_string().contains(why), "{why}: {error}");
+    assert!(error.is_not_connected() && error.to_string().contains(why), "{why}: {error}");
 }
 
 /// Not even tried, and this is in the message.
