@@ -159,6 +159,7 @@
 //! | [`NotConnected`](ErrorKind::NotConnected) | too few voters could be reached at first |
 //! | [`NoQuorum`](ErrorKind::NoQuorum) | too few voters answered |
 //! | [`Lost`](ErrorKind::Lost) | the hold has ended without being released |
+//! | [`Released`](ErrorKind::Released) | the hold was given back: told to whoever watches it |
 //! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |
 //! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed a re-entry in time |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
@@ -236,6 +237,7 @@ use mutant::mutant;
 
 pub use client::{Builder, Cluster, Quorate, SharedPrimaries, Status, VoterStatus};
 pub use fence::{FenceGate, Stale};
+pub use hold::Lost;
 pub use keys::KeyScheme;
 pub use lock::{
     Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,

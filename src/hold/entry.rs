@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tracing::field::Empty;
 
 use super::{
-    Holds,
+    Holds, Lost,
     held::{Hold, Left},
     keeper,
 };
@@ -107,6 +107,16 @@ impl Entry {
         Self::again(&self.hold, None, None).await?.ok_or_else(|| self.hold.lost())
     }
 
+    /// Renews with this lease at least, as a further entry would, and keeps no entry of it.
+    pub(crate) async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        let rules = self.hold.coordinator().settings().rules(lease)?;
+        let wish = Some((rules.terms, !self.hold.is_fixed()));
+        // Never `None`: this entry has not left.
+        let further = Self::again(&self.hold, wish, None).await?.ok_or_else(|| self.hold.lost())?;
+        drop(further);
+        Ok(())
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.hold.name()
     }
@@ -136,21 +146,20 @@ impl Entry {
         self.hold.remaining()
     }
 
-    pub(crate) async fn lost(&self) -> Error {
-        self.hold.until_lost().await;
-        self.hold.lost()
+    pub(crate) fn lost(&self) -> Lost {
+        Lost::of(&self.hold)
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        let mut lost = pin!(self.lost());
+        let mut lost = pin!(self.hold.until_lost());
         let mut work = pin!(work);
         poll_fn(|context| {
             // The clock first: a timer may be late, and no work may follow the deadline.
             if !self.is_held() && !crate::mutant!("work_outlives_the_deadline") {
                 return Poll::Ready(Err(self.hold.lost()));
             }
-            if let Poll::Ready(error) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(error));
+            if lost.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(self.hold.lost()));
             }
             work.as_mut().poll(context).map(Ok)
         })

@@ -242,7 +242,11 @@ impl Hold {
             Some(End::Lost(loss)) => loss.text(),
             Some(End::Closed) => "its client was closed",
             Some(End::Vanished) => HoldLoss::Vanished.text(),
-            Some(End::Released) | None => HoldLoss::Expired.text(),
+            Some(End::Released) => {
+                let (lock, hold) = (self.name().into(), self.id.clone());
+                return Error::new(Kind::Released { lock, hold }, Vec::new());
+            }
+            None => HoldLoss::Expired.text(),
         };
         self.lost_because(why, state.failed.clone())
     }

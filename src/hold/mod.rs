@@ -6,8 +6,10 @@ mod entry;
 mod held;
 mod holds;
 mod keeper;
+mod lost;
 
 pub(crate) use enter::Wish;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
+pub use lost::Lost;

@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Holder, Inspection, LockParts, MutexGuard, VoterView, Waiting,
-    asking::{Asking, VoterSaid},
+    asking::{Asking, VoterSaid, without_limit},
     mutex_record::{MutexRecord, MutexTerms},
 };
 use crate::{
     engine::{Limit, Rules},
     hold::Wish,
     scripts::MutexSeen,
-    words::{Error, Owner},
+    words::{Error, Owner, Token},
 };
 
 /// Which lock, and how it is asked for.
@@ -56,6 +56,25 @@ impl Exclusive {
     pub(super) async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
         let entered = self.wish()?.enter(limit).await?;
         Ok(entered.map(MutexGuard::new))
+    }
+
+    /// Waits for it, works under it, and gives it back.
+    pub(super) async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        let guard = MutexGuard::new(without_limit(self.wish()?.enter(Limit::Never).await?));
+        let done = guard.try_while_held(work(guard.token())).await;
+        match guard.release().await {
+            // It was held for as long as there was work. Who is next may have to wait for its end.
+            Err(error) if error.is_unconfirmed() => {
+                tracing::warn!(lock = error.lock(), %error, "not released yet");
+            }
+            // Else the work was stopped for that, and says so.
+            Err(error) if done.is_ok() => return Err(error.into()),
+            _ => {}
+        }
+        done
     }
 
     /// The end of a time that begins now.

@@ -49,7 +49,8 @@ macro_rules! guard {
 
             /// Completes when the lock is lost, with the reason: at the deadline by the clock
             /// alone, or as soon as the voters say that another hold has them or that this one was
-            /// ended by force.
+            /// ended by force. What is returned borrows nothing and can be cloned and spawned; once
+            /// the lock is [released](Self::release), it completes as well.
             ///
             /// On Linux the deadline counts time for which the machine was suspended; after such a
             /// sleep this future completes within half a second, while [`is_held`](Self::is_held)
@@ -58,8 +59,8 @@ macro_rules! guard {
             /// # Cancel safety
             ///
             /// Dropping the future has no effect on the lock.
-            pub async fn lost(&self) -> $crate::words::Error {
-                self.0.lost().await
+            pub fn lost(&self) -> $crate::hold::Lost {
+                self.0.lost()
             }
 
             /// Runs `work` as long as the lock is held: drops it the moment the lock is lost.
@@ -94,6 +95,76 @@ macro_rules! guard {
                 work: F,
             ) -> Result<F::Output, $crate::words::Error> {
                 self.0.while_held(work).await
+            }
+
+            /// [`while_held`](Self::while_held) for work that can fail: its error and the loss of
+            /// the lock are one result.
+            ///
+            /// # Errors
+            ///
+            /// That of `work`; or, made into one of those, [`is_lost`](crate::Error::is_lost).
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future drops `work`; the lock stays held.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            #[doc = concat!("let guard = quorum.", $acquire, ".await?;")]
+            /// let work = async { Ok::<_, Box<dyn std::error::Error>>("42".parse::<u32>()?) };
+            /// let number = guard.try_while_held(work).await?;
+            /// assert_eq!(number, 42);
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub async fn try_while_held<T, E: From<$crate::words::Error>>(
+                &self,
+                work: impl Future<Output = Result<T, E>>,
+            ) -> Result<T, E> {
+                self.0.while_held(work).await?
+            }
+
+            /// Renews the lease now, and makes it this long at least: a lease that is not renewed
+            /// by itself ends so much later, counted from now. One that is renewed by itself stays
+            /// so.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock is not held any more.
+            /// [`is_not_entered`](crate::Error::is_not_entered): no majority answered in time; the
+            /// lock is held as before. [`is_invalid`](crate::Error::is_invalid): the lease cannot
+            /// be used.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future leaves the lock held, with the old lease or the new one.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            /// use std::time::Duration;
+            ///
+            /// let mutex = quorum.mutex("invoice:42").lease_fixed(Duration::from_secs(5));
+            /// let guard = mutex.lock().await?;
+            /// guard.extend(Duration::from_secs(20)).await?;
+            /// assert!(guard.remaining() > Duration::from_secs(19));
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub async fn extend(
+                &self,
+                lease: std::time::Duration,
+            ) -> Result<(), $crate::words::Error> {
+                self.0.extend(lease).await
             }
 
             /// Enters again; the lock is released when every guard of it is. Goes through the

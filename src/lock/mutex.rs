@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{Inspection, LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive};
 use crate::{
     engine::Limit,
-    words::{Error, Owner},
+    words::{Error, Owner, Token},
 };
 
 /// A reentrant mutex held by a majority of the voters.
@@ -82,6 +82,44 @@ impl Mutex {
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
         let entered = self.0.wish()?.enter(Limit::Never).await?;
         Ok(MutexGuard::new(without_limit(entered)))
+    }
+
+    /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
+    /// moment the lock is lost, and releases when the work is done or has failed. The work is given
+    /// its [`Token`].
+    ///
+    /// Work that is done stays done: a release that no majority has confirmed in time goes on in
+    /// the background, and is no error here.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and releases the lock in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Error = Box<dyn std::error::Error>;
+    /// # async fn charge(_: quorate::Token) -> Result<u32, Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let charged = quorum.mutex("invoice:42").run(charge).await?;
+    /// let sum = quorum.mutex("invoice:42").run(async |_| Ok::<_, Error>(charged + 1)).await?;
+    /// assert_eq!(sum, 43);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        self.0.run(work).await
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the

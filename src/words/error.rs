@@ -79,6 +79,9 @@ pub enum ErrorKind {
     NoQuorum,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
+    /// The hold was given back by its last guard, or its client was closed: what a
+    /// [`Lost`](crate::Lost) that outlives the guards is told. Nobody is told so who still has one.
+    Released,
     /// The release went out, but no majority confirmed it in time. It goes on in the background,
     /// and the lock is free at the latest when its lease ends: see
     /// [`frees_in`](Error::frees_in). The lock was held until then.
@@ -103,6 +106,7 @@ pub(crate) enum Kind {
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
     Lost { lock: String, hold: HoldId, why: &'static str },
+    Released { lock: String, hold: HoldId },
     Reads { lock: String, hold: HoldId },
     Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
     NotEntered { lock: String, hold: HoldId, what: &'static str, needed: usize },
@@ -130,6 +134,7 @@ impl Error {
             Kind::Connect { .. } => ErrorKind::NotConnected,
             Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
             Kind::Lost { .. } => ErrorKind::Lost,
+            Kind::Released { .. } => ErrorKind::Released,
             Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
             Kind::NotEntered { .. } => ErrorKind::NotEntered,
             Kind::Reads { .. } => ErrorKind::Deadlock,
@@ -156,6 +161,11 @@ impl Error {
     /// Of the kind [`Lost`](ErrorKind::Lost).
     pub fn is_lost(&self) -> bool {
         self.kind() == ErrorKind::Lost
+    }
+
+    /// Of the kind [`Released`](ErrorKind::Released).
+    pub fn is_released(&self) -> bool {
+        self.kind() == ErrorKind::Released
     }
 
     /// Of the kind [`Unconfirmed`](ErrorKind::Unconfirmed).
@@ -188,6 +198,7 @@ impl Error {
         match &self.0.kind {
             Kind::NoQuorum { lock, .. }
             | Kind::Lost { lock, .. }
+            | Kind::Released { lock, .. }
             | Kind::Reads { lock, .. }
             | Kind::Unconfirmed { lock, .. }
             | Kind::NotEntered { lock, .. }
@@ -201,6 +212,7 @@ impl Error {
     pub fn hold(&self) -> Option<&HoldId> {
         match &self.0.kind {
             Kind::Lost { hold, .. }
+            | Kind::Released { hold, .. }
             | Kind::Reads { hold, .. }
             | Kind::Unconfirmed { hold, .. }
             | Kind::NotEntered { hold, .. } => Some(hold),
@@ -237,6 +249,9 @@ impl fmt::Display for Error {
             }
             Kind::Lost { lock, hold, why } => {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
+            }
+            Kind::Released { lock, hold } => {
+                write!(f, "lock `{lock}` was given back by hold {hold}")?;
             }
             Kind::Reads { lock, hold } => {
                 write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;

@@ -17,3 +17,4 @@ mod reentry;
 mod seen;
 mod validity;
 mod waiting;
+mod work;

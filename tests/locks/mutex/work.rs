@@ -1,0 +1,162 @@
+//! What is done under a lock, and how it hears of the end.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use quorate::{
+    Error, ErrorKind, Quorate,
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+};
+use tokio::time::{sleep, timeout};
+
+use quorate_tests::fixture::{Stopwatch, ms, secs};
+
+async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
+    let voters = embedded::voters(3);
+    let client = Quorate::builder().embedded(&voters).connect().await;
+    (voters, client.expect("all voters answer"))
+}
+
+fn all(voters: &[EmbeddedVoter], fault: Fault) -> Vec<FaultGuard> {
+    voters.iter().map(|voter| voter.fault(fault)).collect()
+}
+
+/// What a service's own error looks like.
+#[derive(Debug)]
+enum Failure {
+    Lock(Error),
+    Work(&'static str),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Lock(error)
+    }
+}
+
+/// Notes that it was dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_gets_its_token_and_gives_the_lock_back_whether_it_fails_or_not() {
+    let (_voters, client) = client().await;
+    let (mutex, fair) = (client.mutex("a"), client.fair_mutex("a"));
+    let first = mutex.run(async |token| Ok::<_, Failure>(token)).await.expect("it is free");
+    let failed = fair.run(async |token| {
+        assert!(token > first);
+        assert!(matches!(mutex.try_lock().await, Ok(None)), "it is held");
+        Err::<(), _>(Failure::Work("no paper"))
+    });
+    assert!(matches!(failed.await, Err(Failure::Work("no paper"))));
+    assert!(mutex.try_lock().await.expect("all voters answer").is_some(), "it was given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_dropped_when_the_lock_is_lost_and_the_loss_is_its_error() {
+    let (voters, client) = client().await;
+    let dropped = Arc::<AtomicBool>::default();
+    let mutex = client.mutex("a").lease(secs(3));
+    let (watch, on_drop) = (Stopwatch::start(), Arc::clone(&dropped));
+    let work = mutex.run(async move |_| {
+        let _dropped = Dropped(on_drop);
+        std::future::pending::<Result<(), Failure>>().await
+    });
+    let cut = async {
+        sleep(ms(10)).await;
+        let _silence = all(&voters, Fault::DropRequests);
+        sleep(secs(10)).await;
+    };
+    let (work, ()) = tokio::join!(async { (work.await, watch.time()) }, cut);
+    let (Err(Failure::Lock(error)), took) = work else { panic!("{:?}", work.0) };
+    assert_eq!((error.kind(), error.lock()), (ErrorKind::Lost, Some("a")));
+    assert!(error.hold().is_some() && took < secs(3), "{took:?}");
+    assert!(dropped.load(Ordering::Relaxed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_done_is_no_failure_because_its_release_is_not_confirmed() {
+    let (voters, client) = client().await;
+    let mutex = client.mutex("a");
+    let done = mutex.run(async |_| {
+        std::mem::forget(all(&voters, Fault::DropRequests));
+        Ok::<_, Failure>(42)
+    });
+    assert_eq!(done.await.expect("it is done"), 42);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_not_confirmed_says_when_the_lock_is_free_at_the_latest() {
+    let (voters, client) = client().await;
+    let guard = client.mutex("a").lease(secs(20)).lock().await.expect("it is free");
+    let hold = guard.hold().clone();
+    let _silence = all(&voters, Fault::DropRequests);
+    let error = guard.release().await.expect_err("nobody answers");
+    assert_eq!((error.kind(), error.hold()), (ErrorKind::Unconfirmed, Some(&hold)));
+    let frees_in = error.frees_in().expect("it says so");
+    assert!(frees_in <= secs(20) && frees_in > secs(19), "{frees_in:?}");
+    let told = error.to_string();
+    assert!(
+        told.starts_with(&format!("release of lock `a` by hold {hold} not confirmed")),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_can_be_spawned_cloned_and_waited_for_beside_the_release() {
+    let (voters, client) = client().await;
+    let guard = client.mutex("a").lease(secs(3)).lock().await.expect("it is free");
+    let lost = guard.lost();
+    let spawned = tokio::spawn(lost.clone());
+    let _silence = all(&voters, Fault::DropRequests);
+    assert!(spawned.await.expect("no panic").is_lost());
+    assert!(lost.await.is_lost() && !guard.is_held());
+
+    let (_voters, client) = self::client().await;
+    let guard = client.mutex("b").lock().await.expect("it is free");
+    let (lost, other) = (guard.lost(), guard.reenter().await.expect("it is held"));
+    let waits = tokio::spawn(lost);
+    guard.release().await.expect("all voters answer");
+    sleep(secs(60)).await;
+    assert!(!waits.is_finished(), "an entry is left");
+    other.release().await.expect("all voters answer");
+    let over = timeout(ms(1), waits).await.expect("at once").expect("no panic");
+    assert_eq!((over.kind(), over.lock()), (ErrorKind::Released, Some("b")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_lease_is_extended_as_often_as_the_holder_wants_and_never_shortened() {
+    let (_voters, client) = client().await;
+    let mutex = client.mutex("a").lease_fixed(secs(5));
+    let guard = mutex.lock().await.expect("it is free");
+    for _ in 0..3 {
+        sleep(secs(4)).await;
+        guard.extend(secs(10)).await.expect("it is held");
+        assert!(guard.remaining() > secs(9) && guard.count() == 1, "{guard:?}");
+    }
+    guard.extend(secs(1)).await.expect("it is held");
+    assert!(guard.remaining() > secs(8), "{guard:?}");
+    assert!(matches!(client.mutex("a").try_lock().await, Ok(None)));
+    assert!(guard.extend(secs(3600)).await.expect_err("too long").is_invalid());
+    sleep(secs(10)).await;
+    assert!(!guard.is_held(), "nothing renews it by itself");
+    assert!(guard.extend(secs(5)).await.expect_err("too late").is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_renewed_can_be_made_longer() {
+    let (voters, client) = client().await;
+    let guard = client.mutex("a").lease(secs(3)).lock().await.expect("it is free");
+    guard.extend(secs(30)).await.expect("it is held");
+    sleep(secs(100)).await;
+    let _silence = all(&voters, Fault::DropRequests);
+    sleep(secs(15)).await;
+    assert!(guard.is_held(), "renewals ask for the longer lease");
+}
