@@ -52,15 +52,15 @@ impl Coordinator {
         let mut claim = Claim::of_all(self, record, hold, rules);
         let mut tokens = Tokens::new(self.panel.quorum);
         let mut replies = self.panel.ask_all(&call);
-        let (mut now, mut due) = (started, started);
-        let mut sleep = pin!(self.clock.sleep_until(due));
+        let (mut now, mut due) = (started, None);
+        let mut sleep = pin!(self.clock.sleep_until(started));
         loop {
             match attempt.next(now) {
                 Next::Wait(until) => {
                     // Mostly it is the same from one answer to the next.
-                    if until != due {
-                        due = until;
-                        sleep.set(self.clock.sleep_until(due));
+                    if due != Some(until) {
+                        due = Some(until);
+                        sleep.set(self.clock.sleep_until(until));
                     }
                     let heard = tokio::select! {
                         biased;
@@ -71,6 +71,9 @@ impl Coordinator {
                     if let Some((voter, outcome)) = heard {
                         let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
                         attempt.heard(voter, vote.verdict, now);
+                    } else {
+                        // A sleep that has ended is no more to be waited for.
+                        due = None;
                     }
                 }
                 Next::AskAgain(voters) => {

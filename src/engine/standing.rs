@@ -178,13 +178,10 @@ impl Register {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
             let (at, why) = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
             self.forgot(place, at, why);
-            let heirs: Vec<Place> = self
-                .moves
-                .iter()
-                .filter_map(|(from, to, at)| {
-                    (*from == place && now.since(*at) < longest).then_some(*to)
-                })
-                .collect();
+            let recent = |(_, _, at): &&(Place, Place, Moment)| now.since(*at) < longest;
+            let recent = self.moves.iter().filter(recent);
+            let heirs = recent.filter_map(|(from, to, _)| (*from == place).then_some(*to));
+            let heirs: Vec<Place> = heirs.collect();
             for heir in heirs {
                 self.forgot(heir, at, why);
             }

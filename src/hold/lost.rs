@@ -7,8 +7,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::future::BoxFuture;
-
 use super::held::Hold;
 use crate::words::Error;
 
@@ -39,7 +37,7 @@ use crate::words::Error;
 #[must_use = "it does nothing until it is awaited"]
 pub struct Lost {
     hold: Arc<Hold>,
-    wait: BoxFuture<'static, Error>,
+    wait: Pin<Box<dyn Future<Output = Error> + Send + Sync>>,
 }
 
 impl Lost {

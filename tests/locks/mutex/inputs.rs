@@ -76,7 +76,7 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
     let builder = || Quorate::builder().embedded(&voters);
     for (builder, message) in [
         (builder().voter_deadline(ms(0)), "the voter deadline is zero"),
-        (builder().quorum_timeout(ms(0)), "the patience is zero"),
+        (builder().quorum_timeout(ms(0)), "the quorum timeout is zero"),
         (builder().poll_interval(ms(0)), "the poll interval is zero"),
         (builder().connect_timeout(ms(0)), "the connect timeout is zero"),
         (builder().minimum_validity(secs(30)), "minimum validity"),

@@ -106,8 +106,8 @@ async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
 }
 
 // Claim 11
-// All servers are started anew, and are then in quarantine: whoever has named a time long enough for
-// that gets the lock. What a client bears without a limit is another matter.
+// All servers are started anew, and are then in quarantine: whoever has named a time long enough
+// for that gets the lock. What a client bears without a limit is another matter.
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_the_caller_names_outlasts_an_outage() {
     let (voters, client) = patient().await;

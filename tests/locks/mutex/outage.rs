@@ -172,7 +172,7 @@ async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
             };
             assert!([0, 4].contains(&voter), "{report}");
             assert!(by == holder.hold() && *ttl <= secs(30), "{report}");
-            assert!(report.to_string().contains(&format!("held by {by} for {ttl:?} more")));
+            assert!(report.to_string().contains(&format!("held by {by} for ")), "{report}");
             continue;
         };
         match voter {

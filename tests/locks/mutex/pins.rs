@@ -8,10 +8,11 @@ use std::{
 };
 
 use quorate::{
-    Access, Builder, Cause, Cluster, Credentials, Error, FairMutex, FenceGate, HoldId, Holder,
-    Inspection, KeyScheme, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
-    ReadGuard, Reader, RestartGuard, RwInspection, RwLock, RwState, RwView, SharedPrimaries, Stale,
-    Status, Tls, Token, Verdict, VoterReport, VoterStatus, VoterView, Waiting, WriteGuard,
+    Access, Builder, Cause, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate, HoldId,
+    Holder, Inspection, KeyScheme, Lost, Mutex, MutexGuard, Owner, Preference, Quarantine,
+    Quarantined, Quorate, ReadGuard, Reader, RestartGuard, RwInspection, RwLock, RwState, RwView,
+    SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus, VoterView,
+    Waiting, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind},
 };
@@ -34,8 +35,9 @@ macro_rules! pinned {
 fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     let pinned = pinned![
-        Access, Builder, Cause, Cluster, Credentials, EmbeddedVoter, Error, FairMutex, Fault,
-        FaultGuard, FenceGate, HoldId, Holder, InFlight, Inspection, KeyScheme, Label, Machine,
+        Access, Builder, Cause, Cluster, Credentials, EmbeddedVoter, Error, ErrorKind, FairMutex,
+        Fault, FaultGuard, FenceGate, HoldId, Holder, InFlight, Inspection, KeyScheme, Label, Lost,
+        Machine,
         Metric, MetricKind, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
         Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
         Sent, SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus,

@@ -44,7 +44,9 @@ pub(crate) struct Ledger {
     pub(crate) put_back_ms: i64,
     /// By how much each client's wall clock that was set is ahead.
     pub(crate) walls_ms: BTreeMap<usize, i64>,
-    /// The holds of clients whose machines stood still with their clocks, since before they did.
+    /// The clients whose machines stand still with their clocks.
+    pub(crate) pausing: BTreeSet<usize>,
+    /// The holds that were theirs, or were asked for, before they did.
     pub(crate) paused: BTreeSet<String>,
     /// When a machine last stopped or went on.
     pub(crate) disturbed_ms: BTreeMap<usize, u64>,
@@ -86,7 +88,11 @@ impl Ledger {
     pub(crate) fn goes_on(&mut self, client: usize) -> bool {
         let still = self.still.entry(client).or_default();
         *still = still.saturating_sub(1);
-        *still == 0
+        let goes_on = *still == 0;
+        if goes_on {
+            self.pausing.remove(&client);
+        }
+        goes_on
     }
 
     /// The machine of a client stands still with its clocks. The client cannot know for how long
@@ -95,6 +101,7 @@ impl Ledger {
         let holds = self.leases_ms.keys().filter(|hold| self.client(hold) == Some(client));
         let holds: Vec<String> = holds.cloned().collect();
         self.paused.extend(holds);
+        self.pausing.insert(client);
     }
 
     /// Why a hold may be trusted for too long.
@@ -124,6 +131,10 @@ impl Ledger {
     pub(crate) fn asked(&mut self, hold: &str, lease_ms: u64) {
         let shortest = self.leases_ms.entry(hold.to_owned()).or_insert(lease_ms);
         *shortest = lease_ms.min(*shortest);
+        // It was on its way when the machine began to stand still.
+        if self.client(hold).is_some_and(|client| self.pausing.contains(&client)) {
+            self.paused.insert(hold.to_owned());
+        }
     }
 
     pub(crate) fn shortest_lease_ms(&self, hold: &str) -> Option<u64> {
