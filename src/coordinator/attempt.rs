@@ -71,8 +71,7 @@ impl Coordinator {
                     if let Some((voter, outcome)) = heard {
                         let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
                         attempt.heard(voter, vote.verdict, now);
-                    } else {
-                        // A sleep that has ended is no more to be waited for.
+                    } else if !crate::mutant!("ended_sleep_is_awaited") {
                         due = None;
                     }
                 }

@@ -175,6 +175,11 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     Mutant::new("release_calls_nobody", "A release does not call the channel.", &[FewestTrips]),
     Mutant::new(
+        "ended_sleep_is_awaited",
+        "A sleep that has ended is waited for once more where a second round is due then.",
+        &[NoPanic],
+    ),
+    Mutant::new(
         "no_patience",
         "Whoever waits gives up at the first round without a quorum.",
         &[FewestTrips, AnswersInTime],
@@ -235,7 +240,7 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new(
         "mark_of_a_writer_stays",
         "A writer that has released still counts as one that waits.",
-        &[NothingLeaks, NoPanic],
+        &[NothingLeaks],
     ),
     Mutant::new(
         "reader_comes_first",
