@@ -161,21 +161,19 @@ static NEVER: Forward = Forward::new();
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 fn system_now() -> Moment {
     use rustix::time::{ClockId, clock_gettime};
-    use std::sync::{Mutex, PoisonError};
     use steady::{Reading, Steady};
 
-    static STEADY: Mutex<Steady> = Mutex::new(Steady::new());
+    static STEADY: Steady = Steady::new();
     let shown = |clock| {
         let now = clock_gettime(clock);
         let part = |value: i64| u64::try_from(value).unwrap_or(0);
         Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
     };
-    let mut steady = STEADY.lock().unwrap_or_else(PoisonError::into_inner);
     // One after the other.
     let raw = shown(ClockId::MonotonicRaw);
     let boot = shown(ClockId::Boottime);
     let raw_after = || shown(ClockId::MonotonicRaw);
-    Moment::BEGINNING + steady.read(Reading { raw, boot }, raw_after)
+    Moment::BEGINNING + STEADY.read(Reading { raw, boot }, raw_after)
 }
 
 #[cfg(not(target_os = "linux"))]

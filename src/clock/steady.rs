@@ -5,7 +5,13 @@
 //! while the machine sleeps. Elapsed time is the longer of the two, so that trust in a lease never
 //! ends late by either.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 /// What both clocks showed, first the raw one.
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +20,24 @@ pub(super) struct Reading {
     pub(super) boot: Duration,
 }
 
-/// One clock made of two.
+impl Reading {
+    /// How far the raw clock is ahead of the other, in nanoseconds.
+    fn apart(self) -> i64 {
+        signed(self.raw) - signed(self.boot)
+    }
+}
+
+/// One clock made of two. Many threads read it at once, and none waits for another.
 #[derive(Debug)]
 pub(super) struct Steady {
-    /// Where both clocks were at the last checkpoint.
-    checkpoint: Option<(Duration, Duration)>,
-    /// By how much the raw clock had got ahead until then, in all.
-    ahead: Duration,
-    /// By how much it has got ahead at most since then.
-    lead: Duration,
-    latest: Duration,
+    /// By how much the raw clock has got ahead, in all: never less than before.
+    ahead: AtomicI64,
+    /// What `ahead` was at the last checkpoint, less how far the clocks were apart then. What has
+    /// got ahead since is what this and how far they are apart now come to.
+    base: AtomicI64,
+    /// When the next checkpoint is due, by either clock.
+    due: [AtomicU64; 2],
+    checkpoint: Mutex<()>,
 }
 
 impl Steady {
@@ -37,35 +51,53 @@ impl Steady {
 
     pub(super) const fn new() -> Self {
         Self {
-            checkpoint: None,
-            ahead: Duration::ZERO,
-            lead: Duration::ZERO,
-            latest: Duration::ZERO,
+            ahead: AtomicI64::new(0),
+            // Nothing has got ahead before the first checkpoint.
+            base: AtomicI64::new(i64::MIN / 2),
+            due: [AtomicU64::new(0), AtomicU64::new(0)],
+            checkpoint: Mutex::new(()),
         }
     }
 
     /// The time by a new reading: never before an earlier one, and from each on never less than
-    /// either clock has gone on.
-    /// `raw_after`: what the raw clock shows now.
-    pub(super) fn read(
-        &mut self,
-        reading: Reading,
-        raw_after: impl FnOnce() -> Duration,
-    ) -> Duration {
-        let Reading { raw, boot } = reading;
-        let (raw_then, boot_then) = *self.checkpoint.get_or_insert((raw, boot));
-        let by_boot = boot.saturating_sub(boot_then);
-        let by_raw = raw.saturating_sub(raw_then);
+    /// either clock has gone on. `raw_after`: what the raw clock shows now.
+    pub(super) fn read(&self, reading: Reading, raw_after: impl FnOnce() -> Duration) -> Duration {
         // What it was once ahead has passed, also where the other one makes up for it.
-        self.lead = self.lead.max(by_raw.saturating_sub(by_boot));
-        self.latest = self.latest.max(boot + self.ahead + self.lead);
-        let is_close = || raw_after().saturating_sub(raw) <= Self::CLOSE;
-        if by_boot.max(by_raw) >= Self::STEP && is_close() {
-            self.ahead += std::mem::take(&mut self.lead);
-            self.checkpoint = Some((raw, boot));
+        let got_ahead = self.base.load(Ordering::Acquire) + reading.apart();
+        let mut ahead = self.ahead.load(Ordering::Acquire);
+        if got_ahead > ahead {
+            ahead = self.ahead.fetch_max(got_ahead, Ordering::AcqRel).max(got_ahead);
         }
-        self.latest
+        let Reading { raw, boot } = reading;
+        let is_due = |clock: Duration, due: &AtomicU64| nanos(clock) >= due.load(Ordering::Acquire);
+        if is_due(raw, &self.due[0]) || is_due(boot, &self.due[1]) {
+            self.check(reading, raw_after);
+        }
+        boot + Duration::from_nanos(ahead.unsigned_abs())
     }
+
+    /// Makes a checkpoint of a reading, unless another thread makes one or it took too long; the
+    /// first one in any case, as before it nothing is counted.
+    fn check(&self, reading: Reading, raw_after: impl FnOnce() -> Duration) {
+        let Ok(_only) = self.checkpoint.try_lock() else { return };
+        let Reading { raw, boot } = reading;
+        let is_first = self.due[1].load(Ordering::Acquire) == 0;
+        if is_first || raw_after().saturating_sub(raw) <= Self::CLOSE {
+            let ahead = self.ahead.load(Ordering::Acquire);
+            self.base.store(ahead - reading.apart(), Ordering::Release);
+            for (due, clock) in self.due.iter().zip([raw, boot]) {
+                due.store(nanos(clock + Self::STEP), Ordering::Release);
+            }
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn signed(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -76,8 +108,8 @@ mod tests {
 
     /// Reads often, and returns what passed by this clock. The clocks go on by so many microseconds
     /// from one reading to the next.
-    fn passed(steady: &mut Steady, from: &mut (u64, u64), steps: [u64; 2], count: u64) -> Duration {
-        let mut read = |from: &(u64, u64)| {
+    fn passed(steady: &Steady, from: &mut (u64, u64), steps: [u64; 2], count: u64) -> Duration {
+        let read = |from: &(u64, u64)| {
             let (raw, boot) = (Duration::from_micros(from.0), Duration::from_micros(from.1));
             steady.read(Reading { raw, boot }, || raw)
         };
@@ -91,8 +123,8 @@ mod tests {
 
     #[test]
     fn elapsed_time_is_that_of_the_clock_that_has_gone_on_further() {
-        let (mut steady, mut at) = (Steady::new(), (5_000_000, 90_000_000));
-        let mut pass = |raw, boot, count| passed(&mut steady, &mut at, [raw, boot], count);
+        let (steady, mut at) = (Steady::new(), (5_000_000, 90_000_000));
+        let mut pass = |raw, boot, count| passed(&steady, &mut at, [raw, boot], count);
         assert_eq!(pass(1_000, 1_000, 5_000), MS(5_000), "both run alike");
         assert_eq!(pass(1_000, 917, 24_000), MS(24_000), "the clock is being slowed down");
         assert_eq!(pass(1_000, 1_083, 24_000), MS(25_992), "the clock is being sped up");
@@ -102,14 +134,14 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_slowed_down_for_less_than_a_step_counts_at_once() {
-        let (mut steady, mut at) = (Steady::new(), (0, 0));
-        assert_eq!(passed(&mut steady, &mut at, [1_000, 900], 100), MS(100));
+        let (steady, mut at) = (Steady::new(), (0, 0));
+        assert_eq!(passed(&steady, &mut at, [1_000, 900], 100), MS(100));
     }
 
     #[test]
     fn a_thread_that_loses_the_processor_between_the_clocks_does_not_make_them_run_fast() {
-        let mut steady = Steady::new();
-        let mut read = |ms: u64, lost: u64| {
+        let steady = Steady::new();
+        let read = |ms: u64, lost: u64| {
             let (raw, boot) = (MS(ms), MS(ms + lost));
             steady.read(Reading { raw, boot }, || boot)
         };
@@ -122,11 +154,32 @@ mod tests {
 
     #[test]
     fn it_never_goes_back() {
-        let mut steady = Steady::new();
-        let mut read =
-            |raw, boot| steady.read(Reading { raw: MS(raw), boot: MS(boot) }, || MS(raw));
+        let steady = Steady::new();
+        let read = |raw, boot| steady.read(Reading { raw: MS(raw), boot: MS(boot) }, || MS(raw));
         read(1_000, 1_000);
         let later = read(1_500, 1_400);
-        assert!(read(1_400, 1_300) >= later);
+        assert!(read(1_500, 1_401) > later, "what has got ahead stays so");
+        assert!(read(3_000, 4_000) > later, "also from one checkpoint to the next");
+    }
+
+    #[test]
+    fn threads_that_read_it_at_once_never_see_it_go_back() {
+        let (steady, micros) = (Steady::new(), AtomicU64::new(5_000_000));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut latest = Duration::ZERO;
+                    for _ in 0..50_000 {
+                        let at = micros.fetch_add(100, Ordering::SeqCst);
+                        // Slowed down by a tenth.
+                        let (raw, boot) = (at, at / 10 * 9);
+                        let [raw, boot] = [raw, boot].map(Duration::from_micros);
+                        let now = steady.read(Reading { raw, boot }, || raw);
+                        assert!(now >= latest && now + MS(501) >= raw, "{now:?} {raw:?}");
+                        latest = now;
+                    }
+                });
+            }
+        });
     }
 }
