@@ -8,7 +8,7 @@ use super::source::{self, Origin, Source, origins};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
-    node::{Ear, Identity, Outcome, Security, Seen, Standings},
+    node::{Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
     words::{Cause, Error, Kind, Verdict, metric},
@@ -97,10 +97,21 @@ async fn meet(
             if untried == 0 {
                 return Ok(identities);
             }
-        } else if clock.now() >= due {
+        } else if clock.now() >= due || untried == 0 && is_hopeless(panel, &identities) {
             return Err(unreachable(panel, identities, clock.now().since(started)));
         }
     }
+}
+
+/// Whether so many voters say what only an operator can change, a wrong password for example, that
+/// the others are no majority.
+fn is_hopeless(panel: &Panel, identities: &[Outcome<Identity>]) -> bool {
+    let hopeless = |outcome: &&Outcome<Identity>| match outcome {
+        Err(Cause::Unreachable(why)) => needs_an_operator(why),
+        _ => false,
+    };
+    let hopeless = identities.iter().filter(hopeless).count();
+    identities.len() - hopeless < panel.quorum.needed()
 }
 
 /// Asks one voter, after a pause where it has been asked before.
@@ -140,7 +151,7 @@ fn twins(identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
 
 fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duration) -> Error {
     let verdicts = identities.into_iter().map(|identity| match identity {
-        Ok(_) => Verdict::Granted,
+        Ok(_) => Verdict::Reached,
         Err(cause) => Verdict::Unknown(cause),
     });
     let (needed, voters) = (panel.quorum.needed(), panel.quorum.voters());

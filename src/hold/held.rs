@@ -5,6 +5,7 @@ mod loss;
 mod rounds;
 
 use std::{
+    borrow::Cow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -80,6 +81,9 @@ pub(super) enum Left {
 }
 
 impl Hold {
+    /// Who notices a deadline this late had not looked at the clock. Timers look twice a second.
+    const UNATTENDED: Duration = Duration::from_secs(1);
+
     /// Takes over what was won; the answers that are still to come are heard by the keeper.
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
@@ -223,7 +227,12 @@ impl Hold {
     }
 
     fn expire(&self, state: &mut HoldState) {
-        let loss = if state.lease.is_fixed() { HoldLoss::Fixed } else { HoldLoss::Expired };
+        let late = self.coordinator.clock().now().since(state.lease.deadline());
+        let loss = match () {
+            () if state.lease.is_fixed() => HoldLoss::Fixed,
+            () if late >= Self::UNATTENDED => HoldLoss::Unattended(late),
+            () => HoldLoss::Expired,
+        };
         self.lose(state, loss);
     }
 
@@ -231,7 +240,7 @@ impl Hold {
         self.series().lost.of(loss.reason()).count(1);
         let voters = self.coordinator.panel().report(verdicts.to_vec());
         let (lock, why) = (self.name(), loss.text());
-        tracing::warn!(lock, hold = %self.id, why, voters = %Listed(&voters), "lock lost");
+        tracing::warn!(lock, hold = %self.id, %why, voters = %Listed(&voters), "lock lost");
     }
 
     /// Ends the hold as lost, and says why it was.
@@ -240,7 +249,7 @@ impl Hold {
         self.expire(&mut state);
         let why = match state.end {
             Some(End::Lost(loss)) => loss.text(),
-            Some(End::Closed) => "its client was closed",
+            Some(End::Closed) => "its client was closed".into(),
             Some(End::Vanished) => HoldLoss::Vanished.text(),
             Some(End::Released) => {
                 let (lock, hold) = (self.name().into(), self.id.clone());
@@ -266,7 +275,7 @@ impl Hold {
         self.lost_because(HoldLoss::Vanished.text(), verdicts)
     }
 
-    fn lost_because(&self, why: &'static str, verdicts: Vec<Verdict>) -> Error {
+    fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
         let (lock, hold) = (self.name().into(), self.id.clone());
         Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel().report(verdicts))
     }

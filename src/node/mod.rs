@@ -16,6 +16,7 @@ pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
     Answers, Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Request, Stamp,
 };
+pub(crate) use pauses::needs_an_operator;
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;

@@ -19,6 +19,11 @@ const HOPELESS: [&str; 11] = [
     "InvalidMessage(",
     "PeerIncompatible(",
 ];
+/// Whether only an operator can help where this is told.
+pub(crate) fn needs_an_operator(why: &str) -> bool {
+    HOPELESS.iter().any(|words| why.contains(words))
+}
+
 /// Between two attempts where only an operator can help: at first, and at the longest.
 const SELDOM: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
@@ -44,7 +49,7 @@ impl Pauses {
     /// Until the next attempt, after one that failed for this reason. A little `chance` keeps the
     /// clients of a server from coming back at once.
     pub(super) fn after(&mut self, why: &str, chance: u32) -> Duration {
-        if HOPELESS.iter().any(|words| why.contains(words)) {
+        if needs_an_operator(why) {
             return self.hopeless.pause(chance / 4);
         }
         self.hopeless.reset();

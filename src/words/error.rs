@@ -1,8 +1,8 @@
 //! The one error type.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{HoldId, Verdict};
+use super::{HoldId, Rounded, Verdict};
 
 /// What one voter contributed to an [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) enum Kind {
     Invalid(String),
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
-    Lost { lock: String, hold: HoldId, why: &'static str },
+    Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
     Released { lock: String, hold: HoldId },
     Reads { lock: String, hold: HoldId },
     Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
@@ -297,39 +297,10 @@ impl std::error::Error for Error {
     }
 }
 
-/// A time with three figures, as people read it.
-pub(super) struct Rounded(pub(super) Duration);
-
-impl fmt::Display for Rounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.as_nanos();
-        let step = 10_u128.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
-        let rounded = (nanos + step / 2) / step * step;
-        let rounded = Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX));
-        write!(f, "{rounded:?}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::words::Cause;
-
-    #[test]
-    fn times_are_told_with_three_figures() {
-        for (nanos, told) in [
-            (0, "0ns"),
-            (7, "7ns"),
-            (5_000_482_718, "5s"),
-            (1_234_567, "1.23ms"),
-            (12_345_678_901, "12.3s"),
-            (123_456_000_000, "123s"),
-            (999_600_000, "1s"),
-            (3_599_900_000_000, "3600s"),
-        ] {
-            assert_eq!(Rounded(Duration::from_nanos(nanos)).to_string(), told);
-        }
-    }
 
     #[test]
     fn a_message_names_the_lock_and_each_voter_with_its_cause() {

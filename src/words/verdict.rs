@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Quarantined, error::Rounded};
+use super::{HoldId, Quarantined, Rounded};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ use super::{HoldId, Quarantined, error::Rounded};
 pub enum Verdict {
     /// The hold has its vote (of a release: had it, and gave it back).
     Granted,
+    /// It answered when the client connected. Nothing had been asked for yet.
+    Reached,
     /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry);
     /// of several readers the last to end.
     Refused {
@@ -49,6 +51,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted => f.write_str("granted"),
+            Self::Reached => f.write_str("reached"),
             Self::Refused { by, ttl: Some(ttl) } => {
                 write!(f, "held by {by} for {} more", Rounded(*ttl))
             }
@@ -109,7 +112,7 @@ impl fmt::Display for Cause {
                 let within = Rounded(*within);
                 write!(f, "{acknowledged} of {needed} replicas acknowledged within {within}")
             }
-            Self::Unheard => f.write_str("not heard yet"),
+            Self::Unheard => f.write_str("not waited for"),
         }
     }
 }

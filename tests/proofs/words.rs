@@ -12,6 +12,8 @@ mod error;
 mod ids;
 #[path = "../../src/words/quarantine.rs"]
 mod quarantine;
+#[path = "../../src/words/rounded.rs"]
+mod rounded;
 #[path = "../../src/words/token.rs"]
 mod token;
 #[path = "../../src/words/verdict.rs"]
@@ -20,5 +22,6 @@ mod verdict;
 pub(crate) use error::Error;
 pub(crate) use ids::HoldId;
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
+pub(crate) use rounded::Rounded;
 pub(crate) use token::Token;
 pub(crate) use verdict::{Cause, Verdict};

@@ -1,9 +1,15 @@
 //! Why a hold ended without being released.
 
+use std::{borrow::Cow, time::Duration};
+
+use crate::words::Rounded;
+
 /// Why a hold is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HoldLoss {
     Expired,
+    /// It was noticed so long after the deadline: nothing renewed it, nor looked at the clock.
+    Unattended(Duration),
     Fixed,
     Revoked,
     Superseded,
@@ -13,21 +19,30 @@ pub(super) enum HoldLoss {
 
 impl HoldLoss {
     /// What errors and the log say.
-    pub(super) fn text(self) -> &'static str {
-        match self {
+    pub(super) fn text(self) -> Cow<'static, str> {
+        let text = match self {
+            Self::Unattended(late) => {
+                return format!(
+                    "its validity ended {} before this was noticed: the process, its runtime or \
+                     the machine stood still",
+                    Rounded(late)
+                )
+                .into();
+            }
             Self::Expired => "its validity ended without a renewal by a majority",
             Self::Fixed => "its fixed lease ended",
             Self::Revoked => "it was ended by force",
             Self::Superseded => "another hold has a majority",
             Self::Vanished => "a majority of voters no longer had its vote",
             Self::Abandoned => "the runtime in which its client was connected has ended",
-        }
+        };
+        text.into()
     }
 
     /// What metrics call it.
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Expired => "expired",
+            Self::Expired | Self::Unattended(_) => "expired",
             Self::Fixed => "fixed",
             Self::Revoked => "forced",
             Self::Superseded => "superseded",

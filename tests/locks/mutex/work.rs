@@ -7,7 +7,7 @@ use std::sync::{
 
 use quorate::{
     Error, ErrorKind, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, Machine},
 };
 use tokio::time::{sleep, timeout};
 
@@ -129,6 +129,22 @@ async fn a_loss_can_be_spawned_cloned_and_waited_for_beside_the_release() {
     other.release().await.expect("all voters answer");
     let over = timeout(ms(1), waits).await.expect("at once").expect("no panic");
     assert_eq!((over.kind(), over.lock()), (ErrorKind::Released, Some("b")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_says_where_nobody_had_looked_at_the_clock() {
+    let (voters, machine) = (embedded::voters(3), Machine::new("laptop"));
+    let client = Quorate::builder().embedded(&voters).machine(&machine).connect().await;
+    let guard = client.expect("all voters answer").mutex("a").lock().await.expect("it is free");
+    machine.stall();
+    sleep(secs(70)).await;
+    machine.resume();
+    let told = guard.lost().await.to_string();
+    let (_, why) = told.split_once(": ").expect("a reason");
+    assert!(
+        why.starts_with("its validity ended 4") && why.contains("before this was noticed"),
+        "{told}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,8 +44,16 @@ impl Address {
                 return Self::under_sentinels(scheme, rest, security);
             }
         }
-        let url = Url::parse(text)
-            .map_err(|why| Error::invalid(format!("{} is no address: {why}", shown(text, None))))?;
+        if !text.contains("://") {
+            return Err(Error::invalid(without_scheme(text)));
+        }
+        let url = Url::parse(text).map_err(|why| {
+            let shown = shown(text, None);
+            Error::invalid(match text.split(',').filter(|part| part.contains("://")).count() {
+                0 | 1 => format!("{shown} is no address: {why}"),
+                _ => format!("{shown} has others behind it: give each voter by itself"),
+            })
+        })?;
         let wrong = |what: &str| Error::invalid(format!("{} {what}", shown(text, Some(&url))));
         match url.scheme() {
             "redis" | "rediss" | "redis+unix" => {}
@@ -166,6 +174,18 @@ impl fmt::Debug for Sentinels {
         let names = self.all.iter().map(|(name, _)| name);
         write!(f, "Sentinels({}@{:?})", self.service, names.collect::<Vec<_>>())
     }
+}
+
+/// What is wrong with a text that says nothing of a scheme; shown where it can hold no password.
+fn without_scheme(text: &str) -> String {
+    let is_place = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    if text.is_empty() {
+        return "the address is empty".to_owned();
+    }
+    if text.chars().all(is_place) {
+        return format!("`{text}` is no address: write `redis://{text}`");
+    }
+    format!("the address has no scheme; known are {SCHEMES}")
 }
 
 /// What a message may repeat of an address. An `@` outside the place where credentials end means

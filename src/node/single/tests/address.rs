@@ -50,10 +50,16 @@ fn credentials_are_percent_decoded() {
 #[test]
 fn what_is_wrong_is_named() {
     for (text, expected) in [
-        ("", "the address is no address: relative URL without a base"),
+        ("", "the address is empty"),
+        ("localhost:6379", "`localhost:6379` is no address: write `redis://localhost:6379`"),
+        ("127.0.0.1", "`127.0.0.1` is no address: write `redis://127.0.0.1`"),
         (
-            "localhost:6379",
-            "unknown scheme; known are redis://, rediss://, redis+unix:// or redis-s",
+            "user:secret@a.example",
+            "the address has no scheme; known are redis://, rediss://, redis+unix:// or redis-s",
+        ),
+        (
+            "redis://a.example:1,redis://b.example:2",
+            "the redis:// address has others behind it: give each voter by itself",
         ),
         ("http://a.example", "unknown scheme"),
         ("redis://a.example:99999", "the redis:// address is no address: invalid port number"),
