@@ -159,7 +159,7 @@
 //! | [`NotConnected`](ErrorKind::NotConnected) | too few voters could be reached at first |
 //! | [`NoQuorum`](ErrorKind::NoQuorum) | too few voters answered |
 //! | [`Lost`](ErrorKind::Lost) | the hold has ended without being released |
-//! | [`Released`](ErrorKind::Released) | the hold was given back: told to whoever watches it |
+//! | [`Released`](ErrorKind::Released) | its last guard has left the hold: told to a [`Lost`] |
 //! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |
 //! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed a re-entry in time |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |

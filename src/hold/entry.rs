@@ -117,6 +117,14 @@ impl Entry {
         Ok(())
     }
 
+    /// Leaves the votes to their leases, of this length at least.
+    pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
+        let extended = self.extend(time).await;
+        self.left = true;
+        self.hold.keep()?;
+        extended
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.hold.name()
     }

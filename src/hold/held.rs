@@ -323,7 +323,37 @@ impl Hold {
         self.coordinator.confirm(replies, lease).await
     }
 
+    /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
+    /// last entry are left to their leases.
+    pub(super) fn keep(&self) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.count > 1 {
+            drop(state);
+            drop(self.leave());
+            return Ok(());
+        }
+        state.count = 0;
+        self.holds.remove(self);
+        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
+            drop(state);
+            return Err(self.lost());
+        }
+        self.forget(&mut state, End::Released);
+        Ok(())
+    }
+
     fn end(&self, state: &mut HoldState, end: End) -> Replies {
+        self.forget(state, end);
+        let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
+        if crate::mutant!("releases_once") {
+            return self.coordinator.panel().ask_all(&release);
+        }
+        let until = self.coordinator.clock().now() + state.longest;
+        self.coordinator.panel().insist_all(&release, until)
+    }
+
+    /// From now on nobody here has it, and nobody renews it.
+    fn forget(&self, state: &mut HoldState, end: End) {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
@@ -333,11 +363,6 @@ impl Hold {
         let (now, series) = (self.coordinator.clock().now(), self.series());
         series.held.change(-1.0);
         series.hold_seconds.record(now.since(self.acquired).as_secs_f64());
-        let release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
-        if crate::mutant!("releases_once") {
-            return self.coordinator.panel().ask_all(&release);
-        }
-        self.coordinator.panel().insist_all(&release, now + state.longest)
     }
 
     fn state(&self) -> MutexGuard<'_, HoldState> {

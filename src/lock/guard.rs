@@ -183,6 +183,55 @@ macro_rules! guard {
                 self.0.reenter().await.map(Self)
             }
 
+            /// Leaves the lock to its lease: nobody else gets it for so long, counted from now,
+            /// whatever becomes of this client, and then it is free. Neither dropping anything nor
+            /// closing the client gives it back before.
+            ///
+            /// This is for what is to be done once, though several machines set about it within
+            /// seconds of each other: whoever comes a little later finds it done. The time is no
+            /// longer than the [longest lease](crate::Builder::longest_lease), 30 s by default;
+            /// what must not be repeated for longer needs a note of its own that it is done.
+            ///
+            /// Where the hold was entered several times, only this entry of it ends.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock had been lost before.
+            /// [`is_not_entered`](crate::Error::is_not_entered): no majority confirmed the time; it
+            /// is kept for what is left of its lease. [`is_invalid`](crate::Error::is_invalid): the
+            /// time cannot be that of a lease; the same.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future releases the lock.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # async fn make_report() {}
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            /// use std::time::Duration;
+            ///
+            /// // On each machine, when its clock shows two.
+            /// let mutex = quorum.mutex("nightly report");
+            /// if let Some(guard) = mutex.try_lock().await? {
+            ///     guard.while_held(make_report()).await?;
+            ///     guard.keep_for(Duration::from_secs(20)).await?;
+            /// }
+            /// assert!(mutex.try_lock().await?.is_none(), "for those whose clocks are late");
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub async fn keep_for(
+                self,
+                time: std::time::Duration,
+            ) -> Result<(), $crate::words::Error> {
+                self.0.keep_for(time).await
+            }
+
             /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has
             /// confirmed; slow voters are told in the background.
             ///

@@ -79,8 +79,8 @@ pub enum ErrorKind {
     NoQuorum,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
-    /// The hold was given back by its last guard, or its client was closed: what a
-    /// [`Lost`](crate::Lost) that outlives the guards is told. Nobody is told so who still has one.
+    /// The last guard of the hold has left it: what a [`Lost`](crate::Lost) that outlives the
+    /// guards is told. Nobody is told so who still has one.
     Released,
     /// The release went out, but no majority confirmed it in time. It goes on in the background,
     /// and the lock is free at the latest when its lease ends: see
@@ -251,7 +251,7 @@ impl fmt::Display for Error {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
             }
             Kind::Released { lock, hold } => {
-                write!(f, "lock `{lock}` was given back by hold {hold}")?;
+                write!(f, "lock `{lock}` was left by the last guard of hold {hold}")?;
             }
             Kind::Reads { lock, hold } => {
                 write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use quorate::{
-    Error, ErrorKind, Quorate,
+    Error, ErrorKind, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, Machine},
 };
 use tokio::time::{sleep, timeout};
@@ -164,6 +164,44 @@ async fn a_fixed_lease_is_extended_as_often_as_the_holder_wants_and_never_shorte
     sleep(secs(10)).await;
     assert!(!guard.is_held(), "nothing renews it by itself");
     assert!(guard.extend(secs(5)).await.expect_err("too late").is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of_the_client() {
+    let (voters, client) = client().await;
+    let other = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let owner = Owner::new();
+    for lock in [client.mutex("a"), client.mutex("b").lease_fixed(secs(3))] {
+        let watch = Stopwatch::start();
+        let guard = lock.clone().owner(&owner).lock().await.expect("it is free");
+        let (inner, name) = (guard.reenter().await.expect("it is held"), guard.name().to_owned());
+        inner.keep_for(secs(1)).await.expect("it is held");
+        assert!(guard.is_held(), "an entry is left");
+        let lost = guard.lost();
+        guard.keep_for(secs(20)).await.expect("it is held");
+        assert!(lost.await.is_released());
+        sleep(secs(10)).await;
+        let again = lock.clone().owner(&owner).try_lock().await.expect("all voters answer");
+        assert!(again.is_none(), "not the owner's either");
+        let theirs = other.mutex(name).lock_within(secs(60)).await.expect("all voters answer");
+        assert!(theirs.is_some() && watch.time() >= secs(20), "{:?}", watch.time());
+        assert!(watch.time() < secs(31), "nothing renews it: {:?}", watch.time());
+    }
+    let guard = client.mutex("c").lock().await.expect("it is free");
+    guard.keep_for(secs(25)).await.expect("it is held");
+    client.close().await;
+    assert!(matches!(other.mutex("c").try_lock().await, Ok(None)));
+
+    let (voters, client) = self::client().await;
+    let guard = client.mutex("a").lock().await.expect("it is free");
+    assert!(guard.keep_for(secs(3600)).await.expect_err("too long").is_invalid());
+    assert!(matches!(client.mutex("a").try_lock().await, Ok(None)), "for what is left");
+    let guard = client.mutex("b").lock().await.expect("it is free");
+    let silence = all(&voters, Fault::DropRequests);
+    assert!(guard.keep_for(secs(5)).await.expect_err("nobody answers").is_not_entered());
+    drop(silence);
+    sleep(secs(1)).await;
+    assert!(matches!(client.mutex("b").try_lock().await, Ok(None)), "for what is left");
 }
 
 #[tokio::test(start_paused = true)]
