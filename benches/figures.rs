@@ -1,7 +1,8 @@
 //! Writes the figures of README and docs: runs every bench once, in full, and puts the tables that
 //! they print between the markers `<!-- figures: BENCH -->` and `<!-- end -->`.
 //!
-//! `cargo run --release -p quorate-benches --bin figures`, on a quiet machine; about five minutes.
+//! `cargo run --release -p quorate-benches --bin figures`, on a quiet machine, for a quarter of an
+//! hour.
 //! The tree must be clean, so that the commit that is named with the figures is what was measured.
 
 use std::{
@@ -14,11 +15,11 @@ use std::{
     thread,
 };
 
-use quorate_benches::page::{begin, block, with_block};
+use quorate_benches::page::{begin, block, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 5] = ["uncontended", "handoff", "rw", "capacity", "observed"];
-const PAGES: [&str; 2] = ["README.md", "docs/operations.md"];
+const BENCHES: [&str; 6] = ["uncontended", "handoff", "rw", "capacity", "observed", "peers"];
+const PAGES: [&str; 3] = ["README.md", "docs/operations.md", "docs/performance.md"];
 
 fn main() -> ExitCode {
     match write_figures() {
@@ -102,8 +103,12 @@ fn server() -> Result<String, String> {
 /// Runs a bench in full, and returns what it printed; the user sees it as well.
 fn run(bench: &str) -> Result<String, String> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["bench", "--locked", "-p", "quorate-benches", "--bench", bench]);
-    cargo.env_remove("QUORATE_BENCH_ROUNDS").current_dir(ROOT).stdout(Stdio::piped());
+    cargo.args(["bench", "--locked", "-p", package(bench), "--bench", bench]);
+    cargo
+        .env_remove("QUORATE_BENCH_ROUNDS")
+        .env_remove("QUORATE_PEERS")
+        .current_dir(ROOT)
+        .stdout(Stdio::piped());
     let mut child = cargo.spawn().map_err(message)?;
     let mut output = String::new();
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {

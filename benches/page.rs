@@ -21,10 +21,16 @@ pub fn block(bench: &str, setting: &str, output: &str) -> Result<String, String>
     });
     match verdict {
         Some(verdict) if !tables.is_empty() => Ok(format!(
-            "`cargo bench -p quorate-benches --bench {bench}` {setting}:\n\n{tables}\n\n{verdict}"
+            "`cargo bench -p {} --bench {bench}` {setting}:\n\n{tables}\n\n{verdict}",
+            package(bench)
         )),
         _ => Err(format!("{bench} printed no tables or no verdict; nothing is written")),
     }
+}
+
+/// The package that a bench is in.
+pub fn package(bench: &str) -> &'static str {
+    if bench == "peers" { "quorate-peers" } else { "quorate-benches" }
 }
 
 pub fn begin(bench: &str) -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::tidy::tree;
 
 const END: &str = "<!-- end -->";
-const MANIFEST: &str = "benches/Cargo.toml";
+const MANIFESTS: [&str; 2] = ["benches/Cargo.toml", "benches/peers/Cargo.toml"];
 
 /// Words in the header of a table that only measured values have.
 const MEASURED: [&str; 9] = [
@@ -70,7 +70,8 @@ impl Block<'_> {
     }
 
     fn wrong(&self) -> Vec<String> {
-        let command = format!("`cargo bench -p quorate-benches --bench {}`", self.bench);
+        let package = if self.bench == "peers" { "quorate-peers" } else { "quorate-benches" };
+        let command = format!("`cargo bench -p {package} --bench {}`", self.bench);
         let has = |found: &dyn Fn(&str) -> bool| self.lines.iter().any(|line| found(line));
         let needed = [
             ("the command", has(&|line| line.contains(&command))),
@@ -205,8 +206,9 @@ fn figures_outside_the_markers_are_found() {
 fn every_figure_of_readme_and_docs_is_written_by_one_command_from_one_run() {
     let files = tree::files();
     let is_page = |path: &str| path == "README.md" || is_of_the_book(path);
-    let (_, manifest) = files.iter().find(|(path, _)| path == MANIFEST).expect("the benches");
+    let manifests = files.iter().filter(|(path, _)| MANIFESTS.contains(&&**path));
+    let manifest: String = manifests.map(|(_, text)| &**text).collect();
     let pages: Vec<_> = files.iter().filter(|(path, _)| is_page(path)).cloned().collect();
-    let found = complaints(manifest, &pages);
+    let found = complaints(&manifest, &pages);
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
