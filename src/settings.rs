@@ -64,7 +64,7 @@ impl Default for Settings {
             keys: KeyScheme::default(),
             restart_guard: RestartGuard::default(),
             longest_lease: None,
-            fence_memory: Duration::from_mins(10),
+            fence_memory: Duration::from_secs(10 * 60),
             replica_acks: ReplicaAcks::default(),
             may_evict: false,
             batch_size: 32,
@@ -77,7 +77,7 @@ impl Settings {
     const USUAL_LEASE: Duration = Duration::from_secs(30);
 
     /// The longest lease: longer ones would hide a lock that nobody will ever release.
-    pub(crate) const LONGEST_LEASE: Duration = Duration::from_hours(24);
+    pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [

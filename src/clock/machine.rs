@@ -32,7 +32,7 @@ use super::{Clock, EPOCH, Forward, Moment};
 /// let guard = quorum.mutex("invoice:42").lock().await?;
 ///
 /// laptop.suspend(); // nothing renews the lock
-/// tokio::time::sleep(Duration::from_hours(1)).await;
+/// tokio::time::sleep(Duration::from_secs(3600)).await;
 /// laptop.resume();
 /// assert!(!guard.is_held());
 /// # Ok(())

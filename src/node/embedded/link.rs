@@ -97,7 +97,8 @@ impl<T> Pipe<T> {
     }
 
     pub(super) fn take_arrived(&mut self, now: Moment) -> Option<T> {
-        self.under_way.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
+        self.arrived(now)?;
+        self.under_way.pop_front().map(|(_, item)| item)
     }
 
     fn is_empty(&self) -> bool {

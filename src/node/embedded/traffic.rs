@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{
     channels::ConnectionId,
     fault::{Fate, FaultTrouble},
-    link::{Errand, Ghost, Letter, Parcel, Way, tell},
+    link::{Errand, Ghost, Letter, Parcel, Way, Wire, tell},
     observe,
     sent::Sent,
     server::{ServerCondition, ServerState},
@@ -82,8 +82,9 @@ impl ServerState {
                 None => break,
             }
         }
-        let over = self.links.extract_if(.., |_, link| link.is_over());
-        self.after.over.extend(over.map(|(_, link)| link));
+        let is_over = |(_, link): &(&ConnectionId, &Wire)| link.is_over();
+        let over: Vec<_> = self.links.iter().filter(is_over).map(|(id, _)| *id).collect();
+        self.after.over.extend(over.iter().filter_map(|id| self.links.remove(id)));
     }
 
     /// Sends what was published on its way to the listeners.

@@ -23,7 +23,7 @@ use crate::{
 
 /// For how long a mark is kept after the last client that was connected. Where one is gone, the
 /// data count as new.
-const KEPT: Duration = Duration::from_hours(24 * 30);
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Reads the mark at `key`, and writes it.
 pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
