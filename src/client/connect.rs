@@ -31,7 +31,7 @@ pub(super) async fn connect(
     let clock = source::clock(&origins, clock.as_ref())?;
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
-    metric::begin(&labels);
+    metric::describe();
     let clusters = origins.iter().enumerate().map(|(voter, origin)| voter - origin.seat());
     let standings = Standings::new(labels, clusters.collect(), clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {

@@ -95,37 +95,17 @@ impl FairMutex {
         Ok(MutexGuard::new(without_limit(entered)))
     }
 
-    /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
-    /// moment the lock is lost, and releases when the work is done or has failed. The work is given
-    /// its [`Token`].
-    ///
-    /// Work that is done stays done: a release that no majority has confirmed in time goes on in
-    /// the background, and is no error here.
+    /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
+    /// everybody who has asked before.
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
-    /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done.
+    /// As [`Mutex::run`](crate::Mutex::run).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the work, and releases the lock in the background.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # type Error = Box<dyn std::error::Error>;
-    /// # async fn charge(_: quorate::Token) -> Result<u32, Error> { Ok(42) }
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let charged = quorum.fair_mutex("invoice:42").run(charge).await?;
-    /// let sum = quorum.fair_mutex("invoice:42").run(async |_| Ok::<_, Error>(charged + 1)).await?;
-    /// assert_eq!(sum, 43);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Dropping the future drops the work, gives up the place in the queue, and releases the lock
+    /// in the background.
     pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
         &self,
         work: impl FnOnce(Token) -> W,

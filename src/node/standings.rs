@@ -52,12 +52,7 @@ impl Standings {
     ) -> Arc<Self> {
         let register = Register::new(clusters, suspicion);
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
-        for series in &series {
-            series.clients.change(1.0);
-            for begins in [&series.connections, &series.quarantined, &series.refusing] {
-                begins.change(0.0);
-            }
-        }
+        series.iter().for_each(VoterSeries::begin);
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
         let skips = clock.skips().count;
         let state = StandingsState { register, skips, told, refusing, retired: false };

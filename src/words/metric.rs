@@ -17,8 +17,6 @@
 
 use std::sync::Arc;
 
-use metrics::Unit;
-
 /// Time to the answer of `lock`, `try_lock`, `lock_within` and their like.
 pub const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
 /// The part of it that passed before the attempt that won began.
@@ -79,7 +77,7 @@ pub struct Metric {
     /// How it is counted.
     pub kind: MetricKind,
     /// What it is counted in. Ratios are from 0 to 1.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// One line about it.
     pub help: &'static str,
     /// What tells its series apart.
@@ -88,12 +86,32 @@ pub struct Metric {
     pub buckets: &'static [f64],
 }
 
+/// What a metric is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetricUnit {
+    /// Things, or a share of all of them.
+    Count,
+    /// Seconds, with parts of them.
+    Seconds,
+}
+
+impl MetricUnit {
+    fn of_the_facade(self) -> metrics::Unit {
+        match self {
+            Self::Count => metrics::Unit::Count,
+            Self::Seconds => metrics::Unit::Seconds,
+        }
+    }
+}
+
 /// How a metric is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricKind {
-    /// Only grows. Each begins at zero when a client connects, so that the first event is seen as
-    /// an increase; but for those of [named](crate::Builder::named_metrics) locks.
+    /// Only grows. Each begins at zero, so that the first event is seen as an increase: when a
+    /// client connects, or with the label `kind` when it first asks for a lock of that kind; but
+    /// for those of [named](crate::Builder::named_metrics) locks.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -148,7 +166,7 @@ pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
     kind: MetricKind,
-    unit: Unit,
+    unit: MetricUnit,
     name: &'static str,
     labels: &'static [Label],
     help: &'static str,
@@ -157,16 +175,16 @@ const fn metric(
 }
 
 const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Counter, Unit::Count, name, labels, help)
+    metric(MetricKind::Counter, MetricUnit::Count, name, labels, help)
 }
 
 const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Gauge, Unit::Count, name, labels, help)
+    metric(MetricKind::Gauge, MetricUnit::Count, name, labels, help)
 }
 
 const fn histogram(
     name: &'static str,
-    unit: Unit,
+    unit: MetricUnit,
     buckets: &'static [f64],
     labels: &'static [Label],
     help: &'static str,
@@ -178,35 +196,35 @@ const fn histogram(
 pub const ALL: &[Metric] = &[
     histogram(
         ACQUIRE_SECONDS,
-        Unit::Seconds,
+        MetricUnit::Seconds,
         TIMES,
         &[KIND, LOCK, ACQUIRED],
         "time to an acquire's answer, waiting included",
     ),
     histogram(
         WAIT_SECONDS,
-        Unit::Seconds,
+        MetricUnit::Seconds,
         TIMES,
         &[KIND, LOCK],
         "time from the call to the start of the attempt that won the lock",
     ),
     histogram(
         GRANT_ATTEMPTS,
-        Unit::Count,
+        MetricUnit::Count,
         COUNTS,
         &[KIND, LOCK],
         "attempts to gather a majority until the lock was won",
     ),
     histogram(
         GRANT_VALIDITY,
-        Unit::Count,
+        MetricUnit::Count,
         RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when the lock was given",
     ),
     histogram(
         RENEWAL_VALIDITY,
-        Unit::Count,
+        MetricUnit::Count,
         RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when a majority had renewed",
@@ -214,10 +232,10 @@ pub const ALL: &[Metric] = &[
     counter(ATTEMPTS, &[KIND, LOCK, ATTEMPTED], "attempts to gather a majority"),
     counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
     counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
-    histogram(VOTER_SECONDS, Unit::Seconds, TIMES, &[VOTER], "time to a voter's answer"),
+    histogram(VOTER_SECONDS, MetricUnit::Seconds, TIMES, &[VOTER], "time to a voter's answer"),
     histogram(
         QUEUE_SECONDS,
-        Unit::Seconds,
+        MetricUnit::Seconds,
         TIMES,
         &[VOTER],
         "time that the oldest request of a call waited in the client before it left",
@@ -225,7 +243,7 @@ pub const ALL: &[Metric] = &[
     counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
     histogram(
         HOLD_SECONDS,
-        Unit::Seconds,
+        MetricUnit::Seconds,
         HOLDS,
         &[KIND, LOCK],
         "time from the start of an acquisition to its hold's end",
@@ -241,7 +259,7 @@ pub const ALL: &[Metric] = &[
     counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
     metric(
         MetricKind::Gauge,
-        Unit::Seconds,
+        MetricUnit::Seconds,
         CLOCK_AHEAD,
         &[VOTER],
         "voter's clock ahead of the client's",
@@ -251,38 +269,16 @@ pub const ALL: &[Metric] = &[
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
 ];
 
-/// Tells the installed recorder every unit and help text, and that nothing has happened yet.
-pub(crate) fn begin(voters: &[Arc<str>]) {
-    for Metric { name, kind, unit, help, labels, .. } in ALL.iter().copied() {
+/// Tells the installed recorder every unit and help text.
+pub(crate) fn describe() {
+    for Metric { name, kind, unit, help, .. } in ALL.iter().copied() {
+        let unit = unit.of_the_facade();
         match kind {
-            MetricKind::Counter => {
-                metrics::describe_counter!(name, unit, help);
-                for labels in every(labels, voters) {
-                    metrics::counter!(name, labels).increment(0);
-                }
-            }
+            MetricKind::Counter => metrics::describe_counter!(name, unit, help),
             MetricKind::Gauge => metrics::describe_gauge!(name, unit, help),
             MetricKind::Histogram => metrics::describe_histogram!(name, unit, help),
         }
     }
-}
-
-/// All that these labels may say, where no lock is named.
-fn every(labels: &[Label], voters: &[Arc<str>]) -> Vec<Vec<metrics::Label>> {
-    labels.iter().filter(|label| label.name != LOCK.name).fold(vec![Vec::new()], |found, label| {
-        let fixed = label.values.iter().map(|value| metrics::Label::new(label.name, *value));
-        let asked = voters.iter().map(|voter| metrics::Label::new(VOTER.name, Arc::clone(voter)));
-        let values: Vec<_> = fixed.chain(asked.filter(|_| label.name == VOTER.name)).collect();
-        let mut all = Vec::with_capacity(found.len() * values.len());
-        for before in &found {
-            for value in &values {
-                let mut labels: Vec<metrics::Label> = before.clone();
-                labels.push(value.clone());
-                all.push(labels);
-            }
-        }
-        all
-    })
 }
 
 /// The locks that metrics may name: the names themselves, and with a `*` at the end beginnings.
@@ -325,15 +321,5 @@ mod tests {
         let names = ["invoice:42", "invoice:43", "report", "reports", "invoice"];
         let seen = names.map(|lock| named.of(lock).map(|(_, name)| &**name));
         assert_eq!(seen, [Some("invoice:42"), Some("invoice:*"), Some("report"), None, None]);
-    }
-
-    #[test]
-    fn every_counter_begins_with_each_of_its_labels() {
-        let voters = ["a".into(), "b".into()];
-        let seen = every(&[VOTER, LOCK, VERDICT], &voters);
-        assert_eq!(seen.len(), 6);
-        let last: Vec<_> = seen[5].iter().map(|label| (label.key(), label.value())).collect();
-        assert_eq!(last, [("voter", "b"), ("verdict", "unknown")]);
-        assert_eq!(every(&[], &voters), [[]]);
     }
 }

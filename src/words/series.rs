@@ -38,6 +38,10 @@ impl Series {
 pub(crate) struct Family(Vec<(&'static str, Series)>);
 
 impl Family {
+    fn begin(&self) {
+        self.0.iter().for_each(|(_, series)| series.count(0));
+    }
+
     /// The one where the label has this value, of those that the metric is listed with.
     pub(crate) fn of(&self, value: &str) -> &Series {
         let series = self.0.iter().find(|(of, _)| *of == value);
@@ -104,6 +108,16 @@ impl LockSeries {
     }
 }
 
+impl LockSeries {
+    /// Its counters begin.
+    fn begin(&self) {
+        let Self { attempts, renewals, lost, wakeups, token_repairs, .. } = self;
+        for family in [attempts, renewals, lost, wakeups, token_repairs] {
+            family.begin();
+        }
+    }
+}
+
 /// Those of a client's locks, each made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct AllLockSeries {
@@ -125,7 +139,13 @@ impl AllLockSeries {
         let named = self.named.of(lock);
         let place = named.map_or(0, |(place, _)| 1 + place);
         let made = &self.made[number * (1 + self.named.len()) + place];
-        made.get_or_init(|| Box::new(LockSeries::new(kind, named.map(|(_, name)| name))))
+        made.get_or_init(|| {
+            let series = LockSeries::new(kind, named.map(|(_, name)| name));
+            if named.is_none() {
+                series.begin();
+            }
+            Box::new(series)
+        })
     }
 }
 
@@ -163,6 +183,21 @@ impl VoterSeries {
             clock_ahead: of.series(metric::CLOCK_AHEAD),
             memory: of.series(metric::MEMORY),
         }
+    }
+}
+
+impl VoterSeries {
+    /// Its counters begin, and there is one client more.
+    pub(crate) fn begin(&self) {
+        let Self { verdicts, quarantines, unacknowledged, leaked_votes, .. } = self;
+        verdicts.begin();
+        quarantines.begin();
+        unacknowledged.count(0);
+        leaked_votes.count(0);
+        for gauge in [&self.connections, &self.quarantined, &self.refusing] {
+            gauge.change(0.0);
+        }
+        self.clients.change(1.0);
     }
 }
 

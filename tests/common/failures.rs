@@ -22,7 +22,7 @@ impl Failures {
             Err(error) if error.is_lost() => drop(self.lost.fetch_add(1, SeqCst)),
             Err(error) if error.is_no_quorum() => drop(self.without_a_quorum.fetch_add(1, SeqCst)),
             // The lease, or what goes on in the background, ends it.
-            Err(error) if error.is_unconfirmed() => {}
+            Err(error) if error.is_unconfirmed() || error.is_not_entered() => {}
             Err(error) => panic!("{error}"),
         }
     }

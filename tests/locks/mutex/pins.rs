@@ -14,7 +14,7 @@ use quorate::{
     SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus, VoterView,
     Waiting, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
-    metric::{Label, Metric, MetricKind},
+    metric::{Label, Metric, MetricKind, MetricUnit},
 };
 
 use quorate_tests::fixture::{Fixture, secs};
@@ -38,7 +38,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         Access, Builder, Cause, Cluster, Credentials, EmbeddedVoter, Error, ErrorKind, FairMutex,
         Fault, FaultGuard, FenceGate, HoldId, Holder, InFlight, Inspection, KeyScheme, Label, Lost,
         Machine,
-        Metric, MetricKind, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
+        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
         Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
         Sent, SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus,
         VoterView, Waiting, WriteGuard,

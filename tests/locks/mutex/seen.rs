@@ -7,7 +7,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use quorate::{
     Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
-    metric::{self, Label, Metric},
+    metric::{self, Label, Metric, MetricKind},
 };
 use tokio::time::sleep;
 
@@ -233,6 +233,46 @@ fn the_book_lists_every_metric_with_its_type_and_labels() {
         (metric.name.to_owned(), (kind, labels.collect::<Vec<_>>().join(", ")))
     };
     assert_eq!(in_the_book(), metric::ALL.iter().map(row).collect());
+}
+
+/// The counters that are there, all of them at zero: those of voters with `voter` and the others by
+/// the kind of lock.
+fn begun(snapshotter: &Snapshotter) -> BTreeSet<(String, String)> {
+    let mut begun = BTreeSet::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let kind = key.key().labels().find(|label| label.key() == "kind");
+        let kind = kind.map_or("voter", |kind| kind.value()).to_owned();
+        if let DebugValue::Counter(0) = value {
+            begun.insert((kind, key.key().name().to_owned()));
+        }
+    }
+    begun
+}
+
+// A dashboard shows the first event as an increase, and nothing of locks that nobody uses.
+#[tokio::test(start_paused = true)]
+async fn counters_begin_at_zero_and_those_of_a_kind_with_its_first_lock() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let voters = embedded::voters(3);
+    let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let counters = |is_of_voters: bool| {
+        let has_it = move |label: &Label| label.name == "voter";
+        let counters = metric::ALL.iter().filter(|metric| metric.kind == MetricKind::Counter);
+        counters.filter(move |metric| metric.labels.iter().any(has_it) == is_of_voters)
+    };
+    let of = |kind: &str, is_of_voters| {
+        let named = counters(is_of_voters).map(|metric| (kind.to_owned(), metric.name.to_owned()));
+        named.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(begun(&snapshotter), of("voter", true));
+    let guard = quorum.fair_mutex("a").try_lock().await.unwrap().expect("it is free");
+    let begun = begun(&snapshotter);
+    assert!(begun.is_superset(&of("fair_mutex", false)), "{begun:?}");
+    let kinds: BTreeSet<_> = begun.iter().map(|(kind, _)| &**kind).collect();
+    assert_eq!(kinds, BTreeSet::from(["fair_mutex", "voter"]));
+    drop(guard);
 }
 
 #[tokio::test(start_paused = true)]
