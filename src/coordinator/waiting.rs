@@ -102,7 +102,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// For whoever has the turn in line.
+    /// Begins to ask. Only the first in line may: `turn` proves it.
     pub(crate) fn start(
         coordinator: &'a Arc<Coordinator>,
         record: &'a Arc<dyn LockRecord>,

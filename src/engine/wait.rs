@@ -103,7 +103,7 @@ enum WaitState {
 }
 
 impl Wait {
-    /// `patience`: for how long too few answers are borne by whoever has set no limit.
+    /// `patience`: a caller without a limit gives up after so long without a majority of answers.
     pub(crate) fn new(limit: Limit, patience: Duration, while_held: WhileHeld) -> Self {
         let ms = Duration::from_millis;
         let pause = |first_ms| Backoff::new(ms(first_ms), ms(500));
@@ -134,7 +134,6 @@ impl Wait {
         self
     }
 
-    /// How many attempts there have been.
     /// Why the last attempt that heard a majority, or gave up on one, did not get the lock.
     pub(crate) fn denial(&self) -> Option<&Denial> {
         self.denial.as_ref()

@@ -77,10 +77,11 @@ impl Wish<'_> {
         if limit != Limit::Now
             && let Some(waiter) = coordinator.place(record, *rules, limit)
         {
-            // Waiting has time for that, and whoever does not wait has the smaller future.
+            // Boxed: the future of a waiter is large, and `try_lock` does not need its room.
             return Box::pin(waiter.wait()).await.map(SeekOutcome::won);
         }
-        // Only whoever asks for its turn keeps what is known there from being forgotten.
+        // A place keeps the line alive, and with it what the line has learnt. So only a task that
+        // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record, *rules);
         let Some(turn) = coordinator.come_first(&place, &**record, limit).await? else {
             return Ok(SeekOutcome::Won(None));

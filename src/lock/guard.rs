@@ -183,23 +183,23 @@ macro_rules! guard {
                 self.0.reenter().await.map(Self)
             }
 
-            /// Leaves the lock to its lease: nobody else gets it for so long, counted from now,
-            /// whatever becomes of this client, and then it is free. Neither dropping anything nor
-            /// closing the client gives it back before.
+            /// Keeps the lock taken for `time` from now on, and then lets it expire. Nobody else
+            /// gets it before, even if this process ends: neither a drop nor closing the client
+            /// gives it back.
             ///
-            /// This is for what is to be done once, though several machines set about it within
-            /// seconds of each other: whoever comes a little later finds it done. The time is no
-            /// longer than the [longest lease](crate::Builder::longest_lease), 30 s by default;
-            /// what must not be repeated for longer needs a note of its own that it is done.
+            /// Use it for work that is to be done once although several machines start it within
+            /// seconds of each other: a machine that comes later finds the lock taken. `time` is at
+            /// most the [longest lease](crate::Builder::longest_lease), 30 s by default. If the
+            /// work must not be repeated for longer, also record somewhere that it was done.
             ///
-            /// Where the hold was entered several times, only this entry of it ends.
+            /// If the hold was entered several times, only this entry ends.
             ///
             /// # Errors
             ///
             /// [`is_lost`](crate::Error::is_lost): the lock had been lost before.
-            /// [`is_not_entered`](crate::Error::is_not_entered): no majority confirmed the time; it
-            /// is kept for what is left of its lease. [`is_invalid`](crate::Error::is_invalid): the
-            /// time cannot be that of a lease; the same.
+            /// [`is_not_entered`](crate::Error::is_not_entered): no majority confirmed `time`.
+            /// [`is_invalid`](crate::Error::is_invalid): `time` is zero or above the longest lease.
+            /// After both the lock stays taken for what is left of its lease.
             ///
             /// # Cancel safety
             ///

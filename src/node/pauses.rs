@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::Backoff;
 
-/// What is told where only an operator can help: credentials, rights, certificates.
+/// Parts of errors that only an operator can mend: credentials, rights, certificates.
 const HOPELESS: [&str; 11] = [
     "WRONGPASS",
     "NOAUTH",
@@ -19,7 +19,8 @@ const HOPELESS: [&str; 11] = [
     "InvalidMessage(",
     "PeerIncompatible(",
 ];
-/// Whether only an operator can help where this is told.
+
+/// Whether this error stays until an operator changes something.
 pub(crate) fn needs_an_operator(why: &str) -> bool {
     HOPELESS.iter().any(|words| why.contains(words))
 }

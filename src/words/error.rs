@@ -79,8 +79,8 @@ pub enum ErrorKind {
     NoQuorum,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
-    /// The last guard of the hold has left it: what a [`Lost`](crate::Lost) that outlives the
-    /// guards is told. Nobody is told so who still has one.
+    /// The last guard of the hold was released or dropped. Only a [`Lost`](crate::Lost) that
+    /// outlives all guards gives this error.
     Released,
     /// The release went out, but no majority confirmed it in time. It goes on in the background,
     /// and the lock is free at the latest when its lease ends: see

@@ -33,7 +33,7 @@ impl Series {
     }
 }
 
-/// The series of a metric that one label more tells apart.
+/// The series of a metric that has one more label: one series for each of its values.
 #[derive(Debug)]
 pub(crate) struct Family(Vec<(&'static str, Series)>);
 
