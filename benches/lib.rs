@@ -7,3 +7,4 @@ pub mod common;
 pub mod floor;
 pub mod page;
 pub mod report;
+pub mod tally;

@@ -96,6 +96,11 @@ impl KeyScheme {
         }
     }
 
+    /// Programs that are not ours lock by the same records.
+    pub(crate) fn is_shared_with_java(&self) -> bool {
+        *self == Self::Redisson
+    }
+
     pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
         let name = name.as_str();
         match self {

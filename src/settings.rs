@@ -13,6 +13,8 @@ use crate::{
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) voter_deadline: Duration,
+    /// The user has named it, so no voter has longer.
+    pub(crate) deadline_is_fixed: bool,
     pub(crate) drift: Drift,
     pub(crate) minimum_validity: Option<Duration>,
     pub(crate) quorum_timeout: Duration,
@@ -55,6 +57,7 @@ impl Default for Settings {
         Self {
             lease: Self::USUAL_LEASE,
             voter_deadline: Duration::from_millis(200),
+            deadline_is_fixed: false,
             drift: Drift::DEFAULT,
             minimum_validity: None,
             quorum_timeout: Duration::from_secs(10),
@@ -122,6 +125,12 @@ impl Settings {
         self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
+    /// How long a voter may have to answer, where it was seen to need longer than others.
+    pub(crate) fn longest_deadline(&self, lease: Duration) -> Duration {
+        let most = lease / 10;
+        if self.deadline_is_fixed { self.voter_deadline.min(most) } else { most }
+    }
+
     /// That which was set, where replicas are asked at all.
     fn replica_timeout(&self) -> Option<Duration> {
         self.replica_acks.timeout.filter(|_| self.replica_acks.replicas > 0)
@@ -184,7 +193,8 @@ impl Settings {
                  timeout of {long:?}"
             ));
         }
-        Ok(Rules { terms, minimum_validity, voter_deadline })
+        let longest_deadline = self.longest_deadline(lease);
+        Ok(Rules { terms, minimum_validity, voter_deadline, longest_deadline })
     }
 }
 

@@ -145,6 +145,12 @@ impl Ear for VoterEar {
         self.standings.moved(self.place(from), self.place(to), lost);
     }
 
+    fn is_waited_for(&self) -> bool {
+        self.wakeups.with_tables(|Tables { channels, callees, .. }| {
+            !channels.is_empty() || !callees.is_empty()
+        })
+    }
+
     fn missed(&self) {
         self.wakeups.with_tables(|tables| {
             let channels = tables.channels.values().map(|channel| &channel.heard);

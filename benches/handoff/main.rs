@@ -14,7 +14,6 @@
 
 mod crowd;
 mod relay;
-mod tally;
 
 use std::{
     process::ExitCode,
@@ -27,10 +26,10 @@ use quorate::{Builder, Quorate};
 use quorate_benches::{
     common::{self, Times, clients, close},
     report::{self, Length, Promised, Report},
+    tally::{self, Attempts},
 };
 use quorate_support::RedisServer;
 use relay::Relay;
-use tally::Attempts;
 
 const CROWDS: &[usize] = &[2, 10, 100, 1000];
 const SHORT_CROWDS: &[usize] = &[2, 20];

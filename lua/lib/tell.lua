@@ -2,6 +2,7 @@
 -- the second of ARGV, for all requests. Where the server does not know the command, or does not
 -- allow it, nobody can listen that way either.
 local publish = ARGV[2]
+local is_sharded = publish == 'SPUBLISH'
 
 local function tell(channel)
   if channel ~= '' then

@@ -22,7 +22,7 @@ local function force_release(key, arg)
   end
   local waiting = sweep(queue, alive)
   leave(place_of(hold) or '', queue, alive)
-  if not (waiting and call_first(queue)) then
+  if not (waiting and call_first(queue, nil, not is_sharded and alive)) then
     tell(channel)
   end
   return 1, ms, ''

@@ -26,13 +26,13 @@ local function release(key, arg)
     leave(place, queue, alive)
   end
   if had then
-    if not (waiting and call_first(queue, place_of(hold))) then
+    if not (waiting and call_first(queue, place_of(hold), not is_sharded and alive)) then
       tell(channel)
     end
     return 1, 0, ''
   end
   local by = holder(lock)
-  if was_first and not by and not call_first(queue, place) then
+  if was_first and not by and not call_first(queue, place, not is_sharded and alive) then
     tell(channel)
   end
   return 0, redis.call('PTTL', lock), by or ''

@@ -128,10 +128,14 @@ impl Builder {
         self
     }
 
-    /// How long one voter has to answer one request before it counts as silent. Default: 200 ms,
-    /// and never more than a tenth of the lease.
+    /// How long one voter has to answer one request before it counts as silent. By default it has
+    /// 200 ms, or longer if its round trips take longer. A deadline that you set stays as it is.
+    /// Never more than a tenth of the lease.
+    ///
+    /// [`connect`](Self::connect) fails if a majority of the voters needs longer than it may have.
     pub fn voter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.voter_deadline = deadline;
+        self.settings.deadline_is_fixed = true;
         self
     }
 

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::{
+    future::join_all,
+    stream::{FuturesUnordered, StreamExt},
+};
 
 use super::source::{self, Origin, Source, origins};
 use crate::{
@@ -11,11 +14,13 @@ use crate::{
     node::{Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
-    words::{Cause, Error, Kind, Verdict, metric},
+    words::{Cause, Error, Kind, Rounded, Verdict, metric},
 };
 
 /// Pause between two questions to a voter that does not say who it is.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How often voters that seem too far away are asked again.
+const QUESTIONS: usize = 3;
 
 pub(super) async fn connect(
     sources: &[Source],
@@ -48,6 +53,7 @@ pub(super) async fn connect(
         );
     }
     let identities = meet(&panel, &clock, &settings).await?;
+    check_distance(&panel, &clock, &settings).await?;
     for (voter, identity) in panel.voters.iter().zip(&identities) {
         if let Err(why) = identity {
             let voter = voter.label();
@@ -55,6 +61,45 @@ pub(super) async fn connect(
         }
     }
     Ok(Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed)))
+}
+
+/// Fails where no majority can answer in the time that voters have. One slow answer proves nothing,
+/// so then they are asked again.
+async fn check_distance(panel: &Panel, clock: &Clock, settings: &Settings) -> Result<(), Error> {
+    let most = settings.longest_deadline(settings.lease);
+    let voters = 0..panel.voters.len();
+    let mut trips: Vec<Option<Duration>> =
+        voters.map(|voter| panel.standings.round_trip(voter)).collect();
+    for asked in 0..=QUESTIONS {
+        let mut known: Vec<Duration> = trips.iter().copied().flatten().collect();
+        known.sort_unstable();
+        let majority = known.get(panel.quorum.needed() - 1).copied();
+        let Some(majority) = majority.filter(|majority| *majority > most) else { return Ok(()) };
+        if asked == QUESTIONS {
+            return Err(too_far(majority, most, settings));
+        }
+        let questions = panel.voters.iter().map(async |voter| {
+            let started = clock.now();
+            voter.identify().await.is_ok().then(|| clock.now().since(started))
+        });
+        for (trip, again) in trips.iter_mut().zip(join_all(questions).await) {
+            *trip = again.map_or(*trip, |again| Some(trip.map_or(again, |trip| trip.min(again))));
+        }
+    }
+    Ok(())
+}
+
+fn too_far(majority: Duration, most: Duration, settings: &Settings) -> Error {
+    let (majority, shown) = (Rounded(majority), Rounded(most));
+    let limit = if settings.deadline_is_fixed && most == settings.voter_deadline {
+        format!("the voter deadline of {shown}: set a longer `voter_deadline`, or none")
+    } else {
+        let lease = Rounded(settings.lease);
+        format!("{shown}, a tenth of the lease of {lease}: set a longer `lease`")
+    };
+    Error::invalid(format!(
+        "a majority of the voters takes {majority} to answer, more than {limit}"
+    ))
 }
 
 /// Asks all voters who they are, until a majority has said so and the others have had their chance.

@@ -129,11 +129,11 @@ impl Quorate {
     /// calling again finishes it.
     pub async fn close(&self) {
         let coordinator = self.coordinator();
-        let (clock, settings) = (coordinator.clock(), coordinator.settings());
-        let panel = coordinator.panel();
+        let (clock, panel) = (coordinator.clock(), coordinator.panel());
+        let deadline = coordinator.voter_deadline();
         // All that is held now is released before the first wait.
         let mut releases = self.release_all();
-        let due = clock.now() + settings.voter_deadline;
+        let due = clock.now() + deadline;
         // Whoever is sent out undoes what was asked; that is queued before the voters are left.
         tokio::select! {
             biased;
@@ -147,7 +147,7 @@ impl Quorate {
                 hold.confirm(replies).await;
             }
         };
-        let due = clock.now() + settings.voter_deadline;
+        let due = clock.now() + deadline;
         tokio::select! {
             biased;
             () = confirmed => {}
@@ -155,7 +155,7 @@ impl Quorate {
         }
         panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
-        let due = clock.now() + settings.voter_deadline;
+        let due = clock.now() + deadline;
         for closed in closing {
             tokio::select! {
                 biased;

@@ -116,9 +116,9 @@ impl Quorate {
     pub async fn status(&self) -> Status {
         let coordinator = self.coordinator();
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
-        let settings = coordinator.settings();
+        let deadline = coordinator.voter_deadline();
         let Panel { voters, standings, .. } = panel;
-        let due = clock.now() + settings.voter_deadline;
+        let due = clock.now() + deadline;
         let mut found = Vec::with_capacity(voters.len());
         // All are asked before the first is waited for.
         let asked: Vec<_> = voters.iter().map(|voter| (voter.label(), voter.identify())).collect();
@@ -126,7 +126,7 @@ impl Quorate {
             let identity = tokio::select! {
                 biased;
                 identity = identity => identity,
-                () = clock.sleep_until(due) => Err(Cause::TimedOut(settings.voter_deadline)),
+                () = clock.sleep_until(due) => Err(Cause::TimedOut(deadline)),
             };
             let (connection, refuses) = match identity {
                 Ok(identity) => (Ok(()), identity.refuses.map(|why| why.to_string())),

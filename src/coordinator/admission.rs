@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::Coordinator;
+use super::{Coordinator, line::Turn};
 use crate::{
     engine::Limit,
     words::{Error, Kind},
@@ -34,10 +34,26 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Waits for the turn to make an attempt, until the caller's limit, if it has one. A caller
-    /// that does not want to wait for the lock waits for its turn all the same, as long as the
-    /// patience.
-    pub(super) async fn admit(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
+    /// Waits for the turn to make an attempt, until the caller's limit, if it has one, and tells
+    /// those behind in `line`. A caller that does not want to wait for the lock waits for its turn
+    /// all the same, as long as the patience.
+    pub(super) async fn admit(
+        &self,
+        lock: &str,
+        limit: Limit,
+        line: Option<&Turn<'_>>,
+    ) -> Result<Admitted<'_>, Error> {
+        if let Some(admitted) = self.admission.try_admit() {
+            return Ok(admitted);
+        }
+        let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
+        hold_up(true);
+        let admitted = self.wait_for_admission(lock, limit).await;
+        hold_up(false);
+        admitted
+    }
+
+    async fn wait_for_admission(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
         let Admission(turns) = &self.admission;
         let started = self.clock.now();
         let until = match limit {

@@ -42,6 +42,7 @@ impl Coordinator {
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Defeat> {
+        let rules = self.panel.adapt(rules);
         let hold = record.hold(&self.ids);
         let (lease, token) = (rules.terms.lease, self.floor(&**record));
         let ask = Ask { hold: &hold, count: 1, lease, ticket: None, token };

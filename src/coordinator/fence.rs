@@ -63,7 +63,7 @@ impl Coordinator {
         let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token) };
         let mut replies = panel.ask(&stored.unheard(), &claim.record().renew(&ask));
         let asked = clock.now();
-        let due = asked + rules.voter_deadline;
+        let due = asked + panel.adapt(rules).voter_deadline;
         let due = limit.filter(|limit| *limit > asked).map_or(due, |limit| limit.min(due));
         while !stored.is_won() && !stored.is_hopeless() {
             tokio::select! {

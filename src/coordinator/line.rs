@@ -134,13 +134,13 @@ impl LinePlace {
     }
 
     /// Waits for what an attempt under way comes to, and no longer than one may take.
-    pub(crate) async fn first_verdict(&self, clock: &Clock) {
+    pub(crate) async fn first_verdict(&self, clock: &Clock, voter_deadline: Duration) {
         tokio::select! {
             biased;
             () = self.verdict() => {}
             // It came to nothing that says anything.
             _ = self.turn() => {}
-            () = clock.sleep(2 * self.voter_deadline) => {}
+            () = clock.sleep(2 * voter_deadline) => {}
         }
     }
 

@@ -99,6 +99,12 @@ impl Coordinator {
         &self.settings
     }
 
+    /// How long the voters have to answer what is not about a lock with a lease of its own.
+    pub(crate) fn voter_deadline(&self) -> Duration {
+        let Settings { lease, voter_deadline, .. } = self.settings;
+        self.panel.allowed(voter_deadline, self.settings.longest_deadline(lease))
+    }
+
     /// Through which everybody comes who asks for a lock.
     pub(crate) fn gate(&self) -> &ClosingGate {
         &self.gate

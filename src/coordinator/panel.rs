@@ -5,11 +5,12 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use crate::{
     clock::Moment,
-    engine::{KeptOut, Place, Quorum},
+    engine::{KeptOut, Place, Quorum, Rules},
     node::{Call, ONLY, Outcome, Standings, Voter, VoterReply},
     scripts::Answer,
     words::{Verdict, VoterReport},
@@ -36,6 +37,21 @@ impl Panel {
             return verdict;
         }
         self.standings.kept_out(place, started).map_or(verdict, KeptOut::verdict)
+    }
+
+    /// How long the slowest voter may take to answer, by its round trips so far.
+    pub(crate) fn allowed(&self, deadline: Duration, longest: Duration) -> Duration {
+        let voters = 0..self.voters.len();
+        voters
+            .map(|voter| self.standings.allowed(voter, deadline, longest))
+            .max()
+            .unwrap_or(deadline)
+    }
+
+    /// The rules with as much time for each voter as the slowest needs.
+    pub(crate) fn adapt(&self, rules: Rules) -> Rules {
+        let voter_deadline = self.allowed(rules.voter_deadline, rules.longest_deadline);
+        Rules { voter_deadline, ..rules }
     }
 
     /// Sends to all voters now; the answers may be dropped.

@@ -24,6 +24,7 @@ impl Coordinator {
 
     async fn gather(&self, call: &Call, rules: Rules) -> Vec<Outcome<Answer>> {
         let Self { clock, panel, .. } = self;
+        let rules = panel.adapt(rules);
         let mut asked = panel.ask_all(call);
         let late = || Err(Cause::TimedOut(rules.voter_deadline));
         let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();

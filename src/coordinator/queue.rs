@@ -6,12 +6,13 @@ use super::{
     Ask, Coordinator, LockRecord, Panel, Replies,
     attempt::outcome_of,
     claim::{Claim, Won},
+    line::Turn,
 };
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Limit, Loss, Rules, Ticket, Tokens, Until, Wait, WaitNext, Wake,
-        WhileHeld,
+        Bid, BidNext, Defeat, Denial, Limit, Loss, Rules, Ticket, Tokens, Until, Wait, WaitNext,
+        Wake, WhileHeld,
     },
     node::Call,
     wakeup::Callee,
@@ -20,7 +21,7 @@ use crate::{
 
 /// A place in a queue. Dropping it leaves the queue on all voters.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct Waiter<'a> {
     coordinator: Arc<Coordinator>,
     /// The lock, as it is asked for from this place.
     record: Arc<dyn LockRecord>,
@@ -33,37 +34,66 @@ pub(crate) struct Waiter {
     /// The votes of the latest bid.
     claim: Option<Claim>,
     callee: Callee,
+    /// Of whoever stands first in line as well: those behind hear what it hears.
+    line: Option<&'a Turn<'a>>,
 }
 
 /// What a bid came to.
 enum BidEnd {
-    Won(Won),
+    Won(Box<Won>),
     Lost(Defeat),
     /// The next bid was due before a majority had answered this one.
     CutShort(Defeat),
 }
 
 impl Coordinator {
-    /// A new place in the queue of a lock, if it has one.
+    /// A new place in the queue of a lock, if all who wait for it do so there.
     pub(crate) fn place(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
-    ) -> Option<Waiter> {
-        let refresh = record.info().waiting? / 3;
-        let place = self.ids.fresh();
-        Some(Waiter {
+    ) -> Option<Waiter<'static>> {
+        let refresh = record.info().refresh().filter(|_| record.info().is_fair)?;
+        let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
+        Some(self.waiter(record, rules, self.ids.fresh(), refresh, wait))
+    }
+
+    /// A new place for the first in line, which has waited elsewhere until now.
+    pub(super) fn enter_queue<'a>(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        rules: Rules,
+        refresh: Duration,
+        wait: Wait,
+        turn: &'a Turn<'a>,
+    ) -> Waiter<'a> {
+        let place = self.ids.fresh_unordered();
+        let mut waiter = self.waiter(record, rules, place, refresh, wait.in_queue(refresh));
+        waiter.line = Some(turn);
+        waiter
+    }
+
+    fn waiter<'a>(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        rules: Rules,
+        place: HoldId,
+        refresh: Duration,
+        wait: Wait,
+    ) -> Waiter<'a> {
+        Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
             rules,
             callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
             place,
             refresh,
-            wait: Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh }),
+            wait,
             ticket: None,
             claim: None,
-        })
+            line: None,
+        }
     }
 }
 
@@ -76,7 +106,7 @@ impl Coordinator {
     }
 }
 
-impl Waiter {
+impl Waiter<'_> {
     /// Bids until a majority grants. `None`: the lock is another's, and the limit came.
     pub(crate) async fn wait(mut self) -> Result<Option<Won>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
@@ -96,9 +126,16 @@ impl Waiter {
                     };
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
-                        BidEnd::Won(won) => return Ok(Some(won)),
+                        BidEnd::Won(won) => {
+                            self.line.into_iter().for_each(|turn| turn.tell(Denial::Held));
+                            return Ok(Some(*won));
+                        }
                         BidEnd::Lost(defeat) => {
-                            self.wait.lose_attempt(&defeat, now, skips, coordinator.chance());
+                            let chance = coordinator.chance();
+                            let denial = self.wait.lose_attempt(&defeat, now, skips, chance);
+                            if let Some((turn, denial)) = self.line.zip(denial) {
+                                turn.tell(denial.clone());
+                            }
                         }
                         BidEnd::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
                     }
@@ -107,6 +144,7 @@ impl Waiter {
                 WaitNext::Subscribe(until) | WaitNext::Sleep(until) => {
                     clock.sleep_until(until).await;
                 }
+                WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
                 WaitNext::GiveUp(denial) => {
                     return coordinator.report_denial(&*self.record, denial);
                 }
@@ -131,7 +169,7 @@ impl Waiter {
                 let votes = bid.into_votes();
                 let mut won = Won::new(claim, started, rules, token, votes, replies);
                 won.attempts = self.wait.attempts();
-                BidEnd::Won(won)
+                BidEnd::Won(Box::new(won))
             }
             Err(defeat) => {
                 claim.give_back_all();
@@ -158,8 +196,11 @@ impl Waiter {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         // Until a majority has answered.
-        let mut admitted =
-            Some(coordinator.admit(self.record.info().name.as_str(), self.wait.limit()).await?);
+        let mut admitted = Some(
+            coordinator
+                .admit(self.record.info().name.as_str(), self.wait.limit(), self.line)
+                .await?,
+        );
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;
@@ -169,7 +210,8 @@ impl Waiter {
         self.callee.calls.forget();
         let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.refresh, limit };
-        let mut bid = Bid::start(panel.quorum, self.rules, self.ticket, until, started);
+        let rules = panel.adapt(self.rules);
+        let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut tokens = Tokens::new(panel.quorum);
@@ -233,7 +275,7 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.leave();

@@ -43,6 +43,15 @@ pub(crate) struct LockInfo {
     /// How long a place in its queue counts that does not ask again; `None` where there is no
     /// queue.
     pub(crate) waiting: Option<Duration>,
+    /// Whoever waits does so in the queue, from the beginning.
+    pub(crate) is_fair: bool,
+}
+
+impl LockInfo {
+    /// How long after one bid the next one must follow, so that its place goes on to count.
+    pub(super) fn refresh(&self) -> Option<Duration> {
+        self.waiting.map(|waiting| waiting / 3)
+    }
 }
 
 /// One lock as its kind writes it on the voters.

@@ -1,11 +1,12 @@
 //! From the first attempt to the lock, or to a clear answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Coordinator, LockRecord, Won,
     admission::overloaded,
     line::{LinePlace, Turn},
+    queue::Waiter,
 };
 use crate::{
     clock::Moment,
@@ -28,6 +29,7 @@ impl Coordinator {
         &self,
         place: &'a LinePlace,
         record: &dyn LockRecord,
+        rules: Rules,
         limit: Limit,
     ) -> Result<Option<Turn<'a>>, Error> {
         if let Some(turn) = place.try_turn() {
@@ -48,7 +50,7 @@ impl Coordinator {
                     () = clock.sleep_until(moment) => {}
                 }
                 if place.known().is_none() {
-                    place.first_verdict(clock).await;
+                    place.first_verdict(clock, self.panel.adapt(rules).voter_deadline).await;
                 }
             }
             Limit::Now | Limit::Until(_) => tokio::select! {
@@ -111,7 +113,9 @@ impl<'a> Search<'a> {
         turn: &'a Turn<'a>,
     ) -> Self {
         let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
-        let while_held = WhileHeld::Listen { setup: rules.voter_deadline, poll: poll_interval };
+        let setup = coordinator.panel.adapt(rules).voter_deadline;
+        let (poll, refresh) = (poll_interval, record.info().refresh());
+        let while_held = WhileHeld::Listen { setup, poll, refresh };
         // Whoever stood here before has been asking the same voters.
         let (known, silent_since) = turn.known();
         let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
@@ -140,6 +144,7 @@ impl<'a> Search<'a> {
                     }
                 }
                 WaitNext::Subscribe(until) => self.subscribe(until).await,
+                WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => {
                     return coordinator.report_denial(&**self.record, denial);
@@ -148,17 +153,17 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Leaves the channel for a place in the lock's queue, and stays the first in line.
+    fn queue(self, refresh: Duration) -> Waiter<'a> {
+        let Self { coordinator, record, rules, turn, wait, .. } = self;
+        coordinator.enter_queue(record, rules, refresh, wait, turn)
+    }
+
     /// Makes one attempt, and tells those behind in line what it came to.
     async fn attempt(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
-        let _admitted = if let Some(admitted) = coordinator.admission.try_admit() {
-            admitted
-        } else {
-            turn.hold_up(true);
-            let admitted = coordinator.admit(record.info().name.as_str(), wait.limit()).await;
-            turn.hold_up(false);
-            admitted?
-        };
+        let lock = record.info().name.as_str();
+        let _admitted = coordinator.admit(lock, wait.limit(), Some(*turn)).await?;
         if let Some(listening) = listening {
             listening.calls.forget();
         }

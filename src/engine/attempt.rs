@@ -16,6 +16,8 @@ pub(crate) struct Rules {
     pub(crate) minimum_validity: Duration,
     /// How long a voter has to answer.
     pub(crate) voter_deadline: Duration,
+    /// How long it may have at most, where it was seen to need longer.
+    pub(crate) longest_deadline: Duration,
 }
 
 impl Rules {

@@ -14,6 +14,7 @@ fn rules(lease_ms: u64) -> Rules {
         terms: Terms::new(MS(lease_ms), Drift::DEFAULT),
         minimum_validity: MS(lease_ms / 2),
         voter_deadline: MS(200),
+        longest_deadline: MS(200),
     }
 }
 

@@ -17,6 +17,7 @@ fn bid(ticket: Option<u64>) -> Bid {
         terms: Terms::new(MS(10_000), Drift { ppm: 0, fixed: Duration::ZERO }),
         minimum_validity: MS(5_000),
         voter_deadline: MS(100),
+        longest_deadline: MS(100),
     };
     let until = Until { refresh: MS(1_000), limit: None };
     Bid::start(Quorum::of(3), rules, ticket.map(Ticket), until, at(0))

@@ -151,6 +151,11 @@ impl Votes {
         self.count(|verdict| is_refusal(verdict.as_ref())) > 0
     }
 
+    /// A voter keeps its vote for somebody in the lock's queue.
+    pub(crate) fn name_a_place(&self) -> bool {
+        self.count(|verdict| matches!(verdict, Some(Verdict::Behind { .. }))) > 0
+    }
+
     /// More said no, or nothing, than a majority can do without.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.quorum.voters() - self.granted() - self.open() > self.quorum.spare()

@@ -36,8 +36,9 @@ pub(crate) struct Outage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WhileHeld {
     /// It listens to the lock's channel, and asks every now and then. `setup`: how long it waits
-    /// for its subscription at most.
-    Listen { setup: Duration, poll: Duration },
+    /// for its subscription at most. `refresh`: the lock has a queue, which a waiter enters that
+    /// listened in vain, and there the next bid must follow by then.
+    Listen { setup: Duration, poll: Duration, refresh: Option<Duration> },
     /// Its bid waits. Its place in the queue lives so short that the next bid must follow by then.
     Bid { refresh: Duration },
 }
@@ -59,6 +60,10 @@ pub(crate) enum WaitNext {
     Ask(Option<Wake>),
     /// Subscribe to the lock's channel, until this moment at most.
     Subscribe(Moment),
+    /// Enter the lock's queue, and wait there: see [`Wait::in_queue`].
+    Queue {
+        refresh: Duration,
+    },
     /// Nothing before this moment, unless a voter calls.
     Sleep(Moment),
     GiveUp(Denial),
@@ -79,6 +84,8 @@ pub(crate) struct Wait {
     /// The start of the first attempt since which too few voters have answered.
     silent_since: Option<Moment>,
     has_subscribed: bool,
+    /// It was woken since, or has waited for as long as it sleeps.
+    has_listened: bool,
     /// When to ask again because calls may have been lost.
     deaf_until: Option<Moment>,
     silent: Backoff,
@@ -93,6 +100,7 @@ enum WaitState {
     /// Nothing but the limit ends it sooner.
     Pausing(Moment),
     Subscribing(Moment),
+    Queueing(Duration),
     /// Until the moment at which the lock may be free, or so many of these voters have called.
     Listening {
         until: Moment,
@@ -117,6 +125,7 @@ impl Wait {
             denial: None,
             silent_since: None,
             has_subscribed: false,
+            has_listened: false,
             deaf_until: None,
             silent: pause(20),
             contended: pause(1),
@@ -132,6 +141,11 @@ impl Wait {
     ) -> Self {
         (self.denial, self.silent_since) = (denial, silent_since);
         self
+    }
+
+    /// Goes on in the lock's queue, where the next bid must follow `refresh` after the one before.
+    pub(crate) fn in_queue(self, refresh: Duration) -> Self {
+        Self { while_held: WhileHeld::Bid { refresh }, state: WaitState::Asking, ..self }
     }
 
     /// Why the last attempt that heard a majority, or gave up on one, did not get the lock.
@@ -211,6 +225,7 @@ impl Wait {
         match &self.state {
             WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
             WaitState::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
+            WaitState::Queueing(refresh) => WaitNext::Queue { refresh: *refresh },
             WaitState::Listening { refusing, needed, .. }
                 if have_called(refusing, called) >= *needed =>
             {
@@ -262,6 +277,9 @@ impl Wait {
                 WaitState::Pausing(self.by_refresh(end.map_or(again, |end| again.min(end)), defeat))
             }
             Loss::Split => {
+                if let Some(refresh) = self.queue_refresh() {
+                    return WaitState::Queueing(refresh);
+                }
                 self.contended.at_least(2 * now.since(defeat.started));
                 let again = now + self.contended.pause(chance);
                 WaitState::Pausing(self.by_refresh(again, defeat))
@@ -274,6 +292,13 @@ impl Wait {
     }
 
     fn rest_while_held(&mut self, votes: &Votes, now: Moment) -> WaitState {
+        // A waiter that is called with many others and loses to one of them would be called with
+        // them again and again. And nobody calls the channel while others queue.
+        if let Some(refresh) = self.queue_refresh()
+            && (self.has_listened || votes.name_a_place())
+        {
+            return WaitState::Queueing(refresh);
+        }
         match self.while_held {
             WhileHeld::Listen { setup, .. }
                 if !self.has_subscribed && !crate::mutant!("listens_to_nobody") =>
@@ -299,6 +324,14 @@ impl Wait {
         }
     }
 
+    /// Where the lock has a queue that this waiter has not entered.
+    fn queue_refresh(&self) -> Option<Duration> {
+        match self.while_held {
+            WhileHeld::Listen { refresh, .. } => refresh,
+            WhileHeld::Bid { .. } => None,
+        }
+    }
+
     /// Sleeps until then, or the time at which to ask because calls may have been lost.
     fn sleep(&mut self, until: Moment, now: Moment) -> WaitNext {
         if self.deaf_until.is_some_and(|until| now >= until) {
@@ -312,6 +345,7 @@ impl Wait {
     }
 
     fn wake(&mut self, wake: Wake) -> WaitNext {
+        self.has_listened = matches!(self.state, WaitState::Listening { .. });
         if wake != Wake::Missed {
             self.deaf.reset();
         }
@@ -339,6 +373,9 @@ fn have_called(refusing: &[usize], called: &[bool]) -> usize {
 #[cfg(test)]
 #[path = "wait_law_tests.rs"]
 mod law_tests;
+#[cfg(test)]
+#[path = "wait_queue_tests.rs"]
+mod queue_tests;
 #[cfg(test)]
 #[path = "wait_tests.rs"]
 mod tests;

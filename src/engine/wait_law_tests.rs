@@ -11,6 +11,8 @@ use crate::{
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const PATIENCE: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_millis(100);
+const SETUP: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(500);
 /// A sleep may take so much longer than it should.
 const LATE: u64 = 3;
 
@@ -89,6 +91,7 @@ impl Course {
             let next = self.wait.next(self.now, &[was_called; 3]);
             let listens = matches!(self.wait.while_held, WhileHeld::Listen { .. });
             let was_held = self.attempts.last().is_some_and(|last| last.loss == Loss::Held);
+            let was_lost = self.attempts.last().is_some_and(|last| last.loss != Loss::NoQuorum);
             if was_called && was_held && listens && !self.limit_has_come() {
                 assert_eq!(next, WaitNext::Ask(Some(Wake::Called)));
             }
@@ -103,6 +106,10 @@ impl Course {
                 (WaitNext::Subscribe(until), Some(step)) => {
                     self.now = until.min(self.now + MS(step.took_ms));
                     self.wait.finish_subscribing();
+                }
+                (WaitNext::Queue { refresh }, Some(_)) => {
+                    assert!(listens && was_lost && !self.limit_has_come());
+                    self.wait = self.wait.in_queue(refresh);
                 }
                 (WaitNext::Sleep(until), Some(step)) => called = self.sleep(until, step),
                 (WaitNext::GiveUp(denial), Some(_)) => {
@@ -165,9 +172,16 @@ impl Course {
     }
 }
 
-fn run(limit: Limit, in_queue: bool, steps: Vec<Step>) -> Trace {
-    let listen = WhileHeld::Listen { setup: MS(200), poll: MS(500) };
-    let while_held = if in_queue { WhileHeld::Bid { refresh: REFRESH } } else { listen };
+const LISTENS: WhileHeld = WhileHeld::Listen { setup: SETUP, poll: POLL, refresh: None };
+const LISTENS_FIRST: WhileHeld =
+    WhileHeld::Listen { setup: SETUP, poll: POLL, refresh: Some(REFRESH) };
+const QUEUES: WhileHeld = WhileHeld::Bid { refresh: REFRESH };
+
+fn ways() -> impl Strategy<Value = WhileHeld> {
+    prop_oneof![Just(LISTENS), Just(LISTENS_FIRST), Just(QUEUES)]
+}
+
+fn run(limit: Limit, while_held: WhileHeld, steps: Vec<Step>) -> Trace {
     let wait = Wait::new(limit, PATIENCE, while_held);
     Course { wait, limit, now: at(0), skips: 0, attempts: Vec::new() }.run(steps)
 }
@@ -184,9 +198,9 @@ fn least_pause(attempt: &Attempt) -> Duration {
 proptest! {
     #[test]
     fn no_attempt_but_the_first_starts_after_the_limit(
-        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+        limit in limits(), way in ways(), steps in steps(false),
     ) {
-        let trace = run(limit, in_queue, steps);
+        let trace = run(limit, way, steps);
         let Some(limit) = limit.moment() else { return Ok(()) };
         // One that was void is the first once more.
         let later = trace.attempts.iter().skip_while(|attempt| attempt.is_void).skip(1);
@@ -197,9 +211,9 @@ proptest! {
 
     #[test]
     fn it_gives_up_at_the_limit_or_without_one_when_its_patience_ends_and_not_before(
-        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+        limit in limits(), way in ways(), steps in steps(false),
     ) {
-        let trace = run(limit, in_queue, steps);
+        let trace = run(limit, way, steps);
         let Some((now, denial)) = trace.end else { return Ok(()) };
         let is_impatient = matches!(
             denial,
@@ -216,9 +230,9 @@ proptest! {
     /// The last attempt starts when the patience ends, unless it has to be made anew.
     #[test]
     fn with_silent_voters_it_gives_up_within_its_patience_and_one_attempt(
-        in_queue in any::<bool>(), steps in steps(true),
+        way in ways(), steps in steps(true),
     ) {
-        let trace = run(Limit::Never, in_queue, steps);
+        let trace = run(Limit::Never, way, steps);
         let Some(first) = trace.attempts.iter().find(|one| !one.is_void) else { return Ok(()) };
         for pair in trace.attempts.windows(2).filter(|pair| !pair[0].is_void) {
             let latest = first.started + PATIENCE + MS(LATE);
@@ -228,9 +242,9 @@ proptest! {
 
     #[test]
     fn its_answer_is_that_of_the_last_attempt_that_had_its_time(
-        limit in limits(), in_queue in any::<bool>(), steps in steps(false),
+        limit in limits(), way in ways(), steps in steps(false),
     ) {
-        let trace = run(limit, in_queue, steps);
+        let trace = run(limit, way, steps);
         let Some((_, denial)) = trace.end else { return Ok(()) };
         let mut answers = trace.attempts.iter().filter(|one| !one.is_void && !one.is_cut_off);
         let answer = answers.next_back();
@@ -247,7 +261,7 @@ proptest! {
     fn it_pauses_between_attempts_unless_voters_call(
         limit in limits(), in_queue in any::<bool>(), steps in steps(false),
     ) {
-        let trace = run(limit, in_queue, steps);
+        let trace = run(limit, if in_queue { QUEUES } else { LISTENS }, steps);
         let mut silent_since = None;
         for pair in trace.attempts.windows(2) {
             let (last, next) = (&pair[0], &pair[1]);

@@ -4,11 +4,11 @@ use crate::{
     words::{Cause, HoldId, Verdict},
 };
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
-const NOBODY: [bool; 3] = [false; 3];
-const PATIENCE: u64 = 1_000;
+pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
+pub(super) const NOBODY: [bool; 3] = [false; 3];
+pub(super) const PATIENCE: u64 = 1_000;
 
-fn at(ms: u64) -> Moment {
+pub(super) fn at(ms: u64) -> Moment {
     Moment::from_nanos(10_000_000_000) + MS(ms)
 }
 
@@ -38,7 +38,7 @@ fn no_quorum(since: Moment, until: Moment) -> Denial {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub(super) enum Event {
     Lost(Loss),
     /// By a wait in a queue.
     CutShort,
@@ -53,22 +53,24 @@ enum Event {
 use Event::{Called, CutShort, Lost, Missed, Nothing, Skipped, Subscribed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+pub(super) enum Answer {
     /// The next attempt starts at once.
     Ask,
     Wake(Wake),
     Subscribe(u64),
     Sleep(u64),
+    Queue,
     Held,
     NoQuorum {
         since: u64,
         until: u64,
     },
 }
-use Answer::{Ask, Held, NoQuorum, Sleep, Subscribe};
+use Answer::{Ask, Held, NoQuorum, Queue, Sleep, Subscribe};
 
 fn wait_in_line(limit: Limit) -> Wait {
-    Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup: MS(200), poll: MS(2_000) })
+    let (setup, poll) = (MS(200), MS(2_000));
+    Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup, poll, refresh: None })
 }
 
 fn wait_in_queue(limit: Limit) -> Wait {
@@ -76,7 +78,7 @@ fn wait_in_queue(limit: Limit) -> Wait {
 }
 
 /// The first attempt starts at 0. Each row: what happens when, and the answer to that.
-fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
+pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     let (mut started, mut skips) = (at(0), 0);
     assert_eq!(wait.next(started, &NOBODY), WaitNext::Ask(None), "the first attempt");
     wait.start_attempt(started, skips);
@@ -99,6 +101,7 @@ fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
             Answer::Wake(wake) => WaitNext::Ask(Some(wake)),
             Subscribe(until) => WaitNext::Subscribe(at(until)),
             Sleep(until) => WaitNext::Sleep(at(until)),
+            Queue => WaitNext::Queue { refresh: MS(100) },
             Held => WaitNext::GiveUp(Denial::Held),
             NoQuorum { since, until } => WaitNext::GiveUp(no_quorum(at(since), at(until))),
         };
@@ -110,9 +113,9 @@ fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     }
 }
 
-const BY_CALL: Answer = Answer::Wake(Wake::Called);
+pub(super) const BY_CALL: Answer = Answer::Wake(Wake::Called);
 const BY_MISS: Answer = Answer::Wake(Wake::Missed);
-const BY_TIMER: Answer = Answer::Wake(Wake::Timer);
+pub(super) const BY_TIMER: Answer = Answer::Wake(Wake::Timer);
 
 #[test]
 fn a_held_lock_is_listened_to_and_asked_for_when_enough_voters_call() {
@@ -132,7 +135,7 @@ fn a_held_lock_is_listened_to_and_asked_for_when_enough_voters_call() {
 
 #[test]
 fn a_held_lock_is_asked_for_after_the_poll_interval_at_least() {
-    let while_held = WhileHeld::Listen { setup: MS(200), poll: MS(300) };
+    let while_held = WhileHeld::Listen { setup: MS(200), poll: MS(300), refresh: None };
     check(
         &mut Wait::new(Limit::Never, MS(PATIENCE), while_held),
         &[

@@ -83,7 +83,7 @@ impl Wish<'_> {
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record, *rules);
-        let Some(turn) = coordinator.come_first(&place, &**record, limit).await? else {
+        let Some(turn) = coordinator.come_first(&place, &**record, *rules, limit).await? else {
             return Ok(SeekOutcome::Won(None));
         };
         // Another task of the same owner may have entered while this one came first.

@@ -31,8 +31,7 @@ impl Exclusive {
     fn made(asking: Asking, fair: bool) -> Self {
         let record = asking.checked().map(|(name, rules)| {
             let settings = asking.settings();
-            let waiting = fair.then(|| settings.waiting(rules.terms.lease));
-            let terms = MutexTerms { rules, waiting, keep: settings.fence_memory };
+            let terms = MutexTerms::new(settings, rules, fair);
             Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
         });
         Self { asking, fair, record }

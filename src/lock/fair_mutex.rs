@@ -11,10 +11,11 @@ use crate::{
 /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
 /// all voters and all clients.
 ///
-/// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has;
-/// what differs is waiting. A call of [`lock`](Self::lock) that finds the lock taken stands in a
-/// queue on the voters, with a ticket that a majority has agreed on and that never changes
-/// afterwards. Whoever asks once that is so comes later, whichever voters answer it.
+/// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has.
+/// What differs is that all waiters queue, from the beginning and in order. A call of
+/// [`lock`](Self::lock) that finds the lock taken stands in a queue on the voters, with a ticket
+/// that a majority has agreed on and that never changes afterwards. Whoever asks once that is so
+/// comes later, whichever voters answer it.
 ///
 /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at once;
 /// one that dies is passed over after the

@@ -24,8 +24,8 @@ impl Forms {
         // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
         let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
-        forms.mutexes = [None, Some(waiting)]
-            .map(|waiting| forms.of_mutex(MutexTerms { rules, waiting, keep }))
+        forms.mutexes = [false, true]
+            .map(|is_fair| forms.of_mutex(MutexTerms::new(settings, rules, is_fair)))
             .to_vec();
         let preference = Preference::default();
         forms.rw_locks = [Access::Read, Access::Write]

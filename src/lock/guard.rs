@@ -183,9 +183,10 @@ macro_rules! guard {
                 self.0.reenter().await.map(Self)
             }
 
-            /// Keeps the lock taken for `time` from now on, and then lets it expire. Nobody else
-            /// gets it before, even if this process ends: neither a drop nor closing the client
-            /// gives it back.
+            /// Keeps the lock taken for at least `time`, and then lets it expire. Nobody else gets
+            /// it before, even if this process ends: neither a drop nor closing the client gives it
+            /// back. A lease that has longer to run is not shortened, so ask for a
+            /// [`lease`](crate::Mutex::lease) of `time` if the lock must be free soon after it.
             ///
             /// Use it for work that is to be done once although several machines start it within
             /// seconds of each other: a machine that comes later finds the lock taken. `time` is at

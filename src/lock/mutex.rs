@@ -17,9 +17,10 @@ use crate::{
 /// acquisition is a hold of its own, so a second `lock()` waits for the first guard. With an owner,
 /// whoever has that owner enters again at once.
 ///
-/// Waiters of one process stand in line and come in the order of asking; between processes there
-/// is no order: that is what a [`FairMutex`](crate::FairMutex) is for. A waiter is woken by the
-/// release and otherwise asks again when the holder's lease ends.
+/// Waiters of one process stand in line and come in the order of asking. Between processes no order
+/// is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A release wakes the waiters,
+/// and the first to ask has the lock. One that loses this race waits in a queue from then on, so
+/// that no process starves and a thousand waiters do not ask all at once.
 ///
 /// A fair mutex of the same name is the same lock: the two exclude each other, and whoever waits in
 /// its queue comes before those who wait here.

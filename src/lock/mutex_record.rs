@@ -10,6 +10,7 @@ use crate::{
     keys::{KeyScheme, MutexKeys},
     node::Call,
     scripts::{fair, mutex},
+    settings::Settings,
     words::{HoldId, LockName},
 };
 
@@ -17,11 +18,22 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MutexTerms {
     pub(super) rules: Rules,
-    /// How long a place in the queue counts without being asked from; `None` where nobody waits in
-    /// order.
+    /// How long a place in the queue counts without being asked from; `None` where there is no
+    /// queue.
     pub(super) waiting: Option<Duration>,
+    /// Whoever waits does so in the queue, from the beginning.
+    pub(super) is_fair: bool,
     /// For how long the fence is remembered.
     pub(super) keep: Duration,
+}
+
+impl MutexTerms {
+    pub(super) fn new(settings: &Settings, rules: Rules, is_fair: bool) -> Self {
+        // Java knows nothing of the queue: its release calls nobody there.
+        let has_queue = is_fair || !settings.keys.is_shared_with_java();
+        let waiting = has_queue.then(|| settings.waiting(rules.terms.lease));
+        Self { rules, waiting, is_fair, keep: settings.fence_memory }
+    }
 }
 
 /// A mutex, or a fair mutex.
@@ -53,16 +65,15 @@ pub(super) struct MutexForms {
 impl MutexForms {
     /// `calls`: what the channels begin with on which clients are called.
     pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
-        let MutexTerms { rules, waiting, keep } = terms;
-        let deadline = rules.voter_deadline;
+        let MutexTerms { rules, waiting, keep, .. } = terms;
         let (lease, keep) = (millis(rules.terms.lease), millis(keep));
         let wait = waiting.map(millis).unwrap_or_default();
         Self {
             terms,
-            acquire: Form::new(&mutex::ACQUIRE, deadline, &[&lease, &keep]),
-            from_a_place: Form::new(&fair::ACQUIRE, deadline, &[calls, &lease, &keep, &wait]),
-            renew: Form::new(&mutex::RENEW, deadline, &[&lease, &keep]),
-            release: Form::new(&mutex::RELEASE, deadline, &[calls]),
+            acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
+            from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
+            renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
+            release: Form::new(&mutex::RELEASE, rules, &[calls]),
         }
     }
 }
@@ -71,7 +82,7 @@ impl MutexRecord {
     pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<MutexForms>) -> Self {
         let keys = scheme.mutex(&name);
         let info = LockInfo {
-            kind: if forms.terms.waiting.is_some() { "fair_mutex" } else { "mutex" },
+            kind: if forms.terms.is_fair { "fair_mutex" } else { "mutex" },
             name,
             key: Arc::clone(&keys.lock),
             channel: Some(Arc::clone(&keys.channel)),
@@ -80,6 +91,7 @@ impl MutexRecord {
             granted_under: None,
             barred_by: None,
             waiting: forms.terms.waiting,
+            is_fair: forms.terms.is_fair,
         };
         Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
     }
@@ -88,19 +100,15 @@ impl MutexRecord {
         self.made.forms.terms.rules
     }
 
-    fn deadline(&self) -> Duration {
-        self.rules().voter_deadline
-    }
-
     pub(super) fn inspect(&self) -> Call {
         let MutexKeys { lock, queue, alive, .. } = &self.made.keys;
-        Form::new(&mutex::INSPECT, self.deadline(), &[]).question([lock, queue, alive])
+        Form::new(&mutex::INSPECT, self.rules(), &[]).question([lock, queue, alive])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.made.keys;
-        let form = Form::new(&mutex::FORCE_RELEASE, self.deadline(), &[calls]);
+        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &[calls]);
         let args = [millis(marker).into(), Arc::clone(channel)];
         form.request([lock, revoked, queue, alive], hold, args)
     }
@@ -108,7 +116,7 @@ impl MutexRecord {
     /// Takes out who waits, and what is none of its records.
     pub(super) fn clear(&self) -> Call {
         let MutexKeys { lock, revoked, fence, queue, alive, .. } = &self.made.keys;
-        let form = Form::new(&mutex::CLEAR, self.deadline(), &[]);
+        let form = Form::new(&mutex::CLEAR, self.rules(), &[]);
         form.question([lock, revoked, fence, queue, alive])
     }
 
@@ -151,7 +159,7 @@ impl LockRecord for MutexRecord {
         }
         // Somebody has entered again and wanted it for longer.
         let keep = millis(terms.keep);
-        let longer = Form::new(&mutex::RENEW, self.deadline(), &[&millis(ask.lease), &keep]);
+        let longer = Form::new(&mutex::RENEW, self.rules(), &[&millis(ask.lease), &keep]);
         longer.request(keys, ask.hold, args)
     }
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    engine::Rules,
     node::{Call, Request},
     scripts::Script,
     words::{HoldId, Token},
@@ -15,18 +16,21 @@ pub(super) struct Form {
     shared: Arc<[Arc<str>]>,
     /// How long each voter has to answer.
     deadline: Duration,
+    /// And how long at most, where it was seen to need longer.
+    longest: Duration,
 }
 
 impl Form {
     /// `shared`: as in the script's header, without the command that publishes.
-    pub(super) fn new(script: &'static Script, deadline: Duration, shared: &[&str]) -> Self {
+    pub(super) fn new(script: &'static Script, rules: Rules, shared: &[&str]) -> Self {
         debug_assert_eq!(
             shared.len() + usize::from(script.publishes()),
             script.shared.len(),
             "{}",
             script.name
         );
-        Self { script, shared: shared.iter().map(|&arg| arg.into()).collect(), deadline }
+        let Rules { voter_deadline: deadline, longest_deadline: longest, .. } = rules;
+        Self { script, shared: shared.iter().map(|&arg| arg.into()).collect(), deadline, longest }
     }
 
     /// A request for a hold, which is the first argument.
@@ -51,7 +55,7 @@ impl Form {
         args: Box<[Arc<str>]>,
         hold: Option<&HoldId>,
     ) -> Call {
-        let Self { script, shared, deadline } = self;
+        let Self { script, shared, .. } = self;
         debug_assert_eq!(
             (K, args.len()),
             (script.keys.len(), script.args.len()),
@@ -63,7 +67,8 @@ impl Form {
             script,
             shared: Arc::clone(shared),
             requests: [Request::new(keys, args, hold)].into(),
-            deadline: *deadline,
+            deadline: self.deadline,
+            longest: self.longest,
         }
     }
 }

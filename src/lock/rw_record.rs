@@ -71,7 +71,7 @@ impl RwForms {
             terms,
             acquire: terms.acquisition(calls, lease),
             renew: terms.renewal(lease),
-            release: Form::new(&rw::RELEASE, terms.rules.voter_deadline, &[calls]),
+            release: Form::new(&rw::RELEASE, terms.rules, &[calls]),
         }
     }
 }
@@ -98,12 +98,12 @@ impl RwTerms {
         let (lease, keep) = (millis(lease), millis(self.keep));
         let wait = millis(self.waiting);
         let shared = [calls, self.mode(), self.turn(), &lease, &keep, &wait];
-        Form::new(&rw::ACQUIRE, self.rules.voter_deadline, &shared)
+        Form::new(&rw::ACQUIRE, self.rules, &shared)
     }
 
     fn renewal(&self, lease: Duration) -> Form {
         let (lease, keep) = (millis(lease), millis(self.keep));
-        Form::new(&rw::RENEW, self.rules.voter_deadline, &[self.mode(), &lease, &keep])
+        Form::new(&rw::RENEW, self.rules, &[self.mode(), &lease, &keep])
     }
 }
 
@@ -117,20 +117,16 @@ impl RwRecord {
         self.made.forms.terms.rules
     }
 
-    fn deadline(&self) -> Duration {
-        self.rules().voter_deadline
-    }
-
     pub(super) fn inspect(&self) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
-        let form = Form::new(&rw::INSPECT, self.deadline(), &[]);
+        let form = Form::new(&rw::INSPECT, self.rules(), &[]);
         form.question([writer, readers, queue, alive, writers])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
-        let form = Form::new(&rw::FORCE_RELEASE, self.deadline(), &[calls]);
+        let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[calls]);
         let keys = [writer, readers, revoked, queue, alive, writers];
         form.request(keys, hold, [millis(marker).into()])
     }
@@ -138,7 +134,7 @@ impl RwRecord {
     /// Takes out who waits, and what is none of its records.
     pub(super) fn clear(&self) -> Call {
         let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.made.keys;
-        let form = Form::new(&rw::CLEAR, self.deadline(), &[]);
+        let form = Form::new(&rw::CLEAR, self.rules(), &[]);
         form.question([writer, readers, revoked, fence, queue, alive, writers])
     }
 
@@ -166,6 +162,7 @@ impl MadeRw {
             granted_under: of(&keys.writer, !writes),
             barred_by: of(&keys.readers, writes),
             waiting: Some(forms.terms.waiting),
+            is_fair: true,
         };
         Self { info, keys, forms }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) requests: Arc<[Arc<Request>]>,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
+    /// And how long at most, where its voter was seen to need longer.
+    pub(crate) longest: Duration,
 }
 
 /// The keys and arguments of one request.
@@ -126,7 +128,8 @@ impl Call {
         });
         let (shared, requests) =
             (shared.iter().map(|&text| text.into()).collect(), requests.collect());
-        Self { script, shared, requests, deadline: Duration::from_millis(200) }
+        let deadline = Duration::from_millis(200);
+        Self { script, shared, requests, deadline, longest: deadline }
     }
 
     /// The same cause for each request.
@@ -186,6 +189,8 @@ pub(crate) trait Ear: Send + Sync {
     fn moved(&self, from: usize, to: usize, lost: bool);
     /// A message came on `channel`.
     fn called(&self, channel: &str, message: &str);
+    /// Somebody waits for a message.
+    fn is_waited_for(&self) -> bool;
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
     fn missed(&self);
 }

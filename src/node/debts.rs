@@ -177,7 +177,7 @@ mod tests {
         let request = Request::new([name.as_str().into()].into(), [].into(), None);
         let (shared, requests) = ([].into(), [request].into());
         let deadline = Duration::from_millis(200);
-        let call = Call { script: &mutex::RELEASE, shared, requests, deadline };
+        let call = Call { script: &mutex::RELEASE, shared, requests, deadline, longest: deadline };
         Debt { call, until: at(1_000 + number), shard: 0 }
     }
 

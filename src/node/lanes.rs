@@ -51,6 +51,7 @@ pub(super) struct Group {
     shared: SharedArgs,
     part: u16,
     deadline: Duration,
+    longest: Duration,
 }
 
 /// The arguments that requests share: mostly the very same, and few different ones of one script.
@@ -128,13 +129,14 @@ impl Lanes {
     /// Puts a request behind all others of its lane, unless the latest of its hold says the same
     /// and waits still: then that answers both.
     pub(super) fn push(&mut self, request: Queued, part: u16) {
-        let Call { script, shared, deadline, .. } = &request.call;
+        let Call { script, shared, deadline, longest, .. } = &request.call;
         let (votes, party) = (script.votes, request.call.party());
         let group = Group {
             script: script.name,
             shared: SharedArgs(Arc::clone(shared)),
             part,
             deadline: *deadline,
+            longest: *longest,
         };
         if let Some(before) = self.latest.get(&party).cloned() {
             let same = self.waiting(&before).filter(|same| same.says_the_same_as(&request));

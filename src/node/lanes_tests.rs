@@ -18,7 +18,7 @@ fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
     let blank = script.args.iter().skip(2).map(|_| "".into());
     let args = [hold.into(), count.into()].into_iter().chain(blank).collect();
     let requests = [Request::new(keys, args, Some(&HoldId::parse(hold)))].into();
-    let call = Call { script, shared: [].into(), requests, deadline: MS(200) };
+    let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
     Queued { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
 }
 

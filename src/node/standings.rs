@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use tokio::runtime::Handle;
@@ -11,7 +12,7 @@ use tokio::runtime::Handle;
 use super::Identity;
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Place, Register, Shown, Stamp, Suspicion},
+    engine::{KeptOut, Place, Register, RoundTrips, Shown, Stamp, Suspicion},
     signal::Signal,
     words::{Cause, Quarantined, series::VoterSeries},
 };
@@ -20,6 +21,7 @@ use crate::{
 pub(crate) struct Standings {
     labels: Vec<Arc<str>>,
     series: Vec<VoterSeries>,
+    round_trips: Vec<Mutex<RoundTrips>>,
     clock: Clock,
     runtime: Handle,
     state: Mutex<StandingsState>,
@@ -54,11 +56,13 @@ impl Standings {
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
+        let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let skips = clock.skips().count;
         let state = StandingsState { register, skips, told, refusing, retired: false };
         Arc::new(Self {
             labels,
             series,
+            round_trips,
             clock,
             runtime: Handle::current(),
             state: Mutex::new(state),
@@ -69,6 +73,21 @@ impl Standings {
     /// What is written of a voter.
     pub(super) fn series(&self, voter: usize) -> &VoterSeries {
         &self.series[voter]
+    }
+
+    /// How long a voter took to answer so far.
+    pub(super) fn round_trips(&self, voter: usize) -> MutexGuard<'_, RoundTrips> {
+        self.round_trips[voter].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a voter takes to answer, once it has.
+    pub(crate) fn round_trip(&self, voter: usize) -> Option<Duration> {
+        self.round_trips(voter).usual()
+    }
+
+    /// How long a request to a voter may take that has this deadline, and at most the `longest`.
+    pub(crate) fn allowed(&self, voter: usize, deadline: Duration, longest: Duration) -> Duration {
+        self.round_trips(voter).allowed(deadline).min(longest).max(deadline)
     }
 
     /// A server says who it is, on a new connection.
@@ -94,6 +113,8 @@ impl Standings {
         }
         let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
+            // The first request is sent when this is known.
+            self.round_trips(voter).answered(stamp.answered.since(stamp.asked));
             self.show_clock(voter, stamp);
             self.compare(&mut state, place, stamp);
         }

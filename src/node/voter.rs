@@ -162,6 +162,8 @@ struct CallHeard {
     answers: Answers,
     /// By which part of the voter, as far as was known by then.
     shard: usize,
+    sent: Moment,
+    answered: Moment,
 }
 
 /// What was sent and is not answered.
@@ -282,7 +284,9 @@ impl Task {
     fn send(&self, departure: Departure) -> BoxFuture<'static, Ended> {
         let Departure { group, mut requests } = departure;
         let calls = requests.iter().map(|request| &request.call);
-        let call = Call::join(calls).expect("something departs");
+        let mut call = Call::join(calls).expect("something departs");
+        let Seen { voter, standings } = &self.seen;
+        call.deadline = standings.allowed(*voter, call.deadline, call.longest);
         let (votes, key) = (call.script.votes, Arc::clone(call.key()));
         let (clock, seen) = (self.clock.clone(), self.seen.clone());
         let node = Arc::clone(&self.node);
@@ -315,13 +319,24 @@ impl Task {
                 }
                 record(seen.series(), votes, answer, answered.since(sent));
             }
-            Ended::Call(CallHeard { group, requests, answers, shard })
+            Ended::Call(CallHeard { group, requests, answers, shard, sent, answered })
         })
+    }
+
+    /// Takes note of how long the voter took.
+    fn measure(&self, CallHeard { answers, sent, answered, .. }: &CallHeard) {
+        let mut trips = self.seen.standings.round_trips(self.seen.voter);
+        if answers.iter().any(|answer| matches!(answer, Ok(_) | Err(Cause::Rejected(_)))) {
+            trips.answered(answered.since(*sent));
+        } else if answers.iter().any(|answer| matches!(answer, Err(Cause::TimedOut(_)))) {
+            trips.timed_out(*sent, *answered);
+        }
     }
 
     /// Hands on what came of a call.
     fn hear(&mut self, heard: CallHeard, closing: bool) {
-        let CallHeard { group, requests, answers, shard } = heard;
+        self.measure(&heard);
+        let CallHeard { group, requests, answers, shard, .. } = heard;
         self.lanes.ended(&group);
         let now = self.clock.now();
         for (request, answer) in requests.into_iter().zip(answers) {

@@ -76,6 +76,13 @@ impl HoldIds {
         HoldId(format!("{}:{}{chance:012}", self.client, self.number()).into())
     }
 
+    /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
+    /// not hear them.
+    pub(crate) fn fresh_unordered(&self) -> HoldId {
+        let chance = self.chance.draw() % 1_000_000_000_000;
+        HoldId(format!("{}:~{}{chance:012}", self.client, self.number()).into())
+    }
+
     /// A fresh hold that reads under `write`, which its own owner has.
     pub(crate) fn under(&self, write: &HoldId) -> HoldId {
         self.inner(write, '/', self.number())
@@ -97,7 +104,8 @@ impl HoldIds {
 }
 
 /// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a
-/// queue, `<place>.<number>`, with a place of the same form; and where it reads under a write of
+/// queue, `<place>.<number>`, with a place of the same form, or with `~` before its number in the
+/// queue of a plain mutex; and where it reads under a write of
 /// the same owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in

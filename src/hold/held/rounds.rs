@@ -54,7 +54,8 @@ impl Hold {
         let terms = wish.map_or(terms, |wish| terms.longer(wish));
         state.longest = state.longest.max(terms.lease);
         let panel = self.coordinator.panel();
-        let round = Round::start(panel.quorum, terms, now, self.voter_deadline);
+        let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);
+        let round = Round::start(panel.quorum, terms, now, deadline);
         let replies = panel.ask_all(&self.renewal(&state, terms));
         let exchange = Exchange { round: state.support.begin(), terms, started: now, replies };
         Some((round, exchange))

@@ -86,6 +86,10 @@ impl Ear for BranchEar {
         self.ear.called(outside.as_deref().unwrap_or(channel), message);
     }
 
+    fn is_waited_for(&self) -> bool {
+        self.ear.is_waited_for()
+    }
+
     fn missed(&self) {
         self.ear.missed();
     }

@@ -28,11 +28,25 @@ pub(super) struct Met {
     pub(super) tenure: Option<String>,
     /// Why votes may be gone before their time, although it answers.
     pub(super) evicts: Option<Arc<str>>,
+    /// It was set up to have a change on disk when it answers.
+    pub(super) syncs: bool,
 }
 
-/// Asks on a link. `key`: that of the server's mark, if it can have one; `asks`: also for
-/// promotions, of which nobody else tells.
-pub(super) async fn identify(link: &Link, key: Option<&Arc<str>>, asks: bool) -> Outcome<Met> {
+/// What a server is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Questions<'a> {
+    /// The key of its mark, if it can have one.
+    pub(super) mark: Option<&'a Arc<str>>,
+    /// Also whether it was promoted: nobody else tells.
+    pub(super) promotions: bool,
+    /// What its clock shows.
+    pub(super) time: bool,
+    /// Whether it syncs its disk before it answers: known from before, or to be asked.
+    pub(super) syncs: Option<bool>,
+}
+
+/// Asks on a link.
+pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<Met> {
     let Value::Text(info) = replies::value(ask(link, "INFO", &[]).await?)? else {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
@@ -44,23 +58,32 @@ pub(super) async fn identify(link: &Link, key: Option<&Arc<str>>, asks: bool) ->
     if field(&info, "loading").is_ok_and(|loading| loading == "1") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
-    let tenure = mark::tenure(&info).filter(|_| asks);
+    let tenure = mark::tenure(&info).filter(|_| questions.promotions);
     let life = format!("{}/{}", field(&info, "run_id")?, tenure.as_deref().unwrap_or_default());
     let marked = async {
-        match key {
+        match questions.mark {
             Some(key) => mark::look(link, key, &life).await,
             None => Ok(None),
         }
     };
     let asked = Clock::System.now();
-    let time = async { (ask(link, "TIME", &[]).await, Clock::System.now()) };
+    let time = async {
+        let time = if questions.time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
+        Ok((time, Clock::System.now()))
+    };
     // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
-    let sync = ask(link, "CONFIG", &["GET", "*appendfsync*"]);
-    let ((time, answered), sync, marked) = tokio::join!(time, sync, marked);
-    let shown = shown(time?);
+    let sync = async {
+        match questions.syncs {
+            Some(syncs) => Ok(syncs),
+            None => ask(link, "CONFIG", &["GET", "*appendfsync*"]).await.map(syncs_always),
+        }
+    };
+    let (time, sync, marked) = tokio::join!(time, sync, marked);
+    let (shown, answered) = time?;
     let stamp = shown.map(|shown| Stamp { shown, asked, answered });
-    let mut identity = identity(&info, syncs_always(sync?))?;
-    if let (Some(key), Some(marked)) = (key, marked?) {
+    let syncs = sync?;
+    let mut identity = identity(&info, syncs)?;
+    if let (Some(key), Some(marked)) = (questions.mark, marked?) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
@@ -75,7 +98,7 @@ pub(super) async fn identify(link: &Link, key: Option<&Arc<str>>, asks: bool) ->
     if tenure.is_some() {
         identity.overlap = node_timeout::overlap(link, &info).await?;
     }
-    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info) })
+    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
 }
 
 /// Why a server would delete votes.

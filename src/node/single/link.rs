@@ -31,10 +31,12 @@ use crate::{
     words::Cause,
 };
 
-/// How often an idle connection is asked for a sign of life.
+/// How often a connection that somebody waits on is asked for a sign of life, if none came.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often, in heartbeats, where nobody does: so often that nothing on the way forgets it.
+const IDLE: u32 = 30;
 /// How long that sign may take.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest that connecting, and each request of fred's own, may take.
 const CONNECTING: Duration = Duration::from_secs(1);
 /// The trouble with one that nothing went wrong with until we closed it.
@@ -144,7 +146,7 @@ impl Link {
             }
             Err(error) => {
                 if *error.kind() == ErrorKind::Timeout {
-                    self.doubted.notify_one();
+                    self.doubt();
                 }
                 Err(self.cause(&error, deadline))
             }
@@ -158,6 +160,11 @@ impl Link {
     /// The server gave a sign of life.
     pub(super) fn heard(&self) {
         self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the server asked for a sign of life.
+    pub(super) fn doubt(&self) {
+        self.doubted.notify_one();
     }
 
     /// Has the connection replaced.
@@ -210,16 +217,20 @@ impl Link {
     ///
     /// Not by `force_reconnection`, which waits for a router that may itself be stuck in a write,
     /// and then for up to five seconds until a stalled socket is closed.
-    pub(super) async fn watch(&self, router: &mut Router) {
+    ///
+    /// `is_waited_on`: somebody waits for what the server sends without being asked. A request has
+    /// a deadline, which is sign enough.
+    pub(super) async fn watch(&self, router: &mut Router, is_waited_on: impl Fn() -> bool) {
         tokio::select! {
             () = router.ended() => {}
             () = self.rejected.notified() => self.blame("replies out of step"),
-            () = self.silence() => self.blame("no answer, connection given up"),
+            () = self.silence(is_waited_on) => self.blame("no answer, connection given up"),
         }
     }
 
     /// Completes when the server does not answer any more.
-    async fn silence(&self) {
+    async fn silence(&self, is_waited_on: impl Fn() -> bool) {
+        let mut silent = 0;
         loop {
             tokio::select! {
                 () = self.doubted.notified() => {
@@ -231,8 +242,12 @@ impl Link {
                 }
                 () = time::sleep(HEARTBEAT) => {
                     let heard = self.answered.swap(false, Ordering::Relaxed);
-                    if !heard && !self.lives().await && !self.lives().await {
-                        return;
+                    silent = if heard { 0 } else { silent + 1 };
+                    if silent >= (if is_waited_on() { 1 } else { IDLE }) {
+                        if !self.lives().await && !self.lives().await {
+                            return;
+                        }
+                        silent = 0;
                     }
                 }
             }

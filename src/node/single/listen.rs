@@ -91,7 +91,7 @@ pub(super) async fn keep(
                 tried.send_replace(Some(link.trouble()));
                 let listener = Listener::new(Arc::clone(&link), &mut wanted);
                 tokio::select! {
-                    () = link.watch(&mut router) => {}
+                    () = link.watch(&mut router, || ear.is_waited_for()) => {}
                     () = runner.gate.elsewhere(link.place()) => {}
                     () = hear(&link, messages, &*ear) => {}
                     () = listener.listen(&*ear, &mut wishes) => return,

@@ -32,7 +32,7 @@ pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
     let itself = HoldId::parse(&birth);
     let args = [birth.into(), life.into()].into();
     let requests = [Request::new([key].into(), args, Some(&itself))].into();
-    Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline }
+    Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline, longest: deadline }
 }
 
 /// A name for data that have none.

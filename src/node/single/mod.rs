@@ -59,7 +59,7 @@ const BACKLOG: usize = 1024;
 /// The same for the connection that hears nothing but of itself.
 const FEW: usize = 32;
 /// How long a server may take to say who it is.
-const IDENTIFICATION: Duration = Duration::from_secs(1);
+const IDENTIFICATION: Duration = Duration::from_secs(3);
 /// Between a connection that stood for a while and the next attempt; then twice as long each time.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause between two attempts.

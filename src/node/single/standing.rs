@@ -8,7 +8,7 @@ use super::{
     Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
     dial::{Dialed, Dialer},
     gate::Known,
-    identity::{Met, identify},
+    identity::{Met, Questions, identify},
     link::Link,
     run::Runner,
 };
@@ -20,6 +20,10 @@ use crate::{
 
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
+/// Every so many looks also ask for the clock, which each grant shows as well.
+const TIME: u32 = 2;
+/// Every so many ask for what hardly anybody changes while a server runs.
+const SYNCS: u32 = 6;
 /// And where the last one got no answer.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for so long is replaced at once.
@@ -74,11 +78,12 @@ impl Runner {
             }
             let mut standing = LinkStanding { ear, lost: None };
             let opened = self.gate.open(&link, Known { identity: met.identity, life });
+            let first = FirstLook { told: &told, asks, tenure: met.tenure, syncs: met.syncs };
             tokio::select! {
-                () = link.watch(&mut router) => {}
+                () = link.watch(&mut router, || false) => {}
                 () = opened.closed() => {}
                 why = dialer.superseded(&link, primary) => link.blame(&why),
-                why = self.look(&link, &told, asks, met.tenure, ear) => link.blame(&why),
+                why = self.look(&link, first, ear) => link.blame(&why),
             }
             standing.lost = Some(link.trouble());
             // The gate first, so that nobody sends what the router does not take any more.
@@ -94,11 +99,16 @@ impl Runner {
 }
 
 impl Runner {
+    /// All that a server can be asked. `asks`: also for promotions.
+    fn questions(&self, asks: bool) -> Questions<'_> {
+        Questions { mark: self.mark.as_ref(), promotions: asks, time: true, syncs: None }
+    }
+
     /// Who answers on the new connection; the link knows why where nobody does, or where it must
     /// not be a voter.
     async fn ask(&self, link: &Link, asks: bool) -> Option<Met> {
         // Large, and not needed for as long as the connection stands.
-        let identified = Box::pin(identify(link, self.mark.as_ref(), asks));
+        let identified = Box::pin(identify(link, self.questions(asks)));
         let answer = time::timeout(IDENTIFICATION, identified).await;
         match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
             Ok(Met { evicts: Some(why), .. }) if !self.may_evict => {
@@ -127,26 +137,30 @@ impl Runner {
     async fn look(
         &self,
         link: &Link,
-        told: &Identity,
-        asks: bool,
-        tenure: Option<String>,
+        FirstLook { told, asks, tenure, mut syncs }: FirstLook<'_>,
         ear: &dyn Ear,
     ) -> Arc<str> {
         let mut pause = INTERVAL;
+        let mut look = 0_u32;
         loop {
+            look = look.wrapping_add(1);
             time::sleep(pause).await;
-            // Whether it answers at all is looked after elsewhere.
-            let identified = Box::pin(identify(link, self.mark.as_ref(), asks));
+            let time = look.is_multiple_of(TIME);
+            let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
+            let questions = Questions { time, syncs: syncs_before, ..self.questions(asks) };
+            let identified = Box::pin(identify(link, questions));
             let identified = time::timeout(IDENTIFICATION, identified);
             let Ok(Ok(met)) = identified.await else {
                 if link.is_demoted() {
                     return link.demote();
                 }
+                // Whether it answers at all is looked after there.
+                link.doubt();
                 // What is not known of its age by then is lost.
                 pause = AGAIN;
                 continue;
             };
-            pause = INTERVAL;
+            (pause, syncs) = (INTERVAL, met.syncs);
             // One that is forgotten by now is none that has ended.
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
@@ -161,6 +175,14 @@ impl Runner {
             ear.seen(ONLY, &identity, met.stamp);
         }
     }
+}
+
+/// What a server said of itself when it was met.
+struct FirstLook<'a> {
+    told: &'a Identity,
+    asks: bool,
+    tenure: Option<String>,
+    syncs: bool,
 }
 
 /// Tells the end of a connection that stood, however it comes.

@@ -26,7 +26,7 @@ const LOCKS: [&str; 3] = ["lock:1", "lock:2", "lock:3"];
 /// Locks that are read and written: few, so that more happens to each.
 const RW_LOCKS: [&str; 2] = ["lock:1", "lock:2"];
 /// The last four are of two places in a queue.
-const HOLDS: [&str; 7] = [
+const HOLDS: [&str; 8] = [
     "client-a:1",
     "client-a:2",
     "client-b:1",
@@ -34,6 +34,7 @@ const HOLDS: [&str; 7] = [
     "client-a:7.2",
     "client-b:7.1",
     "client-b:7.2",
+    "client-b:~8.1",
 ];
 /// Of three places and of none, and what reads under three of these.
 const RW_HOLDS: [&str; 9] = [

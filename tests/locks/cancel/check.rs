@@ -35,6 +35,23 @@ pub(crate) fn nobody_waits(voters: &[EmbeddedVoter]) -> Result<(), String> {
     Ok(())
 }
 
+/// All who wait in a queue of these voters do so for a mutex that is not fair.
+pub(crate) fn nobody_waits_in_order(voters: &[EmbeddedVoter]) -> Result<(), String> {
+    for voter in voters {
+        for queue in QUEUES {
+            let Ok(Reply::List(places)) = voter.command(&["ZRANGE", queue, "0", "-1"]) else {
+                return Err(format!("{} has no list of places", voter.label()));
+            };
+            let is_ordered =
+                |place: &&Reply| !matches!(place, Reply::Text(text) if text.contains(":~"));
+            if let Some(place) = places.iter().find(is_ordered) {
+                return Err(format!("{} still has the place {place:?}", voter.label()));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The keys but for those that remember tokens: they outlast their locks.
 fn keys_but_fences(voter: &EmbeddedVoter) -> Vec<String> {
     let mut keys = voter.keys();

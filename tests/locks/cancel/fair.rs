@@ -20,8 +20,11 @@ where
     let completed = scene.give_up(acquire(scene.fair_mutex())).await;
     scene.leave_if_told();
     tokio::time::sleep(scene.case.trouble.round_trip()).await;
-    if scene.case.rivals != Rivals::InQueue {
-        check::nobody_waits(scene.obedient())?;
+    match scene.case.rivals {
+        Rivals::InQueue => {}
+        // By then the rival has lost a race for the lock.
+        Rivals::InLine => check::nobody_waits_in_order(scene.obedient())?,
+        _ => check::nobody_waits(scene.obedient())?,
     }
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }

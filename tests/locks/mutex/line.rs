@@ -39,10 +39,11 @@ async fn from_one_client_only_one_candidate_goes_out(on: Fixture) {
     on.until_clean().await;
 }
 
-/// A client with a patience of 2 s, and its voters.
+/// A client with a patience of 2 s, and its voters, which never have longer than 200 ms.
 async fn patient() -> (Vec<EmbeddedVoter>, Quorate) {
     let voters = embedded::voters(3);
-    let client = Quorate::builder().embedded(&voters).quorum_timeout(secs(2)).connect().await;
+    let builder = Quorate::builder().embedded(&voters).quorum_timeout(secs(2));
+    let client = builder.voter_deadline(ms(200)).connect().await;
     (voters, client.expect("all voters answer"))
 }
 

@@ -12,6 +12,7 @@ mod line;
 mod outage;
 mod overload;
 mod pins;
+mod race;
 mod redisson;
 mod reentry;
 mod seen;

@@ -49,7 +49,12 @@ impl Rules {
 
     fn measures(&self) -> Measures {
         let minimum_validity = Duration::ZERO;
-        Measures { terms: self.terms(), minimum_validity, voter_deadline: SOON }
+        Measures {
+            terms: self.terms(),
+            minimum_validity,
+            voter_deadline: SOON,
+            longest_deadline: SOON,
+        }
     }
 
     /// For how long a hold may be trusted, counted from before its first request.

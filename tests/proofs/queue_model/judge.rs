@@ -59,7 +59,12 @@ impl State {
     /// A bid of the place that has heard these voters. `refresh`: when the next one is due.
     fn bid_of(&self, place: usize, heard: u8, refresh: Duration, rules: &Rules) -> Bid {
         let minimum_validity = Duration::ZERO;
-        let measures = Measures { terms: terms(), minimum_validity, voter_deadline: DUE };
+        let measures = Measures {
+            terms: terms(),
+            minimum_validity,
+            voter_deadline: DUE,
+            longest_deadline: DUE,
+        };
         let until = Until { refresh, limit: None };
         let number = |ticket: u8| Ticket(u64::from(ticket));
         let ticket = Some(self.places[place].ticket).filter(|ticket| *ticket > 0).map(number);

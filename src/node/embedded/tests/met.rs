@@ -114,6 +114,10 @@ impl Ear for Hasty {
 
     fn called(&self, _: &str, _: &str) {}
 
+    fn is_waited_for(&self) -> bool {
+        true
+    }
+
     fn missed(&self) {}
 }
 

@@ -66,6 +66,10 @@ impl Ear for Listener {
         self.heard.lock().unwrap().push(channel.into());
     }
 
+    fn is_waited_for(&self) -> bool {
+        true
+    }
+
     fn missed(&self) {
         self.heard.lock().unwrap().push("!".into());
     }

@@ -199,14 +199,16 @@ async fn who_meets_data_first_says_so_whatever_the_server_says_of_its_disk() {
 }
 
 #[tokio::test]
-async fn a_setting_that_was_changed_is_heard_of_with_the_next_look_and_so_is_the_time() {
+async fn a_setting_that_was_changed_is_heard_of_with_a_later_look_and_so_is_the_time() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let (_node, heard) = connect(&server.url()).await;
     let durable = || seen(&heard).last().map(|identity| identity.durable);
     eventually_async("it is durable", async || durable() == Some(true)).await;
     tell(&server, &["CONFIG", "SET", "appendfsync", "everysec"]);
     eventually_async("it is not any more", async || durable() == Some(false)).await;
-    assert!(heard.seen.lock().unwrap().iter().all(|(_, stamp)| stamp.is_some()));
+    // Every second look asks for it.
+    let times = heard.seen.lock().unwrap().iter().filter(|(_, stamp)| stamp.is_some()).count();
+    assert!(times >= 2, "{times}");
     assert_eq!(heard.met.lock().unwrap().len(), 1, "on one connection");
 }
 
@@ -269,7 +271,7 @@ async fn a_server_that_does_not_answer_is_asked_again_before_any_script_runs() {
     let proxy = Proxy::start(server.port()).await;
     proxy.hold_replies_from(&format!("EVAL\r\n${}\r\n", voter::LOOK.source.len()));
     let (node, heard) = start(&proxy.url());
-    let told = "does not say who it is: no answer within 1s";
+    let told = "does not say who it is: no answer within 3s";
     fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
     assert!(run_ids(&heard).is_empty());
     proxy.pass();

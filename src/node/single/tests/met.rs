@@ -181,7 +181,7 @@ async fn a_server_that_does_not_say_who_it_is_is_given_up_and_asked_again() {
     let proxy = Proxy::start(server.port()).await;
     proxy.hold_replies_from(INFO);
     let (node, heard) = start(&proxy.url());
-    let told = "does not say who it is: no answer within 1s";
+    let told = "does not say who it is: no answer within 3s";
     fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
     assert!(run_ids(&heard).is_empty());
     proxy.pass();

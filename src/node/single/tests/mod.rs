@@ -118,6 +118,10 @@ impl Ear for Heard {
         self.messages.lock().unwrap().push(message.to_owned());
     }
 
+    fn is_waited_for(&self) -> bool {
+        true
+    }
+
     fn missed(&self) {
         self.missed.fetch_add(1, Ordering::SeqCst);
     }

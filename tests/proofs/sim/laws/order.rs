@@ -55,7 +55,7 @@ struct Gone {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// Its waiter left, or has another ticket.
+    /// Its waiter left, or has another ticket, or was owed no turn and did not hear a call.
     Left,
     /// The voter lost it, or its clock was set or ran wild.
     Forgotten,
@@ -248,7 +248,7 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             let moved = now.iter().any(|(one, _)| one == place);
             let why = if is_forced(run, place) {
                 Some(Why::Forced)
-            } else if moved || queues.left.contains_key(place) {
+            } else if moved || queues.left.contains_key(place) || is_passed_over(run, place) {
                 Some(Why::Left)
             } else {
                 queues.why_silent(world, voter, place)
@@ -271,6 +271,11 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
     let place = run.arg("place").filter(|place| !place.is_empty());
     place.filter(|_| run.script().ends_with("/release"))
+}
+
+/// The script called this place, which is owed no turn in order, and nobody heard it.
+fn is_passed_over(run: &Ran<'_>, place: &str) -> bool {
+    place.contains(":~") && matches!(run.script(), "mutex/release" | "mutex/force_release")
 }
 
 /// The place goes with a vote that is ended by force, whether its bid was won or not.

@@ -11,14 +11,14 @@ use quorate_support::{RedisServer, Reply};
 
 /// Attempts of all clients of this process to gather a majority. Records nothing else, so that the
 /// times are not those of a recorder.
-#[derive(Clone, Default)]
-pub(crate) struct Attempts {
-    pub(crate) fair: Arc<AtomicU64>,
-    pub(crate) plain: Arc<AtomicU64>,
+#[derive(Clone, Debug, Default)]
+pub struct Attempts {
+    pub fair: Arc<AtomicU64>,
+    pub plain: Arc<AtomicU64>,
 }
 
 impl Attempts {
-    pub(crate) fn record() -> Self {
+    pub fn record() -> Self {
         let attempts = Self::default();
         assert!(set_global_recorder(attempts.clone()).is_ok(), "it is the first recorder");
         attempts
@@ -51,12 +51,12 @@ impl Recorder for Attempts {
 
 /// How many scripts of locks all the servers have run, but for the first run of each: it carries
 /// the source, as does the look at a server, which is no part of a lock.
-pub(crate) fn scripts(servers: &[RedisServer]) -> u64 {
+pub fn scripts(servers: &[RedisServer]) -> u64 {
     servers.iter().map(|server| server.calls("evalsha")).sum()
 }
 
 /// How many commands all the servers have run, those inside of scripts included.
-pub(crate) fn commands(servers: &[RedisServer]) -> u64 {
+pub fn commands(servers: &[RedisServer]) -> u64 {
     let count = |server: &RedisServer| -> u64 {
         let reply = server.command(&["INFO", "stats"]).expect("it answers");
         let Reply::Text(stats) = reply else { panic!("no text: {reply:?}") };

@@ -1,0 +1,75 @@
+//! Clients that lose a race for a mutex wait in a queue: none starves, and all together ask little.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, secs},
+};
+
+claims!(everywhere of both:
+    a_client_that_takes_the_lock_again_and_again_starves_no_other,
+);
+
+/// Two of a client's tasks take turns so often.
+const TURNS: usize = 60;
+
+// Each release wakes both clients. The other task of the first one hears it sooner, so the second
+// client loses the first race; then it stands in the queue, which nobody passes.
+async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixture) {
+    let (busy, other) = (on.client().await, on.client().await);
+    let guard = busy.mutex("a").lock().await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..2 {
+        let mutex = busy.mutex("a");
+        tasks.spawn(async move {
+            for _ in 0..TURNS {
+                mutex.lock().await.unwrap().release().await.unwrap();
+            }
+        });
+    }
+    let mutex = other.mutex("a");
+    let waiter = tokio::spawn(async move { mutex.lock().await });
+    on.until_listening().await;
+    guard.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    assert!(!tasks.is_empty() && tasks.try_join_next().is_none(), "no task has had all its turns");
+    guard.release().await.unwrap();
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    on.until_clean().await;
+}
+
+/// Everybody asks at once, each with a client of its own.
+async fn crowd(count: usize) -> (u64, Duration) {
+    let on = Fixture::embedded(3);
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        clients.push(on.client().await);
+    }
+    let watch = Stopwatch::start();
+    let mut waiters = JoinSet::new();
+    for client in &clients {
+        let mutex = client.mutex("a");
+        waiters.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
+    }
+    waiters.join_all().await;
+    let took = watch.time();
+    let asked = |script| on.runs(script).unwrap().into_iter().max().unwrap();
+    (asked("mutex/acquire") + asked("fair/acquire"), took)
+}
+
+// However many they are: if each release woke all, thirty would ask some 15 times for each grant,
+// and three hundred 150 times.
+#[tokio::test(start_paused = true)]
+async fn the_more_clients_want_a_lock_the_less_each_is_woken() {
+    for count in [30, if cfg!(feature = "full") { 3_000 } else { 300 }] {
+        let (asked, took) = crowd(count).await;
+        let most = 9 * count as u64;
+        assert!(asked <= most, "{count} clients asked a voter {asked} times");
+        assert!(took < secs(30), "{took:?}");
+    }
+}

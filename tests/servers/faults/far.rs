@@ -1,0 +1,114 @@
+//! Servers that are far away, and clients that have nothing to do.
+
+use std::time::Duration;
+
+use quorate::{Builder, Quorate};
+
+use quorate_support::{Proxy, RedisServer, eventually_async};
+use quorate_tests::scene::{MS, connect, proxies, servers};
+
+/// One way; a request and its answer take twice as long.
+const FAR: Duration = Duration::from_millis(120);
+
+/// With the settings that a user has who sets none.
+fn usual(proxies: &[Proxy]) -> Builder {
+    Quorate::builder().voters(proxies.iter().map(Proxy::url))
+}
+
+async fn far(servers: &[RedisServer]) -> Vec<Proxy> {
+    let proxies = proxies(servers).await;
+    for proxy in &proxies {
+        proxy.delay(FAR, FAR);
+    }
+    proxies
+}
+
+// A voter has 200 ms to answer, unless it is known to need longer. That is known from when the
+// client met it, so the very first request has the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_far_away_have_the_time_that_they_need() {
+    let servers = servers(3);
+    let proxies = far(&servers).await;
+    let client = connect(usual(&proxies)).await;
+    for _ in 0..3 {
+        let guard = client.mutex("a").try_lock().await.expect("they answer").expect("it is free");
+        guard.extend(Duration::from_secs(20)).await.expect("they answer");
+        guard.release().await.expect("they confirm");
+    }
+    let reader = client.rw_lock("b").read().await.expect("they answer");
+    assert!(client.rw_lock("b").try_write().await.expect("they answer").is_none());
+    reader.release().await.expect("they confirm");
+    assert_eq!(client.mutex("a").inspect().await.expect("they answer").holder(), None);
+    assert_eq!(client.status().await.counting(), 3);
+    client.close().await;
+}
+
+// Its first requests come too late. Each time the next ones may take twice as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_become_slow_have_more_and_more_time_until_they_answer() {
+    let servers = servers(3);
+    let proxies = proxies(&servers).await;
+    let client = connect(usual(&proxies)).await;
+    client.mutex("a").lock().await.expect("they answer").release().await.expect("they confirm");
+    for proxy in &proxies {
+        proxy.delay(MS(300), MS(300));
+    }
+    client.mutex("a").lock().await.expect("they answer").release().await.expect("they confirm");
+    let guard = client.mutex("a").try_lock().await.expect("they answer");
+    assert!(guard.is_some(), "it is known by now how long they take");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connect_says_so_where_no_majority_can_answer_in_time() {
+    let servers = servers(3);
+    let proxies = far(&servers).await;
+    let refused = async |builder: Builder| {
+        let error = builder.connect_timeout(Duration::from_mins(1)).connect().await;
+        let error = error.expect_err("they are too far away");
+        assert!(error.is_invalid(), "{error}");
+        error.to_string()
+    };
+    let told = refused(usual(&proxies).voter_deadline(MS(100))).await;
+    let end = "more than the voter deadline of 100ms: set a longer `voter_deadline`, or none";
+    assert!(told.starts_with("a majority of the voters takes 2") && told.ends_with(end), "{told}");
+    let told = refused(usual(&proxies).lease(Duration::from_secs(1))).await;
+    let end = "more than 100ms, a tenth of the lease of 1s: set a longer `lease`";
+    assert!(told.ends_with(end), "{told}");
+    // A minority that is too far away is no hindrance.
+    proxies[0].pass();
+    proxies[1].pass();
+    drop(connect(usual(&proxies).voter_deadline(MS(100))).await);
+}
+
+/// How many commands clients have sent, but for INFO: that is how this is asked.
+fn commands(server: &RedisServer) -> u64 {
+    let scripts = server.calls("evalsha") + server.calls("eval");
+    // Each look runs one TIME inside.
+    let time = server.calls("time").saturating_sub(scripts);
+    scripts + time + server.calls("ping") + server.calls("config|get")
+}
+
+// Three commands at a look, every ten seconds, of which every second one asks for the time; and now
+// and then a PING of the connection that listens. Asked every second, both connections would make
+// forty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_client_asks_each_server_less_than_once_in_three_seconds() {
+    let servers = servers(1);
+    let client = connect(Quorate::builder().voter(servers[0].url())).await;
+    // It has waited, and does so no more.
+    let fair = client.fair_mutex("a");
+    let guard = fair.lock().await.expect("it is up");
+    assert!(fair.lock_within(MS(50)).await.expect("it is up").is_none());
+    guard.release().await.expect("it confirms");
+    let looks = || servers[0].calls("eval");
+    let until = async |count: u64| {
+        eventually_async("it is looked at", async || looks() >= count).await;
+    };
+    let begun = looks() + 1;
+    until(begun).await;
+    let before = commands(&servers[0]);
+    until(begun + 2).await;
+    let (infos, sent) = (2, commands(&servers[0]) - before);
+    assert!(sent >= 3 && sent + infos <= 7, "{sent} commands");
+    client.close().await;
+}
