@@ -70,6 +70,7 @@
 //! | passwords that change | [`Builder::credentials`] |
 //! | other settings | [`Quorate::builder`] |
 //! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
+#![cfg_attr(feature = "blocking", doc = "| locks in a program without async | [`blocking`] |")]
 #![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]
 #![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
 //!
@@ -165,6 +166,7 @@
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
 //! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has much to ask |
 //! | [`Closed`](ErrorKind::Closed) | the client was closed |
+//! | [`InsideRuntime`](ErrorKind::InsideRuntime) | a blocking call was made inside a future |
 //!
 //! [`Error::voters`] has what each voter said, or why it said nothing.
 //!
@@ -210,13 +212,17 @@
 //!
 //! # Features
 //!
-//! `tls`: `rediss://` addresses. `embedded`: voters inside the process. Both are off by default.
+//! `tls`: `rediss://` addresses. `embedded`: voters inside the process. `blocking`: locks for
+//! programs without async, in the module `blocking`. All are off by default.
 //!
 //! # Runtime
 //!
 //! Connect inside a tokio runtime with time and I/O enabled; its tasks renew and clean up, so it
-//! must live as long as the client. Guards may be dropped on any thread.
+//! must live as long as the client. Guards may be dropped on any thread. A client of the feature
+//! `blocking` brings its own runtime.
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod client;
 mod clock;
 mod coordinator;

@@ -19,6 +19,8 @@ mod write_guard;
 
 pub use access::{Access, Preference};
 pub(crate) use asking::LockParts;
+#[cfg(feature = "blocking")]
+pub(crate) use exclusive::after_work;
 pub use fair_mutex::FairMutex;
 pub(crate) use forms::Forms;
 pub use inspection::{Holder, Inspection, VoterView, Waiting};

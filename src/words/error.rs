@@ -98,6 +98,9 @@ pub enum ErrorKind {
     Overloaded,
     /// The client was closed.
     Closed,
+    /// A call of the feature `blocking` was made inside a future that tokio runs. It would block
+    /// the other tasks of the thread; nothing was sent.
+    InsideRuntime,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +114,7 @@ pub(crate) enum Kind {
     Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
     NotEntered { lock: String, hold: HoldId, what: &'static str, needed: usize },
     Overloaded { lock: String, most: usize, after: Duration },
-    Closed,
+    Refused { kind: ErrorKind, why: &'static str },
 }
 
 impl Error {
@@ -120,7 +123,11 @@ impl Error {
     }
 
     pub(crate) fn closed() -> Self {
-        Self::new(Kind::Closed, Vec::new())
+        Self::refused(ErrorKind::Closed, "the client is closed")
+    }
+
+    pub(crate) fn refused(kind: ErrorKind, why: &'static str) -> Self {
+        Self::new(Kind::Refused { kind, why }, Vec::new())
     }
 
     pub(crate) fn new(kind: Kind, voters: Vec<VoterReport>) -> Self {
@@ -139,7 +146,7 @@ impl Error {
             Kind::NotEntered { .. } => ErrorKind::NotEntered,
             Kind::Reads { .. } => ErrorKind::Deadlock,
             Kind::Overloaded { .. } => ErrorKind::Overloaded,
-            Kind::Closed => ErrorKind::Closed,
+            Kind::Refused { kind, .. } => kind,
         }
     }
 
@@ -193,6 +200,11 @@ impl Error {
         self.kind() == ErrorKind::Closed
     }
 
+    /// Of the kind [`InsideRuntime`](ErrorKind::InsideRuntime).
+    pub fn is_inside_runtime(&self) -> bool {
+        self.kind() == ErrorKind::InsideRuntime
+    }
+
     /// The name of the lock that it is about, if of one.
     pub fn lock(&self) -> Option<&str> {
         match &self.0.kind {
@@ -203,7 +215,7 @@ impl Error {
             | Kind::Unconfirmed { lock, .. }
             | Kind::NotEntered { lock, .. }
             | Kind::Overloaded { lock, .. } => Some(lock),
-            Kind::Invalid(_) | Kind::Connect { .. } | Kind::Closed => None,
+            Kind::Invalid(_) | Kind::Connect { .. } | Kind::Refused { .. } => None,
         }
     }
 
@@ -275,7 +287,7 @@ impl fmt::Display for Error {
                  and makes no more at once",
                 Rounded(*after)
             )?,
-            Kind::Closed => f.write_str("the client is closed")?,
+            Kind::Refused { why, .. } => f.write_str(why)?,
         }
         if self.0.voters.is_empty() { Ok(()) } else { write!(f, " ({})", Listed(&self.0.voters)) }
     }

@@ -1,6 +1,7 @@
 //! What users of locks rely on: each test's name is the claim.
 
 mod amnesia;
+mod blocking;
 mod cancel;
 mod fair;
 mod found;

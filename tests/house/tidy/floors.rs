@@ -8,7 +8,7 @@ use super::{
 };
 
 /// From low to high.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["words", "mutant"],
     &["clock", "signal", "fence"],
     &["engine"],
@@ -20,6 +20,7 @@ const FLOORS: [&[&str]; 12] = [
     &["hold"],
     &["lock"],
     &["client"],
+    &["blocking"],
     &["lib", "main", "bin", "program"],
 ];
 const TOP: usize = FLOORS.len() - 1;

@@ -159,6 +159,16 @@ fn every_name_is_that_of_one_type() {
         named(&[one, ("src/b_tests.rs", "struct Line;"), ("src/tests/c.rs", "struct Line;")])
             .is_empty()
     );
+    let blocking = ("src/blocking/a.rs", "pub struct Line {");
+    assert!(named(&[one, blocking]).is_empty());
+    assert_eq!(
+        named(&[blocking, ("src/blocking/b.rs", "pub enum Line {")]),
+        ["blocking::Line: src/blocking/a.rs, src/blocking/b.rs"]
+    );
+    assert_eq!(
+        named(&[one, ("src/blocking/b.rs", "pub(super) struct Line;")]),
+        ["Line: src/a.rs, src/blocking/b.rs"]
+    );
     let several = rules::names_of_several_types(&tree::files());
     assert!(several.is_empty(), "\n{}", several.join("\n"));
 }

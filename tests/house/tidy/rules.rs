@@ -127,13 +127,19 @@ fn extension(path: &str) -> Option<&str> {
 }
 
 /// Names that several types of the library have, with their files; those of its unit tests aside.
+///
+/// What users see of `src/blocking/` has the names of what it does without async, as users know it
+/// from other crates: `blocking::Mutex` beside `Mutex`. Each of these is the only one of its name
+/// there.
 pub(crate) fn names_of_several_types(files: &[(String, String)]) -> Vec<String> {
     let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let is_test = |path: &str| path.ends_with("_tests.rs") || path.contains("/tests/");
     for (path, text) in files.iter().filter(|(path, _)| is_source(path) && !is_test(path)) {
         for line in text.lines() {
             if let Some(name) = type_named(line) {
-                types.entry(name.to_owned()).or_default().push(path.clone());
+                let is_namesake = path.starts_with("src/blocking/") && line.starts_with("pub ");
+                let place = if is_namesake { "blocking::" } else { "" };
+                types.entry(format!("{place}{name}")).or_default().push(path.clone());
             }
         }
     }

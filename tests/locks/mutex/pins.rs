@@ -51,17 +51,39 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     );
 }
 
+/// The types of programs without async have the names of those above.
+#[test]
+fn every_blocking_type_is_send_sync_unpin_and_debug() {
+    use quorate::blocking::{FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard};
+
+    let pinned = pinned![FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard];
+    let shown = shown_by(include_str!("../../../src/blocking/mod.rs"));
+    assert_eq!(pinned, shown.collect(), "the list above and what the module shows differ");
+    cloned::<Quorate>();
+    cloned::<Mutex>();
+    cloned::<FairMutex>();
+    cloned::<RwLock>();
+}
+
 /// The types that users can name: what the root and `embedded` show, and what `metric` has.
 fn public_types() -> BTreeSet<&'static str> {
     let shown =
         [include_str!("../../../src/lib.rs"), include_str!("../../../src/node/embedded/mod.rs")];
-    let shown = shown.iter().flat_map(|text| text.split("\npub use ").skip(1));
-    let shown = shown.map(|rest| rest.split_once(';').expect("a declaration ends").0);
     let metric = include_str!("../../../src/words/metric.rs").split("\npub ").skip(1);
     let metric = metric.filter(|item| item.starts_with("struct ") || item.starts_with("enum "));
     let metric = metric.map(|item| item.split_once('{').expect("it has a body").0);
-    let words = shown.chain(metric).flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
-    words.filter(|word| word.starts_with(char::is_uppercase)).collect()
+    shown.into_iter().flat_map(shown_by).chain(metric.flat_map(types_in)).collect()
+}
+
+/// The types that a module shows.
+fn shown_by(text: &'static str) -> impl Iterator<Item = &'static str> {
+    let shown = text.split("\npub use ").skip(1);
+    shown.flat_map(|rest| types_in(rest.split_once(';').expect("a declaration ends").0))
+}
+
+fn types_in(text: &'static str) -> impl Iterator<Item = &'static str> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| word.starts_with(char::is_uppercase))
 }
 
 #[test]

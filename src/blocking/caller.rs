@@ -1,0 +1,100 @@
+//! The calling thread: whether it may wait, and how it does.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+use tokio::task::{coop, yield_now};
+
+use crate::words::{Error, ErrorKind};
+
+const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs would block its \
+     thread: use the async call there, or `tokio::task::spawn_blocking`";
+
+/// Wakes the thread that waits.
+struct CallerWaker {
+    thread: Thread,
+    /// Others may unpark the thread as well, or take away that it was unparked.
+    woken: AtomicBool,
+}
+
+impl CallerWaker {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { thread: thread::current(), woken: AtomicBool::new(false) })
+    }
+
+    /// Whether it was woken since this was asked last.
+    fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for CallerWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// Runs a future on the calling thread, and blocks the thread until the future completes.
+pub(super) fn wait_for<F: Future>(future: F) -> F::Output {
+    let caller = CallerWaker::new();
+    let waker = Waker::from(Arc::clone(&caller));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        while !caller.take() {
+            thread::park();
+        }
+    }
+}
+
+/// Fails inside a future that tokio runs. Not where a thread only has a handle to a runtime, as
+/// those of `spawn_blocking` have: they may wait.
+///
+/// Tokio has no function that tells the two apart. What it does differently can be seen, so nothing
+/// has to panic for it.
+pub(super) fn check_may_wait() -> Result<(), Error> {
+    if has_budget() || has_scheduler() {
+        return Err(Error::refused(ErrorKind::InsideRuntime, INSIDE_RUNTIME));
+    }
+    Ok(())
+}
+
+/// Whether tokio limits how much is done before the next await. It does so for all that it polls,
+/// and not in `spawn_blocking`, in `block_in_place` and on threads of the program.
+///
+/// It spends what is left, which fits in a byte: the task is to fail anyway.
+fn has_budget() -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    (0..=u8::MAX).any(|_| match coop::poll_proceed(&mut context) {
+        Poll::Ready(step) => {
+            step.made_progress();
+            false
+        }
+        Poll::Pending => true,
+    })
+}
+
+/// Whether this thread runs tasks now; also for a task that `unconstrained` has freed from its
+/// limit. A task that yields is woken by the scheduler of its thread later, or at once where there
+/// is no scheduler.
+fn has_scheduler() -> bool {
+    let caller = CallerWaker::new();
+    let waker = Waker::from(Arc::clone(&caller));
+    let yielded = pin!(yield_now()).poll(&mut Context::from_waker(&waker));
+    yielded.is_pending() && !caller.take()
+}

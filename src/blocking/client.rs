@@ -1,0 +1,146 @@
+//! The blocking client.
+
+use std::{fmt, sync::Arc};
+
+use super::{FairMutex, Mutex, RwLock, caller, client_thread::ClientThread};
+use crate::{
+    client::{self, Builder, Cluster, Status},
+    words::Error,
+};
+
+/// [`quorate::Quorate`](crate::Quorate) for programs without async. Clones are the same client.
+///
+/// It has one thread: see the [module](super).
+#[derive(Clone)]
+pub struct Quorate {
+    client: client::Quorate,
+    thread: Arc<ClientThread>,
+}
+
+impl Quorate {
+    /// [`Quorate::connect`](crate::Quorate::connect); blocks.
+    ///
+    /// Other settings: [`builder`](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::connect_blocking`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn connect() -> Result<(), quorate::Error> {
+    /// use quorate::blocking::Quorate;
+    ///
+    /// let quorum =
+    ///     Quorate::connect(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Result<Self, Error> {
+        Self::builder().voters(addresses).connect_blocking()
+    }
+
+    /// Sets out the settings first; then [`Builder::connect_blocking`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// [`Quorate::mutex`](crate::Quorate::mutex).
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Mutex::new(self.client.mutex(name), &self.thread)
+    }
+
+    /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex).
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
+        FairMutex::new(self.client.fair_mutex(name), &self.thread)
+    }
+
+    /// [`Quorate::rw_lock`](crate::Quorate::rw_lock).
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock::new(self.client.rw_lock(name), &self.thread)
+    }
+
+    /// [`Quorate::status`](crate::Quorate::status); blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn status(&self) -> Result<Status, Error> {
+        self.thread.wait(self.client.status())
+    }
+
+    /// [`Quorate::close`](crate::Quorate::close); blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only; then the client is not closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let guard = quorum.mutex("invoice:42").lock()?;
+    /// quorum.close()?;
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn close(&self) -> Result<(), Error> {
+        self.thread.wait(self.client.close())
+    }
+}
+
+impl fmt::Debug for Quorate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(f)
+    }
+}
+
+impl Builder {
+    /// Connects a client for programs without async, and starts its thread. Blocks.
+    ///
+    /// Voters inside the process live in real time with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect). [`is_inside_runtime`](Error::is_inside_runtime): this would
+    /// block a thread on which tokio runs tasks. [`is_invalid`](Error::is_invalid) also if the
+    /// system gives no further thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use quorate::blocking::Quorate;
+    ///
+    /// let voters = quorate::embedded::voters(5);
+    /// let settings = Quorate::builder().embedded(&voters).lease(Duration::from_secs(10));
+    /// let quorum = settings.connect_blocking()?;
+    /// assert!(quorum.status()?.has_quorum());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_blocking(self) -> Result<Quorate, Error> {
+        // Before there is a runtime: inside another one it could not be dropped.
+        caller::check_may_wait()?;
+        let thread = ClientThread::start()?;
+        let client = thread.wait(self.connect())??;
+        Ok(Quorate { client, thread })
+    }
+}
+
+impl Cluster {
+    /// [`connect`](Self::connect) for programs without async.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect) and [`Builder::connect_blocking`].
+    pub fn connect_blocking(self) -> Result<Quorate, Error> {
+        self.builder().connect_blocking()
+    }
+}

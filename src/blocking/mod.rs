@@ -1,0 +1,70 @@
+//! The same locks for programs without async.
+//!
+//! Each type does what its namesake at the [root of the crate](crate) does, and each call that
+//! waits there blocks the calling thread here. What is guaranteed, what happens when something
+//! fails, and what costs how much is the same.
+//!
+//! ```
+//! # fn main() -> Result<(), quorate::Error> {
+//! # fn send_invoice(_: quorate::Token) -> Result<(), quorate::Error> { Ok(()) }
+//! use quorate::{Quorate, embedded};
+//!
+//! // Voters in this process, by the feature `embedded`; servers by `blocking::Quorate::connect`.
+//! let voters = embedded::voters(3);
+//! let quorum = Quorate::builder().embedded(&voters).connect_blocking()?;
+//!
+//! // Waits for the lock, works, gives it back, and says whether it was held throughout.
+//! quorum.mutex("invoice:42").run(send_invoice)?;
+//!
+//! // The same by hand.
+//! let guard = quorum.mutex("invoice:42").lock()?;
+//! let sent = send_invoice(guard.token());
+//! guard.release()?; // or drop the guard
+//! sent?;
+//! quorum.close()
+//! # }
+//! ```
+//!
+//! # The thread of a client
+//!
+//! A client starts one thread, with a tokio runtime of its own. It renews what is held, whatever
+//! the threads of the program do meanwhile. Any number of threads can share a client: it is cheap
+//! to clone, and it is `Send` and `Sync`, as locks and guards are.
+//!
+//! Locks and guards keep the client. When the last of them is dropped, the thread sends the
+//! releases that are still owed, and ends. Nothing waits for that, and the thread does not keep the
+//! program alive: end a program with [`MutexGuard::release`] or [`Quorate::close`].
+//!
+//! # Work and loss
+//!
+//! Nobody can stop a function in the middle, so nothing here drops the work when the lock is lost,
+//! as [`while_held`](crate::MutexGuard::while_held) does. Long work looks now and then:
+//!
+//! | to | use |
+//! |---|---|
+//! | look at once | [`MutexGuard::is_held`], [`MutexGuard::remaining`] |
+//! | pause between two steps, and wake at a loss | [`MutexGuard::lost_within`] |
+//! | learn at the end whether all of it was covered | [`Mutex::run`], [`MutexGuard::release`] |
+//! | have a late write refused | [`MutexGuard::token`] |
+//!
+//! # Inside a tokio runtime
+//!
+//! A call that blocks would stop the other tasks of the thread, and could wait for one of them for
+//! ever. So every such call fails at once inside a future that tokio runs, and sends nothing:
+//! [`is_inside_runtime`](crate::Error::is_inside_runtime). Use the types at the root of the crate
+//! there. Where code without async is called from a task, run it by `tokio::task::spawn_blocking`
+//! or `block_in_place`: there these calls work.
+//!
+//! Dropping never blocks, so clients, locks and guards may be dropped anywhere.
+
+mod caller;
+mod client;
+mod client_thread;
+mod guards;
+mod mutex;
+mod rw_lock;
+
+pub use client::Quorate;
+pub use guards::{MutexGuard, ReadGuard, WriteGuard};
+pub use mutex::{FairMutex, Mutex};
+pub use rw_lock::RwLock;

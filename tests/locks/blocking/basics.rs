@@ -1,0 +1,204 @@
+//! Exclusion, renewal, release, loss and limits.
+
+use std::{
+    sync::{
+        Barrier,
+        atomic::{
+            AtomicBool, AtomicU32,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    thread,
+    time::Duration,
+};
+
+use quorate::blocking::Quorate;
+use quorate_support::eventually;
+use quorate_tests::{
+    fixture::{Fixture, ms, secs, trusted},
+    scene::{now, since},
+};
+use tokio::runtime::Runtime;
+
+use super::on_three;
+
+/// A lease that is waited for. Requests wait for a tenth of it, which a busy machine keeps.
+const SHORT: Duration = secs(3);
+
+on_three!(
+    clients_of_both_sorts_exclude_each_other,
+    threads_of_one_client_exclude_each_other,
+    many_threads_hold_locks_of_one_client,
+    a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else,
+    a_guard_that_is_dropped_releases,
+    what_is_dropped_last_is_still_released,
+    a_loss_is_seen,
+    lock_within_ends_at_its_limit,
+    close_releases_everything,
+);
+
+pub(super) fn client(on: &Fixture) -> Quorate {
+    on.builder().connect_blocking().expect("a majority answers")
+}
+
+pub(super) fn client_with_lease(on: &Fixture, lease: Duration) -> Quorate {
+    let builder = on.builder().lease(lease).longest_lease(lease).voter_deadline(lease / 10);
+    builder.connect_blocking().expect("a majority answers")
+}
+
+/// Fails where two are inside at once, and counts who was.
+#[derive(Default)]
+struct Room {
+    taken: AtomicBool,
+    visits: AtomicU32,
+}
+
+impl Room {
+    fn enter(&self) {
+        assert!(!self.taken.swap(true, SeqCst), "two are inside at once");
+        // Read and written apart: what another does in between would be lost.
+        let visits = self.visits.load(Relaxed);
+        thread::yield_now();
+        self.visits.store(visits + 1, Relaxed);
+        assert!(self.taken.swap(false, SeqCst));
+    }
+}
+
+const ROUNDS: u32 = 20;
+
+fn clients_of_both_sorts_exclude_each_other(on: &Fixture) {
+    let room = Room::default();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let quorum = client(on);
+                for _ in 0..ROUNDS {
+                    let guard = quorum.mutex("a").lock().unwrap();
+                    room.enter();
+                    assert!(guard.is_held());
+                    guard.release().unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            Runtime::new().unwrap().block_on(async {
+                let quorum = on.client().await;
+                for _ in 0..ROUNDS {
+                    let guard = quorum.mutex("a").lock().await.unwrap();
+                    room.enter();
+                    assert!(guard.is_held());
+                    guard.release().await.unwrap();
+                }
+            });
+        });
+    });
+    assert_eq!(room.visits.load(Relaxed), 3 * ROUNDS);
+}
+
+// Each thread has a clone of the client or of the lock, and all of them share one thread.
+fn threads_of_one_client_exclude_each_other(on: &Fixture) {
+    let (room, quorum) = (Room::default(), client(on));
+    let mutex = quorum.mutex("a");
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS / 2 {
+                    let guard = mutex.lock().unwrap();
+                    room.enter();
+                    // The guard may be dropped on any thread.
+                    thread::spawn(move || drop(guard));
+                }
+            });
+        }
+    });
+    assert_eq!(room.visits.load(Relaxed), 8 * ROUNDS / 2);
+}
+
+// All of them hold theirs at the same moment.
+fn many_threads_hold_locks_of_one_client(on: &Fixture) {
+    let (quorum, all) = (client(on), Barrier::new(24));
+    thread::scope(|scope| {
+        for number in 0..24 {
+            let (quorum, all) = (&quorum, &all);
+            scope.spawn(move || {
+                let guard = quorum.mutex(number.to_string()).lock().unwrap();
+                let reading = quorum.rw_lock("prices").read().unwrap();
+                all.wait();
+                assert!(guard.is_held() && reading.is_held());
+            });
+        }
+    });
+}
+
+// Two and a half leases pass, in which the thread asks the client for nothing.
+fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fixture) {
+    let (ours, theirs) = (client_with_lease(on, SHORT), client_with_lease(on, SHORT));
+    let guard = ours.mutex("a").lock().unwrap();
+    thread::sleep(SHORT * 5 / 2);
+    assert!(guard.is_held() && !guard.remaining().is_zero());
+    assert!(theirs.mutex("a").try_lock().unwrap().is_none());
+    guard.release().unwrap();
+}
+
+// The lease is 30 s, so nothing but a release lets the other in before.
+fn a_guard_that_is_dropped_releases(on: &Fixture) {
+    let (ours, theirs) = (client(on), client(on));
+    let guard = ours.mutex("a").lock().unwrap();
+    assert!(theirs.mutex("a").lock_within(ms(50)).unwrap().is_none());
+    drop(guard);
+    assert!(theirs.mutex("a").lock_within(secs(20)).unwrap().is_some());
+}
+
+// Nobody has the client any more when the release is due: only its thread can send it. The lease is
+// 30 s.
+fn what_is_dropped_last_is_still_released(on: &Fixture) {
+    let started = now();
+    let guard = client(on).mutex("a").lock().unwrap();
+    drop(guard);
+    eventually("every voter has the release", || on.keys().iter().all(Vec::is_empty));
+    assert!(since(started) < secs(25));
+}
+
+// A majority dies. The hold is lost when its lease ends and not before, and everybody is told.
+fn a_loss_is_seen(on: &mut Fixture) {
+    let quorum = client_with_lease(on, SHORT);
+    let guard = quorum.mutex("a").lock().unwrap();
+    assert!(guard.lost_within(ms(1)).unwrap().is_none() && guard.is_held());
+    on.kill(0);
+    on.kill(1);
+    let left = guard.remaining();
+    assert!(left > Duration::ZERO && left <= trusted(SHORT));
+    let (started, why) = (now(), guard.lost_within(secs(60)).unwrap().expect("it is lost"));
+    assert!(since(started) + ms(1) >= left && since(started) < left + secs(15));
+    assert!(why.is_lost() && why.voters().len() == 3, "{why}");
+    assert!(!guard.is_held() && guard.remaining().is_zero());
+    assert!(guard.extend(secs(2)).unwrap_err().is_lost());
+    assert!(guard.release().unwrap_err().is_lost());
+}
+
+fn lock_within_ends_at_its_limit(on: &Fixture) {
+    let (ours, theirs) = (client(on), client(on));
+    let guard = ours.fair_mutex("a").lock().unwrap();
+    let (limit, started) = (ms(300), now());
+    assert!(theirs.fair_mutex("a").lock_within(limit).unwrap().is_none());
+    assert!(since(started) >= limit && since(started) < secs(15));
+    assert!(theirs.mutex("a").lock_within(limit).unwrap().is_none());
+    eventually("nothing is queued", || {
+        ours.fair_mutex("a").inspect().is_ok_and(|seen| seen.queue().is_empty())
+    });
+    assert!(guard.is_held());
+}
+
+fn close_releases_everything(on: &Fixture) {
+    let quorum = client(on);
+    let guard = quorum.mutex("a").lock().unwrap();
+    let waiting = quorum.mutex("a");
+    let waiter = thread::spawn(move || waiting.lock().map(drop));
+    quorum.close().unwrap();
+    eventually("every voter has the release", || on.keys().iter().all(Vec::is_empty));
+    assert!(waiter.join().expect("no panic").unwrap_err().is_closed());
+    assert!(!guard.is_held());
+    assert!(guard.release().unwrap_err().is_lost());
+    assert!(quorum.mutex("a").lock().unwrap_err().is_closed());
+    quorum.close().unwrap();
+}

@@ -1,0 +1,266 @@
+//! Where tokio runs: a call that blocks is refused inside a future, and works beside one.
+
+use std::{collections::BTreeSet, sync::mpsc, thread, time::Duration};
+
+use quorate::{
+    Access, Error,
+    blocking::Quorate,
+    embedded::{self, EmbeddedVoter},
+};
+use quorate_support::eventually;
+use quorate_tests::fixture::{ms, secs};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::{LocalSet, block_in_place, spawn_blocking, unconstrained},
+};
+
+/// Everything that is made before a runtime is entered.
+struct Props {
+    voters: Vec<EmbeddedVoter>,
+    quorum: Quorate,
+}
+
+impl Props {
+    fn new() -> Self {
+        let voters = embedded::voters(3);
+        let quorum = Quorate::builder().embedded(&voters).connect_blocking().unwrap();
+        Self { voters, quorum }
+    }
+}
+
+/// How long a call with a limit waits.
+const LIMIT: Duration = ms(20);
+
+type Call = Box<dyn FnOnce() -> Result<(), Error> + Send>;
+
+fn call<T>(call: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Call {
+    Box::new(move || call().map(drop))
+}
+
+/// Every call that blocks, by its name. What is connected to in vain comes first.
+fn calls(on: &Props) -> Vec<(&'static str, Call)> {
+    const NOBODY: [&str; 1] = ["redis://127.0.0.1:1"];
+    let cluster = || quorate::Quorate::cluster(NOBODY).connect_blocking();
+    let builder = Quorate::builder().embedded(&on.voters);
+    let (asking, closing) = (on.quorum.clone(), on.quorum.clone());
+    let mut calls = vec![
+        ("Quorate::connect", call(|| Quorate::connect(NOBODY))),
+        ("Cluster::connect_blocking", call(cluster)),
+        ("Builder::connect_blocking", call(|| builder.connect_blocking())),
+        ("Quorate::status", call(move || asking.status())),
+    ];
+    calls.extend(calls_of_mutexes(on));
+    calls.extend(calls_of_rw_locks(on));
+    calls.extend(calls_of_guards(on));
+    calls.push(("Quorate::close", call(move || closing.close())));
+    calls
+}
+
+/// The calls of a mutex and of a fair mutex.
+fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
+    let [m1, m2, m3, m4, m5, m6, m7] = [(); 7].map(|()| on.quorum.mutex("free"));
+    let [f1, f2, f3, f4, f5, f6, f7] = [(); 7].map(|()| on.quorum.fair_mutex("fair"));
+    let work = |_| Ok::<_, Error>(());
+    vec![
+        ("Mutex::lock", call(move || m1.lock())),
+        ("Mutex::run", call(move || m2.run(work))),
+        ("Mutex::try_lock", call(move || m3.try_lock())),
+        ("Mutex::lock_within", call(move || m4.lock_within(LIMIT))),
+        ("Mutex::inspect", call(move || m5.inspect())),
+        ("Mutex::force_release", call(move || m6.force_release())),
+        ("Mutex::force_clear", call(move || m7.force_clear())),
+        ("FairMutex::lock", call(move || f1.lock())),
+        ("FairMutex::run", call(move || f2.run(work))),
+        ("FairMutex::try_lock", call(move || f3.try_lock())),
+        ("FairMutex::lock_within", call(move || f4.lock_within(LIMIT))),
+        ("FairMutex::inspect", call(move || f5.inspect())),
+        ("FairMutex::force_release", call(move || f6.force_release())),
+        ("FairMutex::force_clear", call(move || f7.force_clear())),
+    ]
+}
+
+fn calls_of_rw_locks(on: &Props) -> Vec<(&'static str, Call)> {
+    let [r1, r2, r3, r4, r5, r6, r7, r8, r9] = [(); 9].map(|()| on.quorum.rw_lock("free"));
+    vec![
+        ("RwLock::read", call(move || r1.read())),
+        ("RwLock::try_read", call(move || r2.try_read())),
+        ("RwLock::read_within", call(move || r3.read_within(LIMIT))),
+        ("RwLock::write", call(move || r4.write())),
+        ("RwLock::try_write", call(move || r5.try_write())),
+        ("RwLock::write_within", call(move || r6.write_within(LIMIT))),
+        ("RwLock::inspect", call(move || r7.inspect())),
+        ("RwLock::force_release", call(move || r8.force_release(Access::Read))),
+        ("RwLock::force_clear", call(move || r9.force_clear())),
+    ]
+}
+
+/// The calls of all guards; each has a lock of its own.
+fn calls_of_guards(on: &Props) -> Vec<(&'static str, Call)> {
+    let lock = |name| on.quorum.mutex(name).lock().unwrap();
+    let read = |name| on.quorum.rw_lock(name).read().unwrap();
+    let write = |name| on.quorum.rw_lock(name).write().unwrap();
+    let [m1, m2, m3, m4, m5] = ["1", "2", "3", "4", "5"].map(lock);
+    let [r1, r2, r3, r4, r5] = ["1", "2", "3", "4", "5"].map(read);
+    let [w1, w2, w3, w4, w5, w6, w7] = ["6", "7", "8", "9", "10", "11", "12"].map(write);
+    vec![
+        ("MutexGuard::lost_within", call(move || m1.lost_within(LIMIT))),
+        ("MutexGuard::extend", call(move || m2.extend(secs(30)))),
+        ("MutexGuard::reenter", call(move || m3.reenter())),
+        ("MutexGuard::keep_for", call(move || m4.keep_for(secs(1)))),
+        ("MutexGuard::release", call(move || m5.release())),
+        ("ReadGuard::lost_within", call(move || r1.lost_within(LIMIT))),
+        ("ReadGuard::extend", call(move || r2.extend(secs(30)))),
+        ("ReadGuard::reenter", call(move || r3.reenter())),
+        ("ReadGuard::keep_for", call(move || r4.keep_for(secs(1)))),
+        ("ReadGuard::release", call(move || r5.release())),
+        ("WriteGuard::lost_within", call(move || w1.lost_within(LIMIT))),
+        ("WriteGuard::extend", call(move || w2.extend(secs(30)))),
+        ("WriteGuard::reenter", call(move || w3.reenter())),
+        ("WriteGuard::keep_for", call(move || w4.keep_for(secs(1)))),
+        ("WriteGuard::release", call(move || w5.release())),
+        ("WriteGuard::read", call(move || w6.read())),
+        ("WriteGuard::downgrade", call(move || w7.downgrade())),
+    ]
+}
+
+fn must_be_refused(calls: Vec<(&'static str, Call)>) {
+    for (name, call) in calls {
+        let Err(error) = call() else { panic!("{name} blocked") };
+        assert!(error.is_inside_runtime(), "{name}: {error}");
+        assert!(error.to_string().contains("spawn_blocking"), "{error}");
+    }
+}
+
+fn must_work(calls: Vec<(&'static str, Call)>) {
+    for (name, call) in calls.into_iter().skip(2) {
+        if let Err(error) = call() {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Runs every call by this function, and says whether a lock was asked for.
+fn asks(run: impl FnOnce(Vec<(&'static str, Call)>)) -> bool {
+    let on = Props::new();
+    let calls = calls(&on);
+    let asked = || {
+        let runs = |script| on.voters.iter().map(move |voter| voter.runs(script)).sum::<u64>();
+        runs("mutex/acquire") + runs("rw/acquire")
+    };
+    // A majority is enough for a guard, and the last voter may be asked a little later.
+    let before = 17 * 3;
+    eventually("every voter was asked for each guard", || asked() == before);
+    run(calls);
+    asked() > before
+}
+
+#[test]
+fn every_call_that_blocks_is_in_the_table() {
+    let sources = [
+        include_str!("../../../src/blocking/client.rs"),
+        include_str!("../../../src/blocking/guards.rs"),
+        include_str!("../../../src/blocking/mutex.rs"),
+        include_str!("../../../src/blocking/rw_lock.rs"),
+    ];
+    // Whatever blocks can be refused, so it gives a result.
+    let signatures = sources.iter().flat_map(|text| text.split("pub fn ").skip(1));
+    let signatures = signatures.map(|rest| rest.split_once(" {").expect("it has a body").0);
+    let blocking = signatures.filter(|signature| signature.contains("-> Result<"));
+    let name = |text: &'static str| text.split(['<', '(']).next().expect("a name");
+    let blocking: BTreeSet<_> = blocking.map(name).collect();
+    let on = Props::new();
+    let calls = calls(&on);
+    let listed = calls.iter().map(|(name, _)| name.split("::").nth(1).expect("a method"));
+    assert_eq!(listed.collect::<BTreeSet<_>>(), blocking);
+}
+
+#[test]
+fn no_call_blocks_the_main_future_of_a_runtime() {
+    assert!(!asks(|calls| one_thread().block_on(async { must_be_refused(calls) })));
+    assert!(!asks(|calls| Runtime::new().unwrap().block_on(async { must_be_refused(calls) })));
+}
+
+#[test]
+fn no_call_blocks_a_task() {
+    async fn task(calls: Vec<(&'static str, Call)>) {
+        // After an await too.
+        tokio::task::yield_now().await;
+        must_be_refused(calls);
+    }
+    let on_task =
+        |runtime: Runtime, calls| runtime.block_on(async { tokio::spawn(task(calls)).await });
+    assert!(!asks(|calls| on_task(one_thread(), calls).unwrap()));
+    assert!(!asks(|calls| on_task(Runtime::new().unwrap(), calls).unwrap()));
+    assert!(!asks(|calls| LocalSet::new().block_on(&one_thread(), task(calls))));
+}
+
+// Tokio does not limit such a task, so that is not how it can be found.
+#[test]
+fn no_call_blocks_an_unconstrained_task() {
+    let task = |calls| unconstrained(async { must_be_refused(calls) });
+    assert!(!asks(|calls| one_thread().block_on(task(calls))));
+    let spawned = |calls| async { tokio::spawn(task(calls)).await.unwrap() };
+    assert!(!asks(|calls| Runtime::new().unwrap().block_on(spawned(calls))));
+}
+
+#[test]
+fn every_call_works_where_tokio_lets_a_thread_block() {
+    let spawned = |calls| async { spawn_blocking(|| must_work(calls)).await.unwrap() };
+    assert!(asks(|calls| one_thread().block_on(spawned(calls))));
+    let in_place = |calls| async { block_in_place(|| must_work(calls)) };
+    assert!(asks(|calls| Runtime::new().unwrap().block_on(in_place(calls))));
+}
+
+#[test]
+fn every_call_works_on_a_thread_that_only_has_a_handle_to_a_runtime() {
+    let runtime = Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    assert!(asks(must_work));
+}
+
+// The task that is refused is none the worse for it, and neither is the client.
+#[test]
+fn a_task_goes_on_after_a_refusal() {
+    let on = Props::new();
+    let quorum = on.quorum.clone();
+    let holding = one_thread().block_on(async move {
+        let guard = spawn_blocking({
+            let mutex = quorum.mutex("a");
+            move || mutex.lock()
+        });
+        let guard = guard.await.unwrap().unwrap();
+        assert!(quorum.mutex("a").try_lock().unwrap_err().is_inside_runtime());
+        assert!(guard.is_held());
+        tokio::time::sleep(ms(1)).await;
+        // Clients and locks may be dropped anywhere.
+        drop(quorum);
+        guard
+    });
+    // The release of a guard that was refused goes out all the same.
+    one_thread().block_on(async { holding.release().unwrap_err() });
+    let next = on.quorum.mutex("a").lock_within(secs(20)).unwrap();
+    assert!(next.is_some());
+}
+
+// A thread that waits in vain for a task of its own would hang for ever.
+#[test]
+fn a_task_does_not_wait_for_another_of_its_thread() {
+    let on = Props::new();
+    let (voters, quorum) = (on.voters.clone(), on.quorum.clone());
+    let (done, ended) = mpsc::channel();
+    thread::spawn(move || {
+        one_thread().block_on(async {
+            let client = quorate::Quorate::builder().embedded(&voters).connect().await.unwrap();
+            let guard = client.mutex("a").lock().await.unwrap();
+            let releases = tokio::spawn(guard.release());
+            let refused = quorum.mutex("a").lock().unwrap_err();
+            releases.await.unwrap().unwrap();
+            done.send(refused).unwrap();
+        });
+    });
+    assert!(ended.recv_timeout(secs(30)).expect("it does not hang").is_inside_runtime());
+}
