@@ -1,6 +1,6 @@
 //! Where tokio runs: a call that blocks is refused inside a future, and works beside one.
 
-use std::{collections::BTreeSet, sync::mpsc, thread, time::Duration};
+use std::{collections::BTreeSet, panic::resume_unwind, sync::mpsc, thread, time::Duration};
 
 use quorate::{
     Access, Error,
@@ -144,7 +144,7 @@ fn one_thread() -> Runtime {
 }
 
 /// Runs every call by this function, and says whether a lock was asked for.
-fn asks(run: impl FnOnce(Vec<(&'static str, Call)>)) -> bool {
+fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
     let on = Props::new();
     let calls = calls(&on);
     let asked = || {
@@ -154,7 +154,10 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>)) -> bool {
     // A majority is enough for a guard, and the last voter may be asked a little later.
     let before = 17 * 3;
     eventually("every voter was asked for each guard", || asked() == before);
-    run(calls);
+    // A call that waits for its own thread would never return.
+    let running = thread::spawn(move || run(calls));
+    eventually("every call returns", || running.is_finished());
+    running.join().unwrap_or_else(|panic| resume_unwind(panic));
     asked() > before
 }
 
@@ -180,8 +183,8 @@ fn every_call_that_blocks_is_in_the_table() {
 
 #[test]
 fn no_call_blocks_the_main_future_of_a_runtime() {
-    assert!(!asks(|calls| one_thread().block_on(async { must_be_refused(calls) })));
-    assert!(!asks(|calls| Runtime::new().unwrap().block_on(async { must_be_refused(calls) })));
+    assert!(!asks(move |calls| one_thread().block_on(async { must_be_refused(calls) })));
+    assert!(!asks(move |calls| Runtime::new().unwrap().block_on(async { must_be_refused(calls) })));
 }
 
 #[test]
@@ -193,33 +196,35 @@ fn no_call_blocks_a_task() {
     }
     let on_task =
         |runtime: Runtime, calls| runtime.block_on(async { tokio::spawn(task(calls)).await });
-    assert!(!asks(|calls| on_task(one_thread(), calls).unwrap()));
-    assert!(!asks(|calls| on_task(Runtime::new().unwrap(), calls).unwrap()));
-    assert!(!asks(|calls| LocalSet::new().block_on(&one_thread(), task(calls))));
+    assert!(!asks(move |calls| on_task(one_thread(), calls).unwrap()));
+    assert!(!asks(move |calls| on_task(Runtime::new().unwrap(), calls).unwrap()));
+    assert!(!asks(move |calls| LocalSet::new().block_on(&one_thread(), task(calls))));
 }
 
 // Tokio does not limit such a task, so that is not how it can be found.
 #[test]
 fn no_call_blocks_an_unconstrained_task() {
     let task = |calls| unconstrained(async { must_be_refused(calls) });
-    assert!(!asks(|calls| one_thread().block_on(task(calls))));
-    let spawned = |calls| async { tokio::spawn(task(calls)).await.unwrap() };
-    assert!(!asks(|calls| Runtime::new().unwrap().block_on(spawned(calls))));
+    assert!(!asks(move |calls| one_thread().block_on(task(calls))));
+    let spawned = move |calls| async move { tokio::spawn(task(calls)).await.unwrap() };
+    assert!(!asks(move |calls| Runtime::new().unwrap().block_on(spawned(calls))));
 }
 
 #[test]
 fn every_call_works_where_tokio_lets_a_thread_block() {
     let spawned = |calls| async { spawn_blocking(|| must_work(calls)).await.unwrap() };
-    assert!(asks(|calls| one_thread().block_on(spawned(calls))));
+    assert!(asks(move |calls| one_thread().block_on(spawned(calls))));
     let in_place = |calls| async { block_in_place(|| must_work(calls)) };
-    assert!(asks(|calls| Runtime::new().unwrap().block_on(in_place(calls))));
+    assert!(asks(move |calls| Runtime::new().unwrap().block_on(in_place(calls))));
 }
 
 #[test]
 fn every_call_works_on_a_thread_that_only_has_a_handle_to_a_runtime() {
-    let runtime = Runtime::new().unwrap();
-    let _inside = runtime.enter();
-    assert!(asks(must_work));
+    assert!(asks(move |calls| {
+        let runtime = Runtime::new().unwrap();
+        let _inside = runtime.enter();
+        must_work(calls);
+    }));
 }
 
 // The task that is refused is none the worse for it, and neither is the client.
