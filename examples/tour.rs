@@ -16,8 +16,9 @@ use std::{
 };
 
 use quorate::{
-    FenceGate, Holder, Mutex, MutexGuard, Owner, Quorate,
+    FenceGate, Mutex, MutexGuard, Owner, Quorate,
     embedded::{self, EmbeddedVoter},
+    inspection::Holder,
 };
 use tokio::time::sleep;
 

@@ -74,6 +74,8 @@
 #![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]
 #![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
 //!
+//! [`Inspection::queue`]: inspection::Inspection::queue
+//!
 //! # What happens ...
 //!
 //! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
@@ -246,8 +248,7 @@ pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use keys::KeyScheme;
 pub use lock::{
-    Access, FairMutex, Holder, Inspection, Mutex, MutexGuard, Preference, ReadGuard, Reader,
-    RwInspection, RwLock, RwState, RwView, VoterView, Waiting, WriteGuard,
+    FairMutex, Mutex, MutexGuard, Preference, ReadGuard, RwLock, WriteGuard, inspection,
 };
 pub use node::Credentials;
 #[cfg(feature = "tls")]

@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    Holder, Inspection, LockParts, MutexGuard, VoterView, Waiting,
+    LockParts, MutexGuard,
     asking::{Asking, VoterSaid, without_limit},
+    inspection::{Holder, Inspection, VoterView, Waiting},
     mutex_record::{MutexRecord, MutexTerms},
 };
 use crate::{

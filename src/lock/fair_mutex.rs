@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Inspection, LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive};
+use super::{
+    LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive, inspection::Inspection,
+};
 use crate::{
     engine::Limit,
     words::{Error, Owner, Token},
@@ -143,7 +145,7 @@ impl FairMutex {
     }
 
     /// Asks every voter who holds the lock and who waits for it; see
-    /// [`Inspection::queue`](crate::Inspection::queue).
+    /// [`Inspection::queue`](Inspection::queue).
     ///
     /// # Errors
     ///

@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, LockParts, Preference, ReadGuard, RwInspection, RwState, RwView, WriteGuard,
+    Access, LockParts, Preference, ReadGuard, WriteGuard,
     asking::{Asking, VoterSaid, without_limit},
+    inspection::{RwInspection, RwState, RwView},
     rw_record::{RwRecord, RwTerms},
 };
 use crate::{
@@ -229,7 +230,7 @@ impl RwLock {
     /// # async fn main() -> Result<(), quorate::Error> {
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// use quorate::Access;
+    /// use quorate::inspection::Access;
     ///
     /// let lock = quorum.rw_lock("prices");
     /// let reading = lock.read().await?;

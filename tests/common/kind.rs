@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, time::Duration};
 
-use quorate::{Error, FairMutex, Inspection, Mutex, MutexGuard, Owner, Quorate};
+use quorate::{Error, FairMutex, Mutex, MutexGuard, Owner, Quorate, inspection::Inspection};
 
 /// A lock that one holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

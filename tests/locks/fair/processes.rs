@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorate::VoterView;
+use quorate::inspection::VoterView;
 
 use crate::fair::queue::until_waiting;
 use quorate_support::{Worker, eventually_async};

@@ -8,12 +8,14 @@ use std::{
 };
 
 use quorate::{
-    Access, Builder, Cause, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate, HoldId,
-    Holder, Inspection, KeyScheme, Lost, Mutex, MutexGuard, Owner, Preference, Quarantine,
-    Quarantined, Quorate, ReadGuard, Reader, RestartGuard, RwInspection, RwLock, RwState, RwView,
-    SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus, VoterView,
-    Waiting, WriteGuard,
+    Builder, Cause, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate, HoldId,
+    KeyScheme, Lost, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
+    ReadGuard, RestartGuard, RwLock, SharedPrimaries, Stale, Status, Tls, Token, Verdict,
+    VoterReport, VoterStatus, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
+    inspection::{
+        Access, Holder, Inspection, Reader, RwInspection, RwState, RwView, VoterView, Waiting,
+    },
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
 
@@ -65,10 +67,14 @@ fn every_blocking_type_is_send_sync_unpin_and_debug() {
     cloned::<RwLock>();
 }
 
-/// The types that users can name: what the root and `embedded` show, and what `metric` has.
+/// The types that users can name: what the root, `embedded` and `inspection` show, and what
+/// `metric` has.
 fn public_types() -> BTreeSet<&'static str> {
-    let shown =
-        [include_str!("../../../src/lib.rs"), include_str!("../../../src/node/embedded/mod.rs")];
+    let shown = [
+        include_str!("../../../src/lib.rs"),
+        include_str!("../../../src/node/embedded/mod.rs"),
+        include_str!("../../../src/lock/inspection/mod.rs"),
+    ];
     let metric = include_str!("../../../src/words/metric.rs").split("\npub ").skip(1);
     let metric = metric.filter(|item| item.starts_with("struct ") || item.starts_with("enum "));
     let metric = metric.map(|item| item.split_once('{').expect("it has a body").0);

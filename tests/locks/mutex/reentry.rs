@@ -1,6 +1,6 @@
 //! Owners that enter again, and everybody else, who cannot.
 
-use quorate::{Owner, VoterView};
+use quorate::{Owner, inspection::VoterView};
 use tokio::{task::JoinSet, time::timeout};
 
 use quorate_tests::{

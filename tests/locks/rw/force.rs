@@ -1,6 +1,6 @@
 //! Ending holds by force.
 
-use quorate::Access;
+use quorate::inspection::Access;
 
 use crate::rw::waiting::{read, release, until_waiting, write};
 use quorate_support::eventually_async;

@@ -118,7 +118,7 @@ async fn what_inspect_says_follows_the_lock(on: Fixture) {
             && readers[0].hold == *reading.hold()
             && readers[0].ttl <= secs(30)
             && readers[0].ttl > secs(5)
-            && seen.mode() == Some(quorate::Access::Read)
+            && seen.mode() == Some(quorate::inspection::Access::Read)
             && seen.writer().is_none()
     })
     .await;
@@ -137,7 +137,7 @@ async fn what_inspect_says_follows_the_lock(on: Fixture) {
     drop(again);
     release(&on, writing.release()).await;
     release(&on, reader.await.unwrap().release()).await;
-    until(&theirs, "it is free", quorate::RwInspection::is_free).await;
+    until(&theirs, "it is free", quorate::inspection::RwInspection::is_free).await;
     on.until_clean().await;
 }
 

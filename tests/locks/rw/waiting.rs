@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Quorate, ReadGuard, RwInspection, WriteGuard};
+use quorate::{Quorate, ReadGuard, WriteGuard, inspection::RwInspection};
 use tokio::task::JoinHandle;
 
 use quorate_support::eventually_async;

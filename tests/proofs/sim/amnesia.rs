@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use quorate::Access;
+use quorate::inspection::Access;
 
 use crate::sim::{
     locks::{Lock, Vote, excludes},

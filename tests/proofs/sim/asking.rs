@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorate::{
-    Access, Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Preference, Quorate, ReadGuard,
-    RwLock, Token, WriteGuard,
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Preference, Quorate, ReadGuard, RwLock,
+    Token, WriteGuard, inspection::Access,
 };
 
 use crate::sim::locks::Lock;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use quorate::{Access, embedded::Record};
+use quorate::{embedded::Record, inspection::Access};
 
 /// What the keys of the numbers end with that tokens are counted by.
 pub(crate) const FENCE: &str = ":fence";

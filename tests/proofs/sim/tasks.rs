@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Access, Error, Owner, Quorate};
+use quorate::{Error, Owner, Quorate, inspection::Access};
 use tokio::time::sleep;
 
 use crate::sim::{

@@ -11,8 +11,8 @@ use std::{
 };
 
 use quorate::{
-    Access,
     embedded::{EmbeddedVoter, Machine, Record},
+    inspection::Access,
 };
 use tokio::{
     sync::Notify,

@@ -1,6 +1,6 @@
 //! Servers without room in memory refuse what is new, and nothing else.
 
-use quorate::{Access, Quorate};
+use quorate::{Quorate, inspection::Access};
 use quorate_support::{RedisServer, Reply, eventually_async};
 use quorate_tests::scene::{MS, are_empty, builder, connect, key, leased, servers};
 use tokio::time::sleep;

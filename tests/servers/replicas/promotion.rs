@@ -1,6 +1,6 @@
 //! What a replica knows that takes over.
 
-use quorate::{Quorate, VoterView};
+use quorate::{Quorate, inspection::VoterView};
 
 use crate::replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder, promote, voters};
 use quorate_support::{RedisServer, eventually_async};

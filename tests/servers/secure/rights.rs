@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures::{StreamExt, stream};
-use quorate::{Access, Error, Preference, Quorate};
+use quorate::{Error, Preference, Quorate, inspection::Access};
 
 use quorate_support::{RedisServer, Reply, Settings};
 use quorate_tests::{rights, scene::MS};

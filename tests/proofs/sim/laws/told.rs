@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use quorate::{Access, Error, HoldId, Inspection, Quorate, RwInspection};
+use quorate::{
+    Error, HoldId, Quorate,
+    inspection::{Access, Inspection, RwInspection},
+};
 use tokio::time::{sleep, timeout};
 
 use super::{

@@ -139,7 +139,7 @@ impl Inspection {
     }
 
     /// Every hold that has a vote, each once.
-    pub(super) fn holds(&self) -> Vec<Holder> {
+    pub(in crate::lock) fn holds(&self) -> Vec<Holder> {
         let mut holders: Vec<Holder> =
             self.voters.iter().filter_map(|view| view.holder.clone().ok().flatten()).collect();
         holders.sort_by(|one, other| one.hold.cmp(&other.hold).then(other.ttl.cmp(&one.ttl)));

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::{
     Access, Holder, Waiting,
-    inspection::{majority, standing},
+    mutex::{majority, standing},
 };
 use crate::{
     scripts::{ListEntry, RwSeen},
@@ -74,7 +74,7 @@ impl RwInspection {
     }
 
     /// The hold that writes: that has a majority of the voters; as
-    /// [`Inspection::holder`](crate::Inspection::holder).
+    /// [`Inspection::holder`](super::Inspection::holder).
     pub fn writer(&self) -> Option<Holder> {
         majority(self.states().filter_map(|state| state.writer.as_ref()), self.voters.len())
     }
@@ -116,7 +116,7 @@ impl RwInspection {
 
     /// Every hold that has a vote of this sort, each once, with the longest time left anywhere
     /// (`None`: a record without expiry).
-    pub(super) fn holds(&self, access: Access) -> Vec<(HoldId, Option<Duration>)> {
+    pub(in crate::lock) fn holds(&self, access: Access) -> Vec<(HoldId, Option<Duration>)> {
         let mut holds: Vec<_> = match access {
             Access::Write => {
                 let writers = self.states().filter_map(|state| state.writer.as_ref());
