@@ -1,7 +1,8 @@
-//! Who holds, and who may enter again.
+//! Who holds.
 
 use std::{
     fmt,
+    str::FromStr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -13,6 +14,8 @@ use rand::{
     rngs::{StdRng, SysRng},
 };
 use uuid::Uuid;
+
+use super::Error;
 
 /// One connected client; the first half of every [`HoldId`] it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,19 @@ impl HoldIds {
 /// the same owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
-/// its record.
+/// its record. It is shown as that text, and read from it: any text but the empty one.
+///
+/// ```
+/// # fn main() -> Result<(), quorate::Error> {
+/// use quorate::HoldId;
+///
+/// // From a log, or from the command line of a tool for operators.
+/// let hold: HoldId = "5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042".parse()?;
+/// assert_eq!(hold.client(), Some("5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10"));
+/// assert_eq!(hold.to_string().parse::<HoldId>()?, hold);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldId(Arc<str>);
 
@@ -163,45 +178,29 @@ impl fmt::Display for HoldId {
     }
 }
 
+impl FromStr for HoldId {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for the empty text.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text.is_empty() {
+            return Err(Error::invalid("\"\" is no hold id: those have at least one character"));
+        }
+        Ok(Self::parse(text))
+    }
+}
+
 impl fmt::Debug for HoldId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HoldId({})", self.0)
     }
 }
 
-/// An identity that may enter a lock again while it holds it.
-///
-/// It is a plain value: whoever has a copy of it, on any task or thread, is the same owner. It
-/// means something within the client (the [`Quorate`](crate::Quorate)) it is used with: two clients
-/// are two parties, whatever owners they are given.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), quorate::Error> {
-/// # let voters = quorate::embedded::voters(3);
-/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-/// let owner = quorate::Owner::new();
-/// let mutex = quorum.mutex("invoice:42").owner(&owner);
-/// let outer = mutex.lock().await?;
-/// let inner = mutex.lock().await?; // the same owner: enters at once
-/// assert_eq!(outer.count(), 2);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Owner(u64);
-
-impl Owner {
-    /// An owner equal to no other but its own copies.
-    #[expect(clippy::new_without_default, reason = "two defaults that differ would surprise")]
-    pub fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rand::SeedableRng;
 
     use super::*;
@@ -268,10 +267,17 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_equals_only_its_copies() {
-        let owner = Owner::new();
-        let copy = owner;
-        assert_eq!(owner, copy);
-        assert_ne!(owner, Owner::new());
+    fn the_empty_text_is_no_hold_id() {
+        let error = "".parse::<HoldId>().unwrap_err();
+        assert!(error.is_invalid() && error.to_string().starts_with("\"\" is no hold id"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_hold_id_is_read_as_it_is_shown(text in "(?s).{1,40}") {
+            let hold: HoldId = text.parse().unwrap();
+            prop_assert_eq!(hold.to_string(), text);
+            prop_assert_eq!(hold.to_string().parse::<HoldId>().unwrap(), hold);
+        }
     }
 }

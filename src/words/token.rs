@@ -88,6 +88,8 @@ impl fmt::Display for Token {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -120,6 +122,14 @@ mod tests {
         {
             let error = text.parse::<Token>().unwrap_err();
             assert!(error.is_invalid() && error.to_string().contains(&format!("{text:?}")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_token_is_read_as_it_is_shown(number in 1..=Token::MOST) {
+            let token = Token::new(number).unwrap();
+            prop_assert_eq!(token.to_string().parse::<Token>().unwrap(), token);
         }
     }
 }

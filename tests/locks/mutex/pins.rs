@@ -5,6 +5,7 @@ use std::{
     fmt::{Debug, Display},
     hash::Hash,
     panic::{RefUnwindSafe, UnwindSafe},
+    str::FromStr,
 };
 
 use quorate::{
@@ -95,6 +96,7 @@ fn types_in(text: &'static str) -> impl Iterator<Item = &'static str> {
 #[test]
 fn values_can_be_cloned_compared_and_shown() {
     fn shown<T: Display>() {}
+    fn read<T: FromStr<Err = Error>>() {}
     fn keys<T: Hash + Ord>() {}
     fn error<T: std::error::Error + UnwindSafe + RefUnwindSafe>() {}
     cloned::<Quorate>();
@@ -120,6 +122,11 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<Waiting>();
     compared::<KeyScheme>();
     shown::<HoldId>();
+    shown::<Owner>();
+    shown::<Token>();
+    read::<HoldId>();
+    read::<Owner>();
+    read::<Token>();
     shown::<Inspection>();
     shown::<RwInspection>();
     shown::<RwState>();
