@@ -214,8 +214,19 @@
 //!
 //! # Features
 //!
-//! `tls`: `rediss://` addresses. `embedded`: voters inside the process. `blocking`: locks for
-//! programs without async, in the module `blocking`. All are off by default.
+//! All are off by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tls` | `rediss://` addresses |
+//! | `embedded` | voters inside the process, for tests without a server |
+//! | `blocking` | locks for programs without async, in the module `blocking` |
+//! | `serde` | what `inspect` and `status` return, ids, owners and tokens as JSON, for instance |
+//!
+//! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and
+//! `Deserialize`. [`Status`], what [`inspection`] has, [`Cause`] and [`Quarantine`] are `Serialize`
+//! only: they say how things stood at one moment. Times are whole milliseconds, in fields that end
+//! with `_ms`. In place of an answer that a voter did not give there is an `error`.
 //!
 //! # Runtime
 //!

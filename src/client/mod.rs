@@ -6,6 +6,8 @@ mod connect;
 #[cfg(test)]
 mod copies_tests;
 mod reach;
+#[cfg(feature = "serde")]
+mod serial;
 mod source;
 mod status;
 

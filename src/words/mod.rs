@@ -7,6 +7,8 @@ mod name;
 mod owner;
 mod quarantine;
 mod rounded;
+#[cfg(feature = "serde")]
+mod serial;
 pub(crate) mod series;
 mod token;
 mod verdict;
@@ -19,5 +21,7 @@ pub(crate) use name::LockName;
 pub use owner::Owner;
 pub use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use rounded::Rounded;
+#[cfg(feature = "serde")]
+pub(crate) use serial::millis;
 pub use token::Token;
 pub use verdict::{Cause, Verdict};

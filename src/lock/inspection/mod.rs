@@ -22,9 +22,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! With the feature `serde` all of them can be written as JSON, for instance. They cannot be read
+//! back: what voters said at one moment is for people and dashboards, and may get further fields.
 
 mod mutex;
 mod rw;
+#[cfg(feature = "serde")]
+mod serial;
 
 pub use mutex::{Holder, Inspection, VoterView, Waiting};
 pub use rw::{Reader, RwInspection, RwState, RwView};

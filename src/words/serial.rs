@@ -1,0 +1,140 @@
+//! How the words are written for other programs, by `serde`.
+//!
+//! By hand and not by its derive, which would compile `syn` for everybody who wants this feature.
+
+use std::{fmt::Display, str::FromStr, time::Duration};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Unexpected},
+    ser::SerializeMap,
+};
+
+use super::{Cause, Error, HoldId, Owner, Quarantine, Quarantined, Token};
+
+/// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(from: D) -> Result<T, D::Error> {
+    from_shown(&String::deserialize(from)?)
+}
+
+fn from_shown<T: FromStr<Err = Error>, E: de::Error>(text: &str) -> Result<T, E> {
+    text.parse().map_err(|error: Error| E::custom(error))
+}
+
+fn as_text<S: Serializer>(what: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(what)
+}
+
+impl Serialize for HoldId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        as_text(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for HoldId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from_text(from)
+    }
+}
+
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        as_text(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Owner {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from_text(from)
+    }
+}
+
+/// As a number: every token is exact as a double too, which JavaScript would make of it.
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::from(*self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(from)?;
+        let unexpected = Unexpected::Unsigned(number);
+        Self::new(number)
+            .ok_or_else(|| de::Error::invalid_value(unexpected, &"a token, 1 to 2^53 - 1"))
+    }
+}
+
+/// `kind`, and what belongs to it.
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        let kind = match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::TimedOut(_) => "timed_out",
+            Self::Broken(_) => "broken",
+            Self::Rejected(_) => "rejected",
+            Self::Duplicate(_) => "duplicate",
+            Self::Quarantined(_) => "quarantined",
+            Self::Unacknowledged { .. } => "unacknowledged",
+            Self::Unheard => "unheard",
+        };
+        map.serialize_entry("kind", kind)?;
+        match self {
+            Self::Unreachable(text) | Self::Broken(text) | Self::Rejected(text) => {
+                map.serialize_entry("text", &**text)?;
+            }
+            Self::Duplicate(of) => map.serialize_entry("of", &**of)?,
+            Self::TimedOut(after) => map.serialize_entry("after_ms", &millis(*after))?,
+            Self::Quarantined(quarantined) => quarantined.entries(&mut map)?,
+            Self::Unacknowledged { acknowledged, needed, within } => {
+                map.serialize_entry("acknowledged", acknowledged)?;
+                map.serialize_entry("needed", needed)?;
+                map.serialize_entry("within_ms", &millis(*within))?;
+            }
+            Self::Unheard => {}
+        }
+        map.end()
+    }
+}
+
+impl Quarantine {
+    fn entries<M: SerializeMap>(self, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry("why", self.reason())?;
+        match self {
+            Self::ClockMoved(by) | Self::ClockApart(by) => {
+                map.serialize_entry("by_ms", &millis(by))
+            }
+            Self::Restarted | Self::Young | Self::Emptied => Ok(()),
+        }
+    }
+}
+
+impl Quarantined {
+    fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.why.entries(map)?;
+        map.serialize_entry("left_ms", &millis(self.left))
+    }
+}
+
+/// `why`, and for clocks `by_ms`.
+impl Serialize for Quarantine {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        self.entries(&mut map)?;
+        map.end()
+    }
+}
+
+/// That of [`Quarantine`], and `left_ms`.
+impl Serialize for Quarantined {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        self.entries(&mut map)?;
+        map.end()
+    }
+}
