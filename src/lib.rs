@@ -234,6 +234,8 @@
 //! must live as long as the client. Guards may be dropped on any thread. A client of the feature
 //! `blocking` brings its own runtime.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod client;
