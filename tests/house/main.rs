@@ -1,5 +1,6 @@
 //! The tree, and what stands in it beside the library.
 
+mod api;
 mod deploy;
 mod fencing;
 mod figures;
