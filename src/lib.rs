@@ -69,6 +69,7 @@
 //! | to end everything before the program does | [`Quorate::close`] |
 //! | passwords that change | [`Builder::credentials`] |
 //! | other settings | [`Quorate::builder`] |
+//! | settings from the environment | [`Builder::from_env`] |
 //! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
 #![cfg_attr(feature = "blocking", doc = "| locks in a program without async | [`blocking`] |")]
 #![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]

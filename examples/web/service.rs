@@ -9,10 +9,10 @@
 //! curl localhost:8080/metrics                   # for Prometheus: see deploy/
 //! ```
 //!
-//! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), gives each voter `QUORATE_VOTER_DEADLINE_MS` to
-//! answer (200), logs to standard error as `RUST_LOG` says (`info`), and ends at ctrl-c and
-//! SIGTERM: when it has answered, or ten seconds later, and has given its locks back. Without
-//! voters it runs on embedded ones, shows some requests to itself, and ends.
+//! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), takes further settings from the variables that
+//! `Builder::from_env` reads, logs to standard error as `RUST_LOG` says (`info`), and ends at
+//! ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has given its locks back.
+//! Without voters it runs on embedded ones, shows some requests to itself, and ends.
 //!
 //! Here the request names the lock. A real service knows its own, and lets nobody else name one.
 
@@ -26,7 +26,7 @@ use axum::{
     routing::{get, post},
 };
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use quorate::{Quorate, Token, embedded, metric};
+use quorate::{Builder, Quorate, Token, embedded, metric};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -54,16 +54,10 @@ async fn main() -> Outcome {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     // Before connecting: the recorder is told then what there will be.
     let metrics = record()?;
-    let voters = env::var("QUORATE_VOTERS").unwrap_or_default();
-    if voters.is_empty() {
+    if env::var_os("QUORATE_VOTERS").is_none_or(|voters| voters.is_empty()) {
         return show(metrics).await;
     }
-    // Not by commas: an address with sentinels has some.
-    let mut builder = Quorate::builder().voters(voters.split_whitespace());
-    if let Ok(deadline) = env::var("QUORATE_VOTER_DEADLINE_MS") {
-        builder = builder.voter_deadline(Duration::from_millis(deadline.parse()?));
-    }
-    let quorum = builder.connect().await?;
+    let quorum = Builder::from_env()?.connect().await?;
     let listen = env::var("QUORATE_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let listener = TcpListener::bind(&listen).await?;
     println!("listening at {}", listener.local_addr()?);

@@ -22,7 +22,7 @@ use crate::{
 #[must_use = "it does nothing until it connects"]
 pub struct Builder {
     sources: Vec<Source>,
-    security: Security,
+    pub(super) security: Security,
     settings: Settings,
     seed: Option<u64>,
     clock: Option<Clock>,

@@ -5,6 +5,7 @@ mod cluster;
 mod connect;
 #[cfg(test)]
 mod copies_tests;
+mod env;
 mod reach;
 #[cfg(feature = "serde")]
 mod serial;

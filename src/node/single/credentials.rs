@@ -59,7 +59,7 @@ impl Provider {
     }
 
     /// Asks for those of one voter.
-    pub(super) async fn ask(&self, voter: &str) -> Result<Credentials, String> {
+    pub(crate) async fn ask(&self, voter: &str) -> Result<Credentials, String> {
         // A panic of the user's must not end the task that keeps up the connection.
         let asked = async { (self.0)(voter).await };
         match timeout(PATIENCE, AssertUnwindSafe(asked).catch_unwind()).await {

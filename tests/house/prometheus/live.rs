@@ -28,7 +28,7 @@ fn service(voters: &[RedisServer]) -> Server {
         command.env("QUORATE_VOTERS", voters.join(" ")).env_remove("RUST_LOG");
         command.env("QUORATE_LISTEN", format!("127.0.0.1:{port}"));
         // A busy machine is no voter that is silent.
-        command.env("QUORATE_VOTER_DEADLINE_MS", "1000");
+        command.env("QUORATE_VOTER_DEADLINE", "1s");
         command
     };
     Server::start(command, &[], "/health")

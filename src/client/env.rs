@@ -1,0 +1,280 @@
+//! A client that the environment sets up, as operators set up services.
+
+use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
+
+use super::Builder;
+#[cfg(feature = "tls")]
+use crate::node::Tls;
+use crate::{
+    keys::KeyScheme,
+    node::Credentials,
+    words::{Error, RestartGuard},
+};
+
+const VOTERS: &str = "QUORATE_VOTERS";
+const USER: &str = "QUORATE_USER";
+const PASSWORD: &str = "QUORATE_PASSWORD";
+const PASSWORD_FILE: &str = "QUORATE_PASSWORD_FILE";
+const CA_FILE: &str = "QUORATE_TLS_CA_FILE";
+const CERTIFICATE_FILE: &str = "QUORATE_TLS_CERTIFICATE_FILE";
+const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
+
+/// Sets one thing. The error is what was expected.
+type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
+
+/// Each variable that sets one thing by itself.
+const SETTINGS: [(&str, Set); 12] = [
+    ("QUORATE_LEASE", |builder, text| Ok(builder.lease(time(text)?))),
+    ("QUORATE_LONGEST_LEASE", |builder, text| Ok(builder.longest_lease(time(text)?))),
+    ("QUORATE_VOTER_DEADLINE", |builder, text| Ok(builder.voter_deadline(time(text)?))),
+    ("QUORATE_WAITER_DEADLINE", |builder, text| Ok(builder.waiter_deadline(time(text)?))),
+    ("QUORATE_QUORUM_TIMEOUT", |builder, text| Ok(builder.quorum_timeout(time(text)?))),
+    ("QUORATE_CONNECT_TIMEOUT", |builder, text| Ok(builder.connect_timeout(time(text)?))),
+    ("QUORATE_POLL_INTERVAL", |builder, text| Ok(builder.poll_interval(time(text)?))),
+    ("QUORATE_FENCE_MEMORY", |builder, text| Ok(builder.fence_memory(time(text)?))),
+    ("QUORATE_REPLICA_TIMEOUT", |builder, text| Ok(builder.replica_timeout(time(text)?))),
+    ("QUORATE_REPLICA_ACKS", |builder, text| {
+        Ok(builder.replica_acks(text.parse().map_err(|_| "a number of replicas is expected")?))
+    }),
+    ("QUORATE_RESTART_GUARD", |builder, text| Ok(builder.restart_guard(restart_guard(text)?))),
+    ("QUORATE_PREFIX", |builder, text| Ok(builder.key_scheme(KeyScheme::Prefix(text.into())))),
+];
+
+/// All others.
+const OTHERS: [&str; 7] =
+    [VOTERS, USER, PASSWORD, PASSWORD_FILE, CA_FILE, CERTIFICATE_FILE, KEY_FILE];
+
+impl Builder {
+    /// The settings that the environment has: what an operator sets, without a change of the
+    /// program. What is set on the builder afterwards replaces them.
+    ///
+    /// | variable | sets |
+    /// |---|---|
+    /// | `QUORATE_VOTERS` | [`voters`](Self::voters), separated by blanks or commas; required |
+    /// | `QUORATE_USER`, `QUORATE_PASSWORD` | the login at addresses that have none |
+    /// | `QUORATE_PASSWORD_FILE` | the same, read again for each connection |
+    /// | `QUORATE_TLS_CA_FILE` | `Tls::ca_file` (feature `tls`) |
+    /// | `QUORATE_TLS_CERTIFICATE_FILE`, `QUORATE_TLS_KEY_FILE` | `Tls::client_files` |
+    /// | `QUORATE_LEASE` | [`lease`](Self::lease) |
+    /// | `QUORATE_LONGEST_LEASE` | [`longest_lease`](Self::longest_lease) |
+    /// | `QUORATE_VOTER_DEADLINE` | [`voter_deadline`](Self::voter_deadline) |
+    /// | `QUORATE_WAITER_DEADLINE` | [`waiter_deadline`](Self::waiter_deadline) |
+    /// | `QUORATE_QUORUM_TIMEOUT` | [`quorum_timeout`](Self::quorum_timeout) |
+    /// | `QUORATE_CONNECT_TIMEOUT` | [`connect_timeout`](Self::connect_timeout) |
+    /// | `QUORATE_POLL_INTERVAL` | [`poll_interval`](Self::poll_interval) |
+    /// | `QUORATE_FENCE_MEMORY` | [`fence_memory`](Self::fence_memory) |
+    /// | `QUORATE_REPLICA_ACKS` | [`replica_acks`](Self::replica_acks) |
+    /// | `QUORATE_REPLICA_TIMEOUT` | [`replica_timeout`](Self::replica_timeout) |
+    /// | `QUORATE_RESTART_GUARD` | [`restart_guard`](Self::restart_guard) |
+    /// | `QUORATE_PREFIX` | [`KeyScheme::Prefix`] |
+    ///
+    /// Times are a whole number and `ms`, `s`, `m` or `h`: `500ms`, `30s`. The restart guard is
+    /// `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
+    /// that begin with `QUORATE_` are left to the program.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): there are no voters; a value cannot be read; or a
+    /// variable is probably misspelt, because its name is that of one above but for two letters or
+    /// a unit (`QUORATE_LEASE_MS`). The message has the name and the value, but never a password.
+    /// What the values say is checked by [`connect`](Self::connect).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), quorate::Error> {
+    /// let quorum = quorate::Builder::from_env()?.connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where nothing is set:
+    ///
+    /// ```
+    /// let error = quorate::Builder::from_env().unwrap_err();
+    /// assert!(error.is_invalid());
+    /// assert!(error.to_string().starts_with("QUORATE_VOTERS is not set"));
+    /// ```
+    pub fn from_env() -> Result<Self, Error> {
+        Variables::of(env::vars_os())?.builder()
+    }
+}
+
+/// Those of this library that are set.
+struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, Error> {
+        let mut set = BTreeMap::new();
+        for (name, value) in variables {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("QUORATE_")) else {
+                continue;
+            };
+            if !names().any(|known| known == name) {
+                check_spelling(name)?;
+                continue;
+            }
+            let value = value.into_string();
+            let value = value.map_err(|_| Error::invalid(format!("{name} is not UTF-8")))?;
+            if !value.trim().is_empty() {
+                set.insert(name.to_owned(), value);
+            }
+        }
+        Ok(Self(set))
+    }
+
+    fn builder(&self) -> Result<Builder, Error> {
+        let Some(voters) = self.get(VOTERS) else {
+            return Err(Error::invalid(format!(
+                "{VOTERS} is not set: it names the servers, for example \
+                 {VOTERS}=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\""
+            )));
+        };
+        let mut builder = Builder::default().voters(addresses(voters));
+        for (name, set) in SETTINGS {
+            let Some(value) = self.get(name) else { continue };
+            let wrong = |expected| Error::invalid(format!("{name} is {value:?}: {expected}"));
+            builder = set(builder, value.trim()).map_err(wrong)?;
+        }
+        self.with_tls(self.with_credentials(builder)?)
+    }
+
+    fn with_credentials(&self, builder: Builder) -> Result<Builder, Error> {
+        let user = self.get(USER).map(str::to_owned);
+        let login = move |password: &str| match &user {
+            Some(user) => Credentials::new(user, password),
+            None => Credentials::password(password),
+        };
+        match (self.get(PASSWORD), self.get(PASSWORD_FILE)) {
+            (Some(_), Some(_)) => {
+                Err(Error::invalid(format!("{PASSWORD} and {PASSWORD_FILE} are both set")))
+            }
+            (Some(password), None) => {
+                let credentials = login(password);
+                Ok(builder.credentials(move |_| {
+                    let credentials = credentials.clone();
+                    async move { Ok::<_, Error>(credentials) }
+                }))
+            }
+            (None, Some(file)) => {
+                let file = file.to_owned();
+                Ok(builder.credentials(move |_| {
+                    // A small file, read once in a connection.
+                    let password = fs::read_to_string(&file);
+                    let password = password.map_err(|error| format!("{file}: {error}"));
+                    let credentials = password.map(|password| login(password.trim_end()));
+                    async move { credentials }
+                }))
+            }
+            (None, None) if self.get(USER).is_some() => {
+                Err(Error::invalid(format!("{USER} is set without {PASSWORD} or {PASSWORD_FILE}")))
+            }
+            (None, None) => Ok(builder),
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    fn with_tls(&self, builder: Builder) -> Result<Builder, Error> {
+        let authority = self.get(CA_FILE);
+        let tls = authority.map_or_else(Tls::new, |file| Tls::new().ca_file(file));
+        match (self.get(CERTIFICATE_FILE), self.get(KEY_FILE)) {
+            (Some(certificate), Some(key)) => Ok(builder.tls(tls.client_files(certificate, key))),
+            (None, None) if authority.is_some() => Ok(builder.tls(tls)),
+            (None, None) => Ok(builder),
+            _ => Err(Error::invalid(format!("{CERTIFICATE_FILE} and {KEY_FILE} need each other"))),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn with_tls(&self, builder: Builder) -> Result<Builder, Error> {
+        match [CA_FILE, CERTIFICATE_FILE, KEY_FILE].iter().find(|name| self.get(name).is_some()) {
+            Some(name) => {
+                Err(Error::invalid(format!("{name} is set, but the feature `tls` is off")))
+            }
+            None => Ok(builder),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|(name, _)| *name).chain(OTHERS)
+}
+
+/// An operator who misspells a setting would run with its default, and not notice it.
+fn check_spelling(name: &str) -> Result<(), Error> {
+    let units = ["_MS", "_MILLIS", "_S", "_SEC", "_SECS", "_SECONDS"];
+    let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
+    let close = names().map(|known| (distance(bare, known), known)).min();
+    match close.filter(|(letters, _)| *letters <= 2) {
+        Some((_, known)) => Err(Error::invalid(format!("{name} is unknown; is {known} meant?"))),
+        None => Ok(()),
+    }
+}
+
+/// How many letters have to be changed, added or left out (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.bytes().enumerate() {
+        let mut before = row[0];
+        row[0] = above + 1;
+        for (at, known) in other.bytes().enumerate() {
+            let changed = before + usize::from(letter != known);
+            before = row[at + 1];
+            row[at + 1] = changed.min(before + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// Separated by blanks, and by commas before an address: those within one separate its sentinels.
+fn addresses(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for mut word in text.split_whitespace() {
+        let separates = |word: &str, at: usize| {
+            let scheme = word[at + 1..].split_once("://").map(|(scheme, _)| scheme);
+            scheme.is_some_and(|scheme| {
+                scheme.starts_with("redis")
+                    && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || b"+-".contains(&byte))
+            })
+        };
+        while let Some((at, _)) = word.match_indices(',').find(|(at, _)| separates(word, *at)) {
+            found.push(&word[..at]);
+            word = &word[at + 1..];
+        }
+        found.push(word);
+    }
+    let found = found.into_iter().map(|address| address.trim_matches(','));
+    found.filter(|address| !address.is_empty()).collect()
+}
+
+fn time(text: &str) -> Result<Duration, &'static str> {
+    let expected = "a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(expected),
+    };
+    let number = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
+    number.map(Duration::from_millis).ok_or(expected)
+}
+
+fn restart_guard(text: &str) -> Result<RestartGuard, &'static str> {
+    match text {
+        "relative" => Ok(RestartGuard::Relative),
+        "strict" => Ok(RestartGuard::Strict),
+        "off" => Ok(RestartGuard::Off),
+        _ => Err("`relative`, `strict` or `off` is expected"),
+    }
+}
+
+#[cfg(test)]
+#[path = "env_tests.rs"]
+mod tests;
