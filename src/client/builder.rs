@@ -28,23 +28,6 @@ pub struct Builder {
     clock: Option<Clock>,
 }
 
-impl Cluster {
-    /// Sets out the other settings first.
-    pub fn builder(self) -> Builder {
-        Builder::default().cluster(self)
-    }
-
-    /// Connects with the default settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`Quorate::connect`]; also [`is_invalid`](Error::is_invalid) where voters
-    /// [share primaries](crate::SharedPrimaries).
-    pub async fn connect(self) -> Result<Quorate, Error> {
-        self.builder().connect().await
-    }
-}
-
 impl Builder {
     /// Adds a server; see [`Quorate::connect`] for addresses.
     pub fn voter(mut self, address: impl AsRef<str>) -> Self {
@@ -58,6 +41,18 @@ impl Builder {
     }
 
     /// Adds the voters of a Redis Cluster.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), quorate::Error> {
+    /// use quorate::{Cluster, Quorate};
+    ///
+    /// let cluster = Cluster::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"]).voters(3);
+    /// let quorum = Quorate::builder().cluster(cluster).connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cluster(mut self, cluster: Cluster) -> Self {
         self.sources.push(Source::Cluster(cluster));
         self
@@ -309,7 +304,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) where settings clash.
+    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) where settings clash, or
+    /// voters of a cluster [share primaries](crate::SharedPrimaries).
     ///
     /// # Examples
     ///

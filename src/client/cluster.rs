@@ -12,9 +12,9 @@ use crate::{
 /// What to do where two voters of a cluster have one primary, and so fail together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedPrimaries {
-    /// [`connect`](Cluster::connect) fails where it is so for half of all locks or more. Where it
-    /// is so for fewer, or comes about later, one of the two has no vote for the locks that it
-    /// concerns, and an error is logged.
+    /// [`connect`](crate::Builder::connect) fails where it is so for half of all locks or more.
+    /// Where it is so for fewer, or comes about later, one of the two has no vote for the locks
+    /// that it concerns, and an error is logged.
     #[default]
     Refuse,
     /// A warning is logged, and both vote.
@@ -31,13 +31,16 @@ pub enum SharedPrimaries {
 /// # async fn connect() -> Result<(), quorate::Error> {
 /// use std::time::Duration;
 ///
-/// let cluster = quorate::Cluster::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"]);
-/// let quorum = cluster.voters(3).builder().lease(Duration::from_secs(10)).connect().await?;
+/// use quorate::{Cluster, Quorate};
+///
+/// let cluster = Cluster::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"]).voters(3);
+/// let builder = Quorate::builder().cluster(cluster).lease(Duration::from_secs(10));
+/// let quorum = builder.connect().await?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "it does nothing until it connects"]
+#[must_use = "it does nothing until a builder has it"]
 pub struct Cluster {
     seeds: Vec<Secret>,
     voters: u16,

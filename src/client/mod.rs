@@ -79,25 +79,8 @@ impl Quorate {
         Self::builder().voters(addresses).connect().await
     }
 
-    /// Voters of a Redis Cluster: one, unless [`Cluster::voters`] says otherwise. The addresses are
-    /// those of any of its servers, as for [`connect`](Self::connect).
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn connect() -> Result<(), quorate::Error> {
-    /// let quorum = quorate::Quorate::cluster(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"])
-    ///     .voters(3)
-    ///     .connect()
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn cluster<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Cluster {
-        Cluster::new(addresses)
-    }
-
-    /// Sets out the settings first.
+    /// Sets out with the settings first: for all that [`connect`](Self::connect) does not take,
+    /// such as a [cluster](Builder::cluster), and for settings other than the defaults.
     pub fn builder() -> Builder {
         Builder::default()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::Quorate;
+use quorate::{Cluster as Voters, Quorate};
 
 use quorate_support::{Cluster, RedisServer, eventually_async};
 use quorate_tests::scene::{connect, key, now};
@@ -20,7 +20,7 @@ fn connections(server: &RedisServer) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_down_is_not_connected_to_as_often_as_it_is_asked() {
     let mut cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", "yes"]);
-    let client = connect(Quorate::cluster(cluster.urls()).builder()).await;
+    let client = connect(Quorate::builder().cluster(Voters::new(cluster.urls()))).await;
     let names = (0..).map(|number| format!("lock {number}"));
     let on_first = |name: &String| cluster.primary_of(cluster.slot_of(&key(name))) == 0;
     let name = names.into_iter().find(on_first).expect("some lock is there");

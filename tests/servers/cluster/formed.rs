@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use quorate::{Credentials, Quorate};
+use quorate::{Cluster as Voters, Credentials, Quorate};
 use tokio::time::sleep;
 
 use quorate_support::{Cluster, Settings, eventually_async};
@@ -12,7 +12,7 @@ use quorate_tests::scene::{MS, connect};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_made_while_a_client_connects_is_found() {
     let cluster = Cluster::start_blank(3);
-    let builder = Quorate::cluster(cluster.urls()).voters(3).builder();
+    let builder = Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3));
     let connecting = tokio::spawn(connect(builder.connect_timeout(MS(8_000))));
     eventually_async("one has told that it knows of nobody", async || {
         cluster.nodes().iter().any(|node| node.calls("cluster|nodes") > 0)
@@ -31,7 +31,7 @@ async fn a_cluster_that_is_made_while_a_client_connects_is_found() {
 async fn servers_that_know_of_no_cluster_are_not_believed_where_others_do() {
     let (blank, cluster) = (Cluster::start_blank(2), Cluster::start(3, 0));
     let urls = [blank.urls(), cluster.urls()[..1].to_vec()].concat();
-    let client = connect(Quorate::cluster(urls).builder()).await;
+    let client = connect(Quorate::builder().cluster(Voters::new(urls))).await;
     client.mutex("a").lock().await.unwrap().release().await.unwrap();
 }
 
@@ -44,7 +44,8 @@ async fn a_cluster_is_found_although_credentials_take_their_time() {
         sleep(Duration::from_millis(1_200)).await;
         Ok::<_, io::Error>(Credentials::new("slow", "secret"))
     };
-    let builder = Quorate::cluster(cluster.urls()).voters(3).builder().credentials(vault);
+    let builder =
+        Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3)).credentials(vault);
     let client = connect(builder.connect_timeout(MS(20_000))).await;
     client.mutex("a").lock().await.unwrap().release().await.unwrap();
 }

@@ -54,7 +54,7 @@ async fn a_server_a_primary_under_sentinel_and_a_cluster_decide_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vote_of_a_cluster_counts_once_its_replica_has_it() {
     let mut cluster = Cluster::start(3, 1);
-    let builder = Voters::new(cluster.urls()).voters(3).builder().replica_acks(1);
+    let builder = Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3)).replica_acks(1);
     let quorum = connect(patient(builder.quorum_timeout(MS(500)))).await;
     quorum.mutex("a").lock().await.unwrap().release().await.unwrap();
     for replica in [3, 4] {
@@ -78,7 +78,7 @@ async fn a_cluster_is_reached_by_tls_with_all_its_servers() {
     let tls = quorate::Tls::new().ca_pem(&certificates.authority);
     for voters in [1, 3] {
         let voters = Voters::new(&cluster.urls()[..1]).voters(voters);
-        let quorum = connect(voters.builder().tls(tls.clone())).await;
+        let quorum = connect(Quorate::builder().cluster(voters).tls(tls.clone())).await;
         for name in ["a", "b", "c", "d"] {
             let guard = quorum.mutex(name).lock().await.unwrap();
             assert!(quorum.mutex(name).try_lock().await.unwrap().is_none());

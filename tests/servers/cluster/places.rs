@@ -20,7 +20,7 @@ fn are_empty(cluster: &Cluster) -> bool {
 #[tokio::test]
 async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster() {
     let cluster = Cluster::start(3, 0);
-    let quorum = connect(Quorate::cluster(cluster.urls()).builder()).await;
+    let quorum = connect(Quorate::builder().cluster(Voters::new(cluster.urls()))).await;
     let names: Vec<String> = (0..12).map(|number| format!("lock {number}")).collect();
     let mut guards = Vec::new();
     for name in &names {
@@ -130,7 +130,7 @@ async fn voters_that_share_a_primary_are_refused_unless_that_is_allowed() {
     says("cluster-0@127.0.0.1:");
     says("are the same server, which has one vote");
     let voters = Voters::new(cluster.urls()).voters(3).shared_primaries(SharedPrimaries::Allow);
-    let quorum = connect(voters.builder()).await;
+    let quorum = connect(Quorate::builder().cluster(voters)).await;
     let guard = quorum.mutex("a").lock().await.unwrap();
     eventually_async("all three vote", async || guard.votes() == 3).await;
     guard.release().await.unwrap();
@@ -161,25 +161,26 @@ async fn more_servers_than_voters_never_have_two_parts_of_a_lock() {
 async fn what_makes_no_voters_of_a_cluster_is_refused_with_the_reason() {
     let server = RedisServer::start();
     let patience = MS(3000);
-    let single = Quorate::cluster([server.url()]).builder().connect_timeout(patience);
+    let single = Quorate::builder().cluster(Voters::new([server.url()])).connect_timeout(patience);
     let error = single.connect().await.unwrap_err();
     assert!(
         error.is_not_connected() && error.to_string().contains("cluster support disabled"),
         "{error}"
     );
     let refused = async |voters: Voters| {
-        let error = voters.connect().await.unwrap_err();
+        let error = Quorate::builder().cluster(voters).connect().await.unwrap_err();
         assert!(error.is_invalid(), "{error}");
         error.to_string()
     };
     let none: [&str; 0] = [];
-    assert!(refused(Quorate::cluster(none)).await.contains("has no address"));
+    assert!(refused(Voters::new(none)).await.contains("has no address"));
     let url = "redis://127.0.0.1:7000";
-    assert!(refused(Quorate::cluster([url]).voters(0)).await.contains("1 to 15 votes, not 0"));
-    assert!(refused(Quorate::cluster([url]).voters(16)).await.contains("not 16"));
-    let database = refused(Quorate::cluster([format!("{url}/1")])).await;
+    assert!(refused(Voters::new([url]).voters(0)).await.contains("1 to 15 votes, not 0"));
+    assert!(refused(Voters::new([url]).voters(16)).await.contains("not 16"));
+    let database = refused(Voters::new([format!("{url}/1")])).await;
     assert!(database.contains("127.0.0.1:7000/1 is no server of a cluster"), "{database}");
-    let redisson = Quorate::cluster([url]).voters(3).builder().key_scheme(KeyScheme::Redisson);
+    let redisson =
+        Quorate::builder().cluster(Voters::new([url]).voters(3)).key_scheme(KeyScheme::Redisson);
     let error = redisson.connect().await.unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("Redisson"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Builder, Quarantine, Quorate};
+use quorate::{Builder, Cluster as Voters, Quarantine, Quorate, SharedPrimaries};
 
 use crate::cluster::scene::{NODE_TIMEOUT, builder, renew};
 use quorate_support::{Cluster, Reply, eventually_async};
@@ -45,7 +45,7 @@ async fn lose<T>(cluster: &mut Cluster, slot: u16, write: impl AsyncFnOnce() -> 
 
 /// A client for which a voter is kept out for long.
 fn patient(urls: &[String], voters: u16) -> Builder {
-    let builder = Quorate::cluster(urls).voters(voters).builder();
+    let builder = Quorate::builder().cluster(Voters::new(urls).voters(voters));
     builder.longest_lease(LONG).voter_deadline(MS(2_000))
 }
 
@@ -173,8 +173,9 @@ async fn each_server_has_one_mark_in_a_slot_of_its_own() {
     let cluster = cluster().await;
     fail_over(&cluster, 8_000).await;
     let clients = [1, 3, 1, 5].map(|voters| {
-        let voters = Quorate::cluster(cluster.urls()).voters(voters);
-        connect(voters.shared_primaries(quorate::SharedPrimaries::Allow).builder())
+        let voters = Voters::new(cluster.urls()).voters(voters);
+        let voters = voters.shared_primaries(SharedPrimaries::Allow);
+        connect(Quorate::builder().cluster(voters))
     });
     for client in clients {
         let client = client.await;

@@ -1,6 +1,6 @@
 //! What a user of a cluster must be allowed to do.
 
-use quorate::{Preference, Quorate};
+use quorate::{Cluster as Voters, Preference, Quorate};
 
 use crate::cluster::scene::{LEASE, renew};
 use quorate_support::{Cluster, Settings, eventually_async};
@@ -29,7 +29,7 @@ fn cluster(rights: &str) -> (Cluster, Vec<String>) {
 async fn the_documented_rights_are_enough_also_while_a_slot_moves() {
     let (cluster, urls) = cluster(&rights());
     for voters in [1, 3] {
-        let builder = || Quorate::cluster(&urls).voters(voters).builder().lease(LEASE);
+        let builder = || Quorate::builder().cluster(Voters::new(&urls).voters(voters)).lease(LEASE);
         let (ours, theirs) = (connect(builder()).await, connect(builder()).await);
         let guard = ours.mutex("a").lock().await.unwrap();
         let waiter = tokio::spawn({
@@ -59,12 +59,16 @@ async fn the_documented_rights_are_enough_also_while_a_slot_moves() {
 #[tokio::test]
 async fn without_the_right_to_see_the_slots_the_error_names_it() {
     let (cluster, urls) = cluster(&rights().replace("+cluster|nodes", ""));
-    let error = Quorate::cluster(&urls).builder().connect_timeout(MS(1_000)).connect().await;
+    let error =
+        Quorate::builder().cluster(Voters::new(&urls)).connect_timeout(MS(1_000)).connect().await;
     let error = error.unwrap_err();
     assert!(error.is_not_connected() && error.to_string().contains("cluster|nodes"), "{error}");
     let all = "+cluster|nodes";
     for node in cluster.nodes() {
         node.command(&["ACL", "SETUSER", "locker", all]).unwrap();
     }
-    eventually_async("it connects", async || Quorate::cluster(&urls).connect().await.is_ok()).await;
+    eventually_async("it connects", async || {
+        Quorate::builder().cluster(Voters::new(&urls)).connect().await.is_ok()
+    })
+    .await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Builder, MutexGuard, Quorate};
+use quorate::{Builder, Cluster as Voters, MutexGuard, Quorate};
 
 use quorate_support::succeeds_async;
 use quorate_tests::scene::leased;
@@ -16,7 +16,7 @@ pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A client of three voters of the cluster, or of one.
 pub(crate) fn builder(urls: &[String], voters: u16) -> Builder {
-    leased(Quorate::cluster(urls).voters(voters).builder(), LEASE)
+    leased(Quorate::builder().cluster(Voters::new(urls).voters(voters)), LEASE)
 }
 
 /// Asks for the lease again, now.

@@ -59,7 +59,7 @@ impl Address {
             "redis" | "rediss" | "redis+unix" => {}
             "redis-cluster" | "rediss-cluster" => {
                 return Err(wrong(
-                    "names a cluster, which is not one server: see `Quorate::cluster`",
+                    "names a cluster, which is not one server: see `Builder::cluster`",
                 ));
             }
             _ => return Err(wrong(&format!("has an unknown scheme; known are {SCHEMES}"))),
