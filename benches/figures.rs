@@ -18,7 +18,8 @@ use std::{
 use quorate_benches::page::{begin, block, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 6] = ["uncontended", "handoff", "rw", "capacity", "observed", "peers"];
+const BENCHES: [&str; 7] =
+    ["uncontended", "handoff", "crowd", "rw", "capacity", "observed", "peers"];
 const PAGES: [&str; 3] = ["README.md", "docs/operations.md", "docs/performance.md"];
 
 fn main() -> ExitCode {

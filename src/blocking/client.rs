@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{FairMutex, Mutex, RwLock, caller, client_thread::ClientThread};
 use crate::{
-    client::{self, Builder, Cluster, Status},
+    client::{self, Builder, Status},
     words::Error,
 };
 
@@ -131,16 +131,5 @@ impl Builder {
         let thread = ClientThread::start()?;
         let client = thread.wait(self.connect())??;
         Ok(Quorate { client, thread })
-    }
-}
-
-impl Cluster {
-    /// [`connect`](Self::connect) for programs without async.
-    ///
-    /// # Errors
-    ///
-    /// As [`connect`](Self::connect) and [`Builder::connect_blocking`].
-    pub fn connect_blocking(self) -> Result<Quorate, Error> {
-        self.builder().connect_blocking()
     }
 }

@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{MutexGuard, client_thread::ClientThread};
 use crate::{
-    lock::{self, Inspection, after_work},
+    inspection::Inspection,
+    lock::{self, after_work},
     words::{Error, Owner, Token},
 };
 

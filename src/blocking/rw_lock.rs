@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{ReadGuard, WriteGuard, client_thread::ClientThread};
 use crate::{
-    lock::{self, Access, Preference, RwInspection},
+    inspection::{Access, RwInspection},
+    lock::{self, Preference},
     words::{Error, Owner},
 };
 

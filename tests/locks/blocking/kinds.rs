@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use quorate::{Access, Owner, Preference};
+use quorate::{Owner, Preference, inspection::Access};
 use quorate_support::eventually;
 use quorate_tests::fixture::{Fixture, secs};
 

@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, panic::resume_unwind, sync::mpsc, thread, time::Duration};
 
 use quorate::{
-    Access, Error,
+    Error,
     blocking::Quorate,
     embedded::{self, EmbeddedVoter},
+    inspection::Access,
 };
 use quorate_support::eventually;
 use quorate_tests::fixture::{ms, secs};
@@ -40,12 +41,10 @@ fn call<T>(call: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Call {
 /// Every call that blocks, by its name. What is connected to in vain comes first.
 fn calls(on: &Props) -> Vec<(&'static str, Call)> {
     const NOBODY: [&str; 1] = ["redis://127.0.0.1:1"];
-    let cluster = || quorate::Quorate::cluster(NOBODY).connect_blocking();
     let builder = Quorate::builder().embedded(&on.voters);
     let (asking, closing) = (on.quorum.clone(), on.quorum.clone());
     let mut calls = vec![
         ("Quorate::connect", call(|| Quorate::connect(NOBODY))),
-        ("Cluster::connect_blocking", call(cluster)),
         ("Builder::connect_blocking", call(|| builder.connect_blocking())),
         ("Quorate::status", call(move || asking.status())),
     ];

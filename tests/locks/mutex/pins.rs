@@ -49,7 +49,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     ];
     assert_eq!(
         pinned,
-        public_types(|path| !path.starts_with("blocking::")),
+        public_types(|path| !path.starts_with("quorate::blocking::")),
         "the list above and what the library shows are not the same"
     );
 }
@@ -60,7 +60,7 @@ fn every_blocking_type_is_send_sync_unpin_and_debug() {
     use quorate::blocking::{FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard};
 
     let pinned = pinned![FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard];
-    let shown = public_types(|path| path.starts_with("blocking::"));
+    let shown = public_types(|path| path.starts_with("quorate::blocking::"));
     assert_eq!(pinned, shown, "the list above and what the module shows differ");
     cloned::<Quorate>();
     cloned::<Mutex>();
