@@ -4,8 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{MutexGuard, client_thread::ClientThread};
 use crate::{
-    inspection::Inspection,
-    lock::{self, after_work},
+    lock::{self, after_work, inspection::Inspection},
     words::{Error, Owner, Token},
 };
 

@@ -4,8 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{ReadGuard, WriteGuard, client_thread::ClientThread};
 use crate::{
-    inspection::{Access, RwInspection},
-    lock::{self, Preference},
+    lock::{
+        self, Preference,
+        inspection::{Access, RwInspection},
+    },
     words::{Error, Owner},
 };
 
