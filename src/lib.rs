@@ -47,6 +47,7 @@
 //! |---|---|
 //! | one at a time, waiting for it | [`Mutex::lock`] |
 //! | to skip the work where another does it | [`Mutex::try_lock`] |
+//! | to say who has the lock, and when to come again | [`Mutex::lock_or_busy`] |
 //! | to wait for a limited time | [`Mutex::lock_within`] |
 //! | first come, first served | [`Quorate::fair_mutex`] |
 //! | many who read, or one who writes | [`RwLock::read`], [`RwLock::write`] |
@@ -156,12 +157,14 @@
 //! # Errors
 //!
 //! That another holds the lock is no error: `try_lock`, `lock_within` and their like answer `None`.
+//! `lock_or_busy` and its like make it one, which says who holds the lock and when to ask again.
 //!
 //! | [`ErrorKind`] | means |
 //! |---|---|
 //! | [`Invalid`](ErrorKind::Invalid) | a setting, an address or a name cannot be used |
 //! | [`NotConnected`](ErrorKind::NotConnected) | too few voters could be reached at first |
 //! | [`NoQuorum`](ErrorKind::NoQuorum) | too few voters answered |
+//! | [`Busy`](ErrorKind::Busy) | another hold has the lock: only from `lock_or_busy` and its like |
 //! | [`Lost`](ErrorKind::Lost) | the hold has ended without being released |
 //! | [`Released`](ErrorKind::Released) | its last guard has left the hold: told to a [`Lost`] |
 //! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |

@@ -125,6 +125,18 @@ macro_rules! exclusive {
                 Ok(guard.map(|guard| MutexGuard::new(guard, &self.thread)))
             }
 
+            #[doc = concat!("[`", stringify!($name), "::lock_or_busy`](crate::", stringify!($name),
+                "::lock_or_busy); blocks.")]
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("As [there](crate::", stringify!($name), "::lock_or_busy).")]
+            /// [`is_inside_runtime`](Error::is_inside_runtime): nothing was sent.
+            pub fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+                let guard = self.thread.wait(self.lock.lock_or_busy(limit))??;
+                Ok(MutexGuard::new(guard, &self.thread))
+            }
+
             #[doc = concat!("[`", stringify!($name), "::inspect`](crate::", stringify!($name),
                 "::inspect); blocks.")]
             ///

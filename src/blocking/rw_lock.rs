@@ -94,6 +94,17 @@ impl RwLock {
         Ok(guard.map(|guard| ReadGuard::new(guard, &self.thread)))
     }
 
+    /// [`RwLock::read_or_busy`](crate::RwLock::read_or_busy); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::RwLock::read_or_busy). [`is_inside_runtime`](Error::is_inside_runtime):
+    /// nothing was sent.
+    pub fn read_or_busy(&self, limit: Duration) -> Result<ReadGuard, Error> {
+        let guard = self.thread.wait(self.lock.read_or_busy(limit))??;
+        Ok(ReadGuard::new(guard, &self.thread))
+    }
+
     /// [`RwLock::write`](crate::RwLock::write); blocks.
     ///
     /// # Errors
@@ -125,6 +136,17 @@ impl RwLock {
     pub fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
         let guard = self.thread.wait(self.lock.write_within(limit))??;
         Ok(guard.map(|guard| WriteGuard::new(guard, &self.thread)))
+    }
+
+    /// [`RwLock::write_or_busy`](crate::RwLock::write_or_busy); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::RwLock::write_or_busy). [`is_inside_runtime`](Error::is_inside_runtime):
+    /// nothing was sent.
+    pub fn write_or_busy(&self, limit: Duration) -> Result<WriteGuard, Error> {
+        let guard = self.thread.wait(self.lock.write_or_busy(limit))??;
+        Ok(WriteGuard::new(guard, &self.thread))
     }
 
     /// [`RwLock::inspect`](crate::RwLock::inspect); blocks.

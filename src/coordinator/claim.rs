@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Coordinator, LockRecord, Replies};
 use crate::{
     clock::Moment,
-    engine::{Rules, Votes},
+    engine::{Denial, Refusal, Rules, Votes},
     node::Call,
     words::{HoldId, Token},
 };
@@ -47,6 +47,12 @@ impl Won {
 
     pub(crate) fn hold(&self) -> &HoldId {
         &self.claim.hold
+    }
+
+    /// What it is to others who want the lock.
+    pub(super) fn denial(&self) -> Denial {
+        let ends = Some(self.started + self.rules.terms.lease);
+        Denial::Held(Refusal { by: Some(self.hold().clone()), ends })
     }
 
     /// Hands the votes over: whoever calls this answers for their release.

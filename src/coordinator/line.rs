@@ -199,6 +199,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use crate::engine::Refusal;
 
     fn enter(lines: &Arc<Lines>) -> LinePlace {
         lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
@@ -228,8 +229,8 @@ mod tests {
         let turn = one.try_turn().unwrap();
         assert!(other.try_turn().is_none());
         assert!(other.verdict().now_or_never().is_none());
-        turn.tell(Denial::Held);
+        turn.tell(Denial::Held(Refusal::default()));
         other.verdict().await;
-        assert!(matches!(other.known(), Some(Denial::Held)));
+        assert!(matches!(other.known(), Some(Denial::Held(_))));
     }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Denial, Limit, Loss, Rules, Ticket, Tokens, Until, Wait, WaitNext,
+        Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Tokens, Until, Wait, WaitNext,
         Wake, WhileHeld,
     },
     node::Call,
@@ -107,8 +107,8 @@ impl Coordinator {
 }
 
 impl Waiter<'_> {
-    /// Bids until a majority grants. `None`: the lock is another's, and the limit came.
-    pub(crate) async fn wait(mut self) -> Result<Option<Won>, Error> {
+    /// Bids until a majority grants, or the limit comes while the lock is another's.
+    pub(crate) async fn wait(mut self) -> Result<Result<Won, Refusal>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
@@ -127,8 +127,10 @@ impl Waiter<'_> {
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
                         BidEnd::Won(won) => {
-                            self.line.into_iter().for_each(|turn| turn.tell(Denial::Held));
-                            return Ok(Some(*won));
+                            if let Some(turn) = self.line {
+                                turn.tell(won.denial());
+                            }
+                            return Ok(Ok(*won));
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
@@ -236,7 +238,8 @@ impl Waiter<'_> {
                 }
                 BidNext::Wait(until) => {
                     admitted = admitted.filter(|_| !bid.is_refused());
-                    let turn = bid.is_refused().then(|| self.wait.await_turn(until, now));
+                    let turn =
+                        bid.is_refused().then(|| self.wait.await_turn(until, now, bid.votes()));
                     let until = match turn {
                         None => until,
                         Some(WaitNext::Sleep(until)) => until,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    engine::{Denial, Limit, Outage, Rules, Votes, Wait, WaitNext, WhileHeld},
+    engine::{Denial, Limit, Outage, Refusal, Rules, Votes, Wait, WaitNext, WhileHeld},
     settings::Settings,
     wakeup::{self, Listening},
     words::{Error, Kind},
@@ -24,16 +24,16 @@ impl Coordinator {
         self.lines.enter(key, self.clock.now(), rules.voter_deadline)
     }
 
-    /// Waits for the first place. `None`: the limit came first, and the lock is another's.
+    /// Waits for the first place, unless the limit comes first and the lock is another's.
     pub(crate) async fn come_first<'a>(
         &self,
         place: &'a LinePlace,
         record: &dyn LockRecord,
         rules: Rules,
         limit: Limit,
-    ) -> Result<Option<Turn<'a>>, Error> {
+    ) -> Result<Result<Turn<'a>, Refusal>, Error> {
         if let Some(turn) = place.try_turn() {
-            return Ok(Some(turn));
+            return Ok(Ok(turn));
         }
         let Self { clock, settings, .. } = self;
         let outlasts = |since| clock.now().since(since) >= settings.quorum_timeout;
@@ -41,12 +41,12 @@ impl Coordinator {
             Limit::Never => tokio::select! {
                 biased;
                 outage = place.silence(outlasts) => return Err(self.no_quorum(record, outage)),
-                turn = place.turn() => return Ok(Some(turn)),
+                turn = place.turn() => return Ok(Ok(turn)),
             },
             Limit::Until(moment) if clock.now() < moment => {
                 tokio::select! {
                     biased;
-                    turn = place.turn() => return Ok(Some(turn)),
+                    turn = place.turn() => return Ok(Ok(turn)),
                     () = clock.sleep_until(moment) => {}
                 }
                 if place.known().is_none() {
@@ -56,7 +56,7 @@ impl Coordinator {
             Limit::Now | Limit::Until(_) => tokio::select! {
                 biased;
                 () = place.verdict() => {}
-                turn = place.turn() => return Ok(Some(turn)),
+                turn = place.turn() => return Ok(Ok(turn)),
                 () = clock.sleep(settings.quorum_timeout) => {}
             },
         }
@@ -70,17 +70,24 @@ impl Coordinator {
         self.report_denial(record, denial)
     }
 
-    /// The result for a caller that gave up: `None` if the lock was held, an error if no majority
-    /// answered.
+    /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
     pub(super) fn report_denial<T>(
         &self,
         record: &dyn LockRecord,
         denial: Denial,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Result<T, Refusal>, Error> {
         match denial {
-            Denial::Held => Ok(None),
+            Denial::Held(refusal) => Ok(Err(refusal)),
             Denial::NoQuorum(outage) => Err(self.no_quorum(record, outage)),
         }
+    }
+
+    /// The error for a caller that wants to be told who has the lock.
+    pub(crate) fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
+        let Refusal { by, ends } = refusal;
+        let retry_after = ends.map(|ends| ends.since(self.clock.now()));
+        let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, retry_after };
+        Error::new(kind, Vec::new())
     }
 
     fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
@@ -123,8 +130,8 @@ impl<'a> Search<'a> {
         Self { coordinator, record, rules, turn, wait, listening: None }
     }
 
-    /// Asks until a majority grants. `None`: the lock is another's, and the limit came.
-    pub(crate) async fn until_granted(mut self) -> Result<Option<Won>, Error> {
+    /// Asks until a majority grants, or the limit comes while the lock is another's.
+    pub(crate) async fn until_granted(mut self) -> Result<Result<Won, Refusal>, Error> {
         let coordinator = self.coordinator;
         loop {
             let now = coordinator.clock.now();
@@ -136,7 +143,7 @@ impl<'a> Search<'a> {
                     }
                     match (self.attempt().await, self.wait.denial()) {
                         (Ok(None), _) => {}
-                        (Ok(won), _) => return Ok(won),
+                        (Ok(Some(won)), _) => return Ok(Ok(won)),
                         (Err(_), Some(denial)) => {
                             return coordinator.report_denial(&**self.record, denial.clone());
                         }
@@ -171,7 +178,7 @@ impl<'a> Search<'a> {
         let limit = wait.start_attempt(clock.now(), clock.skips().count);
         match coordinator.gather_votes(record, *rules, limit).await {
             Ok(mut won) => {
-                turn.tell(Denial::Held);
+                turn.tell(won.denial());
                 won.attempts = wait.attempts();
                 Ok(Some(won))
             }

@@ -144,6 +144,10 @@ impl Bid {
         self.started
     }
 
+    pub(crate) fn votes(&self) -> &Votes {
+        &self.votes
+    }
+
     pub(crate) fn into_votes(self) -> Votes {
         self.votes
     }

@@ -33,4 +33,4 @@ pub(crate) use ticket::Ticket;
 pub(crate) use token::Tokens;
 pub(crate) use validity::{Drift, Terms};
 pub(crate) use votes::{Loss, Quorum, Votes};
-pub(crate) use wait::{Defeat, Denial, Outage, Wait, WaitNext, Wake, WhileHeld};
+pub(crate) use wait::{Defeat, Denial, Outage, Refusal, Wait, WaitNext, Wake, WhileHeld};

@@ -245,6 +245,12 @@ impl Votes {
         })
     }
 
+    /// The hold, or the place in a queue, that most voters named as what is in the way.
+    pub(crate) fn obstacle(&self) -> Option<&HoldId> {
+        let holders = self.holders(|_| true).into_iter();
+        holders.max_by_key(|(id, votes)| (*votes, Reverse(*id))).map(|(id, _)| id)
+    }
+
     /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.
     /// A voter that has not been heard may be free now. `None` where that many have no known end.
     pub(crate) fn free_in(&self) -> Option<Duration> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Backoff, Limit, Loss, Votes, Window};
-use crate::clock::Moment;
+use crate::{clock::Moment, words::HoldId};
 
 /// A lost attempt.
 #[derive(Debug)]
@@ -17,8 +17,23 @@ pub(crate) struct Defeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
     /// Another hold has it, or too many of the votes.
-    Held,
+    Held(Refusal),
     NoQuorum(Outage),
+}
+
+/// Who has a lock that is another's, as far as the voters said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The hold, or the place in the queue, that most voters named.
+    pub(crate) by: Option<HoldId>,
+    /// When a majority is free, if nobody asks again.
+    pub(crate) ends: Option<Moment>,
+}
+
+impl Refusal {
+    fn of(votes: &Votes, now: Moment) -> Self {
+        Self { by: votes.obstacle().cloned(), ends: votes.free_in().map(|time| now + time) }
+    }
 }
 
 /// Too few voters answered, attempt after attempt.
@@ -238,9 +253,9 @@ impl Wait {
     }
 
     /// A majority refused the bid, which waits for its turn until this moment at most.
-    pub(crate) fn await_turn(&mut self, until: Moment, now: Moment) -> WaitNext {
+    pub(crate) fn await_turn(&mut self, until: Moment, now: Moment, votes: &Votes) -> WaitNext {
         if self.limit.has_come(now) {
-            return WaitNext::GiveUp(Denial::Held);
+            return WaitNext::GiveUp(Denial::Held(Refusal::of(votes, now)));
         }
         self.sleep(until, now)
     }
@@ -252,7 +267,7 @@ impl Wait {
         } else {
             self.silent_since = None;
             self.silent.reset();
-            Denial::Held
+            Denial::Held(Refusal::of(&defeat.votes, now))
         });
     }
 

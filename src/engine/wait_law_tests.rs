@@ -249,7 +249,7 @@ proptest! {
         let mut answers = trace.attempts.iter().filter(|one| !one.is_void && !one.is_cut_off);
         let answer = answers.next_back();
         let is_held = answer.is_some_and(|answer| answer.loss != Loss::NoQuorum);
-        prop_assert_eq!(denial == Denial::Held, is_held);
+        prop_assert_eq!(matches!(denial, Denial::Held(_)), is_held);
         if let (Denial::NoQuorum(outage), Some(answer)) = (denial, answer) {
             prop_assert_eq!(outage.until, answer.ended);
             let first = answers.rev().take_while(|one| one.loss == Loss::NoQuorum).last();

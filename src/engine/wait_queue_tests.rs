@@ -3,7 +3,7 @@ use super::{
         Answer::{Ask, Held, Queue, Sleep, Subscribe},
         BY_CALL, BY_TIMER,
         Event::{Called, Lost, Nothing, Subscribed},
-        MS, NOBODY, PATIENCE, at, check,
+        MS, NOBODY, PATIENCE, at, check, defeat, votes, wait_in_queue,
     },
     *,
 };
@@ -89,6 +89,38 @@ fn what_a_waiter_knows_it_takes_into_the_queue() {
         ],
     );
     let mut queued = wait.in_queue(MS(100));
-    assert_eq!((queued.attempts(), queued.denial()), (2, Some(&Denial::Held)));
+    assert_eq!(queued.attempts(), 2);
+    let Some(Denial::Held(refusal)) = queued.denial() else { panic!("{queued:?}") };
+    assert_eq!(refusal.by, Some(HoldId::parse("h")));
+    assert_eq!(refusal.ends, Some(at(630)), "it is held for 600 ms more");
     assert_eq!(queued.next(at(30), &NOBODY), WaitNext::Ask(None));
+}
+
+#[test]
+fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost() {
+    let mut wait = wait_in_queue(Limit::Until(at(80)));
+    check(&mut wait, &[]);
+    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(80)));
+    assert_eq!(wait.await_turn(at(50), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(50)));
+    wait.miss_calls(at(10), 0);
+    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(11)));
+    assert_eq!(
+        wait.await_turn(at(100), at(11), &votes(Loss::Held)),
+        WaitNext::Ask(Some(Wake::Missed))
+    );
+    let refusal = Refusal { by: Some(HoldId::parse("h")), ends: Some(at(680)) };
+    let denial = Denial::Held(refusal);
+    assert_eq!(wait.await_turn(at(100), at(80), &votes(Loss::Held)), WaitNext::GiveUp(denial));
+
+    // The next pause is longer where that ended the bid.
+    for (ended_ms, pause_ms) in [(11, 2), (10, 1)] {
+        let mut wait = wait_in_queue(Limit::Never);
+        check(&mut wait, &[]);
+        wait.miss_calls(at(10), 0);
+        wait.lose_attempt(&defeat(Loss::Held, at(0)), at(ended_ms), 0, 0);
+        wait.start_attempt(at(30), 0);
+        wait.miss_calls(at(30), 0);
+        let until = at(30 + pause_ms);
+        assert_eq!(wait.await_turn(at(100), at(30), &votes(Loss::Held)), WaitNext::Sleep(until));
+    }
 }

@@ -13,7 +13,7 @@ pub(super) fn at(ms: u64) -> Moment {
 }
 
 /// Of a lock that is held for 600 ms more.
-fn votes(loss: Loss) -> Votes {
+pub(super) fn votes(loss: Loss) -> Votes {
     let mut votes = Votes::new(Quorum::of(3));
     for voter in 0..3 {
         votes.record(
@@ -29,7 +29,7 @@ fn votes(loss: Loss) -> Votes {
     votes
 }
 
-fn defeat(loss: Loss, started: Moment) -> Defeat {
+pub(super) fn defeat(loss: Loss, started: Moment) -> Defeat {
     Defeat { votes: votes(loss), loss, started }
 }
 
@@ -73,7 +73,7 @@ fn wait_in_line(limit: Limit) -> Wait {
     Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup, poll, refresh: None })
 }
 
-fn wait_in_queue(limit: Limit) -> Wait {
+pub(super) fn wait_in_queue(limit: Limit) -> Wait {
     Wait::new(limit, MS(PATIENCE), WhileHeld::Bid { refresh: MS(100) })
 }
 
@@ -102,7 +102,11 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
             Subscribe(until) => WaitNext::Subscribe(at(until)),
             Sleep(until) => WaitNext::Sleep(at(until)),
             Queue => WaitNext::Queue { refresh: MS(100) },
-            Held => WaitNext::GiveUp(Denial::Held),
+            Held => {
+                let next = wait.next(now, &called);
+                assert!(matches!(next, WaitNext::GiveUp(Denial::Held(_))), "{event:?} at {ms}");
+                continue;
+            }
             NoQuorum { since, until } => WaitNext::GiveUp(no_quorum(at(since), at(until))),
         };
         assert_eq!(wait.next(now, &called), expected, "{event:?} at {ms}");
@@ -352,30 +356,6 @@ fn a_bid_that_is_cut_short_says_nothing_new() {
         &mut wait_in_queue(Limit::Until(at(500))),
         &[(500, CutShort, NoQuorum { since: 0, until: 500 })],
     );
-}
-
-#[test]
-fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost() {
-    let mut wait = wait_in_queue(Limit::Until(at(80)));
-    check(&mut wait, &[]);
-    assert_eq!(wait.await_turn(at(100), at(10)), WaitNext::Sleep(at(80)));
-    assert_eq!(wait.await_turn(at(50), at(10)), WaitNext::Sleep(at(50)));
-    wait.miss_calls(at(10), 0);
-    assert_eq!(wait.await_turn(at(100), at(10)), WaitNext::Sleep(at(11)));
-    assert_eq!(wait.await_turn(at(100), at(11)), WaitNext::Ask(Some(Wake::Missed)));
-    assert_eq!(wait.await_turn(at(100), at(80)), WaitNext::GiveUp(Denial::Held));
-
-    // The next pause is longer where that ended the bid.
-    for (ended_ms, pause_ms) in [(11, 2), (10, 1)] {
-        let mut wait = wait_in_queue(Limit::Never);
-        check(&mut wait, &[]);
-        wait.miss_calls(at(10), 0);
-        wait.lose_attempt(&defeat(Loss::Held, at(0)), at(ended_ms), 0, 0);
-        wait.start_attempt(at(30), 0);
-        wait.miss_calls(at(30), 0);
-        let until = at(30 + pause_ms);
-        assert_eq!(wait.await_turn(at(100), at(30)), WaitNext::Sleep(until));
-    }
 }
 
 #[test]

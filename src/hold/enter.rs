@@ -8,7 +8,7 @@ use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, LockRecord, Search, Won},
-    engine::{Limit, Rules},
+    engine::{Limit, Refusal, Rules},
     words::{Error, Kind, Owner, series::LockSeries},
 };
 
@@ -27,20 +27,34 @@ pub(crate) struct Wish<'a> {
 impl Wish<'_> {
     /// Enters the lock. `None`: it is another's, and the limit came.
     pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
+        Ok(self.enter_unless_refused(limit).await?.ok())
+    }
+
+    /// Enters the lock, or says in an error who has it when the limit comes.
+    pub(crate) async fn enter_or_busy(&self, limit: Limit) -> Result<Entry, Error> {
+        let entered = self.enter_unless_refused(limit).await?;
+        entered.map_err(|refusal| self.coordinator.busy(&*self.record, refusal))
+    }
+
+    async fn enter_unless_refused(&self, limit: Limit) -> Result<Result<Entry, Refusal>, Error> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
         // In a box: callers put several of these futures into their own.
         let sought = Box::pin(self.seek(limit, &seen));
         let entered = self.coordinator.gate().within(sought).await;
         seen.outcome = match &entered {
-            Ok(Some(_)) => "granted",
-            Ok(None) => "held",
+            Ok(Ok(_)) => "granted",
+            Ok(Err(_)) => "held",
             Err(error) if error.is_no_quorum() => "no_quorum",
             Err(_) => "error",
         };
         entered
     }
 
-    async fn seek(&self, limit: Limit, seen: &AcquireSpan<'_>) -> Result<Option<Entry>, Error> {
+    async fn seek(
+        &self,
+        limit: Limit,
+        seen: &AcquireSpan<'_>,
+    ) -> Result<Result<Entry, Refusal>, Error> {
         let Self { coordinator, holds, rules, renewed, owner, .. } = self;
         loop {
             let own = tokio::select! {
@@ -48,11 +62,11 @@ impl Wish<'_> {
                 own = self.own_hold() => own?,
                 asked = self.ask_voters(limit) => match asked? {
                     SeekOutcome::Own(own) => own,
-                    SeekOutcome::Won(None) => return Ok(None),
-                    SeekOutcome::Won(Some(won)) => {
+                    SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
+                    SeekOutcome::Won(won) => {
                         seen.won(&won);
                         let entry = Entry::first(coordinator, holds, *won, *owner, *renewed);
-                        return Ok(Some(entry));
+                        return Ok(Ok(entry));
                     }
                 }
             };
@@ -63,8 +77,8 @@ impl Wish<'_> {
                 }
                 Own::Under(hold) => Entry::under(&hold, *rules, *renewed, limit.moment()).await?,
             };
-            if entry.is_some() {
-                return Ok(entry);
+            if let Some(entry) = entry {
+                return Ok(Ok(entry));
             }
             // Its last guard has left since it was found: then it is to be acquired like any other.
         }
@@ -78,20 +92,21 @@ impl Wish<'_> {
             && let Some(waiter) = coordinator.place(record, *rules, limit)
         {
             // Boxed: the future of a waiter is large, and `try_lock` does not need its room.
-            return Box::pin(waiter.wait()).await.map(SeekOutcome::won);
+            return Box::pin(waiter.wait()).await.map(SeekOutcome::of);
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record, *rules);
-        let Some(turn) = coordinator.come_first(&place, &**record, *rules, limit).await? else {
-            return Ok(SeekOutcome::Won(None));
+        let turn = match coordinator.come_first(&place, &**record, *rules, limit).await? {
+            Ok(turn) => turn,
+            Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
         };
         // Another task of the same owner may have entered while this one came first.
         if let Some(own) = self.held_by_owner() {
             return Ok(SeekOutcome::Own(own));
         }
         let search = Search::start(coordinator, record, *rules, limit, &turn);
-        search.until_granted().await.map(SeekOutcome::won)
+        search.until_granted().await.map(SeekOutcome::of)
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
@@ -153,12 +168,13 @@ impl Own {
 /// What asking came to.
 enum SeekOutcome {
     Own(Own),
-    Won(Option<Box<Won>>),
+    Won(Box<Won>),
+    Refused(Refusal),
 }
 
 impl SeekOutcome {
-    fn won(won: Option<Won>) -> Self {
-        Self::Won(won.map(Box::new))
+    fn of(won: Result<Won, Refusal>) -> Self {
+        won.map_or_else(Self::Refused, |won| Self::Won(Box::new(won)))
     }
 }
 

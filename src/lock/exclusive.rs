@@ -58,6 +58,11 @@ impl Exclusive {
         Ok(entered.map(MutexGuard::new))
     }
 
+    /// Enters it before the limit, or says who has it.
+    pub(super) async fn enter_or_busy(&self, limit: Limit) -> Result<MutexGuard, Error> {
+        self.wish()?.enter_or_busy(limit).await.map(MutexGuard::new)
+    }
+
     /// Waits for it, works under it, and gives it back.
     pub(super) async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
         &self,

@@ -144,6 +144,21 @@ impl FairMutex {
         self.0.enter(self.0.within(limit)).await
     }
 
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::retry_after`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+        self.0.enter_or_busy(self.0.within(limit)).await
+    }
+
     /// Asks every voter who holds the lock and who waits for it; see
     /// [`Inspection::queue`](Inspection::queue).
     ///

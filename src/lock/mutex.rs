@@ -172,6 +172,40 @@ impl Mutex {
         self.0.enter(self.0.within(limit)).await
     }
 
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::retry_after`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use std::time::Duration;
+    ///
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock_or_busy(Duration::ZERO).await?;
+    /// let error = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
+    /// assert!(error.is_busy());
+    /// assert_eq!(error.holder(), Some(guard.hold()));
+    /// assert!(error.retry_after() > Some(Duration::from_secs(29)), "the lease is 30 s");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+        self.0.enter_or_busy(self.0.within(limit)).await
+    }
+
     /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter
     /// deadline.
     ///

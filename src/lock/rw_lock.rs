@@ -154,6 +154,22 @@ impl RwLock {
         Ok(entered.map(ReadGuard::new))
     }
 
+    /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::retry_after`]. All others as [`read_within`](Self::read_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn read_or_busy(&self, limit: Duration) -> Result<ReadGuard, Error> {
+        let limit = self.asking.within(limit);
+        self.wish(Access::Read)?.enter_or_busy(limit).await.map(ReadGuard::new)
+    }
+
     /// Acquires the lock to write, behind everybody who comes before and all who read.
     ///
     /// # Errors
@@ -214,6 +230,22 @@ impl RwLock {
         let limit = self.asking.within(limit);
         let entered = self.wish(Access::Write)?.enter(limit).await?;
         Ok(entered.map(WriteGuard::new))
+    }
+
+    /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::retry_after`]. All others as [`write_within`](Self::write_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn write_or_busy(&self, limit: Duration) -> Result<WriteGuard, Error> {
+        let limit = self.asking.within(limit);
+        self.wish(Access::Write)?.enter_or_busy(limit).await.map(WriteGuard::new)
     }
 
     /// Asks every voter who reads, who writes, and who waits. Waits for all of them, no longer than

@@ -36,7 +36,8 @@ impl fmt::Display for Listed<'_> {
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
 /// Match on its [`kind`](Self::kind), or ask one of the `is_*` methods. A lock that somebody else
-/// holds is not an error: `try_lock`, `lock_within` and their like answer `None`.
+/// holds is not an error for `try_lock`, `lock_within` and their like, which answer `None`. It is
+/// one for `lock_or_busy` and its like, which say who holds the lock.
 ///
 /// # Examples
 ///
@@ -77,6 +78,9 @@ pub enum ErrorKind {
     NotConnected,
     /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
     NoQuorum,
+    /// Another hold has the lock. Only the calls that end with `or_busy` give this error: see
+    /// [`holder`](Error::holder) and [`retry_after`](Error::retry_after).
+    Busy,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
     /// The last guard of the hold was released or dropped. Only a [`Lost`](crate::Lost) that
@@ -108,6 +112,7 @@ pub(crate) enum Kind {
     Invalid(String),
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
+    Busy { lock: String, by: Option<HoldId>, retry_after: Option<Duration> },
     Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
     Released { lock: String, hold: HoldId },
     Reads { lock: String, hold: HoldId },
@@ -140,6 +145,7 @@ impl Error {
             Kind::Invalid(_) => ErrorKind::Invalid,
             Kind::Connect { .. } => ErrorKind::NotConnected,
             Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
+            Kind::Busy { .. } => ErrorKind::Busy,
             Kind::Lost { .. } => ErrorKind::Lost,
             Kind::Released { .. } => ErrorKind::Released,
             Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
@@ -163,6 +169,11 @@ impl Error {
     /// Of the kind [`NoQuorum`](ErrorKind::NoQuorum).
     pub fn is_no_quorum(&self) -> bool {
         self.kind() == ErrorKind::NoQuorum
+    }
+
+    /// Of the kind [`Busy`](ErrorKind::Busy).
+    pub fn is_busy(&self) -> bool {
+        self.kind() == ErrorKind::Busy
     }
 
     /// Of the kind [`Lost`](ErrorKind::Lost).
@@ -209,6 +220,7 @@ impl Error {
     pub fn lock(&self) -> Option<&str> {
         match &self.0.kind {
             Kind::NoQuorum { lock, .. }
+            | Kind::Busy { lock, .. }
             | Kind::Lost { lock, .. }
             | Kind::Released { lock, .. }
             | Kind::Reads { lock, .. }
@@ -241,6 +253,26 @@ impl Error {
         }
     }
 
+    /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
+    /// voters named, or the place in the queue that comes before the caller's. `None` if they named
+    /// nobody, as when several clients split the votes.
+    pub fn holder(&self) -> Option<&HoldId> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// When to ask again, of an error of the kind [`Busy`](ErrorKind::Busy): the lease of the
+    /// holder ends then, counted from when the error was made. A holder that releases frees the
+    /// lock sooner, and one that renews keeps it. `None` if the record of the holder has no end.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &self.0.kind {
+            Kind::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// What each voter said, in the order in which they were configured; empty where none was
     /// asked.
     pub fn voters(&self) -> &[VoterReport] {
@@ -258,6 +290,15 @@ impl fmt::Display for Error {
             }
             Kind::NoQuorum { lock, needed, after } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
+            }
+            Kind::Busy { lock, by, retry_after } => {
+                write!(f, "lock `{lock}` is taken")?;
+                if let Some(by) = by {
+                    write!(f, " by {by}")?;
+                }
+                if let Some(time) = retry_after {
+                    write!(f, ", for {} more unless renewed or released", Rounded(*time))?;
+                }
             }
             Kind::Lost { lock, hold, why } => {
                 write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;

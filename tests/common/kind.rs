@@ -90,6 +90,10 @@ impl Lock {
         on_either!(self, mutex => mutex.lock_within(limit).await)
     }
 
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+        on_either!(self, mutex => mutex.lock_or_busy(limit).await)
+    }
+
     pub async fn inspect(&self) -> Result<Inspection, Error> {
         on_either!(self, mutex => mutex.inspect().await)
     }

@@ -61,14 +61,15 @@ fn calls(on: &Props) -> Vec<(&'static str, Call)> {
 
 /// The calls of a mutex and of a fair mutex.
 fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
-    let [m1, m2, m3, m4, m5, m6, m7] = [(); 7].map(|()| on.quorum.mutex("free"));
-    let [f1, f2, f3, f4, f5, f6, f7] = [(); 7].map(|()| on.quorum.fair_mutex("fair"));
+    let [m1, m2, m3, m4, m5, m6, m7, m8] = [(); 8].map(|()| on.quorum.mutex("free"));
+    let [f1, f2, f3, f4, f5, f6, f7, f8] = [(); 8].map(|()| on.quorum.fair_mutex("fair"));
     let work = |_| Ok::<_, Error>(());
     vec![
         ("Mutex::lock", call(move || m1.lock())),
         ("Mutex::run", call(move || m2.run(work))),
         ("Mutex::try_lock", call(move || m3.try_lock())),
         ("Mutex::lock_within", call(move || m4.lock_within(LONG))),
+        ("Mutex::lock_or_busy", call(move || m8.lock_or_busy(LONG))),
         ("Mutex::inspect", call(move || m5.inspect())),
         ("Mutex::force_release", call(move || m6.force_release())),
         ("Mutex::force_clear", call(move || m7.force_clear())),
@@ -76,6 +77,7 @@ fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
         ("FairMutex::run", call(move || f2.run(work))),
         ("FairMutex::try_lock", call(move || f3.try_lock())),
         ("FairMutex::lock_within", call(move || f4.lock_within(LONG))),
+        ("FairMutex::lock_or_busy", call(move || f8.lock_or_busy(LONG))),
         ("FairMutex::inspect", call(move || f5.inspect())),
         ("FairMutex::force_release", call(move || f6.force_release())),
         ("FairMutex::force_clear", call(move || f7.force_clear())),
@@ -83,14 +85,17 @@ fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
 }
 
 fn calls_of_rw_locks(on: &Props) -> Vec<(&'static str, Call)> {
-    let [r1, r2, r3, r4, r5, r6, r7, r8, r9] = [(); 9].map(|()| on.quorum.rw_lock("free"));
+    let locks = [(); 11].map(|()| on.quorum.rw_lock("free"));
+    let [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11] = locks;
     vec![
         ("RwLock::read", call(move || r1.read())),
         ("RwLock::try_read", call(move || r2.try_read())),
         ("RwLock::read_within", call(move || r3.read_within(LONG))),
+        ("RwLock::read_or_busy", call(move || r10.read_or_busy(LONG))),
         ("RwLock::write", call(move || r4.write())),
         ("RwLock::try_write", call(move || r5.try_write())),
         ("RwLock::write_within", call(move || r6.write_within(LONG))),
+        ("RwLock::write_or_busy", call(move || r11.write_or_busy(LONG))),
         ("RwLock::inspect", call(move || r7.inspect())),
         ("RwLock::force_release", call(move || r8.force_release(Access::Read))),
         ("RwLock::force_clear", call(move || r9.force_clear())),

@@ -2,6 +2,7 @@
 //! holds on voters inside the process (in paused time: fast and exact) and on real servers.
 
 mod basics;
+mod busy;
 pub(crate) mod clear;
 mod contention;
 mod ends;

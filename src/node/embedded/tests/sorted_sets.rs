@@ -33,7 +33,9 @@ fn a_sorted_set_is_gone_with_its_last_member_and_its_expiry_with_it() {
     let voter = voter_with_a_queue();
     ok(&voter, &["PEXPIRE", "q", "1000"]);
     assert_eq!(ok(&voter, &["ZREM", "q", "a", "x", "a"]), Reply::Int(1));
-    assert_eq!(ok(&voter, &["PTTL", "q"]), Reply::Int(1000));
+    // The time goes on meanwhile.
+    let left = ok(&voter, &["PTTL", "q"]);
+    assert!(matches!(left, Reply::Int(1..=1000)), "{left:?}");
     assert_eq!(ok(&voter, &["ZREM", "q", "b", "c"]), Reply::Int(2));
     assert!(voter.keys().is_empty());
     assert_eq!(ok(&voter, &["ZREM", "q", "b"]), Reply::Int(0));

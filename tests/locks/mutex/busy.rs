@@ -1,0 +1,93 @@
+//! A caller that wants to know who has the lock, and when to come again.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, ms, secs},
+};
+
+claims!(everywhere of both:
+    a_caller_is_told_who_has_the_lock_and_for_how_long,
+    a_lock_that_is_free_or_becomes_free_in_time_is_given,
+);
+claims!(everywhere:
+    whoever_stands_in_line_is_told_who_has_the_lock,
+    a_writer_is_told_who_reads,
+);
+
+const LEASE: Duration = secs(20);
+
+async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
+    let holder = on.client_with_lease(LEASE).await;
+    let guard = holder.mutex("a").lock().await.unwrap();
+    let other = on.client().await.mutex("a");
+    for limit in [Duration::ZERO, ms(300)] {
+        let error = other.lock_or_busy(limit).await.unwrap_err();
+        assert!(error.is_busy(), "{error}");
+        assert_eq!((error.lock(), error.hold()), (Some("a"), None));
+        assert_eq!(error.holder(), Some(guard.hold()));
+        let again = error.retry_after().expect("its lease ends");
+        assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
+        let begin = format!("lock `a` is taken by {}, for ", guard.hold());
+        let text = error.to_string();
+        assert!(text.starts_with(&begin), "{text}");
+        assert!(text.ends_with(" more unless renewed or released"), "{text}");
+    }
+    guard.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// The client asks the voters for its first caller only. The others learn what that one heard, and
+// from one that got the lock that it has it.
+async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
+    let client = on.client().await;
+    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..3 {
+        let mutex = client.mutex("a");
+        waiting.spawn(async move { mutex.lock_or_busy(ms(300)).await });
+    }
+    while let Some(refused) = waiting.join_next().await {
+        let error = refused.unwrap().unwrap_err();
+        assert_eq!(error.holder(), Some(guard.hold()), "{error}");
+    }
+    guard.release().await.unwrap();
+    let guard = client.mutex("a").lock_or_busy(secs(10)).await.unwrap();
+    let error = client.mutex("a").lock_or_busy(Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.holder(), Some(guard.hold()), "{error}");
+    guard.release().await.unwrap();
+    on.until_clean().await;
+}
+
+async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
+    let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
+    let guard = ours.lock_or_busy(Duration::ZERO).await.unwrap();
+    let waiter = tokio::spawn(async move { theirs.lock_or_busy(secs(30)).await });
+    tokio::time::sleep(ms(50)).await;
+    guard.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    on.until_clean().await;
+}
+
+async fn a_writer_is_told_who_reads(on: Fixture) {
+    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
+    let read = ours.read_or_busy(Duration::ZERO).await.unwrap();
+    let error = theirs.write_or_busy(Duration::ZERO).await.unwrap_err();
+    assert_eq!((error.is_busy(), error.holder()), (true, Some(read.hold())), "{error}");
+    read.release().await.unwrap();
+    let mut write = None;
+    eventually_async("it can be written", async || {
+        write = theirs.write_or_busy(ms(100)).await.ok();
+        write.is_some()
+    })
+    .await;
+    let write = write.unwrap();
+    let error = ours.read_or_busy(ms(100)).await.unwrap_err();
+    assert_eq!((error.is_busy(), error.holder()), (true, Some(write.hold())), "{error}");
+    write.release().await.unwrap();
+    on.until_clean().await;
+}
