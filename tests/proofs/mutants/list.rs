@@ -51,7 +51,8 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new(
         "no_quorum_is_busy",
         "Where too few voters answer the lock is said to be another's.",
-        &[WhatIsTold, AnswersInTime],
+        // A waiter that is told so enters the queue, where a hand-off to it may take longer.
+        &[WhatIsTold, AnswersInTime, FewestTrips],
     ),
     Mutant::new(
         "waits_for_all_grants",
