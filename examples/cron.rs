@@ -1,4 +1,4 @@
-//! A job that several machines have in their timers, and that one of them runs in each period.
+//! A periodic job: several machines start it, and one of them runs it in each period.
 //!
 //! The first machine that comes runs the job, and then leaves the lock to its lease. So a machine
 //! whose timer fires a little later finds the lock taken, though the job is done already.

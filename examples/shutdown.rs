@@ -51,7 +51,7 @@ async fn serve(quorum: &Quorate, stop: impl Future<Output = ()>) -> Result<(), q
     }
 }
 
-/// Asks for the end between two invoices only, so that none is left half done.
+/// Stops only between two invoices, so that no invoice is left half done.
 async fn send_invoices(token: Token, mut stop: Pin<&mut impl Future<Output = ()>>) {
     for number in 1.. {
         println!("invoice {number} with token {token}");

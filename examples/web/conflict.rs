@@ -12,7 +12,7 @@ use axum::{
 };
 use quorate::{Error, Quorate, embedded};
 
-/// A request waits for so long before it says that the invoice is busy.
+/// How long a request waits for the invoice before it answers 409.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 struct Failure(Error);

@@ -8,7 +8,7 @@ use crate::{
     words::{Error, Owner, Token},
 };
 
-/// Makes a lock that one holds at a time: `$make` is the call on a client that gives one.
+/// Defines a type of lock, mutex or fair mutex. `$make` is the method of a client that returns it.
 macro_rules! exclusive {
     ($(#[$about:meta])* $name:ident, $make:literal) => {
         $(#[$about])*

@@ -75,8 +75,9 @@ impl Builder {
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid): there are no voters; a value cannot be read; or a
-    /// variable is probably misspelt, because its name is that of one above but for two letters or
-    /// a unit (`QUORATE_LEASE_MS`). The message has the name and the value, but never a password.
+    /// variable is probably misspelt. That is a name that differs from one above by one or two
+    /// letters, or by a unit at its end (`QUORATE_LEASE_MS`). The message has the name and the
+    /// value, but never a password.
     /// What the values say is checked by [`connect`](Self::connect).
     ///
     /// # Examples

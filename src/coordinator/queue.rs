@@ -34,7 +34,7 @@ pub(crate) struct Waiter<'a> {
     /// The votes of the latest bid.
     claim: Option<Claim>,
     callee: Callee,
-    /// Of whoever stands first in line as well: those behind hear what it hears.
+    /// Set if this waiter is also the first in its client's line: it tells the line what it hears.
     line: Option<&'a Turn<'a>>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Denial {
     NoQuorum(Outage),
 }
 
-/// Who has a lock that is another's, as far as the voters said.
+/// What the voters said about the holder when they refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// The hold, or the place in the queue, that most voters named.

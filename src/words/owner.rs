@@ -9,9 +9,9 @@ use super::Error;
 
 /// An identity that may enter a lock again while it holds it.
 ///
-/// It is a plain value: whoever has a copy of it, on any task or thread, is the same owner. It
-/// means something within the client (the [`Quorate`](crate::Quorate)) it is used with: two clients
-/// are two parties, whatever owners they are given.
+/// It is a plain value: every copy of it, on any task or thread, is the same owner. It counts only
+/// within one client (one [`Quorate`](crate::Quorate)). Two clients with the same owner are still
+/// two parties.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

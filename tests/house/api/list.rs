@@ -86,7 +86,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Inherent ones, and those of public traits, wherever they stand.
+    /// Inherent `impl` blocks and those of public traits, in any file.
     fn implementations(&mut self) {
         let private = self.private_types();
         let source = self.source;
