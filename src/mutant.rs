@@ -87,6 +87,12 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "  local head = redis.call('ZRANGE', queue, -1, -1)[1]\n",
     },
     ScriptMutant {
+        name: "unheard_fair_waiter_is_passed",
+        script: "mutex/release",
+        find: "if not (alive and string.find(head, ':~', 1, true)) then",
+        replace: "if not alive then",
+    },
+    ScriptMutant {
         name: "ticket_is_raised",
         script: "fair/acquire",
         find: "  ticket = tonumber(ticket) or",

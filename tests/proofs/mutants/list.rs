@@ -226,6 +226,11 @@ pub(crate) const ALL: &[Mutant] = &[
         "A first bid that runs twice is entered although it has the vote.",
         &[Once],
     ),
+    Mutant::new(
+        "unheard_fair_waiter_is_passed",
+        "A fair waiter whose client does not hear its call loses its place.",
+        &[FairOrder],
+    ),
     Mutant::new("last_is_called", "A release calls the last who waits.", &[FewestTrips, FairOrder]),
     // Readers and writers
     Mutant::new(
