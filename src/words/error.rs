@@ -264,8 +264,9 @@ impl Error {
     }
 
     /// When to ask again, of an error of the kind [`Busy`](ErrorKind::Busy): the lease of the
-    /// holder ends then, counted from when the error was made. A holder that releases frees the
-    /// lock sooner, and one that renews keeps it. `None` if the record of the holder has no end.
+    /// holder, or the time of the place, ends then. It counts from when the error was made. A
+    /// holder that releases frees the lock sooner, and one that renews keeps it. `None` if the
+    /// record of the holder has no end.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.0.kind {
             Kind::Busy { retry_after, .. } => *retry_after,
