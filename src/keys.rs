@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use crate::words::{Error, LockName};
+use crate::words::{Error, FoundKind, FoundLock, LockName};
 
 /// How locks are named on the voters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +13,11 @@ pub enum KeyScheme {
     /// Clients with different prefixes do not see each other's locks. Braces and percent signs of a
     /// lock name are percent-encoded, so that the braces always mark the hash tag.
     Prefix(String),
-    /// Redisson's names, so that Java and Rust services exclude each other on the same mutex: the
-    /// record under the bare lock name, the channel `redisson_lock__channel:{<lock name>}`. A
-    /// read/write lock of ours and one of Redisson's know nothing of each other.
+    /// Redisson's names, so that Java and Rust services exclude and wake each other on the same
+    /// mutex: the record under the bare lock name, the channel
+    /// `redisson_lock__channel:{<lock name>}`, and the tokens of an `RFencedLock` under
+    /// `redisson_lock_token:{<lock name>}`, without expiry. A read/write lock of ours and one of
+    /// Redisson's know nothing of each other.
     Redisson,
 }
 
@@ -96,9 +98,54 @@ impl KeyScheme {
         }
     }
 
+    /// Where a voter has the name of the client with this id.
+    pub(crate) fn client(&self, id: &str) -> Arc<str> {
+        match self {
+            // No lock's either.
+            Self::Prefix(prefix) => format!("{prefix}:{{%client:{id}}}").into(),
+            Self::Redisson => format!("{{quorate:{id}}}:quorate_client").into(),
+        }
+    }
+
     /// Programs that are not ours lock by the same records.
     pub(crate) fn is_shared_with_java(&self) -> bool {
         *self == Self::Redisson
+    }
+
+    /// What keys of locks look like whose names fit a pattern, as `SCAN` takes both. `ending`: what
+    /// is added to their hash tags.
+    pub(crate) fn pattern(&self, names: &str, ending: &str) -> String {
+        match self {
+            Self::Prefix(prefix) => {
+                format!("{}:{{{}{ending}}}*", escaped(prefix), encoded(names))
+            }
+            Self::Redisson => format!("{{{names}{ending}}}:quorate_*"),
+        }
+    }
+
+    /// The lock that is held or waited for by what this key says. Of mutexes that Java may hold
+    /// only those that we have held of late.
+    pub(crate) fn found(&self, key: &str) -> Option<FoundLock> {
+        let stem = match self {
+            Self::Prefix(prefix) => key.strip_prefix(prefix)?.strip_prefix(':')?,
+            Self::Redisson => key,
+        };
+        let (name, part) = stem.strip_prefix('{')?.split_once('}')?;
+        let kind = match (self, part) {
+            (Self::Prefix(_), "" | ":queue")
+            | (Self::Redisson, ":quorate_fence" | ":quorate_queue") => FoundKind::Mutex,
+            (Self::Prefix(_), ":rw:writer" | ":rw:readers" | ":rw:queue")
+            | (
+                Self::Redisson,
+                ":quorate_rw_writer" | ":quorate_rw_readers" | ":quorate_rw_queue",
+            ) => FoundKind::RwLock,
+            _ => return None,
+        };
+        let name = match self {
+            Self::Prefix(_) => decoded(name)?,
+            Self::Redisson => name.to_owned(),
+        };
+        Some(FoundLock { name, kind })
     }
 
     pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
@@ -121,7 +168,7 @@ impl KeyScheme {
                 MutexKeys {
                     lock: name.into(),
                     revoked: format!("{tagged}:quorate_revoked").into(),
-                    fence: format!("{tagged}:quorate_fence").into(),
+                    fence: format!("redisson_lock_token:{tagged}").into(),
                     queue: format!("{tagged}:quorate_queue").into(),
                     alive: format!("{tagged}:quorate_alive").into(),
                     calls: self.calls().into(),
@@ -129,6 +176,12 @@ impl KeyScheme {
                 }
             }
         }
+    }
+
+    /// Where those stand in Java who wait for an `RFairLock` of this name, and until when.
+    pub(crate) fn fair_lock_in_java(name: &LockName) -> [Arc<str>; 2] {
+        let tagged = tagged(name.as_str());
+        ["queue", "timeout"].map(|part| format!("redisson_lock_{part}:{tagged}").into())
     }
 
     pub(crate) fn rw_lock(&self, name: &LockName) -> RwKeys {
@@ -173,6 +226,35 @@ fn encoded(name: &str) -> Cow<'_, str> {
     encoded.into()
 }
 
+/// The name that is encoded so; none where that is no lock's.
+fn decoded(encoded: &str) -> Option<String> {
+    let mut parts = encoded.split('%');
+    let mut name = parts.next()?.to_owned();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2)?;
+        name.push(match code {
+            "7B" => '{',
+            "7D" => '}',
+            "25" => '%',
+            _ => return None,
+        });
+        name.push_str(rest);
+    }
+    (!name.is_empty()).then_some(name)
+}
+
+/// A text as a pattern that only this text fits.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -208,6 +290,12 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_of_client_names_are_pinned() {
+        assert_eq!(&*KeyScheme::default().client("c"), "quorate:{%client:c}");
+        assert_eq!(&*KeyScheme::Redisson.client("c"), "{quorate:c}:quorate_client");
+    }
+
+    #[test]
     fn the_names_of_a_read_write_lock_are_pinned() {
         let name = LockName::parse("invoice:42").unwrap();
         let keys = KeyScheme::default().rw_lock(&name);
@@ -228,8 +316,25 @@ mod tests {
         let plain = keys(&KeyScheme::Redisson, "invoice:42");
         assert_eq!(&*plain.lock, "invoice:42");
         assert_eq!(&*plain.channel, "redisson_lock__channel:{invoice:42}");
+        assert_eq!(&*plain.fence, "redisson_lock_token:{invoice:42}");
         let tagged = keys(&KeyScheme::Redisson, "invoice:{42}");
         assert_eq!(&*tagged.channel, "redisson_lock__channel:invoice:{42}");
+        assert_eq!(&*tagged.fence, "redisson_lock_token:invoice:{42}");
+        let name = LockName::parse("invoice:42").unwrap();
+        let [queue, timeouts] = KeyScheme::fair_lock_in_java(&name);
+        assert_eq!(&*queue, "redisson_lock_queue:{invoice:42}");
+        assert_eq!(&*timeouts, "redisson_lock_timeout:{invoice:42}");
+    }
+
+    #[test]
+    fn marks_names_of_clients_and_what_outlives_a_hold_are_no_locks() {
+        let scheme = KeyScheme::default();
+        let mark = scheme.mark();
+        let client = scheme.client("c");
+        for key in [&*mark, &*client, "quorate:{a}:fence", "quorate:{a}:revoked", "quorate:{a"] {
+            assert_eq!(scheme.found(key), None, "{key}");
+        }
+        assert_eq!(KeyScheme::Redisson.found("{quorate}:quorate_voter"), None);
     }
 
     #[test]
@@ -252,6 +357,22 @@ mod tests {
             let all = [rw.writer, rw.readers, rw.revoked, rw.fence, rw.queue, rw.alive, rw.writers];
             for key in all {
                 prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
+            }
+        }
+
+        #[test]
+        fn a_lock_is_found_by_its_keys(name in ".{1,40}", redisson: bool) {
+            let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
+            prop_assume!(!redisson || !name.contains(['{', '}']));
+            let found = |key: &str| scheme.found(key).map(|found| (found.name, found.kind));
+            let rw = scheme.rw_lock(&LockName::parse(&name).unwrap());
+            let mutex = keys(&scheme, &name);
+            prop_assert_eq!(found(&mutex.queue), Some((name.clone(), FoundKind::Mutex)));
+            if !redisson {
+                prop_assert_eq!(found(&mutex.lock), Some((name.clone(), FoundKind::Mutex)));
+            }
+            for key in [rw.writer, rw.readers, rw.queue] {
+                prop_assert_eq!(found(&key), Some((name.clone(), FoundKind::RwLock)));
             }
         }
 

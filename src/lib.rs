@@ -1,8 +1,8 @@
-//! Distributed locks held by a quorum of independent Redis servers.
+//! Distributed locks that are held by a majority of independent Redis servers.
 //!
-//! A lock is asked of all servers at once. Whoever has the votes of a majority holds it, for as
-//! long as the lease lasts that the voters gave, and renews it by asking all of them again. A
-//! minority that is down, slow or cut off changes nothing, and nobody waits for it.
+//! Every lock request goes to all servers in parallel. You hold the lock once a majority grants it.
+//! It is renewed in the background. If no majority renews it, you stop holding it before the
+//! servers give it to somebody else. A minority that is down, slow or cut off changes nothing.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -10,7 +10,8 @@
 //! # async fn send_invoice() {}
 //! use quorate::{Quorate, embedded};
 //!
-//! // Voters in this process, by the feature `embedded`; servers by `Quorate::connect`.
+//! // Servers inside this process, with the feature `embedded`.
+//! // Real ones: `Quorate::connect(["redis://10.0.0.1", ..])`.
 //! let voters = embedded::voters(5);
 //! let quorum = Quorate::builder().embedded(&voters).connect().await?;
 //!
@@ -21,87 +22,84 @@
 //! # }
 //! ```
 //!
-//! # Words
-//!
-//! - *Voter*: one server, a part of a cluster, or one embedded voter, that casts one vote.
-//! - *Quorum*: a majority of all voters that were configured: three of five, three of four.
-//! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), never
-//!   a thread or a task.
-//! - *Hold*: one outermost acquisition of one lock ([`HoldId`]). It ends by its last release, or by
-//!   loss.
-//! - *Lease*: the time for which voters give their votes to a hold. By default 30 s, renewed from a
-//!   third of it on.
-//! - *Validity*: the part of the lease that may be relied on: it counts from before the first
-//!   request was sent, and is shorter by what clocks may differ.
-//! - *Lost*: ended without being released; somebody else may hold the lock.
-//! - *Token*: the number of an exclusive hold, higher than those of all holds of the lock before it
-//!   ([`Token`]).
-//! - *Quarantine*: the time for which a voter that may have forgotten votes does not count for new
-//!   holds ([`Quarantine`]).
-//! - *Ticket*: the number of a place in the queue of a fair or a read/write lock, the same on every
-//!   voter.
-//!
 //! # I need ...
 //!
 //! | I need | use |
 //! |---|---|
-//! | one at a time, waiting for it | [`Mutex::lock`] |
-//! | to skip the work where another does it | [`Mutex::try_lock`] |
-//! | to say who has the lock, and when to come again | [`Mutex::lock_or_busy`] |
+//! | one at a time | [`Mutex::lock`], or [`Mutex::run`] with the work inside |
+//! | to skip the work if somebody else does it | [`Mutex::try_lock`] |
 //! | to wait for a limited time | [`Mutex::lock_within`] |
-//! | first come, first served | [`Quorate::fair_mutex`] |
-//! | many who read, or one who writes | [`RwLock::read`], [`RwLock::write`] |
-//! | to choose whom readers let pass | [`RwLock::preference`] |
-//! | to read on without a gap after writing | [`WriteGuard::downgrade`] |
-//! | to see who waits, in which order | [`FairMutex::inspect`], [`Inspection::queue`] |
-//! | work that stops when the lock is lost | [`MutexGuard::while_held`] |
+//! | an error that says who holds the lock, and when to retry | [`Mutex::lock_or_busy`] |
+//! | the order of asking, across processes | [`Quorate::fair_mutex`] |
+//! | many readers or one writer | [`RwLock::read`], [`RwLock::write`], [`RwLock::run_read`] |
+//! | to choose whether readers or writers go first | [`RwLock::preference`] |
+//! | to go on reading after a write | [`WriteGuard::downgrade`] |
+//! | work that stops if the lock is lost | [`MutexGuard::while_held`] |
 //! | to be told of the loss | [`MutexGuard::lost`] |
-//! | to know whether it is still mine | [`MutexGuard::is_held`] |
+//! | to know whether I still hold the lock | [`MutexGuard::is_held`], [`MutexGuard::remaining`] |
 //! | a number that grows from holder to holder | [`MutexGuard::token`] |
-//! | to know how many voters have it | [`MutexGuard::votes`] |
-//! | to know for how long it is | [`MutexGuard::remaining`] |
-//! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
-//! | a lock that ends by itself | [`Mutex::lease_fixed`] |
-//! | to know whether giving back worked | [`MutexGuard::release`] |
-//! | to see who holds it, voter by voter | [`Mutex::inspect`], [`RwLock::inspect`] |
-//! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
-//! | to repair a lock that nobody holds and nobody gets | [`Mutex::force_clear`] |
 //! | to refuse a late writer at what the lock protects | [`FenceGate`] |
-//! | to end everything before the program does | [`Quorate::close`] |
+//! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
+//! | to keep the lock for a while after the work | [`MutexGuard::keep_for`] |
+//! | a lock that ends by itself | [`Mutex::lease_fixed`] |
+//! | to know whether the release worked | [`MutexGuard::release`] |
+//! | to see who holds the lock and who waits | [`Mutex::inspect`], [`RwLock::inspect`] |
+//! | to see how the servers are | [`Quorate::status`] |
+//! | to see how the servers are set up | [`Quorate::survey`] |
+//! | to see which locks there are | [`Quorate::find_locks`] |
+//! | to find the process that holds it | [`Builder::client_name`] |
+//! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
+//! | to end one hold and no other | [`Mutex::force_release_hold`] |
+//! | to repair a lock that nobody holds and nobody gets | [`Mutex::force_clear`] |
+//! | to release everything before the program ends | [`Quorate::close`] |
+//! | other settings | [`Quorate::builder`], [`Builder::from_env`] |
 //! | passwords that change | [`Builder::credentials`] |
-//! | other settings | [`Quorate::builder`] |
-//! | settings from the environment | [`Builder::from_env`] |
-//! | to exclude Java services that use Redisson | [`KeyScheme::Redisson`] |
+//! | to share locks with Java services that use Redisson | [`KeyScheme::Redisson`] |
 #![cfg_attr(feature = "blocking", doc = "| locks in a program without async | [`blocking`] |")]
 #![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]
 #![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
 //!
-//! [`Inspection::queue`]: inspection::Inspection::queue
+//! # Words
+//!
+//! - *Voter*: one thing that can fail and that casts one vote: a server, a part of a cluster, or an
+//!   embedded voter.
+//! - *Quorum*: a majority of all voters that were configured: two of three, three of five.
+//! - *Hold*: one outermost acquisition of one lock ([`HoldId`]), until its release or its loss.
+//! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), not a
+//!   thread or a task.
+//! - *Lease*: the time for which voters give their votes to a hold. 30 s by default, renewed after
+//!   a third of it.
+//! - *Deadline*: the moment until which the holder relies on the lock:
+//!   `start of the first request + lease - drift`.
+//! - *Lost*: ended without a release. Somebody else may hold the lock.
+//! - *Token*: a number that grows with each exclusive hold of a lock ([`Token`]).
+//! - *Quarantine*: the time for which a voter that may have forgotten its votes does not count for
+//!   new holds ([`Quarantine`]).
+//! - *Ticket*: the number of a waiter in a queue, the same on every voter.
 //!
 //! # What happens ...
 //!
-//! **... when a reply is lost.** An answer that did not come is *unknown*, never a yes and never a
-//! no. An attempt that fails is undone wherever it may have been granted, at voters that did not
-//! answer too, on the same connection and so behind what it undoes. Undos and releases are sent
-//! again to each voter until it answers or until the lease would have ended. A request that arrives
-//! twice does no more than one that arrives once.
+//! **... when a reply is lost.** The answer is *unknown*: neither a yes nor a no. An attempt that
+//! fails is undone on every voter that may have granted it, over the same connection and therefore
+//! after the request. Undos and releases are repeated until the voter answers. A request that
+//! arrives twice has the effect of one.
 //!
 //! **... when a renewal fails.** It is repeated after a short pause, until the deadline. A failed
-//! renewal takes no vote away. A voter that lost its data gives its vote again at the next renewal,
-//! if nobody else has it.
+//! renewal takes no vote away. A voter that lost its data votes again at the next renewal, if
+//! nobody else has its vote.
 //!
-//! **... at the deadline.** The hold is lost, by the clock alone: [`is_held`](MutexGuard::is_held)
-//! is false, [`lost`](MutexGuard::lost) completes, [`while_held`](MutexGuard::while_held) drops its
-//! work. A hold is lost before that when a majority of the voters is another's, or when it was
-//! ended by force.
+//! **... at the deadline.** The hold is lost, by the local clock alone:
+//! [`is_held`](MutexGuard::is_held) is false, [`lost`](MutexGuard::lost) completes,
+//! [`while_held`](MutexGuard::while_held) drops its work. A hold is lost earlier if another hold
+//! has a majority, if a majority has forgotten it, or if somebody ended it by force.
 //!
-//! **... when the holder dies.** Its votes expire with its lease, and the waiters ask again then;
-//! each reader has a lease of its own. In a queue (of a fair or a read/write lock) a waiter that
-//! dies is passed over once it has not asked for the [waiter deadline](Builder::waiter_deadline).
+//! **... when the holder dies.** Its votes expire with its lease, and waiters ask again then. Each
+//! reader has a lease of its own. A waiter in a queue that dies is skipped after the
+//! [waiter deadline](Builder::waiter_deadline).
 //!
-//! **... when a guard is dropped.** The release is queued; dropping neither blocks nor fails. A
-//! program that ends right afterwards may not send it: end with [`release`](MutexGuard::release) or
-//! [`close`](Quorate::close).
+//! **... when a guard is dropped.** The release is sent in the background; dropping neither blocks
+//! nor fails. A program that ends right afterwards may not send it: end with
+//! [`release`](MutexGuard::release) or [`close`](Quorate::close).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -114,29 +112,30 @@
 //! let endless = std::future::pending::<()>();
 //! let error = guard.while_held(endless).await.unwrap_err();
 //! assert!(error.is_lost() && !guard.is_held());
-//! assert_eq!(error.voters().len(), 3); // each one's answer to the last renewal
+//! assert_eq!(error.voters().len(), 3); // the answer of each voter to the last renewal
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # What is not guaranteed
 //!
-//! - That the work of a lost hold has stopped everywhere. `while_held` lets it take no further
-//!   step, but what it sent or spawned before cannot be called back: let what it works on check the
+//! - **That the work of a lost hold has stopped everywhere.** `while_held` drops the work at its
+//!   next await. What the work has sent or spawned goes on. Let the receiver check the
 //!   [token](MutexGuard::token).
-//! - Exclusion where a majority of voters forgets votes within a lease, or one does so unnoticed: a
-//!   disk that lost the last of what it had confirmed; for ten seconds at most also data that are
-//!   deleted in a running server. Restarts without data and clocks that jump are noticed
-//!   ([`Quarantine`]), but for one of all voters together that a new client takes for their first
-//!   start ([`RestartGuard`]).
-//! - Tokens that grow where voters lose data and the wall clocks of two clients are further apart
-//!   than the [longest lease](Builder::longest_lease), or than the
-//!   [fence memory](Builder::fence_memory) where nobody takes the lock for that long.
-//! - Exclusion between clients that were given different voters or different [`KeyScheme`]s, or
-//!   after [`Mutex::force_release`] or [`Mutex::force_clear`] until the holder has learnt of it.
-//! - Any order between waiters of different processes, but with [`FairMutex`] and [`RwLock`]; or
-//!   that a wake-up comes: it is a hint, and waiters ask again without it.
-//! - On systems other than Linux, that time for which the machine slept is counted.
+//! - **Exclusion, if a majority of the voters forgets its votes within one lease.** The same holds
+//!   for a minority that forgets unnoticed: a disk that lost its last writes, or, for ten seconds
+//!   at most, data that somebody deleted in a running server. Restarts without data and clocks that
+//!   jump are noticed ([`Quarantine`]). One case is not: all voters restart at once, and a new
+//!   client takes that for their first start ([`RestartGuard`]).
+//! - **Exclusion, after [`force_release`](Mutex::force_release) or
+//!   [`force_clear`](Mutex::force_clear)**, until the old holder has noticed.
+//! - **Exclusion between clients with different voters** or different [`KeyScheme`]s.
+//! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
+//!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
+//!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that.
+//! - **An order between waiters of different processes,** except with [`FairMutex`] and [`RwLock`].
+//! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor
+//!   anywhere.
 //!
 //! # Cancel safety
 //!
@@ -144,77 +143,96 @@
 //!
 //! | dropped | leaves |
 //! |---|---|
-//! | `lock`, `try_lock`, `lock_within` | nothing: what was sent is undone, the queue left |
-//! | `read`, `write` and their like | the same |
+//! | `lock` and the like | nothing: what was sent is undone, the queue left |
+//! | `read`, `write` and the like | the same |
+//! | `run` | the work dropped, the lock released |
 //! | `downgrade` | nothing: the write is released |
 //! | `reenter` | the count as it was before |
+//! | `extend` | the lock held, with the old lease or the new one |
+//! | `keep_for` | the lock released |
 //! | `release` | the lock released: only the answer is lost |
-//! | `while_held` | the work dropped, the lock held |
-//! | `lost`, `inspect`, `connect` | nothing |
-//! | `force_release`, `force_clear` | the hold ended or not; calling again finishes it |
-//! | `close` | a client that acquires nothing more; calling again finishes it |
+//! | `while_held`, `try_while_held` | the work dropped, the lock held |
+//! | `lost`, `inspect`, `status`, `survey`, `find_locks`, `connect` | nothing |
+//! | `force_release` and the like | the hold ended or not; call again to finish it |
+//! | `close` | a client that acquires nothing more; call again to finish it |
 //!
 //! # Errors
 //!
-//! That another holds the lock is no error: `try_lock`, `lock_within` and their like answer `None`.
-//! `lock_or_busy` and its like make it one, which says who holds the lock and when to ask again.
+//! A lock that is taken is not an error: `try_lock`, `lock_within` and the like return `None`. Only
+//! `lock_or_busy` and the like return it as an error, which says who holds the lock and when to
+//! retry.
 //!
 //! | [`ErrorKind`] | means |
 //! |---|---|
 //! | [`Invalid`](ErrorKind::Invalid) | a setting, an address or a name cannot be used |
-//! | [`NotConnected`](ErrorKind::NotConnected) | too few voters could be reached at first |
-//! | [`NoQuorum`](ErrorKind::NoQuorum) | too few voters answered |
-//! | [`Busy`](ErrorKind::Busy) | another hold has the lock: only from `lock_or_busy` and its like |
-//! | [`Lost`](ErrorKind::Lost) | the hold has ended without being released |
-//! | [`Released`](ErrorKind::Released) | its last guard has left the hold: told to a [`Lost`] |
+//! | [`NotConnected`](ErrorKind::NotConnected) | `connect` reached no majority of the voters |
+//! | [`NoQuorum`](ErrorKind::NoQuorum) | no majority of the voters answered |
+//! | [`Busy`](ErrorKind::Busy) | somebody else holds the lock |
+//! | [`Lost`](ErrorKind::Lost) | the hold ended without a release |
+//! | [`Released`](ErrorKind::Released) | the hold was released: only as the answer of a [`Lost`] |
 //! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |
-//! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed a re-entry in time |
+//! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed in time; the hold is as before |
+//! | [`NotHolding`](ErrorKind::NotHolding) | the hold to be ended by force has no vote |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
-//! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has much to ask |
+//! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has too much to ask |
 //! | [`Closed`](ErrorKind::Closed) | the client was closed |
 //! | [`InsideRuntime`](ErrorKind::InsideRuntime) | a blocking call was made inside a future |
 //!
-//! [`Error::voters`] has what each voter said, or why it said nothing.
+//! [`Error::voters`] has the answer of each voter, or the reason why there is none.
 //!
 #![doc = include_str!("../docs/metrics.md")]
 //!
 //! # Log
 //!
-//! By `tracing`, with targets that begin with `quorate`. Spans, at *debug*, last from the request
-//! to its answer:
+//! The library reports to `tracing`, with targets that begin with `quorate`. Spans, at level
+//! *debug*, last from the request to its answer:
 //!
 //! | span | fields |
 //! |---|---|
-//! | `acquire` | `kind`, `lock`, `outcome`; where a majority was won `hold`, `attempts`, `token` |
+//! | `acquire` | `kind`, `lock`, `outcome`; once a majority is won `hold`, `attempts`, `token` |
 //! | `renew` | `kind`, `lock`, `hold`, `outcome` |
 //! | `release` | `kind`, `lock`, `hold`, `outcome`: released, lost or unconfirmed |
 //!
-//! Events; `voters` is what each voter said last, or why it said nothing, `shard` is 0 but in a
-//! cluster:
+//! Events. `voters` has the last answer of each voter, `left` the rest of the validity; `shard` is
+//! 0 except in a cluster:
 //!
 //! | level | event | fields |
 //! |---|---|---|
 //! | error | two voters are one server: one vote less | `voter`, `twin` |
 //! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
+//! | error | votes may be gone at any time | `server`, `why` |
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
+//! | warn | not released yet | `lock`, `error` |
 //! | warn | voter in quarantine | `voter`, `why`, `left` |
+//! | warn | no quorum: no lock is given or renewed | `answering`, `needed`, `voters`, `missing` |
+//! | warn | the voter takes no new votes | `voter`, `shard`, `why` |
 //! | warn | connection lost | `voter`, `shard`, `why` |
 //! | warn | not reached yet; it is tried again and again | `voter`, `why` |
+//! | warn | this machine stood still: its clock is put forward | `by` |
+//! | warn | votes may be gone at any time | `server`, `why` |
+//! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
 //! | warn | no server tells of the cluster | `cause` |
-//! | warn | it is not known since when a server is a primary | `server`, `cause` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
+//! | info | client connected | `client`, `name` |
 //! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
+//! | info | the quorum is back | `answering`, `needed`, `voters`, `missing` |
+//! | info | the voter takes new votes again | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable` |
+//! | info | the voter takes new votes again | `voter`, `shard` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
-//! | debug | a server that was promoted cannot be marked now | `server`, `why` |
+//! | debug | the mark of a server cannot be read now | `server`, `why` |
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
 //! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
 //!
-//! `left` is what is left of the validity. Of renewals that fail one after the other the first is a
-//! warning.
+//! fred, the Redis client underneath, writes lines of its own by the crate `log`, twice for each
+//! server that is lost. They say nothing that the events above do not say. Only the program can
+//! switch them off: with `tracing-subscriber`, by the filter `info,fred=off`.
+//!
+//! `left` is what is left of the validity. If renewals fail one after the other, only the first is
+//! a warning.
 //!
 //! # Features
 //!
@@ -224,19 +242,20 @@
 //! |---|---|
 //! | `tls` | `rediss://` addresses |
 //! | `embedded` | voters inside the process, for tests without a server |
-//! | `blocking` | locks for programs without async, in the module `blocking` |
-//! | `serde` | what `inspect` and `status` return, ids, owners and tokens as JSON, for instance |
+//! | `blocking` | the module `blocking`: locks for programs without async |
+//! | `serde` | `Serialize` for what `inspect` and `status` return, for ids, owners and tokens |
+//! | `cli` | the program `quorate`, and nothing for the library |
 //!
 //! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and
-//! `Deserialize`. [`Status`], what [`inspection`] has, [`Cause`] and [`Quarantine`] are `Serialize`
-//! only: they say how things stood at one moment. Times are whole milliseconds, in fields that end
-//! with `_ms`. In place of an answer that a voter did not give there is an `error`.
+//! `Deserialize`. [`Status`], [`Survey`], [`FoundLocks`], the types of [`inspection`], [`Cause`]
+//! and [`Quarantine`] are `Serialize` only. Times are whole milliseconds, in fields that end with
+//! `_ms`, or microseconds (`_us`). A voter that did not answer has an `error` instead.
 //!
 //! # Runtime
 //!
-//! Connect inside a tokio runtime with time and I/O enabled; its tasks renew and clean up, so it
-//! must live as long as the client. Guards may be dropped on any thread. A client of the feature
-//! `blocking` brings its own runtime.
+//! Connect inside a tokio runtime with time and I/O enabled. Its tasks renew your locks, so it must
+//! live as long as the client, and long computations must not block it. Guards may be dropped on
+//! any thread. A client of the feature `blocking` brings its own runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -260,7 +279,10 @@ mod words;
 
 use mutant::mutant;
 
-pub use client::{Builder, Cluster, Quorate, SharedPrimaries, Status, VoterStatus};
+pub use client::{
+    Builder, Cluster, FoundLocks, Quorate, SharedPrimaries, Status, Survey, VoterStatus,
+    VoterSurvey,
+};
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use keys::KeyScheme;
@@ -274,7 +296,8 @@ pub use node::Tls;
 pub use node::embedded;
 pub use words::metric;
 pub use words::{
-    Cause, Error, ErrorKind, HoldId, Owner, Quarantine, Quarantined, RestartGuard, Token, Verdict,
+    Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Owner,
+    Persistence, Quarantine, Quarantined, RestartGuard, ServerInfo, ServerReport, Token, Verdict,
     VoterReport,
 };
 
@@ -294,18 +317,42 @@ mod book {
     mod readme {}
     #[doc = include_str!("../docs/README.md")]
     mod contents {}
-    #[doc = include_str!("../docs/protocol.md")]
-    mod protocol {}
-    #[doc = include_str!("../docs/connecting.md")]
-    mod connecting {}
+    #[doc = include_str!("../docs/start.md")]
+    mod start {}
+    #[doc = include_str!("../docs/kinds.md")]
+    mod kinds {}
+    #[doc = include_str!("../docs/deployment.md")]
+    mod deployment {}
+    #[doc = include_str!("../docs/guarantees.md")]
+    mod guarantees {}
     #[doc = include_str!("../docs/failures.md")]
     mod failures {}
     #[doc = include_str!("../docs/fencing.md")]
     mod fencing {}
     #[doc = include_str!("../docs/testing.md")]
     mod testing {}
-    #[doc = include_str!("../docs/simulation.md")]
-    mod simulation {}
-    #[doc = include_str!("../docs/model.md")]
-    mod model {}
+    #[doc = include_str!("../docs/coming-from.md")]
+    mod coming_from {}
+    #[doc = include_str!("../docs/redisson.md")]
+    mod redisson {}
+    #[doc = include_str!("../docs/operations.md")]
+    mod operations {}
+    #[doc = include_str!("../docs/performance.md")]
+    mod performance {}
+    #[doc = include_str!("../docs/how-it-works.md")]
+    mod how_it_works {}
+    #[doc = include_str!("../docs/proof.md")]
+    mod proof {}
+    #[doc = include_str!("../docs/glossary.md")]
+    mod glossary {}
+    #[doc = include_str!("../docs/settings.md")]
+    mod settings {}
+    #[doc = include_str!("../docs/connecting.md")]
+    mod connecting {}
+    #[doc = include_str!("../docs/comparison.md")]
+    mod comparison {}
+    #[doc = include_str!("../docs/protocol.md")]
+    mod protocol {}
+    #[doc = include_str!("../docs/versions.md")]
+    mod versions {}
 }

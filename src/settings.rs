@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     engine::{Drift, Rules, Suspicion, Terms},
     keys::KeyScheme,
-    words::{Error, RestartGuard, metric::NamedLocks},
+    words::{ClientName, Error, RestartGuard, metric::NamedLocks},
 };
 
 /// What a client was built with.
@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) batch_size: usize,
     /// Whom metrics may name.
     pub(crate) named: NamedLocks,
+    /// What the user has called the client.
+    pub(crate) client_name: Option<String>,
 }
 
 /// What a grant needs in order to count.
@@ -72,6 +74,7 @@ impl Default for Settings {
             may_evict: false,
             batch_size: 32,
             named: NamedLocks::default(),
+            client_name: None,
         }
     }
 }
@@ -115,7 +118,13 @@ impl Settings {
             )));
         }
         self.keys.check()?;
+        self.client_name()?;
         self.rules(self.lease).map(drop)
+    }
+
+    /// What the user has called the client, if that can be used.
+    pub(crate) fn client_name(&self) -> Result<Option<ClientName>, Error> {
+        self.client_name.as_deref().map(ClientName::parse).transpose()
     }
 
     /// How long a place in a queue counts that asks for this lease and does not ask again. No
@@ -136,7 +145,7 @@ impl Settings {
         self.replica_acks.timeout.filter(|_| self.replica_acks.replicas > 0)
     }
 
-    fn longest_lease(&self) -> Duration {
+    pub(crate) fn longest_lease(&self) -> Duration {
         self.longest_lease.unwrap_or(Self::USUAL_LEASE)
     }
 

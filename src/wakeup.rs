@@ -21,6 +21,10 @@ use crate::{
     signal::Signal,
 };
 
+/// What a release says on a lock's channel where it called the first in the queue: only programs
+/// that know nothing of the queue are to ask.
+const FOR_OTHERS: &str = "00";
+
 /// Whatever somebody in this client waits to hear.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups(Mutex<Tables>);
@@ -122,6 +126,9 @@ impl VoterEar {
 impl Ear for VoterEar {
     fn called(&self, channel: &str, message: &str) {
         self.wakeups.with_tables(|tables| {
+            if message == FOR_OTHERS {
+                return;
+            }
             let listeners = tables.channels.get(channel).map(|channel| &channel.heard);
             if let Some(heard) = listeners.or_else(|| tables.callees.get(message)) {
                 heard.change(|heard| heard.calls[self.voter] += 1);

@@ -1,11 +1,14 @@
 -- each: runs `run` once per request, with what stands in KEYS and in ARGV before its own entries: a
 -- request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of ARGV. It adds
--- `width` entries, at most five, to the flat reply. One that raises an error answers -1, 0, the
--- message, and harms no other.
+-- `width` entries, at most five, to the flat reply. One that raises an error, or lacks an entry,
+-- answers -1, 0, the message, and harms no other: at a nil the server would end the whole reply.
 local function each(keys_each, shared, args_each, width, run)
   local replies, at = {}, 0
   for request = 0, #KEYS / keys_each - 1 do
     local ok, a, b, c, d, e = pcall(run, request * keys_each, shared + request * args_each)
+    if a == nil or b == nil or c == nil or width > 3 and d == nil or width > 4 and e == nil then
+      ok, a = false, ok and 'a part of the answer is missing' or a
+    end
     if not ok then
       -- An error is a string on some servers and a table with the field err on others.
       a, b, c, d, e = -1, 0, type(a) == 'table' and a.err or tostring(a), '', ''

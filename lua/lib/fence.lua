@@ -1,15 +1,21 @@
 -- fence: the number of the latest hold that had this vote, which grows from one to the next. '' for
--- the floor, or for the token: the hold asks for none.
+-- the floor, or for the token: the hold asks for none. '' for `keep_ms`: the number stays for ever.
 local function store(fence, token, keep_ms)
   local text = string.format('%.0f', token)
-  redis.call('SET', fence, text, 'PX', keep_ms)
+  if keep_ms == '' then
+    redis.call('SET', fence, text)
+  else
+    redis.call('SET', fence, text, 'PX', keep_ms)
+  end
   return text
 end
+
+local DAY_MS = 24 * 3600 * 1000
 
 -- A floor no further ahead of this voter's clock than half of the time that a number is remembered:
 -- when it has been forgotten, clocks that are right have passed it.
 local function bounded(floor, keep_ms)
-  local most = (now_ms() + keep_ms / 2) * 1000
+  local most = (now_ms() + (tonumber(keep_ms) or DAY_MS) / 2) * 1000
   return tonumber(floor) > most and string.format('%.0f', most) or floor
 end
 
@@ -21,7 +27,12 @@ local function number(fence, floor, keep_ms)
   floor = bounded(floor, keep_ms)
   -- One command, as the floor is nearly always above the latest. Whole numbers without leading
   -- zeros compare as their texts do, which costs less than reading them.
-  local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
+  local latest
+  if keep_ms == '' then
+    latest = redis.call('SET', fence, floor, 'GET')
+  else
+    latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
+  end
   if not latest or #latest < #floor or #latest == #floor and latest < floor then
     return floor
   end

@@ -1,4 +1,10 @@
--- list: flat lists of who waits and of who reads, for those who inspect a lock.
+-- list: who waits, who reads and the latest token, for those who inspect a lock.
+
+-- The number of the latest hold; '' where there is none, or none that a script has written.
+local function latest(fence)
+  local number = redis.pcall('GET', fence)
+  return type(number) == 'string' and number or ''
+end
 
 -- Adds an entry of three to a flat list.
 local function list(entries, id, number, ms)

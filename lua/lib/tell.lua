@@ -1,14 +1,16 @@
--- tell: the vote is free, and nobody waits in order. How that is published, PUBLISH or SPUBLISH, is
--- the second of ARGV, for all requests. Where the server does not know the command, or does not
--- allow it, nobody can listen that way either.
-local publish = ARGV[2]
+-- tell: the vote is free. How that is published, PUBLISH or SPUBLISH, is the third of ARGV, for
+-- all requests. Where the server does not know the command, or does not allow it, nobody can listen
+-- that way either. With '1' as the second, also where somebody was called who waits in order:
+-- programs that know nothing of the queue read 00 as 0, and our own clients pass it over.
+local aloud, publish = unpack(ARGV, 2, 3)
 local is_sharded = publish == 'SPUBLISH'
 
-local function tell(channel)
-  if channel ~= '' then
-    local told = redis.pcall(publish, channel, '0')
+local function tell(channel, called)
+  if channel ~= '' and not (called and aloud == '') then
+    local message = called and '00' or '0'
+    local told = redis.pcall(publish, channel, message)
     if type(told) == 'table' and told.err then
-      redis.call('PUBLISH', channel, '0')
+      redis.call('PUBLISH', channel, message)
     end
   end
 end

@@ -1,7 +1,8 @@
 -- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
 -- KEYS, for each request: lock, revoked, queue, alive
--- ARGV, for all requests: calls, publish
+-- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, marker_ms, channel
+--   aloud '1': the channel is told also where somebody in the queue is
 -- returns, for each request: code, ms, id
 --   1, lease taken away in ms, ''   the vote was the hold's and is free now
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
@@ -20,12 +21,12 @@ local function force_release(key, arg)
   if redis.call('HDEL', lock, hold) == 0 then
     return 0, ms, holder(lock) or ''
   end
+  -- Only in a record of another program it shared the vote, with its other fields.
+  redis.call('DEL', lock)
   local waiting = sweep(queue, alive)
   leave(place_of(hold) or '', queue, alive)
-  if not (waiting and call_first(queue, nil, not is_sharded and alive)) then
-    tell(channel)
-  end
+  tell(channel, waiting and call_first(queue, nil, not is_sharded and alive))
   return 1, ms, ''
 end
 
-return each(4, 2, 3, 3, force_release)
+return each(4, 3, 3, 3, force_release)

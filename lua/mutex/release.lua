@@ -1,9 +1,10 @@
 -- mutex/release: sets the hold count; at 0 gives the vote back, leaves the queue, and tells whoever
 -- is next.
 -- KEYS, for each request: lock, queue, alive
--- ARGV, for all requests: calls, publish
+-- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, count, place, channel
---   place '': stays in the queue; channel '': only those in the queue are told
+--   place '': stays in the queue; channel '': only those in the queue are told; aloud '1': those on
+--   the channel also where somebody in the queue is
 -- returns, for each request: code, ms, id
 --   1, lease left in ms, ''       done (0 ms: given back)
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
@@ -26,16 +27,14 @@ local function release(key, arg)
     leave(place, queue, alive)
   end
   if had then
-    if not (waiting and call_first(queue, place_of(hold), not is_sharded and alive)) then
-      tell(channel)
-    end
+    tell(channel, waiting and call_first(queue, place_of(hold), not is_sharded and alive))
     return 1, 0, ''
   end
   local by = holder(lock)
-  if was_first and not by and not call_first(queue, place, not is_sharded and alive) then
-    tell(channel)
+  if was_first and not by then
+    tell(channel, call_first(queue, place, not is_sharded and alive))
   end
   return 0, redis.call('PTTL', lock), by or ''
 end
 
-return each(3, 2, 4, 3, release)
+return each(3, 3, 4, 3, release)

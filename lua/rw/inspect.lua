@@ -1,16 +1,17 @@
--- rw/inspect: tells who has the vote and who waits for it; changes nothing.
--- KEYS, for each request: writer, readers, queue, alive, writers
+-- rw/inspect: tells who has the vote, who waits and the latest token; changes nothing.
+-- KEYS, for each request: writer, readers, queue, alive, writers, fence
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
--- returns, for each request: code, ms, id, count, lists
---   1, lease left in ms, writer, count, lists   somebody writes (-1 ms: the record has no expiry)
---   0, -2, '', 0, lists                         nobody does
---   -1, 0, message, '', ''                      this request failed, alone
---   lists: those that hold to read, wait to write and wait to read; for each of them, in order, the
---   hold or place, its ticket (0 of a hold), and for how long it counts in ms
+-- returns, for each request: code, ms, id, count, more
+--   1, lease left in ms, writer, count, more   somebody writes (-1 ms: the record has no expiry)
+--   0, -2, '', 0, more                         nobody does
+--   -1, 0, message, '', ''                     this request failed, alone
+--   more: lists of those that hold to read, wait to write and wait to read, and the token of the
+--   latest write, '' where none is known; in a list, for each of them, in order, the hold or place,
+--   its ticket (0 of a hold), and for how long it counts in ms
 -- atomic, because holders, leases and queue must belong together.
 local function inspect(key)
-  local writer, readers, queue, alive, writers = unpack(KEYS, key + 1, key + 5)
+  local writer, readers, queue, alive, writers, fence = unpack(KEYS, key + 1, key + 6)
   local by, count = holder(writer)
   local held, reading, to_write, to_read = {}, {}, {}, {}
   local holds = redis.call('ZRANGE', readers, 0, -1, 'WITHSCORES')
@@ -27,11 +28,11 @@ local function inspect(key)
       list(redis.call('ZSCORE', writers, place) and to_write or to_read, place, ticket, ms)
     end
   end
-  local lists = { reading, to_write, to_read }
+  local more = { reading, to_write, to_read, latest(fence) }
   if not by then
-    return 0, -2, '', 0, lists
+    return 0, -2, '', 0, more
   end
-  return 1, redis.call('PTTL', writer), by, tonumber(count) or 0, lists
+  return 1, redis.call('PTTL', writer), by, tonumber(count) or 0, more
 end
 
-return each(5, 0, 0, 5, inspect)
+return each(6, 0, 0, 5, inspect)

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{FairMutex, Mutex, RwLock, caller, client_thread::ClientThread};
 use crate::{
-    client::{self, Builder, Status},
+    client::{self, Builder, FoundLocks, Status, Survey},
     words::Error,
 };
 
@@ -68,6 +68,24 @@ impl Quorate {
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn status(&self) -> Result<Status, Error> {
         self.thread.wait(self.client.status())
+    }
+
+    /// [`Quorate::survey`](crate::Quorate::survey); blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn survey(&self) -> Result<Survey, Error> {
+        self.thread.wait(self.client.survey())
+    }
+
+    /// [`Quorate::find_locks`](crate::Quorate::find_locks); blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn find_locks(&self, names: &str, limit: usize) -> Result<FoundLocks, Error> {
+        self.thread.wait(self.client.find_locks(names, limit))
     }
 
     /// [`Quorate::close`](crate::Quorate::close); blocks.

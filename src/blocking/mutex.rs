@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{MutexGuard, client_thread::ClientThread};
 use crate::{
     lock::{self, after_work, inspection::Inspection},
-    words::{Error, Owner, Token},
+    words::{Error, HoldId, Owner, Token},
 };
 
 /// Defines a type of lock, mutex or fair mutex. `$make` is the method of a client that returns it.
@@ -157,6 +157,17 @@ macro_rules! exclusive {
             /// [`is_inside_runtime`](Error::is_inside_runtime).
             pub fn force_release(&self) -> Result<bool, Error> {
                 self.thread.wait(self.lock.force_release())?
+            }
+
+            #[doc = concat!("[`", stringify!($name), "::force_release_hold`](crate::",
+                stringify!($name), "::force_release_hold); blocks.")]
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("As [there](crate::", stringify!($name), "::force_release_hold).")]
+            /// [`is_inside_runtime`](Error::is_inside_runtime).
+            pub fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+                self.thread.wait(self.lock.force_release_hold(hold))?
             }
 
             #[doc = concat!("[`", stringify!($name), "::force_clear`](crate::",

@@ -5,10 +5,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{ReadGuard, WriteGuard, client_thread::ClientThread};
 use crate::{
     lock::{
-        self, Preference,
+        self, Preference, after_work,
         inspection::{Access, RwInspection},
     },
-    words::{Error, Owner},
+    words::{Error, HoldId, Owner, Token},
 };
 
 /// [`quorate::RwLock`](crate::RwLock) for programs without async.
@@ -72,6 +72,33 @@ impl RwLock {
         Ok(ReadGuard::new(guard, &self.thread))
     }
 
+    /// Reads, works and gives the read back: waits as [`read`](Self::read) does, runs the work on
+    /// the calling thread, and releases when the work is done, has failed or panics.
+    ///
+    /// **The work is not stopped when the read is lost**: see [`Mutex::run`](super::Mutex::run).
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`read`](Self::read), and
+    /// [`is_lost`](Error::is_lost) if the read was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn total() -> Result<u32, quorate::Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// assert_eq!(quorum.rw_lock("prices").run_read(total)?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_read<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let guard = self.read()?;
+        let done = work();
+        after_work(done, guard.release())
+    }
+
     /// [`RwLock::try_read`](crate::RwLock::try_read); blocks for no longer than it takes to ask.
     ///
     /// # Errors
@@ -114,6 +141,37 @@ impl RwLock {
     pub fn write(&self) -> Result<WriteGuard, Error> {
         let guard = self.thread.wait(self.lock.write())??;
         Ok(WriteGuard::new(guard, &self.thread))
+    }
+
+    /// Writes, works and gives the write back: waits as [`write`](Self::write) does, runs the work
+    /// on the calling thread, and releases when the work is done, has failed or panics. The work is
+    /// given its [`Token`].
+    ///
+    /// **The work is not stopped when the write is lost**: see [`Mutex::run`](super::Mutex::run).
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`write`](Self::write), and
+    /// [`is_lost`](Error::is_lost) if the write was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn raise(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(43) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// assert_eq!(quorum.rw_lock("prices").run_write(raise)?, 43);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_write<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(Token) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let guard = self.write()?;
+        let done = work(guard.token());
+        after_work(done, guard.release())
     }
 
     /// [`RwLock::try_write`](crate::RwLock::try_write); blocks for no longer than it takes to ask.
@@ -165,6 +223,16 @@ impl RwLock {
     /// As [there](crate::RwLock::force_release). [`is_inside_runtime`](Error::is_inside_runtime).
     pub fn force_release(&self, access: Access) -> Result<bool, Error> {
         self.thread.wait(self.lock.force_release(access))?
+    }
+
+    /// [`RwLock::force_release_hold`](crate::RwLock::force_release_hold); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::RwLock::force_release_hold).
+    /// [`is_inside_runtime`](Error::is_inside_runtime).
+    pub fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.thread.wait(self.lock.force_release_hold(hold))?
     }
 
     /// [`RwLock::force_clear`](crate::RwLock::force_clear); blocks.

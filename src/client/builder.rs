@@ -171,7 +171,8 @@ impl Builder {
         self
     }
 
-    /// How long [`connect`](Self::connect) tries to reach a majority. Default: 5 s.
+    /// How long [`connect`](Self::connect) tries to reach a majority that answers in time.
+    /// Default: 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
@@ -279,6 +280,36 @@ impl Builder {
     /// ```
     pub fn named_metrics<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.settings.named = NamedLocks::new(names);
+        self
+    }
+
+    /// The name of the client: what [`inspect`](crate::Mutex::inspect) and
+    /// [`Error::holder_name`] show for its holds, so that people find the process. 1 to 300 bytes,
+    /// without control characters; [`connect`](Self::connect) refuses other names. Default: the
+    /// host and the process id, as in `web-1:4711`. A client that has only embedded voters has none
+    /// by default, and asks for none.
+    ///
+    /// The name need not be the only one of its kind: hold ids stay what tells clients apart. The
+    /// client says it to each voter once a minute, by itself and never on the way of a lock. The
+    /// voter forgets the name five minutes after the client stopped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// let builder = quorate::Quorate::builder().embedded(&voters).client_name("billing-1");
+    /// let quorum = builder.connect().await?;
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// let holder = quorum.mutex("invoice:42").inspect().await?.holder();
+    /// assert_eq!(holder.and_then(|holder| holder.client_name).as_deref(), Some("billing-1"));
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.settings.client_name = Some(name.into());
         self
     }
 

@@ -19,7 +19,7 @@ use crate::{
 
 /// Pause between two questions to a voter that does not say who it is.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often voters that seem too far away are asked again.
+/// How often voters that seem too far away are asked again, at least.
 const QUESTIONS: usize = 3;
 
 pub(super) async fn connect(
@@ -34,11 +34,13 @@ pub(super) async fn connect(
     let origins = origins(sources, security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
     let clock = source::clock(&origins, clock.as_ref())?;
+    let name = source::name(&origins, &settings)?;
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::describe();
     let clusters = origins.iter().enumerate().map(|(voter, origin)| voter - origin.seat());
     let standings = Standings::new(labels, clusters.collect(), clock.clone(), settings.suspicion());
+    standings.hold_back();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
@@ -52,32 +54,42 @@ pub(super) async fn connect(
             "an even number of voters survives no more failures than one voter fewer"
         );
     }
+    let due = clock.now() + settings.connect_timeout;
     let identities = meet(&panel, &clock, &settings).await?;
-    check_distance(&panel, &clock, &settings).await?;
+    standings.speak();
+    check_distance(&panel, &clock, &settings, due).await?;
     for (voter, identity) in panel.voters.iter().zip(&identities) {
         if let Err(why) = identity {
             let voter = voter.label();
             tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
         }
     }
-    Ok(Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed)))
+    Ok(Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name)))
 }
 
-/// Fails where no majority can answer in the time that voters have. One slow answer proves nothing,
-/// so then they are asked again.
-async fn check_distance(panel: &Panel, clock: &Clock, settings: &Settings) -> Result<(), Error> {
+/// Fails where no majority answers in the time that voters have. Slow answers prove nothing on a
+/// busy machine, so voters that seem too far away are asked again until `due`.
+async fn check_distance(
+    panel: &Panel,
+    clock: &Clock,
+    settings: &Settings,
+    due: Moment,
+) -> Result<(), Error> {
     let most = settings.longest_deadline(settings.lease);
     let voters = 0..panel.voters.len();
     let mut trips: Vec<Option<Duration>> =
         voters.map(|voter| panel.standings.round_trip(voter)).collect();
-    for asked in 0..=QUESTIONS {
+    let mut asked = 0;
+    loop {
         let mut known: Vec<Duration> = trips.iter().copied().flatten().collect();
         known.sort_unstable();
         let majority = known.get(panel.quorum.needed() - 1).copied();
         let Some(majority) = majority.filter(|majority| *majority > most) else { return Ok(()) };
-        if asked == QUESTIONS {
+        if asked >= QUESTIONS && clock.now() >= due {
             return Err(too_far(majority, most, settings));
         }
+        asked += 1;
+        clock.sleep(PAUSE).await;
         let questions = panel.voters.iter().map(async |voter| {
             let started = clock.now();
             voter.identify().await.is_ok().then(|| clock.now().since(started))
@@ -86,7 +98,6 @@ async fn check_distance(panel: &Panel, clock: &Clock, settings: &Settings) -> Re
             *trip = again.map_or(*trip, |again| Some(trip.map_or(again, |trip| trip.min(again))));
         }
     }
-    Ok(())
 }
 
 fn too_far(majority: Duration, most: Duration, settings: &Settings) -> Error {

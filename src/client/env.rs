@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
 
-use super::Builder;
+use super::{Builder, Cluster};
 #[cfg(feature = "tls")]
 use crate::node::Tls;
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
 };
 
 const VOTERS: &str = "QUORATE_VOTERS";
+const CLUSTER: &str = "QUORATE_CLUSTER";
+const CLUSTER_VOTERS: &str = "QUORATE_CLUSTER_VOTERS";
 const USER: &str = "QUORATE_USER";
 const PASSWORD: &str = "QUORATE_PASSWORD";
 const PASSWORD_FILE: &str = "QUORATE_PASSWORD_FILE";
@@ -23,7 +25,7 @@ const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
 type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
 
 /// Each variable that sets one thing by itself.
-const SETTINGS: [(&str, Set); 12] = [
+const SETTINGS: [(&str, Set); 17] = [
     ("QUORATE_LEASE", |builder, text| Ok(builder.lease(time(text)?))),
     ("QUORATE_LONGEST_LEASE", |builder, text| Ok(builder.longest_lease(time(text)?))),
     ("QUORATE_VOTER_DEADLINE", |builder, text| Ok(builder.voter_deadline(time(text)?))),
@@ -36,13 +38,34 @@ const SETTINGS: [(&str, Set); 12] = [
     ("QUORATE_REPLICA_ACKS", |builder, text| {
         Ok(builder.replica_acks(text.parse().map_err(|_| "a number of replicas is expected")?))
     }),
+    ("QUORATE_MINIMUM_VALIDITY", |builder, text| Ok(builder.minimum_validity(time(text)?))),
+    ("QUORATE_DRIFT", |builder, text| {
+        let (ppm, fixed) = drift(text)?;
+        Ok(builder.drift(ppm, fixed))
+    }),
+    ("QUORATE_BATCH_SIZE", |builder, text| {
+        Ok(builder.batch_size(text.parse().map_err(|_| "a number of requests is expected")?))
+    }),
+    ("QUORATE_ALLOW_EVICTION", |builder, text| {
+        Ok(builder.allow_eviction(text.parse().map_err(|_| "`true` or `false` is expected")?))
+    }),
     ("QUORATE_RESTART_GUARD", |builder, text| Ok(builder.restart_guard(restart_guard(text)?))),
+    ("QUORATE_CLIENT_NAME", |builder, text| Ok(builder.client_name(text))),
     ("QUORATE_PREFIX", |builder, text| Ok(builder.key_scheme(KeyScheme::Prefix(text.into())))),
 ];
 
 /// All others.
-const OTHERS: [&str; 7] =
-    [VOTERS, USER, PASSWORD, PASSWORD_FILE, CA_FILE, CERTIFICATE_FILE, KEY_FILE];
+const OTHERS: [&str; 9] = [
+    VOTERS,
+    CLUSTER,
+    CLUSTER_VOTERS,
+    USER,
+    PASSWORD,
+    PASSWORD_FILE,
+    CA_FILE,
+    CERTIFICATE_FILE,
+    KEY_FILE,
+];
 
 impl Builder {
     /// The settings that the environment has: what an operator sets, without a change of the
@@ -50,7 +73,9 @@ impl Builder {
     ///
     /// | variable | sets |
     /// |---|---|
-    /// | `QUORATE_VOTERS` | [`voters`](Self::voters), separated by blanks or commas; required |
+    /// | `QUORATE_VOTERS` | [`voters`](Self::voters), separated by blanks or commas |
+    /// | `QUORATE_CLUSTER` | a [`cluster`](Self::cluster), by some of its servers |
+    /// | `QUORATE_CLUSTER_VOTERS` | [`Cluster::voters`] |
     /// | `QUORATE_USER`, `QUORATE_PASSWORD` | the login at addresses that have none |
     /// | `QUORATE_PASSWORD_FILE` | the same, read again for each connection |
     /// | `QUORATE_TLS_CA_FILE` | `Tls::ca_file` (feature `tls`) |
@@ -62,11 +87,19 @@ impl Builder {
     /// | `QUORATE_QUORUM_TIMEOUT` | [`quorum_timeout`](Self::quorum_timeout) |
     /// | `QUORATE_CONNECT_TIMEOUT` | [`connect_timeout`](Self::connect_timeout) |
     /// | `QUORATE_POLL_INTERVAL` | [`poll_interval`](Self::poll_interval) |
+    /// | `QUORATE_MINIMUM_VALIDITY` | [`minimum_validity`](Self::minimum_validity) |
+    /// | `QUORATE_DRIFT` | [`drift`](Self::drift), as in `10000ppm 2ms` |
+    /// | `QUORATE_BATCH_SIZE` | [`batch_size`](Self::batch_size) |
     /// | `QUORATE_FENCE_MEMORY` | [`fence_memory`](Self::fence_memory) |
     /// | `QUORATE_REPLICA_ACKS` | [`replica_acks`](Self::replica_acks) |
     /// | `QUORATE_REPLICA_TIMEOUT` | [`replica_timeout`](Self::replica_timeout) |
     /// | `QUORATE_RESTART_GUARD` | [`restart_guard`](Self::restart_guard) |
+    /// | `QUORATE_ALLOW_EVICTION` | [`allow_eviction`](Self::allow_eviction): `true` or `false` |
+    /// | `QUORATE_CLIENT_NAME` | [`client_name`](Self::client_name) |
     /// | `QUORATE_PREFIX` | [`KeyScheme::Prefix`] |
+    ///
+    /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
+    /// vote together.
     ///
     /// Times are a whole number and `ms`, `s`, `m` or `h`: `500ms`, `30s`. The restart guard is
     /// `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
@@ -97,7 +130,36 @@ impl Builder {
     /// assert!(error.to_string().starts_with("QUORATE_VOTERS is not set"));
     /// ```
     pub fn from_env() -> Result<Self, Error> {
-        Variables::of(env::vars_os())?.builder()
+        Self::from_variables(env::vars_os())
+    }
+
+    /// As [`from_env`](Self::from_env), with these variables instead of those of the environment:
+    /// for programs that read some settings from elsewhere, such as a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_env`](Self::from_env).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// let file = [("QUORATE_VOTERS", "redis://10.0.0.1"), ("QUORATE_LEASE", "20s")];
+    /// let builder = quorate::Builder::from_variables(file)?;
+    /// # let _ = builder;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_variables<N: Into<OsString>, V: Into<OsString>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self, Error> {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Variables::of(variables)?.builder()
+    }
+
+    /// The names of the variables that [`from_env`](Self::from_env) reads.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        names()
     }
 }
 
@@ -125,17 +187,10 @@ impl Variables {
     }
 
     fn builder(&self) -> Result<Builder, Error> {
-        let Some(voters) = self.get(VOTERS) else {
-            return Err(Error::invalid(format!(
-                "{VOTERS} is not set: it names the servers, for example \
-                 {VOTERS}=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\""
-            )));
-        };
-        let mut builder = Builder::default().voters(addresses(voters));
+        let mut builder = self.with_voters(Builder::default())?;
         for (name, set) in SETTINGS {
             let Some(value) = self.get(name) else { continue };
-            let wrong = |expected| Error::invalid(format!("{name} is {value:?}: {expected}"));
-            builder = set(builder, value.trim()).map_err(wrong)?;
+            builder = set(builder, value.trim()).map_err(|why| wrong(name, value, why))?;
         }
         self.with_tls(self.with_credentials(builder)?)
     }
@@ -196,9 +251,40 @@ impl Variables {
         }
     }
 
+    fn with_voters(&self, builder: Builder) -> Result<Builder, Error> {
+        let builder = match self.get(VOTERS) {
+            Some(voters) => builder.voters(addresses(voters)),
+            None if self.get(CLUSTER).is_some() => builder,
+            None => {
+                return Err(Error::invalid(format!(
+                    "{VOTERS} is not set: it names the servers, for example \
+                     {VOTERS}=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"; the \
+                     servers of a Redis Cluster go into {CLUSTER}"
+                )));
+            }
+        };
+        match (self.get(CLUSTER), self.get(CLUSTER_VOTERS)) {
+            (Some(seeds), None) => Ok(builder.cluster(Cluster::new(addresses(seeds)))),
+            (Some(seeds), Some(voters)) => {
+                let number = voters.trim().parse();
+                let number = number
+                    .map_err(|_| wrong(CLUSTER_VOTERS, voters, "a number of voters is expected"))?;
+                Ok(builder.cluster(Cluster::new(addresses(seeds)).voters(number)))
+            }
+            (None, Some(_)) => {
+                Err(Error::invalid(format!("{CLUSTER_VOTERS} is set without {CLUSTER}")))
+            }
+            (None, None) => Ok(builder),
+        }
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
+}
+
+fn wrong(name: &str, value: &str, expected: &str) -> Error {
+    Error::invalid(format!("{name} is {value:?}: {expected}"))
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -265,6 +351,13 @@ fn time(text: &str) -> Result<Duration, &'static str> {
     };
     let number = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
     number.map(Duration::from_millis).ok_or(expected)
+}
+
+fn drift(text: &str) -> Result<(u32, Duration), &'static str> {
+    let expected = "parts per million of the lease and a time are expected, as in `10000ppm 2ms`";
+    let (ppm, fixed) = text.split_once(' ').ok_or(expected)?;
+    let ppm = ppm.strip_suffix("ppm").and_then(|ppm| ppm.parse().ok()).ok_or(expected)?;
+    Ok((ppm, time(fixed.trim()).map_err(|_| expected)?))
 }
 
 fn restart_guard(text: &str) -> Result<RestartGuard, &'static str> {

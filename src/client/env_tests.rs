@@ -34,6 +34,11 @@ fn every_setting_is_read() {
         ("QUORATE_REPLICA_ACKS", "2"),
         ("QUORATE_RESTART_GUARD", "strict"),
         ("QUORATE_PREFIX", "billing"),
+        ("QUORATE_CLIENT_NAME", "web 1"),
+        ("QUORATE_MINIMUM_VALIDITY", "11s"),
+        ("QUORATE_DRIFT", "20000ppm 5ms"),
+        ("QUORATE_BATCH_SIZE", "8"),
+        ("QUORATE_ALLOW_EVICTION", "true"),
     ]);
     let set = Quorate::builder()
         .voters(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
@@ -48,8 +53,38 @@ fn every_setting_is_read() {
         .replica_timeout(Duration::from_millis(10))
         .replica_acks(2)
         .restart_guard(RestartGuard::Strict)
-        .key_scheme(KeyScheme::Prefix("billing".into()));
+        .key_scheme(KeyScheme::Prefix("billing".into()))
+        .client_name("web 1")
+        .minimum_validity(secs(11))
+        .drift(20_000, Duration::from_millis(5))
+        .batch_size(8)
+        .allow_eviction(true);
     assert_eq!(format!("{:?}", read.unwrap()), format!("{set:?}"));
+}
+
+#[test]
+fn a_cluster_votes_alone_or_beside_servers() {
+    let seeds = ["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"];
+    let text = seeds.join(" ");
+    let cluster = || Cluster::new(seeds);
+    for (variables, set) in [
+        (vec![(CLUSTER, &*text)], Quorate::builder().cluster(cluster())),
+        (
+            vec![(CLUSTER, &*text), (CLUSTER_VOTERS, " 3 ")],
+            Quorate::builder().cluster(cluster().voters(3)),
+        ),
+        (
+            vec![ONE, (CLUSTER, &*text)],
+            Quorate::builder().voter("redis://10.0.0.1").cluster(cluster()),
+        ),
+    ] {
+        assert_eq!(format!("{:?}", read(&variables).unwrap()), format!("{set:?}"));
+    }
+    refused(&[ONE, (CLUSTER_VOTERS, "3")], "QUORATE_CLUSTER_VOTERS is set without QUORATE_CLUSTER");
+    refused(
+        &[(CLUSTER, &text), (CLUSTER_VOTERS, "all")],
+        "QUORATE_CLUSTER_VOTERS is \"all\": a number of voters is expected",
+    );
 }
 
 #[test]
@@ -71,7 +106,8 @@ fn addresses_are_separated_by_blanks_and_commas_but_sentinels_stay_together() {
 #[test]
 fn without_voters_it_is_said_how_to_set_them() {
     let told = "QUORATE_VOTERS is not set: it names the servers, for example \
-                QUORATE_VOTERS=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"";
+                QUORATE_VOTERS=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"; the \
+                servers of a Redis Cluster go into QUORATE_CLUSTER";
     refused(&[], told);
     refused(&[(VOTERS, " ")], told);
 }
@@ -85,6 +121,23 @@ fn a_value_that_cannot_be_read_is_named_with_its_variable() {
     refused(
         &[ONE, ("QUORATE_REPLICA_ACKS", "all")],
         "QUORATE_REPLICA_ACKS is \"all\": a number of replicas is expected",
+    );
+    for value in ["10000ppm", "10000 2ms", "1%", "10000ppm 2", "-1ppm 2ms"] {
+        refused(
+            &[ONE, ("QUORATE_DRIFT", value)],
+            &format!(
+                "QUORATE_DRIFT is {value:?}: parts per million of the lease and a time are \
+                 expected, as in `10000ppm 2ms`"
+            ),
+        );
+    }
+    refused(
+        &[ONE, ("QUORATE_BATCH_SIZE", "-1")],
+        "QUORATE_BATCH_SIZE is \"-1\": a number of requests is expected",
+    );
+    refused(
+        &[ONE, ("QUORATE_ALLOW_EVICTION", "yes")],
+        "QUORATE_ALLOW_EVICTION is \"yes\": `true` or `false` is expected",
     );
     refused(
         &[ONE, ("QUORATE_RESTART_GUARD", "on")],

@@ -6,23 +6,27 @@ mod connect;
 #[cfg(test)]
 mod copies_tests;
 mod env;
+mod finding;
 mod reach;
 #[cfg(feature = "serde")]
 mod serial;
 mod source;
 mod status;
+mod survey;
 
 use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 pub use cluster::{Cluster, SharedPrimaries};
+pub use finding::FoundLocks;
 pub use status::{Status, VoterStatus};
+pub use survey::{Survey, VoterSurvey};
 
 use crate::{
-    coordinator::{Coordinator, Replies},
+    coordinator::Coordinator,
     hold::Hold,
     lock::{FairMutex, LockParts, Mutex, RwLock},
-    node::Voter,
+    node::{Replies, Voter},
     words::Error,
 };
 

@@ -2,7 +2,8 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::{Status, VoterStatus};
+use super::{FoundLocks, Status, Survey, VoterStatus, VoterSurvey};
+use crate::words::{Verdict, VoterReport, millis};
 
 /// Whether locks can be given (`has_quorum`, `counting`, `needed`), and every voter (`voters`).
 impl Serialize for Status {
@@ -20,6 +21,13 @@ impl Serialize for Status {
 impl Serialize for VoterStatus {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
+        self.entries(&mut map)?;
+        map.end()
+    }
+}
+
+impl VoterStatus {
+    fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry("voter", &self.voter)?;
         map.serialize_entry("counts", &self.counts())?;
         map.serialize_entry("connected", &self.connection.is_ok())?;
@@ -27,7 +35,60 @@ impl Serialize for VoterStatus {
             map.serialize_entry("error", cause)?;
         }
         map.serialize_entry("refuses", &self.refuses)?;
-        map.serialize_entry("quarantine", &self.quarantine)?;
+        map.serialize_entry("quarantine", &self.quarantine)
+    }
+}
+
+/// Every voter (`voters`), and what the client goes by.
+impl Serialize for Survey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("lease_ms", &millis(self.lease))?;
+        map.serialize_entry("longest_lease_ms", &millis(self.longest_lease))?;
+        map.serialize_entry("voter_deadline_ms", &millis(self.voter_deadline))?;
+        map.serialize_entry("voters", &self.voters)?;
+        map.end()
+    }
+}
+
+/// `wake_error` says why it does not wake, and is there only then.
+impl Serialize for VoterSurvey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        self.status.entries(&mut map)?;
+        let micros =
+            self.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        map.serialize_entry("round_trip_us", &micros)?;
+        map.serialize_entry("wakes", &self.wakes.is_ok())?;
+        if let Err(cause) = &self.wakes {
+            map.serialize_entry("wake_error", cause)?;
+        }
+        map.serialize_entry("servers", &self.servers)?;
+        map.end()
+    }
+}
+
+/// The locks, whether these are all, and the voters that could not be asked, each with its `error`.
+impl Serialize for FoundLocks {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("is_complete", &self.is_complete)?;
+        map.serialize_entry("locks", &self.locks)?;
+        let missing = self.missing.iter().map(MissingVoter).collect::<Vec<_>>();
+        map.serialize_entry("missing", &missing)?;
+        map.end()
+    }
+}
+
+struct MissingVoter<'a>(&'a VoterReport);
+
+impl Serialize for MissingVoter<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("voter", &self.0.voter)?;
+        if let Verdict::Unknown(cause) = &self.0.verdict {
+            map.serialize_entry("error", cause)?;
+        }
         map.end()
     }
 }

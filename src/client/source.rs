@@ -13,7 +13,7 @@ use crate::{
     keys::KeyScheme,
     node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
     settings::{ReplicaAcks, Settings},
-    words::Error,
+    words::{ClientName, Error},
 };
 
 /// Where a voter is.
@@ -96,6 +96,18 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
         None => Ok(Clock::System),
         Some(_) => Err(Error::invalid("a client with servers cannot be put on a machine")),
     }
+}
+
+/// What the client is called. Voters inside the process are nobody else's: a client that has only
+/// such needs no name, and then a simulation repeats itself.
+pub(super) fn name(origins: &[Origin], settings: &Settings) -> Result<Option<ClientName>, Error> {
+    let named = settings.client_name()?;
+    #[cfg(feature = "embedded")]
+    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
+        return Ok(named);
+    }
+    let _ = origins;
+    Ok(Some(named.unwrap_or_else(ClientName::of_this_process)))
 }
 
 /// Voters inside the process have no replicas.

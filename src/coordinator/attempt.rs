@@ -77,12 +77,7 @@ impl Coordinator {
                     }
                 }
                 Next::AskAgain(voters) => {
-                    for voter in voters {
-                        replies.expect(
-                            voter,
-                            self.panel.voters[voter].queue_script(call.clone(), None),
-                        );
-                    }
+                    self.panel.ask_again(&mut replies, &voters, &call);
                 }
                 Next::Won(_) => {
                     let fixed = self.fix_token(&mut claim, &tokens, rules, started, limit).await;

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Coordinator, LockRecord, Replies};
+use super::{Coordinator, LockRecord};
 use crate::{
     clock::Moment,
     engine::{Denial, Refusal, Rules, Votes},
-    node::Call,
+    node::{Call, Replies},
     words::{HoldId, Token},
 };
 
@@ -52,7 +52,7 @@ impl Won {
     /// What it is to others who want the lock.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);
-        Denial::Held(Refusal { by: Some(self.hold().clone()), ends })
+        Denial::Held(Refusal { by: Some(self.hold().clone()), waits: false, ends })
     }
 
     /// Hands the votes over: whoever calls this answers for their release.
@@ -146,10 +146,10 @@ impl Claim {
         let until = clock.now() + self.lease;
         for voter in voters {
             if crate::mutant!("undoes_once") {
-                drop(panel.voters[voter].queue_script(call.clone(), None));
+                panel.voters[voter].queue_script(call.clone(), None, None);
                 continue;
             }
-            drop(panel.voters[voter].queue_script(call.clone(), Some(until)));
+            panel.voters[voter].queue_script(call.clone(), Some(until), None);
         }
     }
 }

@@ -3,9 +3,12 @@
 mod admission;
 mod attempt;
 mod claim;
+mod ears;
 mod fence;
 mod gate;
+mod java;
 mod line;
+mod names;
 mod panel;
 mod question;
 mod queue;
@@ -22,23 +25,25 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
 pub(crate) use claim::{Spoils, Won};
-pub(crate) use panel::{Panel, Replies, place};
+pub(crate) use panel::{Panel, place};
 pub(crate) use record::{Ask, LockInfo, LockRecord};
 pub(crate) use waiting::Search;
 
 use crate::{
     clock::Clock,
     engine::{Floors, Votes, Wake},
+    node::Replies,
     settings::Settings,
     wakeup::Wakeups,
     words::{
-        ClientId, HoldIds, Verdict,
+        ClientId, ClientName, HoldIds, Verdict,
         series::{AllLockSeries, LockSeries},
     },
 };
 use admission::Admission;
 use gate::ClosingGate;
 use line::Lines;
+use names::ClientNames;
 
 /// What all locks of one client share.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ pub(crate) struct Coordinator {
     floors: Mutex<Floors>,
     gate: ClosingGate,
     admission: Admission,
+    names: ClientNames,
 }
 
 impl Coordinator {
@@ -66,12 +72,13 @@ impl Coordinator {
         settings: Settings,
         wakeups: Arc<Wakeups>,
         seed: Option<u64>,
+        name: Option<ClientName>,
     ) -> Self {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         let client = ClientId::from_random_bytes(chance.random());
         let floors = Floors::new(settings.fence_memory);
         let series = AllLockSeries::new(settings.named.clone());
-        Self {
+        let this = Self {
             panel,
             clock,
             runtime: Handle::current(),
@@ -84,7 +91,10 @@ impl Coordinator {
             floors: Mutex::new(floors),
             gate: ClosingGate::open(),
             admission: Admission::new(),
-        }
+            names: ClientNames::new(name),
+        };
+        this.introduce();
+        this
     }
 
     pub(crate) fn panel(&self) -> &Panel {

@@ -1,17 +1,11 @@
 //! All voters of a client, asked at once.
 
-use std::{
-    future::poll_fn,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     clock::Moment,
     engine::{KeptOut, Place, Quorum, Rules},
-    node::{Call, ONLY, Outcome, Standings, Voter, VoterReply},
+    node::{Call, ONLY, Outcome, Replies, Standings, Voter},
     scripts::Answer,
     words::{Verdict, VoterReport},
 };
@@ -56,27 +50,37 @@ impl Panel {
 
     /// Sends to all voters now; the answers may be dropped.
     pub(crate) fn ask_all(&self, call: &Call) -> Replies {
-        Replies(
-            self.voters.iter().map(|voter| Some(voter.queue_script(call.clone(), None))).collect(),
-        )
+        self.queue_all(call, None)
     }
 
     /// Sends to some voters now.
     pub(crate) fn ask(&self, voters: &[usize], call: &Call) -> Replies {
-        let asked = |voter| {
-            voters.contains(&voter).then(|| self.voters[voter].queue_script(call.clone(), None))
-        };
-        Replies((0..self.voters.len()).map(asked).collect())
+        let mut replies = Replies::new(self.voters.len(), 1);
+        self.ask_again(&mut replies, voters, call);
+        replies
+    }
+
+    /// Sends to some voters once more, or for the first time. What they answer now counts.
+    pub(crate) fn ask_again(&self, replies: &mut Replies, voters: &[usize], call: &Call) {
+        for &voter in voters {
+            let asker = replies.expect(voter);
+            self.voters[voter].queue_script(call.clone(), None, Some(asker));
+        }
     }
 
     /// Sends to all voters now, and to those that do not answer again until `until`.
     pub(crate) fn insist_all(&self, call: &Call, until: Moment) -> Replies {
-        Replies(
-            self.voters
-                .iter()
-                .map(|voter| Some(voter.queue_script(call.clone(), Some(until))))
-                .collect(),
-        )
+        self.queue_all(call, Some(until))
+    }
+
+    fn queue_all(&self, call: &Call, owed_until: Option<Moment>) -> Replies {
+        // With fewer answers than that neither is a majority reached nor can it be missed.
+        let least = self.quorum.spare() + 1;
+        let mut replies = Replies::new(self.voters.len(), least);
+        for (voter, queue) in self.voters.iter().enumerate() {
+            queue.queue_script(call.clone(), owed_until, Some(replies.expect(voter)));
+        }
+        replies
     }
 
     /// Names each verdict's voter.
@@ -89,36 +93,4 @@ impl Panel {
 /// Where an answer came from.
 pub(crate) fn place(voter: usize, outcome: &Outcome<Answer>) -> Place {
     Place { voter, shard: outcome.as_ref().map_or(ONLY, |answer| answer.shard) }
-}
-
-/// Answers that are still to come, by voter.
-#[derive(Debug)]
-pub(crate) struct Replies(Vec<Option<VoterReply<Answer>>>);
-
-impl Replies {
-    /// Replaces what was expected from `voter`.
-    pub(crate) fn expect(&mut self, voter: usize, reply: VoterReply<Answer>) {
-        self.0[voter] = Some(reply);
-    }
-
-    /// Whether any is to come.
-    pub(crate) fn are_open(&self) -> bool {
-        self.0.iter().any(Option::is_some)
-    }
-
-    /// The next answer; never completes when none is to come.
-    pub(crate) async fn next(&mut self) -> (usize, Outcome<Answer>) {
-        poll_fn(|context| self.poll(context)).await
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(usize, Outcome<Answer>)> {
-        for (voter, slot) in self.0.iter_mut().enumerate() {
-            let Some(reply) = slot else { continue };
-            if let Poll::Ready(outcome) = Pin::new(reply).poll(context) {
-                *slot = None;
-                return Poll::Ready((voter, outcome));
-            }
-        }
-        Poll::Pending
-    }
 }

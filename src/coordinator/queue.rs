@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Ask, Coordinator, LockRecord, Panel, Replies,
+    Ask, Coordinator, LockRecord, Panel,
     attempt::outcome_of,
     claim::{Claim, Won},
+    ears::Ears,
     line::Turn,
 };
 use crate::{
@@ -14,8 +15,7 @@ use crate::{
         Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Tokens, Until, Wait, WaitNext,
         Wake, WhileHeld,
     },
-    node::Call,
-    wakeup::Callee,
+    node::{Call, Replies},
     words::{Error, HoldId},
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Waiter<'a> {
     ticket: Option<Ticket>,
     /// The votes of the latest bid.
     claim: Option<Claim>,
-    callee: Callee,
+    ears: Ears,
     /// Set if this waiter is also the first in its client's line: it tells the line what it hears.
     line: Option<&'a Turn<'a>>,
 }
@@ -56,7 +56,7 @@ impl Coordinator {
     ) -> Option<Waiter<'static>> {
         let refresh = record.info().refresh().filter(|_| record.info().is_fair)?;
         let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
-        Some(self.waiter(record, rules, self.ids.fresh(), refresh, wait))
+        Some(self.waiter(record, rules, record.info().fresh(&self.ids), refresh, wait))
     }
 
     /// A new place for the first in line, which has waited elsewhere until now.
@@ -86,7 +86,7 @@ impl Coordinator {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
             rules,
-            callee: self.wakeups.callee(place.as_str(), self.panel.quorum.voters()),
+            ears: Ears::of(self.wakeups.callee(place.as_str(), self.panel.quorum.voters())),
             place,
             refresh,
             wait,
@@ -119,6 +119,7 @@ impl Waiter<'_> {
                     }
                     let end = match (self.bid().await, self.wait.denial()) {
                         (Ok(end), _) => end,
+                        (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
                             return coordinator.report_denial(&*self.record, denial.clone());
                         }
@@ -198,18 +199,15 @@ impl Waiter<'_> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         // Until a majority has answered.
-        let mut admitted = Some(
-            coordinator
-                .admit(self.record.info().name.as_str(), self.wait.limit(), self.line)
-                .await?,
-        );
+        let lock = self.record.info().name.as_str();
+        let mut admitted = Some(coordinator.admit(lock, self.wait.limit(), self.line).await?);
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;
         let started = clock.now();
         let limit = self.wait.start_attempt(started, clock.skips().count);
         let (hold, call) = self.next_bid();
-        self.callee.calls.forget();
+        self.ears.forget();
         let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.refresh, limit };
         let rules = panel.adapt(self.rules);
@@ -220,7 +218,7 @@ impl Waiter<'_> {
         let mut replies = panel.ask_all(&call);
         let wake = loop {
             let now = clock.now();
-            let heard = self.callee.calls.look();
+            let heard = self.ears.look();
             if heard.missed {
                 self.wait.miss_calls(now, coordinator.chance());
             }
@@ -237,7 +235,10 @@ impl Waiter<'_> {
                     break None;
                 }
                 BidNext::Wait(until) => {
-                    admitted = admitted.filter(|_| !bid.is_refused());
+                    if bid.is_refused() {
+                        drop(admitted.take());
+                        self.ears.listen(&coordinator, &self.record, now + rules.voter_deadline);
+                    }
                     let turn =
                         bid.is_refused().then(|| self.wait.await_turn(until, now, bid.votes()));
                     let until = match turn {
@@ -255,20 +256,20 @@ impl Waiter<'_> {
                                 claim.owe_nothing(voter);
                             }
                         }
-                        () = self.callee.calls.changed() => {}
+                        subscribed = self.ears.changed() => if subscribed? { break None },
                         () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,
                         () = clock.sleep_until(until) => {}
                     }
                 }
             }
         };
-        if let Some(wake) = wake {
-            coordinator.count_wakeup(&*self.record, wake);
-        }
-        Ok(self.end_bid(bid))
+        Ok(self.end_bid(bid, wake))
     }
 
-    fn end_bid(&mut self, bid: Bid) -> BidEnd {
+    fn end_bid(&mut self, bid: Bid, wake: Option<Wake>) -> BidEnd {
+        if let Some(wake) = wake {
+            self.coordinator.count_wakeup(&*self.record, wake);
+        }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
         let end = if loss.is_some() { BidEnd::Lost } else { BidEnd::CutShort };

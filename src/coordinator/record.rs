@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::{
     engine::Ticket,
     node::Call,
-    words::{HoldId, HoldIds, LockName, Token},
+    words::{HoldId, HoldIds, HolderKind, LockName, Token},
 };
 
 /// What a hold asks of a voter.
@@ -52,6 +52,21 @@ impl LockInfo {
     pub(super) fn refresh(&self) -> Option<Duration> {
         self.waiting.map(|waiting| waiting / 3)
     }
+
+    /// What a hold of this lock does with it.
+    pub(super) fn kind_of(&self, hold: &HoldId) -> HolderKind {
+        // Of the two sides of a read/write lock each knows the other.
+        match self.granted_under.is_some() || self.barred_by.is_some() {
+            true if hold.reads() => HolderKind::Read,
+            true => HolderKind::Write,
+            false => HolderKind::Mutex,
+        }
+    }
+
+    /// A fresh hold, or a fresh place in the queue.
+    pub(crate) fn fresh(&self, ids: &HoldIds) -> HoldId {
+        if self.is_shared { ids.fresh_read() } else { ids.fresh() }
+    }
 }
 
 /// One lock as its kind writes it on the voters.
@@ -65,11 +80,18 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
 
     /// The hold of an attempt without a place in a queue.
     fn hold(&self, ids: &HoldIds) -> HoldId {
-        ids.fresh()
+        self.info().fresh(ids)
     }
 
     /// This lock as it is asked for from a place in its queue.
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord>;
+
+    /// Where programs in Java lock by the same records: asks whether somebody waits there in an
+    /// order that is not ours. They give the lock back without a call to the first in our queue,
+    /// and tell the channel only.
+    fn look_for_java(&self) -> Option<Call> {
+        None
+    }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;

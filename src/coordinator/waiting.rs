@@ -13,7 +13,7 @@ use crate::{
     engine::{Denial, Limit, Outage, Refusal, Rules, Votes, Wait, WaitNext, WhileHeld},
     settings::Settings,
     wakeup::{self, Listening},
-    words::{Error, Kind},
+    words::{Error, HoldId, HolderKind, Kind, Taker},
 };
 
 impl Coordinator {
@@ -83,9 +83,16 @@ impl Coordinator {
     }
 
     /// The error for a caller that wants to be told who has the lock.
-    pub(crate) fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
-        let Refusal { by, ends } = refusal;
+    pub(crate) async fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
+        let Refusal { by, waits, ends } = refusal;
         let retry_after = ends.map(|ends| ends.since(self.clock.now()));
+        let kind = |hold: &HoldId| match record.info().kind_of(hold) {
+            _ if waits => HolderKind::Waiting,
+            kind => kind,
+        };
+        let mut names = self.names_of(&by).await;
+        let mut name = |hold: &HoldId| names.remove(hold.client()?);
+        let by = by.map(|hold| Taker { kind: kind(&hold), client_name: name(&hold), hold });
         let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, retry_after };
         Error::new(kind, Vec::new())
     }
@@ -150,7 +157,7 @@ impl<'a> Search<'a> {
                         (Err(overloaded), None) => return Err(overloaded),
                     }
                 }
-                WaitNext::Subscribe(until) => self.subscribe(until).await,
+                WaitNext::Subscribe(until) => self.subscribe(until).await?,
                 WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => {
@@ -217,18 +224,24 @@ impl<'a> Search<'a> {
     }
 
     /// Subscribes to the lock's channel; returns when a majority of voters is known to be heard.
-    async fn subscribe(&mut self, until: Moment) {
+    async fn subscribe(&mut self, until: Moment) -> Result<(), Error> {
         let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
+        let mut checked = Ok(());
         // Who waits for a lock without a channel does so in its queue, and not here.
         if let Some(channel) = &self.record.info().channel {
             let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
             self.listening = Some(listening);
-            tokio::select! {
-                biased;
-                () = wakeup::majority(replies, panel.quorum.needed()) => {}
-                () = clock.sleep_until(until) => {}
-            }
+            let subscribed = async {
+                tokio::select! {
+                    biased;
+                    () = wakeup::majority(replies, panel.quorum.needed()) => {}
+                    () = clock.sleep_until(until) => {}
+                }
+            };
+            let check = self.coordinator.check_for_fair_lock(&**self.record, until);
+            ((), checked) = tokio::join!(subscribed, check);
         }
         self.wait.finish_subscribing();
+        checked
     }
 }

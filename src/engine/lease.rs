@@ -215,8 +215,9 @@ impl Round {
         RoundNext::AskAgain(self.votes.reopen_refused())
     }
 
-    pub(crate) fn into_verdicts(self) -> Vec<Verdict> {
-        self.votes.into_verdicts()
+    /// What the voters have said.
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        self.votes.clone().into_verdicts()
     }
 }
 

@@ -251,6 +251,15 @@ impl Votes {
         holders.max_by_key(|(id, votes)| (*votes, Reverse(*id))).map(|(id, _)| id)
     }
 
+    /// Whether a voter named it as a place in the queue, and not as a hold.
+    pub(crate) fn is_place(&self, id: &HoldId) -> bool {
+        let mut places = self.verdicts.iter().flatten().filter_map(|verdict| match verdict {
+            Verdict::Behind { place, .. } => Some(place),
+            _ => None,
+        });
+        places.any(|place| place == id)
+    }
+
     /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.
     /// A voter that has not been heard may be free now. `None` where that many have no known end.
     pub(crate) fn free_in(&self) -> Option<Duration> {
@@ -275,6 +284,12 @@ impl Votes {
         let others = self.quorum.voters() - refusing.len();
         let needed = self.quorum.needed().saturating_sub(others).clamp(1, refusing.len().max(1));
         (refusing, needed)
+    }
+
+    /// The voters that refused, and by whom each was held up.
+    pub(crate) fn refusals(&self) -> Vec<(usize, HoldId)> {
+        let by = |voter: &usize| Some(self.verdicts[*voter].as_ref()?.obstacle()?.0.clone());
+        (0..self.verdicts.len()).filter_map(|voter| Some((voter, by(&voter)?))).collect()
     }
 
     /// Every voter's verdict, in order; one that has not come is unheard.

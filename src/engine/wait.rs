@@ -1,8 +1,11 @@
 //! Waiting for a lock: when to ask again, and when to give up with which answer.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
-use super::{Backoff, Limit, Loss, Votes, Window};
+use super::{
+    Backoff, Limit, Loss, Votes, Window,
+    denial::{Denial, Outage, Refusal},
+};
 use crate::{clock::Moment, words::HoldId};
 
 /// A lost attempt.
@@ -11,40 +14,6 @@ pub(crate) struct Defeat {
     pub(crate) loss: Loss,
     pub(crate) votes: Votes,
     pub(crate) started: Moment,
-}
-
-/// Why the lock cannot be had, by the last attempt that could find out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Denial {
-    /// Another hold has it, or too many of the votes.
-    Held(Refusal),
-    NoQuorum(Outage),
-}
-
-/// What the voters said about the holder when they refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// The hold, or the place in the queue, that most voters named.
-    pub(crate) by: Option<HoldId>,
-    /// When a majority is free, if nobody asks again.
-    pub(crate) ends: Option<Moment>,
-}
-
-impl Refusal {
-    fn of(votes: &Votes, now: Moment) -> Self {
-        Self { by: votes.obstacle().cloned(), ends: votes.free_in().map(|time| now + time) }
-    }
-}
-
-/// Too few voters answered, attempt after attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
-    /// When the first of the attempts started.
-    pub(crate) since: Moment,
-    /// When the last one ended.
-    pub(crate) until: Moment,
-    /// Those of the last one.
-    pub(crate) votes: Votes,
 }
 
 /// What a waiter does while another hold has the lock.
@@ -96,6 +65,8 @@ pub(crate) struct Wait {
     window: Window,
     attempts: u32,
     denial: Option<Denial>,
+    /// Who refused the latest attempt, and on which voters, if nobody had a majority.
+    split_by: Vec<(usize, HoldId)>,
     /// The start of the first attempt since which too few voters have answered.
     silent_since: Option<Moment>,
     has_subscribed: bool,
@@ -138,6 +109,7 @@ impl Wait {
             window: Window::start(None, Moment::BEGINNING, 0),
             attempts: 0,
             denial: None,
+            split_by: Vec::new(),
             silent_since: None,
             has_subscribed: false,
             has_listened: false,
@@ -280,12 +252,10 @@ impl Wait {
     }
 
     fn rest_after(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> WaitState {
-        if defeat.loss != Loss::Held {
-            // Nobody's call is waited for in such a pause.
-            self.deaf_until = None;
-        }
-        match defeat.loss {
+        match self.class_of(defeat) {
             Loss::NoQuorum => {
+                // Nobody's call is waited for in such a pause.
+                self.deaf_until = None;
                 let again = now + self.silent.pause(chance);
                 let ends = self.silent_since.zip(self.patience);
                 let end = ends.map(|(since, patience)| since + patience);
@@ -295,13 +265,44 @@ impl Wait {
                 if let Some(refresh) = self.queue_refresh() {
                     return WaitState::Queueing(refresh);
                 }
-                self.contended.at_least(2 * now.since(defeat.started));
-                let again = now + self.contended.pause(chance);
-                WaitState::Pausing(self.by_refresh(again, defeat))
+                self.rest_in_split(defeat, now, chance)
             }
             Loss::Held => {
                 self.contended.reset();
                 self.rest_while_held(&defeat.votes, now)
+            }
+        }
+    }
+
+    /// Contenders give back the votes that are no majority. Whoever still has them at the next
+    /// attempt keeps them: one holder, or one with another id on each voter, a `RedissonRedLock`.
+    /// A bid waits by itself, so it only pauses.
+    fn class_of(&mut self, defeat: &Defeat) -> Loss {
+        let refusals = match (defeat.loss, self.while_held) {
+            (Loss::Split, WhileHeld::Listen { .. }) => defeat.votes.refusals(),
+            _ => Vec::new(),
+        };
+        let before = mem::replace(&mut self.split_by, refusals);
+        let same = !before.is_empty() && before == self.split_by;
+        if same { Loss::Held } else { defeat.loss }
+    }
+
+    /// Where there is no queue: others may give back one vote after the other, and call.
+    fn rest_in_split(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> WaitState {
+        self.contended.at_least(2 * now.since(defeat.started));
+        match self.while_held {
+            WhileHeld::Listen { setup, .. } if !self.has_subscribed => {
+                WaitState::Subscribing(now + setup)
+            }
+            WhileHeld::Listen { .. } => {
+                let (refusing, needed) = defeat.votes.calls_needed();
+                let until = now + self.contended.pause(chance);
+                WaitState::Listening { until, refusing, needed }
+            }
+            WhileHeld::Bid { .. } => {
+                self.deaf_until = None;
+                let again = now + self.contended.pause(chance);
+                WaitState::Pausing(self.by_refresh(again, defeat))
             }
         }
     }
@@ -391,6 +392,9 @@ mod law_tests;
 #[cfg(test)]
 #[path = "wait_queue_tests.rs"]
 mod queue_tests;
+#[cfg(test)]
+#[path = "wait_split_tests.rs"]
+mod split_tests;
 #[cfg(test)]
 #[path = "wait_tests.rs"]
 mod tests;

@@ -30,17 +30,20 @@ struct Step {
     misses_after_ms: Option<u64>,
     late_ms: u64,
     chance: u32,
+    /// Who has the votes in a split.
+    holders: u8,
 }
 
 /// No quorum answers in half of them, and in all where `silent`.
 fn steps(silent: bool) -> impl Strategy<Value = Vec<Step>> {
     let times = (0..300_u64, 0..LATE, any::<u32>());
     let heard = (prop::option::of(1..700_u64), prop::option::of(1..700_u64));
-    let step = (0..6_u8, prop::bool::weighted(0.1), times, heard);
-    let step = step.prop_map(move |(loss, skips, (took_ms, late_ms, chance), heard)| {
+    let step = ((0..6_u8, 0..3_u8), prop::bool::weighted(0.1), times, heard);
+    let step = step.prop_map(move |((loss, holders), skips, times, heard)| {
+        let (took_ms, late_ms, chance) = times;
         let (calls_after_ms, misses_after_ms) = heard;
         let loss = if silent { 5 } else { loss };
-        Step { loss, took_ms, skips, calls_after_ms, misses_after_ms, late_ms, chance }
+        Step { loss, took_ms, skips, calls_after_ms, misses_after_ms, late_ms, chance, holders }
     });
     vec(step, 1..60)
 }
@@ -59,6 +62,9 @@ struct Attempt {
     started: Moment,
     ended: Moment,
     loss: Loss,
+    /// Who had the votes in a split, the same as in the attempt before.
+    holders: u8,
+    is_repeated: bool,
     /// The clock was put forward while it ran.
     is_void: bool,
     /// The limit came before the answers.
@@ -92,7 +98,9 @@ impl Course {
             let listens = matches!(self.wait.while_held, WhileHeld::Listen { .. });
             let was_held = self.attempts.last().is_some_and(|last| last.loss == Loss::Held);
             let was_lost = self.attempts.last().is_some_and(|last| last.loss != Loss::NoQuorum);
-            if was_called && was_held && listens && !self.limit_has_come() {
+            let listens_in_split = listens && self.wait.has_subscribed && !self.has_queue();
+            let is_heard = was_held && listens || was_lost && listens_in_split;
+            if was_called && is_heard && !self.limit_has_come() {
                 assert_eq!(next, WaitNext::Ask(Some(Wake::Called)));
             }
             match (next, step) {
@@ -120,6 +128,10 @@ impl Course {
         }
     }
 
+    fn has_queue(&self) -> bool {
+        matches!(self.wait.while_held, WhileHeld::Listen { refresh: Some(_), .. })
+    }
+
     fn limit_has_come(&self) -> bool {
         self.limit.moment().is_some_and(|limit| self.now >= limit)
     }
@@ -142,13 +154,21 @@ impl Course {
         let is_void = silent && step.skips && !is_cut_off;
         let mut votes = Votes::new(Quorum::of(3));
         for voter in 0..3 {
-            let refused = Verdict::Refused { by: HoldId::parse("h"), ttl: Some(MS(600)) };
+            let by =
+                if loss == Loss::Split { format!("{}{voter}", step.holders) } else { "h".into() };
+            let refused = Verdict::Refused { by: HoldId::parse(&by), ttl: Some(MS(600)) };
             votes.record(voter, if silent { Verdict::Unknown(Cause::Unheard) } else { refused });
         }
         let defeat = Defeat { loss, votes, started };
         let told = self.wait.lose_attempt(&defeat, ended, self.skips, step.chance);
         assert_eq!(told.is_some(), !is_cut_off && !is_void, "others learn answers only");
-        self.attempts.push(Attempt { started, ended, loss, is_void, is_cut_off, wake });
+        let holders = step.holders;
+        let before = self.attempts.iter().rfind(|before| !before.is_void);
+        let is_repeated = loss == Loss::Split
+            && before.is_some_and(|before| before.loss == loss && before.holders == holders);
+        let ends =
+            Attempt { started, ended, loss, holders, is_repeated, is_void, is_cut_off, wake };
+        self.attempts.push(ends);
     }
 
     /// Sleeps until then, or until something is heard; says whether that were calls.
@@ -190,6 +210,7 @@ fn run(limit: Limit, while_held: WhileHeld, steps: Vec<Step>) -> Trace {
 fn least_pause(attempt: &Attempt) -> Duration {
     match attempt.loss {
         Loss::NoQuorum => MS(20),
+        Loss::Split if attempt.is_repeated => MS(2),
         Loss::Split => (2 * attempt.ended.since(attempt.started)).clamp(MS(1), MS(500)),
         Loss::Held => MS(2),
     }
@@ -284,11 +305,28 @@ proptest! {
                 Some(Wake::Missed) => prop_assert!(next.started >= last.ended + MS(1)),
                 Some(Wake::Timer) => prop_assert!(next.started >= least, "{last:?} {next:?}"),
                 // A bid has waited by itself; a subscription is followed by an attempt, once.
-                None => prop_assert_eq!(last.loss, Loss::Held),
+                None => prop_assert!(last.loss != Loss::NoQuorum, "{last:?}"),
             }
         }
         let unpaused = trace.attempts.iter().skip(1).filter(|one| one.wake.is_none()).count();
         let voids = trace.attempts.iter().filter(|one| one.is_void).count();
         prop_assert!(in_queue || unpaused <= voids + 1);
+    }
+
+    /// With 600 ms to go and a poll after 500, of which a miss may take some.
+    #[test]
+    fn whoever_the_same_refuse_twice_listens_as_to_one_holder(
+        limit in limits(), steps in steps(false),
+    ) {
+        let trace = run(limit, LISTENS, steps);
+        let mut has_subscribed = false;
+        for pair in trace.attempts.windows(2) {
+            let (last, next) = (&pair[0], &pair[1]);
+            let rests = has_subscribed && (last.is_repeated || last.loss == Loss::Held);
+            if rests && next.wake == Some(Wake::Timer) {
+                prop_assert!(next.started >= last.ended + POLL, "{last:?} {next:?}");
+            }
+            has_subscribed |= last.loss != Loss::NoQuorum;
+        }
     }
 }

@@ -91,7 +91,7 @@ fn what_a_waiter_knows_it_takes_into_the_queue() {
     let mut queued = wait.in_queue(MS(100));
     assert_eq!(queued.attempts(), 2);
     let Some(Denial::Held(refusal)) = queued.denial() else { panic!("{queued:?}") };
-    assert_eq!(refusal.by, Some(HoldId::parse("h")));
+    assert_eq!(refusal.by, Some(HoldId::parse(&format!("{:?}:0", at(24)))));
     assert_eq!(refusal.ends, Some(at(630)), "it is held for 600 ms more");
     assert_eq!(queued.next(at(30), &NOBODY), WaitNext::Ask(None));
 }
@@ -108,7 +108,7 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         wait.await_turn(at(100), at(11), &votes(Loss::Held)),
         WaitNext::Ask(Some(Wake::Missed))
     );
-    let refusal = Refusal { by: Some(HoldId::parse("h")), ends: Some(at(680)) };
+    let refusal = Refusal { by: Some(HoldId::parse("h")), waits: false, ends: Some(at(680)) };
     let denial = Denial::Held(refusal);
     assert_eq!(wait.await_turn(at(100), at(80), &votes(Loss::Held)), WaitNext::GiveUp(denial));
 

@@ -12,8 +12,13 @@ pub(super) fn at(ms: u64) -> Moment {
     Moment::from_nanos(10_000_000_000) + MS(ms)
 }
 
-/// Of a lock that is held for 600 ms more.
+/// Of a lock that is held for 600 ms more, by one hold.
 pub(super) fn votes(loss: Loss) -> Votes {
+    votes_by(loss, |_| "h".to_owned())
+}
+
+/// `by` names the hold on a voter.
+pub(super) fn votes_by(loss: Loss, by: impl Fn(usize) -> String) -> Votes {
     let mut votes = Votes::new(Quorum::of(3));
     for voter in 0..3 {
         votes.record(
@@ -21,7 +26,7 @@ pub(super) fn votes(loss: Loss) -> Votes {
             match loss {
                 Loss::NoQuorum => Verdict::Unknown(Cause::Unheard),
                 Loss::Held | Loss::Split => {
-                    Verdict::Refused { by: HoldId::parse("h"), ttl: Some(MS(600)) }
+                    Verdict::Refused { by: HoldId::parse(&by(voter)), ttl: Some(MS(600)) }
                 }
             },
         );
@@ -29,8 +34,11 @@ pub(super) fn votes(loss: Loss) -> Votes {
     votes
 }
 
+/// In a split by others than at any other time.
 pub(super) fn defeat(loss: Loss, started: Moment) -> Defeat {
-    Defeat { votes: votes(loss), loss, started }
+    let by = |voter| format!("{started:?}:{voter}");
+    let votes = if loss == Loss::Split { votes_by(loss, by) } else { votes(loss) };
+    Defeat { loss, votes, started }
 }
 
 fn no_quorum(since: Moment, until: Moment) -> Denial {
@@ -40,6 +48,8 @@ fn no_quorum(since: Moment, until: Moment) -> Denial {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Lost(Loss),
+    /// To others, one on each voter, that are the same whenever this is their name.
+    SplitBy(&'static str),
     /// By a wait in a queue.
     CutShort,
     /// The clock is put forward, and then the attempt is lost.
@@ -50,7 +60,7 @@ pub(super) enum Event {
     Missed,
     Nothing,
 }
-use Event::{Called, CutShort, Lost, Missed, Nothing, Skipped, Subscribed};
+use Event::{Called, CutShort, Lost, Missed, Nothing, Skipped, SplitBy, Subscribed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -68,7 +78,7 @@ pub(super) enum Answer {
 }
 use Answer::{Ask, Held, NoQuorum, Queue, Sleep, Subscribe};
 
-fn wait_in_line(limit: Limit) -> Wait {
+pub(super) fn wait_in_line(limit: Limit) -> Wait {
     let (setup, poll) = (MS(200), MS(2_000));
     Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup, poll, refresh: None })
 }
@@ -86,6 +96,11 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
         let (now, mut called) = (at(*ms), NOBODY);
         match *event {
             Lost(loss) => _ = wait.lose_attempt(&defeat(loss, started), now, skips, 0),
+            SplitBy(who) => {
+                let votes = votes_by(Loss::Split, |voter| format!("{who}{voter}:7"));
+                let defeat = Defeat { votes, loss: Loss::Split, started };
+                wait.lose_attempt(&defeat, now, skips, 0);
+            }
             CutShort => wait.cut_attempt_short(&defeat(Loss::NoQuorum, started), now),
             Skipped(loss) => {
                 skips += 1;
@@ -175,24 +190,6 @@ fn calls_that_may_be_lost_are_asked_for_with_pauses_that_double_until_something_
 }
 
 #[test]
-fn after_a_split_it_pauses_for_twice_as_long_as_that_took_and_hears_nothing() {
-    check(
-        &mut wait_in_line(Limit::Never),
-        &[
-            (10, Lost(Loss::Split), Sleep(30)),
-            (20, Called(3), Sleep(30)),
-            (20, Missed, Sleep(30)),
-            (30, Nothing, BY_TIMER),
-            (31, Lost(Loss::Split), Sleep(71)),
-            (71, Nothing, BY_TIMER),
-            (72, Lost(Loss::Held), Subscribe(272)),
-            (73, Subscribed, Ask),
-            (74, Lost(Loss::Split), Sleep(76)),
-        ],
-    );
-}
-
-#[test]
 fn without_a_quorum_it_pauses_longer_and_longer_and_gives_up_when_its_patience_ends() {
     check(
         &mut wait_in_line(Limit::Never),
@@ -231,8 +228,8 @@ fn an_answer_ends_the_silence() {
         &[
             (900, Lost(Loss::NoQuorum), Sleep(920)),
             (920, Nothing, BY_TIMER),
-            (930, Lost(Loss::Split), Sleep(950)),
-            (950, Nothing, BY_TIMER),
+            (930, Lost(Loss::Split), Subscribe(1_130)),
+            (950, Subscribed, Ask),
             (1_150, Lost(Loss::NoQuorum), Sleep(1_170)),
             (1_170, Nothing, BY_TIMER),
             (1_950, Lost(Loss::NoQuorum), NoQuorum { since: 950, until: 1_950 }),
@@ -245,7 +242,7 @@ fn the_limit_ends_every_rest_also_where_a_call_comes_with_it() {
     let wait = || wait_in_line(Limit::Until(at(29)));
     let no_quorum = NoQuorum { since: 0, until: 10 };
     for event in [Nothing, Called(3)] {
-        check(&mut wait(), &[(10, Lost(Loss::Split), Sleep(29)), (29, event, Held)]);
+        check(&mut wait(), &[(10, Lost(Loss::Split), Subscribe(29)), (29, event, Held)]);
         check(&mut wait(), &[(10, Lost(Loss::NoQuorum), Sleep(29)), (29, event, no_quorum)]);
         check(
             &mut wait(),
@@ -258,7 +255,9 @@ fn the_limit_ends_every_rest_also_where_a_call_comes_with_it() {
         );
     }
     // A sleep is rounded up to whole milliseconds.
-    check(&mut wait(), &[(9, Lost(Loss::Split), Sleep(27)), (30, Nothing, Held)]);
+    let split = [(5, Lost(Loss::Split), Subscribe(29)), (6, Subscribed, Ask)];
+    let rest = [(11, Lost(Loss::Split), Sleep(21)), (30, Nothing, Held)];
+    check(&mut wait(), &[split, rest].concat());
     check(&mut wait(), &[(4, Lost(Loss::Held), Subscribe(29)), (30, Subscribed, Held)]);
 }
 
@@ -267,8 +266,8 @@ fn what_the_limit_cut_off_is_no_answer_unless_there_is_no_other() {
     check(
         &mut wait_in_line(Limit::Until(at(100))),
         &[
-            (30, Lost(Loss::Split), Sleep(90)),
-            (90, Nothing, BY_TIMER),
+            (30, Lost(Loss::Split), Subscribe(100)),
+            (90, Subscribed, Ask),
             (100, Lost(Loss::NoQuorum), Held),
         ],
     );
@@ -304,8 +303,8 @@ fn a_clock_that_is_put_forward_makes_an_attempt_without_a_quorum_void_unless_the
         &mut wait_in_line(Limit::Until(at(40_100))),
         &[
             (40_000, Skipped(Loss::NoQuorum), Ask),
-            (40_010, Skipped(Loss::Split), Sleep(40_030)),
-            (40_030, Nothing, BY_TIMER),
+            (40_010, Skipped(Loss::Split), Subscribe(40_100)),
+            (40_030, Subscribed, Ask),
             (50_000, Skipped(Loss::NoQuorum), Held),
         ],
     );

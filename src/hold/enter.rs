@@ -32,8 +32,10 @@ impl Wish<'_> {
 
     /// Enters the lock, or says in an error who has it when the limit comes.
     pub(crate) async fn enter_or_busy(&self, limit: Limit) -> Result<Entry, Error> {
-        let entered = self.enter_unless_refused(limit).await?;
-        entered.map_err(|refusal| self.coordinator.busy(&*self.record, refusal))
+        match self.enter_unless_refused(limit).await? {
+            Ok(entered) => Ok(entered),
+            Err(refusal) => Err(self.coordinator.busy(&*self.record, refusal).await),
+        }
     }
 
     async fn enter_unless_refused(&self, limit: Limit) -> Result<Result<Entry, Refusal>, Error> {

@@ -51,7 +51,7 @@ impl Entry {
         };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        let end = hold.conclude(round.within(limit), &mut exchange).await;
+        let end = hold.conclude(&mut round.within(limit), &mut exchange).await;
         hold.hear_on(exchange);
         keeper::attend(hold);
         match end {

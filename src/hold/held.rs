@@ -12,12 +12,14 @@ use std::{
 
 use loss::HoldLoss;
 pub(super) use rounds::Exchange;
+use rounds::RoundSent;
 
 use super::{Holds, agenda::AgendaPlace};
 use crate::{
     clock::Moment,
-    coordinator::{Coordinator, LockRecord, Replies, Spoils, Won},
-    engine::{Asked, Duty, Lease, RoundId, Support, Terms, Votes},
+    coordinator::{Coordinator, LockRecord, Spoils, Won},
+    engine::{Duty, Lease, RoundId, Support, Terms, Votes},
+    node::Replies,
     signal::Signal,
     words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, series::LockSeries},
 };
@@ -85,7 +87,7 @@ impl Hold {
     /// Who notices a deadline this late had not looked at the clock. Timers look twice a second.
     const UNATTENDED: Duration = Duration::from_secs(1);
 
-    /// Takes over what was won; the answers that are still to come are heard by the keeper.
+    /// Takes over what was won, and the answers that are still to come.
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
@@ -96,8 +98,8 @@ impl Hold {
         let (started, rules, token) = (won.started, won.rules, won.token);
         let Spoils { hold: id, record, votes, late } = won.take();
         let mut support = Support::of(coordinator.panel().quorum.voters());
-        let (round, heard) = (RoundId::FIRST, coordinator.clock().now());
-        let asked = Asked { round, sent: started, terms: rules.terms, heard };
+        let sent = RoundSent { round: RoundId::FIRST, terms: rules.terms, started };
+        let asked = sent.heard(coordinator.clock().now());
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, true, asked);
         }
@@ -128,7 +130,7 @@ impl Hold {
             over: Signal::new(false),
         });
         holds.add(&hold);
-        (hold, Exchange { round, terms: rules.terms, started, replies: late })
+        (hold, Exchange { sent, replies: late })
     }
 
     pub(super) fn id(&self) -> &HoldId {

@@ -1,9 +1,11 @@
-//! The watchdog: one task for all holds of a client, which renews them and tells their loss. Each
-//! round of renewal has a task of its own, for as long as answers to it are to come.
+//! The watchdog: one task for all holds of a client, which renews them and tells their loss.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use futures::{
+    FutureExt,
+    stream::{FuturesUnordered, StreamExt},
+};
 use tracing::field::Empty;
 
 use super::{
@@ -72,13 +74,15 @@ async fn look_after(
     mut seen_return: u64,
 ) {
     let returned = standings.returned();
-    let rounds = Arc::new(Semaphore::new(ROUNDS));
+    // In this task: one of its own for each round would cost more than the round.
+    let mut rounds = FuturesUnordered::new();
     // Those first that end first.
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
     loop {
         let seen = agenda.sooner().version();
-        let (due, next) = agenda.take_due(clock.now(), !waiting.is_empty());
-        if due.is_empty() && next.is_none() && waiting.is_empty() {
+        let busy = !waiting.is_empty() || !rounds.is_empty();
+        let (due, next) = agenda.take_due(clock.now(), busy);
+        if due.is_empty() && next.is_none() && !busy {
             return;
         }
         for hold in due {
@@ -88,12 +92,10 @@ async fn look_after(
                 waiting.insert(hold.end_place(), hold);
             }
         }
-        while let Some(place) =
-            (!waiting.is_empty()).then(|| Arc::clone(&rounds).try_acquire_owned())
-            && let Ok(place) = place
+        while rounds.len() < ROUNDS
             && let Some((_, hold)) = waiting.pop_first()
         {
-            begin(hold, place);
+            rounds.push(round(hold));
         }
         tokio::select! {
             biased;
@@ -107,11 +109,7 @@ async fn look_after(
                     attend(&hold);
                 }
             }
-            Ok(place) = Arc::clone(&rounds).acquire_owned(), if !waiting.is_empty() => {
-                if let Some((_, hold)) = waiting.pop_first() {
-                    begin(hold, place);
-                }
-            }
+            Some(()) = rounds.next(), if !rounds.is_empty() => {}
             () = sleep_until(clock, next) => {}
         }
     }
@@ -124,30 +122,31 @@ async fn sleep_until(clock: &Clock, next: Option<Moment>) {
     }
 }
 
-/// Starts a round of renewal.
-fn begin(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
-    let coordinator = Arc::clone(hold.coordinator());
-    coordinator.spawn(renew(hold, place));
-}
-
-async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
-    let over = hold.over();
-    let seen = over.version();
+/// A round of renewal. Where it panics (in a recorder of metrics, say) the others go on, and the
+/// hold is renewed again when that is due.
+async fn round(hold: Arc<Hold>) {
     let returned = hold.coordinator().panel().standings.returned();
     let seen_return = returned.version();
-    let Some((round, mut exchange)) = hold.renew() else {
-        hold.end_round(false);
-        return attend(&hold);
-    };
+    // Nothing is half done after a panic: the lock of the state spans each change.
+    let _ = AssertUnwindSafe(renew(&hold)).catch_unwind().await;
+    hold.end_round(returned.version() != seen_return);
+    attend(&hold);
+}
+
+async fn renew(hold: &Arc<Hold>) {
+    let over = hold.over();
+    let seen = over.version();
+    let Some((mut round, mut exchange)) = hold.renew() else { return };
     let (kind, lock, id) = (hold.record().info().kind, hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
     let (deadline, validity) = (hold.deadline(), hold.terms().validity());
     let end = tokio::select! {
         biased;
         () = over.changed_since(seen) => None,
-        end = hold.conclude(round, &mut exchange) => Some(end),
+        end = hold.conclude(&mut round, &mut exchange) => Some(end),
     };
-    drop(place);
+    // A voter that has forgotten the hold says so once.
+    hold.hear_on(exchange);
     if let Some(end) = end {
         let left = deadline.since(hold.coordinator().clock().now());
         let outcome = match end {
@@ -174,9 +173,4 @@ async fn renew(hold: Arc<Hold>, place: OwnedSemaphorePermit) {
         span.record("outcome", outcome);
         hold.series().renewals.of(outcome).count(1);
     }
-    drop(span);
-    hold.end_round(returned.version() != seen_return);
-    attend(&hold);
-    // A voter that has forgotten the hold says so once.
-    hold.hear_the_rest(exchange).await;
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::Forms;
+use super::{Forms, inspection::NamesHolds};
 use crate::{
     coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
@@ -10,7 +10,7 @@ use crate::{
     node::{Call, Outcome},
     scripts::Answer,
     settings::Settings,
-    words::{Error, LockName, Owner, Quarantined},
+    words::{Error, HoldId, Kind, LockName, Owner, Quarantined, VoterReport},
 };
 
 /// What a client gives to each of its locks.
@@ -103,6 +103,16 @@ impl Asking {
         Ok(answers.into_iter().enumerate().map(said).collect())
     }
 
+    /// Says of each hold what its client is called, by a second question where that is not known.
+    pub(super) async fn name_clients(&self, seen: &mut impl NamesHolds) {
+        let mut holds = Vec::new();
+        seen.visit(|hold, _| holds.push(hold.clone()));
+        let names = self.parts.coordinator.names_of(&holds).await;
+        seen.visit(|hold, name| {
+            *name = hold.client().and_then(|client| names.get(client)).map(ToString::to_string);
+        });
+    }
+
     /// Sends the script that clears a lock; whether there was anything to take out.
     pub(super) async fn clear(
         &self,
@@ -112,6 +122,12 @@ impl Asking {
     ) -> Result<bool, Error> {
         let said = self.ask(record, call, rules).await?;
         Ok(said.iter().any(|VoterSaid { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
+    }
+
+    /// Why a hold cannot be ended by force.
+    pub(super) fn not_holding(&self, hold: &HoldId, voters: Vec<VoterReport>) -> Error {
+        let lock = self.name.as_ref().map_or_else(|_| String::new(), |name| name.as_str().into());
+        Error::new(Kind::NotHolding { lock, hold: hold.clone() }, voters)
     }
 
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews

@@ -12,7 +12,7 @@ use crate::{
     engine::{Limit, Rules},
     hold::Wish,
     scripts::MutexSeen,
-    words::{Error, Owner, Token},
+    words::{Error, HoldId, Owner, Token},
 };
 
 /// Which lock, and how it is asked for.
@@ -79,18 +79,26 @@ impl Exclusive {
     }
 
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
+        let mut seen = self.look().await?;
+        self.asking.name_clients(&mut seen).await;
+        Ok(seen)
+    }
+
+    /// Who holds and who waits, without the names of their clients.
+    async fn look(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.usable()?;
         let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
         let views = answers.into_iter().map(|VoterSaid { voter, answer, quarantine }| {
             let seen = answer.and_then(|answer| MutexSeen::read(&answer));
-            let (holder, queue) = match seen {
-                Ok(MutexSeen { holder, waiting }) => (Ok(holder), waiting),
-                Err(cause) => (Err(cause), Vec::new()),
+            let (holder, queue, token) = match seen {
+                Ok(MutexSeen { holder, waiting, token }) => (Ok(holder), waiting, token),
+                Err(cause) => (Err(cause), Vec::new(), None),
             };
             VoterView {
                 voter,
                 holder: holder.map(|holder| holder.map(Holder::from)),
                 queue: queue.into_iter().map(Waiting::from).collect(),
+                token,
                 quarantine,
             }
         });
@@ -98,7 +106,7 @@ impl Exclusive {
     }
 
     pub(super) async fn force_release(&self) -> Result<bool, Error> {
-        let inspection = self.inspect().await?;
+        let inspection = self.look().await?;
         let (record, rules) = self.usable()?;
         let holds = inspection.holds();
         for Holder { hold, ttl, .. } in &holds {
@@ -106,6 +114,17 @@ impl Exclusive {
             self.asking.ask(&*record, &call, rules).await?;
         }
         Ok(!holds.is_empty())
+    }
+
+    pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let inspection = self.look().await?;
+        let (record, rules) = self.usable()?;
+        let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
+            return Err(self.asking.not_holding(hold, inspection.report()));
+        };
+        let call = record.force_release(hold, self.asking.marker(found.ttl));
+        self.asking.ask(&*record, &call, rules).await?;
+        Ok(())
     }
 
     pub(super) async fn force_clear(&self) -> Result<bool, Error> {

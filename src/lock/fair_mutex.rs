@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::Limit,
-    words::{Error, Owner, Token},
+    words::{Error, HoldId, Owner, Token},
 };
 
 /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
@@ -180,6 +180,22 @@ impl FairMutex {
     /// As [`Mutex::force_release`](crate::Mutex::force_release).
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.0.force_release().await
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
     }
 
     /// As [`Mutex::force_clear`](crate::Mutex::force_clear).

@@ -14,6 +14,7 @@ mod read_guard;
 mod request;
 mod rw_lock;
 mod rw_record;
+mod rw_work;
 mod write_guard;
 
 use access::Access;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::Limit,
-    words::{Error, Owner, Token},
+    words::{Error, HoldId, Owner, Token},
 };
 
 /// A reentrant mutex held by a majority of the voters.
@@ -251,6 +251,39 @@ impl Mutex {
     /// Dropped half way, the hold may have ended or not; calling again finishes it.
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.0.force_release().await
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// mutex.force_release_hold(guard.hold()).await?;
+    /// let next = mutex.lock().await?;
+    /// let error = mutex.force_release_hold(guard.hold()).await.unwrap_err();
+    /// assert!(error.is_not_holding() && next.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
     }
 
     /// Takes out everything that keeps the lock from being acquired: ends whatever hold there is,

@@ -9,7 +9,7 @@ use crate::{
     engine::{Rules, Ticket},
     keys::{KeyScheme, MutexKeys},
     node::Call,
-    scripts::{fair, mutex},
+    scripts::{fair, mutex, redisson},
     settings::Settings,
     words::{HoldId, LockName},
 };
@@ -23,16 +23,31 @@ pub(super) struct MutexTerms {
     pub(super) waiting: Option<Duration>,
     /// Whoever waits does so in the queue, from the beginning.
     pub(super) is_fair: bool,
-    /// For how long the fence is remembered.
-    pub(super) keep: Duration,
+    /// Programs in Java lock by the same records.
+    pub(super) is_shared_with_java: bool,
+    /// For how long the fence is remembered; `None` where that is for ever.
+    pub(super) keep: Option<Duration>,
 }
 
 impl MutexTerms {
     pub(super) fn new(settings: &Settings, rules: Rules, is_fair: bool) -> Self {
+        let is_shared_with_java = settings.keys.is_shared_with_java();
         // Java knows nothing of the queue: its release calls nobody there.
-        let has_queue = is_fair || !settings.keys.is_shared_with_java();
+        let has_queue = is_fair || !is_shared_with_java;
         let waiting = has_queue.then(|| settings.waiting(rules.terms.lease));
-        Self { rules, waiting, is_fair, keep: settings.fence_memory }
+        // Java counts on from what it finds, and from 1 where that has ended.
+        let keep = (!is_shared_with_java).then_some(settings.fence_memory);
+        Self { rules, waiting, is_fair, is_shared_with_java, keep }
+    }
+
+    /// As an argument.
+    fn keep_ms(&self) -> String {
+        self.keep.map(millis).unwrap_or_default()
+    }
+
+    /// As an argument: whether a release is told on the lock's channel whoever is called.
+    fn aloud(&self) -> &'static str {
+        if self.is_shared_with_java { "1" } else { "" }
     }
 }
 
@@ -65,15 +80,15 @@ pub(super) struct MutexForms {
 impl MutexForms {
     /// `calls`: what the channels begin with on which clients are called.
     pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
-        let MutexTerms { rules, waiting, keep, .. } = terms;
-        let (lease, keep) = (millis(rules.terms.lease), millis(keep));
+        let MutexTerms { rules, waiting, .. } = terms;
+        let (lease, keep) = (millis(rules.terms.lease), terms.keep_ms());
         let wait = waiting.map(millis).unwrap_or_default();
         Self {
             terms,
             acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
             from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
             renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
-            release: Form::new(&mutex::RELEASE, rules, &[calls]),
+            release: Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]),
         }
     }
 }
@@ -101,14 +116,15 @@ impl MutexRecord {
     }
 
     pub(super) fn inspect(&self) -> Call {
-        let MutexKeys { lock, queue, alive, .. } = &self.made.keys;
-        Form::new(&mutex::INSPECT, self.rules(), &[]).question([lock, queue, alive])
+        let MutexKeys { lock, queue, alive, fence, .. } = &self.made.keys;
+        Form::new(&mutex::INSPECT, self.rules(), &[]).question([lock, queue, alive, fence])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.made.keys;
-        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &[calls]);
+        let aloud = self.made.forms.terms.aloud();
+        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &[calls, aloud]);
         let args = [millis(marker).into(), Arc::clone(channel)];
         form.request([lock, revoked, queue, alive], hold, args)
     }
@@ -124,6 +140,8 @@ impl MutexRecord {
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
         let MutexKeys { lock, queue, alive, channel, .. } = &self.made.keys;
         let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        // Java waits voter by voter: to its waiters also a minority's vote is worth a call.
+        let wake = wake || self.made.forms.terms.is_shared_with_java;
         let channel = if wake { Arc::clone(channel) } else { "".into() };
         self.made.forms.release.request([lock, queue, alive], hold, [number(count), place, channel])
     }
@@ -136,6 +154,13 @@ impl LockRecord for MutexRecord {
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
         Arc::new(Self { place: Some(place.clone()), ..self.clone() })
+    }
+
+    fn look_for_java(&self) -> Option<Call> {
+        self.made.forms.terms.is_shared_with_java.then(|| {
+            let [waiting, timeouts] = &KeyScheme::fair_lock_in_java(&self.made.info.name);
+            Form::new(&redisson::QUEUE, self.rules(), &[]).question([waiting, timeouts])
+        })
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
@@ -158,8 +183,8 @@ impl LockRecord for MutexRecord {
             return renew.request(keys, ask.hold, args);
         }
         // Somebody has entered again and wanted it for longer.
-        let keep = millis(terms.keep);
-        let longer = Form::new(&mutex::RENEW, self.rules(), &[&millis(ask.lease), &keep]);
+        let renewed = [millis(ask.lease), terms.keep_ms()];
+        let longer = Form::new(&mutex::RENEW, self.rules(), &[&renewed[0], &renewed[1]]);
         longer.request(keys, ask.hold, args)
     }
 

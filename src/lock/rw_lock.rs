@@ -14,7 +14,7 @@ use crate::{
     engine::{Limit, Rules},
     hold::Wish,
     scripts::RwSeen,
-    words::{Error, Owner},
+    words::{Error, HoldId, Owner},
 };
 
 /// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
@@ -273,14 +273,9 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn inspect(&self) -> Result<RwInspection, Error> {
-        let (record, rules) = self.checked(Access::Read)?;
-        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
-        let view = |VoterSaid { voter, answer, quarantine }| RwView {
-            voter,
-            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
-            quarantine,
-        };
-        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
+        let mut seen = self.look().await?;
+        self.asking.name_clients(&mut seen).await;
+        Ok(seen)
     }
 
     /// Ends the write, or all reads, that there are, whoever has them; calls whoever is next, and
@@ -295,7 +290,7 @@ impl RwLock {
     ///
     /// Dropped half way, some holds may have ended and others not; calling again finishes it.
     pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
-        let holds = self.inspect().await?.holds(access);
+        let holds = self.look().await?.holds(access);
         let (record, rules) = self.checked(access)?;
         let ended = holds.iter().map(async |(hold, left)| {
             let call = record.force_release(hold, self.asking.marker(*left));
@@ -303,6 +298,31 @@ impl RwLock {
         });
         try_join_all(ended).await?;
         Ok(!holds.is_empty())
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone. It may read or write.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let seen = self.look().await?;
+        for access in [Access::Write, Access::Read] {
+            let holds = seen.holds(access);
+            let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
+            let (record, rules) = self.checked(access)?;
+            let call = record.force_release(hold, self.asking.marker(*left));
+            self.asking.ask(&*record, &call, rules).await?;
+            return Ok(());
+        }
+        Err(self.asking.not_holding(hold, seen.report()))
     }
 
     /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every read and write, removes
@@ -320,6 +340,18 @@ impl RwLock {
         let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
         let wrote = self.force_release(Access::Write).await?;
         Ok(self.force_release(Access::Read).await? || wrote || cleared)
+    }
+
+    /// Who holds and who waits, without the names of their clients.
+    async fn look(&self) -> Result<RwInspection, Error> {
+        let (record, rules) = self.checked(Access::Read)?;
+        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let view = |VoterSaid { voter, answer, quarantine }| RwView {
+            voter,
+            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
+            quarantine,
+        };
+        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
     }
 
     /// The wish for it.

@@ -118,9 +118,9 @@ impl RwRecord {
     }
 
     pub(super) fn inspect(&self) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
+        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
         let form = Form::new(&rw::INSPECT, self.rules(), &[]);
-        form.question([writer, readers, queue, alive, writers])
+        form.question([writer, readers, queue, alive, writers, fence])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
@@ -183,7 +183,7 @@ impl LockRecord for RwRecord {
     fn hold(&self, ids: &HoldIds) -> HoldId {
         match &self.stand {
             Stand::Write(hold) => ids.under(hold),
-            Stand::Anywhere | Stand::Place(_) => ids.fresh(),
+            Stand::Anywhere | Stand::Place(_) => self.info().fresh(ids),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The one trait between the coordinator and a voter.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -15,8 +16,9 @@ use futures::{
 
 pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
+    keys::KeyScheme,
     scripts::{Answer, Script},
-    words::{Cause, HoldId},
+    words::{Cause, FoundLock, HoldId, ServerReport},
 };
 
 /// The shard of a voter that has one.
@@ -95,12 +97,12 @@ impl Call {
     }
 
     /// What goes into KEYS.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.requests.iter().flat_map(|request| &request.keys)
     }
 
     /// What goes into ARGV behind the shared arguments.
-    pub(crate) fn args(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn args(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.requests.iter().flat_map(|request| &request.args)
     }
 
@@ -158,6 +160,24 @@ pub(crate) struct Identity {
     pub(crate) refuses: Option<Arc<str>>,
     /// What it needs of its memory, where that has a limit.
     pub(crate) memory: Option<Memory>,
+}
+
+/// Which locks are looked for among the keys of a voter.
+#[derive(Clone, Debug)]
+pub(crate) struct KeySearch {
+    pub(crate) keys: KeyScheme,
+    /// A pattern that their names fit, as `SCAN` takes it.
+    pub(crate) names: Arc<str>,
+    /// So many are enough.
+    pub(crate) limit: usize,
+}
+
+/// The locks of which a voter has keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeysFound {
+    pub(crate) locks: BTreeSet<FoundLock>,
+    /// There are no more.
+    pub(crate) is_complete: bool,
 }
 
 /// In bytes.
@@ -220,6 +240,13 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
 
     /// Who the server is, as it said on the connection that stands.
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
+
+    /// What its servers say of themselves when they are asked now. `calls`: a channel on which a
+    /// client could be called.
+    fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>>;
+
+    /// The locks of which its servers have keys.
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>>;
 
     /// Ends the connections.
     fn close(&self) -> BoxFuture<'static, ()>;

@@ -17,15 +17,16 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
-
-use super::{Call, Outcome, by_hash::ByHash};
+use super::{Call, Outcome, ReplyTo, by_hash::ByHash};
 use crate::{clock::Moment, scripts::Answer};
 
 /// So many calls of a lane are on their way without a pause between them.
 const AT_ONCE: usize = 2;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
+
+/// So many requests may wait without being counted as a crowd.
+const FEW: usize = 1024;
 
 /// A request that waits to leave, and who waits for its answer.
 #[derive(Debug)]
@@ -36,9 +37,9 @@ pub(super) struct Queued {
     /// then.
     pub(super) owed_until: Option<Moment>,
     /// Who waits for the answer. They may have gone.
-    pub(super) asker: Option<oneshot::Sender<Outcome<Answer>>>,
+    pub(super) asker: Option<ReplyTo>,
     /// And whoever asked the same meanwhile.
-    pub(super) others: Vec<oneshot::Sender<Outcome<Answer>>>,
+    pub(super) others: Vec<ReplyTo>,
     /// The shard that did not answer when it was asked first.
     pub(super) shard: Option<usize>,
     pub(super) asked: Moment,
@@ -194,6 +195,11 @@ impl Lanes {
             // There are as many as slots in use.
             self.by_group.remove(group);
         }
+        if self.by_group.is_empty() {
+            // A crowd may have come and gone: what it needed is not kept.
+            self.latest.shrink_to(FEW);
+            self.releases.shrink_to(FEW);
+        }
     }
 
     fn waiting(&mut self, LanePlace { group, number }: &LanePlace) -> Option<&mut Queued> {
@@ -253,10 +259,10 @@ impl Queued {
     /// Whoever asked may have gone: then nobody misses the answer.
     pub(super) fn answer(self, answer: Outcome<Answer>) {
         for other in self.others {
-            drop(other.send(answer.clone()));
+            other.send(answer.clone());
         }
         if let Some(asker) = self.asker {
-            drop(asker.send(answer));
+            asker.send(answer);
         }
     }
 }

@@ -1,10 +1,11 @@
+use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    node::contract::Request,
+    node::{Replies, contract::Request},
     scripts::{Script, mutex},
-    words::HoldId,
+    words::{Cause, HoldId},
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -160,10 +161,9 @@ fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
         lanes.take(at(0)).unwrap();
     }
     let (mut first, mut second) = (acquire("1"), acquire("1"));
-    let (asker, mut one) = oneshot::channel();
-    first.asker = Some(asker);
-    let (asker, mut two) = oneshot::channel();
-    (second.asker, second.owed_until) = (Some(asker), Some(at(9)));
+    let (mut one, mut two) = (Replies::new(1, 1), Replies::new(1, 1));
+    first.asker = Some(one.expect(0));
+    (second.asker, second.owed_until) = (Some(two.expect(0)), Some(at(9)));
     lanes.push(first, 0);
     lanes.push(second, 0);
     lanes.push(request(&mutex::ACQUIRE, "1", "2"), 0);
@@ -171,8 +171,11 @@ fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
     assert_eq!(left.len(), 1, "another count is another request, and another call");
     let both = left.remove(0);
     assert_eq!(both.owed_until, Some(at(9)));
-    both.answer(Err(crate::words::Cause::Unheard));
-    assert!(one.try_recv().unwrap().is_err() && two.try_recv().unwrap().is_err());
+    both.answer(Err(Cause::Unheard));
+    for replies in [&mut one, &mut two] {
+        let (_, outcome) = replies.next().now_or_never().expect("both are answered");
+        assert!(matches!(outcome, Err(Cause::Unheard)), "{outcome:?}");
+    }
 }
 
 #[test]
@@ -184,6 +187,19 @@ fn nothing_is_remembered_of_what_has_come_to_something() {
         lanes.ended(&departure.group);
     }
     assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
+}
+
+#[test]
+fn what_a_crowd_needed_is_not_kept() {
+    let mut lanes = Lanes::new(32);
+    for number in 0..10_000 {
+        lanes.push(release(&number.to_string()), 0);
+    }
+    assert!(lanes.latest.capacity() >= 10_000);
+    while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
+        lanes.ended(&departure.group);
+    }
+    assert!(lanes.latest.capacity() < 10_000, "{}", lanes.latest.capacity());
 }
 
 /// What happens to a voter's lanes.

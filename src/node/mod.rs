@@ -6,20 +6,27 @@ mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod introduction;
 mod lanes;
+mod mailbox;
 mod pauses;
+mod reach;
 mod single;
 mod standings;
 mod voter;
+mod voter_reply;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
-    Answers, Birth, Call, Ear, Identity, Memory, Node, ONLY, Outcome, Request, Stamp,
+    Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Memory, Node, ONLY, Outcome,
+    Request, Stamp,
 };
+pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
 pub(crate) use pauses::needs_an_operator;
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
 pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
 pub(crate) use standings::Standings;
-pub(crate) use voter::{Seen, Voter, VoterReply};
+pub(crate) use voter::{Seen, Voter};
+pub(crate) use voter_reply::VoterReply;

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use super::Identity;
+use super::{Identity, reach::Reach};
 use crate::{
     clock::{Clock, Moment},
     engine::{KeptOut, Place, Register, RoundTrips, Shown, Stamp, Suspicion},
@@ -39,6 +39,10 @@ struct StandingsState {
     told: Vec<Option<Moment>>,
     /// What takes no new votes, and why, by what was last heard of it.
     refusing: BTreeMap<Place, Arc<str>>,
+    reach: Reach,
+    /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
+    /// told first.
+    held_back: Option<Vec<(usize, Quarantined)>>,
     /// The client is closed: its share of what is counted of all clients has been taken back.
     retired: bool,
 }
@@ -58,7 +62,9 @@ impl Standings {
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let skips = clock.skips().count;
-        let state = StandingsState { register, skips, told, refusing, retired: false };
+        let reach = Reach::new(labels.len());
+        let (held_back, retired) = (None, false);
+        let state = StandingsState { register, skips, told, refusing, reach, held_back, retired };
         Arc::new(Self {
             labels,
             series,
@@ -96,6 +102,7 @@ impl Standings {
         self.series[place.voter].connections.change(1.0);
         let Identity { run_id, age, .. } = identity;
         tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+        self.state().reach.met(place.voter, &self.labels);
         self.seen(place, identity, stamp);
     }
 
@@ -177,6 +184,7 @@ impl Standings {
         } else {
             tracing::info!(%voter, shard = place.shard, "connection closed");
         }
+        self.state().reach.parted(place.voter, why.is_some(), &self.labels);
     }
 
     /// A voter's data moved from one of its shards to another, or was lost on the way.
@@ -265,7 +273,7 @@ impl Standings {
     /// are told.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
         let now = self.clock.now();
-        let StandingsState { register, told, retired, .. } = &mut *state;
+        let StandingsState { register, told, held_back, retired, .. } = &mut *state;
         if *retired {
             return;
         }
@@ -276,16 +284,37 @@ impl Standings {
                 continue;
             }
             let before = std::mem::replace(told, until);
-            let (voter, series) = (&self.labels[voter], &self.series[voter]);
+            let series = &self.series[voter];
             let more = f64::from(u8::from(until.is_some())) - f64::from(u8::from(before.is_some()));
             series.quarantined.change(more);
-            if let Some(KeptOut { quarantined: Quarantined { why, left }, .. }) = kept_out {
-                tracing::warn!(%voter, %why, ?left, "voter in quarantine");
-                series.quarantines.of(why.reason()).count(1);
-                let at = now + left;
+            if let Some(KeptOut { quarantined, .. }) = kept_out {
+                match held_back {
+                    Some(held_back) => held_back.push((voter, quarantined)),
+                    None => self.log_quarantine(voter, quarantined),
+                }
+                series.quarantines.of(quarantined.why.reason()).count(1);
+                let at = now + quarantined.left;
                 let looking = Self::look_again(Arc::downgrade(self), self.clock.clone(), at);
                 self.clock.spawn(&self.runtime, looking);
             }
+        }
+    }
+
+    fn log_quarantine(&self, voter: usize, Quarantined { why, left }: Quarantined) {
+        tracing::warn!(voter = %self.labels[voter], %why, ?left, "voter in quarantine");
+    }
+
+    /// Logs no quarantine until it is to: a client that is given one server twice has another
+    /// trouble.
+    pub(crate) fn hold_back(&self) {
+        self.state().held_back = Some(Vec::new());
+    }
+
+    /// Logs the quarantines that have begun, and from now on each at once.
+    pub(crate) fn speak(&self) {
+        let held_back = self.state().held_back.take();
+        for (voter, quarantined) in held_back.into_iter().flatten() {
+            self.log_quarantine(voter, quarantined);
         }
     }
 

@@ -4,12 +4,7 @@
 //! takes nothing back: what was queued is sent. The requests of one hold keep their order, so an
 //! undo put in behind an acquire arrives behind it.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -22,16 +17,18 @@ use tokio::{
 };
 
 use super::{
-    Answers, Call, Identity, Node, Outcome, Stamp, Standings,
+    Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, ReplyTo, Stamp, Standings,
     contract::is_passing,
     debts::{Debt, Debts},
+    introduction::Introduction,
     lanes::{Departure, Group, Lanes, Queued},
+    voter_reply::VoterReply,
 };
 use crate::{
     clock::{Clock, Moment},
     engine::Place,
     scripts::Answer,
-    words::{Cause, series::VoterSeries},
+    words::{Cause, ServerReport, series::VoterSeries},
 };
 
 /// So many requests are taken from the queue before some of them leave.
@@ -67,7 +64,10 @@ enum VoterAsk {
     Run(Queued),
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
+    Introduce(Call),
     Identify(oneshot::Sender<Outcome<Identity>>),
+    Survey(Arc<str>, oneshot::Sender<Outcome<Vec<ServerReport>>>),
+    Search(KeySearch, oneshot::Sender<Outcome<KeysFound>>),
     Close(oneshot::Sender<Outcome<()>>),
 }
 
@@ -82,7 +82,8 @@ impl Voter {
     ) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
         let (lanes, debts) = (Lanes::new(most), Debts::default());
-        let task = Task { node, clock: clock.clone(), seen, lanes, debts };
+        let introduction = Introduction::default();
+        let task = Task { node, clock: clock.clone(), seen, lanes, debts, introduction };
         clock.spawn(&Handle::current(), task.serve(asked));
         Self { label, queue, clock: clock.clone() }
     }
@@ -93,19 +94,18 @@ impl Voter {
     }
 
     /// Queues a script. Never blocks, works on any thread. `owed_until`: it is sent again until the
-    /// voter answers it; where the client is dropped, no longer than until then. The reply is that
-    /// of the first time.
+    /// voter answers it; where the client is dropped, no longer than until then. `asker`: who waits
+    /// for the answer to the first time.
     pub(crate) fn queue_script(
         &self,
         call: Call,
         owed_until: Option<Moment>,
-    ) -> VoterReply<Answer> {
-        let (asker, reply) = oneshot::channel();
-        let (asker, others, asked) = (Some(asker), Vec::new(), self.clock.now());
+        asker: Option<ReplyTo>,
+    ) {
+        let (others, asked) = (Vec::new(), self.clock.now());
         let request = Queued { call, owed_until, asker, others, shard: None, asked };
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(VoterAsk::Run(request));
-        VoterReply(reply)
     }
 
     pub(crate) fn subscribe(&self, channel: Arc<str>) -> VoterReply<()> {
@@ -117,8 +117,22 @@ impl Voter {
         let _ = self.queue.send(VoterAsk::Unsubscribe(channel));
     }
 
+    /// Says the client's name, by this call, now and from time to time.
+    pub(crate) fn introduce(&self, call: Call) {
+        // As above.
+        let _ = self.queue.send(VoterAsk::Introduce(call));
+    }
+
     pub(crate) fn identify(&self) -> VoterReply<Identity> {
         self.ask(VoterAsk::Identify)
+    }
+
+    pub(crate) fn survey(&self, calls: Arc<str>) -> VoterReply<Vec<ServerReport>> {
+        self.ask(|answer| VoterAsk::Survey(calls, answer))
+    }
+
+    pub(crate) fn search(&self, search: KeySearch) -> VoterReply<KeysFound> {
+        self.ask(|answer| VoterAsk::Search(search, answer))
     }
 
     /// Ends the task once what is under way is answered; nothing owed is sent again.
@@ -128,24 +142,8 @@ impl Voter {
 
     fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> VoterAsk) -> VoterReply<T> {
         let (sender, receiver) = oneshot::channel();
-        // As above.
         let _ = self.queue.send(make(sender));
-        VoterReply(receiver)
-    }
-}
-
-/// A request's outcome. Dropping it drops the answer, never the request.
-#[derive(Debug)]
-pub(crate) struct VoterReply<T>(oneshot::Receiver<Outcome<T>>);
-
-impl<T> Future for VoterReply<T> {
-    type Output = Outcome<T>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let received = ready!(Pin::new(&mut self.0).poll(context));
-        let closed =
-            || Err(Cause::Unreachable("the client is closed, or its runtime has ended".into()));
-        Poll::Ready(received.unwrap_or_else(|_| closed()))
+        VoterReply::of(receiver)
     }
 }
 
@@ -175,6 +173,7 @@ struct Task {
     seen: Seen,
     lanes: Lanes,
     debts: Debts,
+    introduction: Introduction,
 }
 
 impl Task {
@@ -183,7 +182,8 @@ impl Task {
         let mut asks = Vec::new();
         let (mut closing, mut open) = (None, true);
         while open || !under_way.is_empty() || !self.lanes.are_empty() || !self.debts.is_empty() {
-            let due = [self.debts.due(), self.lanes.due()].into_iter().flatten().min();
+            let due = [self.debts.due(), self.lanes.due(), self.introduction.due()];
+            let due = due.into_iter().flatten().min();
             tokio::select! {
                 biased;
                 Some(ended) = under_way.next(), if !under_way.is_empty() => {
@@ -199,6 +199,9 @@ impl Task {
                     for ask in asks.drain(..) {
                         match ask {
                             VoterAsk::Run(request) => self.take(request),
+                            VoterAsk::Introduce(call) => {
+                                self.introduction.begin(call, self.clock.now());
+                            }
                             VoterAsk::Close(answer) => {
                                 (open, closing) = (false, Some(answer));
                                 self.debts.forgive();
@@ -211,6 +214,9 @@ impl Task {
                 () = self.sleep_until(due) => {
                     for debt in self.debts.take_due(self.clock.now()) {
                         self.pay(debt);
+                    }
+                    if let Some(request) = self.introduction.take_due(self.clock.now()) {
+                        self.take(request);
                     }
                 }
             }
@@ -264,6 +270,8 @@ impl Task {
         match ask {
             VoterAsk::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
             VoterAsk::Identify(answer) => pass(self.node.identify(), answer),
+            VoterAsk::Survey(calls, answer) => pass(self.node.survey(calls), answer),
+            VoterAsk::Search(search, answer) => pass(self.node.search(search), answer),
             VoterAsk::Unsubscribe(channel) => {
                 let outcome = self.node.unsubscribe(channel);
                 Box::pin(async move {
@@ -272,7 +280,9 @@ impl Task {
                     Ended::Answered
                 })
             }
-            VoterAsk::Run(_) | VoterAsk::Close(_) => Box::pin(async { Ended::Answered }),
+            VoterAsk::Run(_) | VoterAsk::Introduce(_) | VoterAsk::Close(_) => {
+                Box::pin(async { Ended::Answered })
+            }
         }
     }
 

@@ -81,13 +81,15 @@ const LEASE_MS: Arg = Arg::Text("lease_ms");
 const KEEP_MS: Arg = Arg::Text("keep_ms");
 const WAIT_MS: Arg = Arg::Text("wait_ms");
 const MARKER_MS: Arg = Arg::Text("marker_ms");
+const ALOUD: Arg = Arg::Text("aloud");
 const CALLS: Arg = Arg::Channel("calls");
 const CHANNEL: Arg = Arg::Channel("channel");
 
 /// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
     use super::{
-        Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE, Script, TOKEN,
+        ALOUD, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
+        Script, TOKEN,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -123,7 +125,7 @@ pub(crate) mod mutex {
             ["time", "holder", "recount", "queue", "call", "tell", "each"]
         ),
         keys: &["lock", "queue", "alive"],
-        shared: &[CALLS, Arg::Publish],
+        shared: &[CALLS, ALOUD, Arg::Publish],
         args: &[HOLD, COUNT, PLACE, CHANNEL],
         width: 3,
         votes: false,
@@ -136,7 +138,7 @@ pub(crate) mod mutex {
             ["expire", "time", "holder", "queue", "call", "tell", "each"]
         ),
         keys: &["lock", "revoked", "queue", "alive"],
-        shared: &[CALLS, Arg::Publish],
+        shared: &[CALLS, ALOUD, Arg::Publish],
         args: &[HOLD, MARKER_MS, CHANNEL],
         width: 3,
         votes: false,
@@ -155,7 +157,7 @@ pub(crate) mod mutex {
     pub(crate) static INSPECT: Script = Script {
         name: "mutex/inspect",
         source: source!("mutex/inspect", ["time", "holder", "queue", "list", "each"]),
-        keys: &["lock", "queue", "alive"],
+        keys: &["lock", "queue", "alive", "fence"],
         shared: &[],
         args: &[],
         width: 5,
@@ -265,10 +267,25 @@ pub(crate) mod rw {
     pub(crate) static INSPECT: Script = Script {
         name: "rw/inspect",
         source: source!("rw/inspect", ["time", "holder", "queue", "list", "each"]),
-        keys: &["writer", "readers", "queue", "alive", "writers"],
+        keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
         shared: &[],
         args: &[],
         width: 5,
+        votes: false,
+    };
+}
+
+/// What is asked of other programs that lock by the same records.
+pub(crate) mod redisson {
+    use super::Script;
+
+    pub(crate) static QUEUE: Script = Script {
+        name: "redisson/queue",
+        source: source!("redisson/queue", ["each"]),
+        keys: &["waiting", "timeouts"],
+        shared: &[],
+        args: &[],
+        width: 3,
         votes: false,
     };
 }
@@ -286,10 +303,30 @@ pub(crate) mod voter {
         width: 4,
         votes: false,
     };
+
+    pub(crate) static INTRODUCE: Script = Script {
+        name: "voter/introduce",
+        source: source!("voter/introduce", ["each"]),
+        keys: &["client"],
+        shared: &[KEEP_MS],
+        args: &[Arg::Text("name")],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static NAME: Script = Script {
+        name: "voter/name",
+        source: source!("voter/name", ["each"]),
+        keys: &["client"],
+        shared: &[],
+        args: &[],
+        width: 3,
+        votes: false,
+    };
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 14] = [
+pub(crate) static ALL: [&Script; 17] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -303,5 +340,8 @@ pub(crate) static ALL: [&Script; 14] = [
     &rw::FORCE_RELEASE,
     &rw::CLEAR,
     &rw::INSPECT,
+    &redisson::QUEUE,
     &voter::LOOK,
+    &voter::INTRODUCE,
+    &voter::NAME,
 ];

@@ -6,7 +6,7 @@ mod replies;
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, Arg, Script, fair, mutex, rw, voter};
+pub(crate) use catalog::{ALL, Arg, Script, fair, mutex, redisson, rw, voter};
 pub(crate) use replies::{
     Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, Value, Vote,
 };

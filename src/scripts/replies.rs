@@ -47,6 +47,8 @@ pub(crate) struct Renewal {
 pub(crate) struct MutexSeen {
     pub(crate) holder: Option<Holding>,
     pub(crate) waiting: Vec<ListEntry>,
+    /// Of the latest hold that had the vote.
+    pub(crate) token: Option<Token>,
 }
 
 /// What `rw/inspect` answered.
@@ -56,6 +58,8 @@ pub(crate) struct RwSeen {
     pub(crate) readers: Vec<ListEntry>,
     pub(crate) waiting_writers: Vec<ListEntry>,
     pub(crate) waiting_readers: Vec<ListEntry>,
+    /// Of the latest write that had the vote.
+    pub(crate) token: Option<Token>,
 }
 
 /// The hold in a record.
@@ -168,6 +172,11 @@ impl Answer {
         (!self.id.is_empty()).then(|| HoldId::parse(&self.id))
     }
 
+    /// Of `voter/name`: what it found.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.is_done().then_some(&self.id)
+    }
+
     fn unexpected(&self) -> Cause {
         Cause::Rejected(format!("unexpected answer {self:?}").into())
     }
@@ -176,10 +185,7 @@ impl Answer {
 impl Vote {
     pub(crate) fn read(answer: &Answer) -> Self {
         let [token, ticket] = &answer.more;
-        let token = match token {
-            Value::Text(text) if answer.is_done() => text.parse().ok().and_then(Token::new),
-            _ => None,
-        };
+        let token = token_of(token).filter(|_| answer.is_done());
         Self { verdict: answer.verdict(), token, ticket: number(ticket) }
     }
 
@@ -205,21 +211,16 @@ impl Renewal {
 
 impl MutexSeen {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let waiting = ListEntry::list(&answer.more[1]).ok_or_else(|| answer.unexpected())?;
-        Ok(Self { holder: Holding::read(answer), waiting })
+        let ([waiting], token) = listed(answer)?;
+        Ok(Self { holder: Holding::read(answer), waiting, token })
     }
 }
 
 impl RwSeen {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let lists = match &answer.more[1] {
-            Value::List(lists) => lists.iter().map(ListEntry::list).collect::<Option<Vec<_>>>(),
-            _ => None,
-        };
-        let lists = lists.and_then(|lists| <[_; 3]>::try_from(lists).ok());
-        let [readers, waiting_writers, waiting_readers] =
-            lists.ok_or_else(|| answer.unexpected())?;
-        Ok(Self { writer: Holding::read(answer), readers, waiting_writers, waiting_readers })
+        let ([readers, waiting_writers, waiting_readers], token) = listed(answer)?;
+        let writer = Holding::read(answer);
+        Ok(Self { writer, readers, waiting_writers, waiting_readers, token })
     }
 }
 
@@ -262,132 +263,30 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
+/// What a script that inspects a lock adds: so many lists, and the latest token.
+fn listed<const LISTS: usize>(
+    answer: &Answer,
+) -> Result<([Vec<ListEntry>; LISTS], Option<Token>), Cause> {
+    let read = || {
+        let Value::List(more) = &answer.more[1] else { return None };
+        let (token, lists) = more.split_last()?;
+        let lists = lists.iter().map(ListEntry::list).collect::<Option<Vec<_>>>()?;
+        Some((lists.try_into().ok()?, token_of(token)))
+    };
+    read().ok_or_else(|| answer.unexpected())
+}
+
+fn token_of(value: &Value) -> Option<Token> {
+    match value {
+        Value::Text(text) => text.parse().ok().and_then(Token::new),
+        _ => None,
+    }
+}
+
 fn misshapen(values: &[Value]) -> Cause {
     Cause::Rejected(format!("expected code, ms, id but got {values:?}").into())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: fn(u64) -> Duration = Duration::from_millis;
-
-    fn text(text: &str) -> Value {
-        Value::Text(text.into())
-    }
-
-    fn one(entries: Vec<Value>) -> Result<Answer, Cause> {
-        let width = entries.len();
-        Answer::each(Value::List(entries), 1, width).remove(0)
-    }
-
-    fn answer(code: i64, ms: i64, id: &str, more: &[Value]) -> Answer {
-        one([&[Value::Int(code), Value::Int(ms), text(id)], more].concat()).unwrap()
-    }
-
-    fn vote(code: i64, ms: i64, id: &str, token: &str, ticket: i64) -> Vote {
-        Vote::read(&answer(code, ms, id, &[text(token), Value::Int(ticket)]))
-    }
-
-    #[test]
-    fn a_refusal_names_the_holder_and_what_is_left_of_its_lease() {
-        let refused = vote(0, 1500, "c:1", "", -1);
-        let (by, ttl) = (HoldId::parse("c:1"), Some(MS(1500)));
-        assert_eq!((refused.verdict, refused.ticket), (Verdict::Refused { by, ttl }, None));
-        let endless = vote(0, -1, "c:1", "", -1).verdict;
-        assert_eq!(endless, Verdict::Refused { by: HoldId::parse("c:1"), ttl: None });
-    }
-
-    #[test]
-    fn who_asks_from_a_place_hears_its_ticket_whatever_else_it_hears() {
-        let behind = vote(3, 1500, "c:1", "", 7);
-        let place = HoldId::parse("c:1");
-        assert_eq!(behind.verdict, Verdict::Behind { place, ttl: Some(MS(1500)) });
-        let granted = vote(1, 30_000, "", "12", 7);
-        assert_eq!((granted.verdict, granted.token), (Verdict::Granted, Token::new(12)));
-        assert_eq!((behind.ticket, granted.ticket), (Some(7), Some(7)));
-        assert_eq!(vote(0, 5, "c:1", "12", 7).token, None, "refused");
-    }
-
-    #[test]
-    fn a_renewal_says_whether_the_vote_was_given_anew() {
-        let renewal = |code, anew| Renewal::read(&answer(code, 5, "", &[Value::Int(anew)]));
-        assert_eq!(renewal(1, 1), Renewal { verdict: Verdict::Granted, is_anew: true });
-        assert!(!renewal(1, 0).is_anew);
-        assert_eq!(renewal(2, 0), Renewal { verdict: Verdict::Revoked, is_anew: false });
-    }
-
-    #[test]
-    fn a_release_of_a_vote_that_another_has_names_it_and_one_that_nobody_has_is_absent() {
-        let released = |code, id| answer(code, 5, id, &[]).released();
-        assert_eq!((released(1, ""), released(0, "")), (Verdict::Granted, Verdict::Absent));
-        assert!(matches!(released(0, "c:1"), Verdict::Refused { .. }));
-        assert!(matches!(released(3, "c:1"), Verdict::Unknown(_)));
-    }
-
-    #[test]
-    fn what_waits_is_read_whatever_it_is_called() {
-        let line = |id, ticket, ms| [text(id), Value::Int(ticket), Value::Int(ms)];
-        let entry = |id, ticket, ms| ListEntry { id: HoldId::parse(id), ticket, left: MS(ms) };
-        let two = || Value::List([line("a 1\n", 3, 100), line("b:1", 4, 90)].concat());
-        let held = answer(1, 5, "another\nprogram's 1", &[Value::Int(2), two()]);
-        let hold = HoldId::parse("another\nprogram's 1");
-        let holder = Some(Holding { hold, count: 2, left: Some(MS(5)) });
-        let waiting = vec![entry("a 1\n", 3, 100), entry("b:1", 4, 90)];
-        let seen = MutexSeen::read(&held).unwrap();
-        assert_eq!(seen, MutexSeen { holder, waiting: waiting.clone() });
-
-        let none = || Value::List(Vec::new());
-        let lists = Value::List(vec![two(), none(), none()]);
-        let read = RwSeen::read(&answer(0, -2, "", &[Value::Int(0), lists])).unwrap();
-        assert_eq!((read.writer, read.readers), (None, waiting));
-        let short = Value::List(line("a:1", 3, 100)[..2].to_vec());
-        assert!(MutexSeen::read(&answer(0, -2, "", &[Value::Int(0), short])).is_err());
-        assert!(RwSeen::read(&answer(0, -2, "", &[Value::Int(0), none()])).is_err());
-    }
-
-    #[test]
-    fn a_mark_has_a_name_an_age_and_perhaps_why_it_was_not_written() {
-        let mark = |code, ms, why| Mark::read(&answer(code, ms, "b 1", &[text(why)])).unwrap();
-        let (birth, age) = (Some("b 1".into()), MS(1_500));
-        let known = Mark { birth, age, is_new: false, refusal: None };
-        assert_eq!(mark(1, 1_500, ""), known);
-        let refusal = Some("OOM command not allowed".into());
-        let full = Mark { refusal: refusal.clone(), ..known };
-        assert_eq!(mark(1, 1_500, "OOM command not allowed"), full);
-        let new = Mark { birth: None, age: Duration::ZERO, is_new: true, refusal };
-        assert_eq!(mark(2, 0, "OOM command not allowed"), new);
-        assert_eq!(Mark::read(&answer(1, 5, "b1", &[])), None);
-    }
-
-    #[test]
-    fn a_request_that_failed_alone_is_a_rejection_with_its_message() {
-        let failed = one(vec![Value::Int(-1), Value::Int(0), text("WRONGTYPE"), text("")]);
-        assert_eq!(failed, Err(Cause::Rejected("WRONGTYPE".into())));
-    }
-
-    #[test]
-    fn each_request_has_its_own_answer_and_a_reply_that_is_short_of_one_is_none_at_all() {
-        let entries = |code| [Value::Int(code), Value::Int(5), text("c:1"), text("")];
-        let list = || [0, -1, 1].into_iter().flat_map(entries).collect::<Vec<_>>();
-        let codes = Answer::each(Value::List(list()), 3, 4).into_iter();
-        let codes: Vec<_> = codes.map(|answer| answer.map(|answer| answer.code)).collect();
-        assert_eq!(codes, [Ok(0), Err(Cause::Rejected("c:1".into())), Ok(1)]);
-        for short in [1, 4, 11] {
-            let entries = list().into_iter().take(short).collect();
-            assert!(Answer::each(Value::List(entries), 3, 4).iter().all(Result::is_err));
-        }
-    }
-
-    #[test]
-    fn a_reply_of_another_shape_is_never_taken_for_a_grant() {
-        for value in [Value::Nil, Value::Int(1), Value::List(vec![Value::Int(1)])] {
-            let answers = Answer::each(value, 1, 3);
-            assert!(matches!(&answers[..], [Err(Cause::Rejected(_))]));
-        }
-        assert!(one(vec![text("1"), Value::Int(5), text("")]).is_err());
-        for code in [0, 7] {
-            assert!(matches!(vote(code, 5, "", "", -1).verdict, Verdict::Unknown(_)));
-        }
-    }
-}
+#[path = "replies_tests.rs"]
+mod tests;

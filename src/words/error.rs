@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{HoldId, Rounded, Verdict};
+use super::{HoldId, HolderKind, Rounded, Taker, Verdict};
 
 /// What one voter contributed to an [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,9 @@ pub enum ErrorKind {
     /// This owner holds the lock, and no majority confirmed in time that it enters once more, or
     /// reads under its write. The lock is held as before; this entry does not count.
     NotEntered,
+    /// The hold that was to be ended by force has no vote: it has ended, or it is one of another
+    /// lock. Nothing was ended.
+    NotHolding,
     /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
     /// gets no write, and nothing of one stays on the voters.
     Deadlock,
@@ -112,12 +115,13 @@ pub(crate) enum Kind {
     Invalid(String),
     Connect { needed: usize, voters: usize, after: Duration },
     NoQuorum { lock: String, needed: usize, after: Duration },
-    Busy { lock: String, by: Option<HoldId>, retry_after: Option<Duration> },
+    Busy { lock: String, by: Option<Taker>, retry_after: Option<Duration> },
     Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
     Released { lock: String, hold: HoldId },
     Reads { lock: String, hold: HoldId },
     Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
     NotEntered { lock: String, hold: HoldId, what: &'static str, needed: usize },
+    NotHolding { lock: String, hold: HoldId },
     Overloaded { lock: String, most: usize, after: Duration },
     Refused { kind: ErrorKind, why: &'static str },
 }
@@ -150,6 +154,7 @@ impl Error {
             Kind::Released { .. } => ErrorKind::Released,
             Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
             Kind::NotEntered { .. } => ErrorKind::NotEntered,
+            Kind::NotHolding { .. } => ErrorKind::NotHolding,
             Kind::Reads { .. } => ErrorKind::Deadlock,
             Kind::Overloaded { .. } => ErrorKind::Overloaded,
             Kind::Refused { kind, .. } => kind,
@@ -196,6 +201,11 @@ impl Error {
         self.kind() == ErrorKind::NotEntered
     }
 
+    /// Of the kind [`NotHolding`](ErrorKind::NotHolding).
+    pub fn is_not_holding(&self) -> bool {
+        self.kind() == ErrorKind::NotHolding
+    }
+
     /// Of the kind [`Deadlock`](ErrorKind::Deadlock).
     pub fn is_deadlock(&self) -> bool {
         self.kind() == ErrorKind::Deadlock
@@ -226,20 +236,22 @@ impl Error {
             | Kind::Reads { lock, .. }
             | Kind::Unconfirmed { lock, .. }
             | Kind::NotEntered { lock, .. }
+            | Kind::NotHolding { lock, .. }
             | Kind::Overloaded { lock, .. } => Some(lock),
             Kind::Invalid(_) | Kind::Connect { .. } | Kind::Refused { .. } => None,
         }
     }
 
-    /// The hold that was lost, was not confirmed to be released, or stands in the way of its own
-    /// owner.
+    /// The hold that was lost, was not confirmed to be released, stands in the way of its own
+    /// owner, or was to be ended by force and has no vote.
     pub fn hold(&self) -> Option<&HoldId> {
         match &self.0.kind {
             Kind::Lost { hold, .. }
             | Kind::Released { hold, .. }
             | Kind::Reads { hold, .. }
             | Kind::Unconfirmed { hold, .. }
-            | Kind::NotEntered { hold, .. } => Some(hold),
+            | Kind::NotEntered { hold, .. }
+            | Kind::NotHolding { hold, .. } => Some(hold),
             _ => None,
         }
     }
@@ -258,7 +270,25 @@ impl Error {
     /// nobody, as when several clients split the votes.
     pub fn holder(&self) -> Option<&HoldId> {
         match &self.0.kind {
-            Kind::Busy { by, .. } => by.as_ref(),
+            Kind::Busy { by, .. } => by.as_ref().map(|by| &by.hold),
+            _ => None,
+        }
+    }
+
+    /// The [name](crate::Builder::client_name) of the client of the [`holder`](Self::holder), as
+    /// that client said it to the voters. `None` if no voter answered in time that knows it.
+    pub fn holder_name(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref()?.client_name.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What the [`holder`](Self::holder) does with the lock: holds a mutex, reads, writes, or waits
+    /// in front of the caller.
+    pub fn holder_kind(&self) -> Option<HolderKind> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref().map(|by| by.kind),
             _ => None,
         }
     }
@@ -293,9 +323,9 @@ impl fmt::Display for Error {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
             }
             Kind::Busy { lock, by, retry_after } => {
-                write!(f, "lock `{lock}` is taken")?;
-                if let Some(by) = by {
-                    write!(f, " by {by}")?;
+                match by {
+                    Some(by) => write!(f, "lock `{lock}` is {by}")?,
+                    None => write!(f, "lock `{lock}` is taken")?,
                 }
                 if let Some(time) = retry_after {
                     write!(f, ", for {} more unless renewed or released", Rounded(*time))?;
@@ -323,6 +353,9 @@ impl fmt::Display for Error {
                 "{what} of lock `{lock}` not confirmed by {needed} voters; hold {hold} has it as \
                  before"
             )?,
+            Kind::NotHolding { lock, hold } => {
+                write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")?;
+            }
             Kind::Overloaded { lock, most, after } => write!(
                 f,
                 "lock `{lock}` was not asked for in {}: this client has {most} attempts under way, \
@@ -352,30 +385,5 @@ impl std::error::Error for Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::words::Cause;
-
-    #[test]
-    fn a_message_names_the_lock_and_each_voter_with_its_cause() {
-        let kind = Kind::NoQuorum { lock: "a".into(), needed: 2, after: Duration::from_secs(1) };
-        let report = |voter: &str, cause| VoterReport {
-            voter: voter.into(),
-            verdict: Verdict::Unknown(cause),
-        };
-        let voters = vec![
-            report("a:1", Cause::Unreachable("connection refused".into())),
-            report("b:1", Cause::TimedOut(Duration::from_millis(200))),
-        ];
-        let error = Error::new(kind, voters);
-        assert!(error.is_no_quorum() && !error.is_lost());
-        assert_eq!((error.lock(), error.hold(), error.frees_in()), (Some("a"), None, None));
-        let source = std::error::Error::source(&error).expect("a voter did not answer");
-        assert_eq!(source.to_string(), "unreachable: connection refused");
-        assert_eq!(
-            error.to_string(),
-            "no quorum of 2 for lock `a` in 1s (a:1: unreachable: connection refused; \
-             b:1: no answer within 200ms)"
-        );
-    }
-}
+#[path = "error_tests.rs"]
+mod tests;

@@ -79,6 +79,12 @@ impl HoldIds {
         HoldId(format!("{}:{}{chance:012}", self.client, self.number()).into())
     }
 
+    /// A fresh hold that reads, or its place in the queue.
+    pub(crate) fn fresh_read(&self) -> HoldId {
+        let chance = self.chance.draw() % 1_000_000_000_000;
+        HoldId(format!("{}:r{}{chance:012}", self.client, self.number()).into())
+    }
+
     /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
     /// not hear them.
     pub(crate) fn fresh_unordered(&self) -> HoldId {
@@ -107,9 +113,9 @@ impl HoldIds {
 }
 
 /// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a
-/// queue, `<place>.<number>`, with a place of the same form, or with `~` before its number in the
-/// queue of a plain mutex; and where it reads under a write of
-/// the same owner, `<write hold>/<number>`. Each number counts up and ends with random digits.
+/// queue, `<place>.<number>`, with a place of the same form. Before the number stands `r` if it
+/// reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of the
+/// same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record. It is shown as that text, and read from it: any text but the empty one.
@@ -157,6 +163,12 @@ impl HoldId {
     /// The write under which it reads, if it does.
     pub fn write(&self) -> Option<&str> {
         self.outer('/')
+    }
+
+    /// Whether it is a hold of a read/write lock that reads.
+    pub(crate) fn reads(&self) -> bool {
+        let number = self.client().and_then(|client| self.0[client.len()..].strip_prefix(':'));
+        self.write().is_some() || number.is_some_and(|number| number.starts_with('r'))
     }
 
     /// What requests for it have in common with others of the same waiter.
@@ -264,6 +276,16 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_hold_id_says_whether_it_reads() {
+        let ids = ids(None);
+        let (write, read) = (ids.fresh(), ids.fresh_read());
+        assert!(!write.reads() && !ids.attempt(&write, 1).reads());
+        assert!(read.reads() && ids.attempt(&read, 1).reads() && ids.under(&write).reads());
+        assert_eq!(ids.attempt(&read, 1).place(), Some(read.as_str()));
+        assert!(!HoldId::parse("no uuid:r1").reads());
     }
 
     #[test]

@@ -1,19 +1,21 @@
 //! Every metric: name, type, unit, help, labels and buckets.
 //!
-//! Recorded by the [`metrics`](::metrics) facade, by these names. A recorder that has to know
-//! something beforehand, as most have to know the buckets of histograms, finds it in [`ALL`]
-//! (`examples/web/service.rs` has this as it runs):
+//! Recorded by the [`metrics`](::metrics) facade, by these names. **Tell the recorder the
+//! [`buckets`] of the histograms.** The Prometheus exporter writes a histogram without buckets as a
+//! summary, and says nothing: the dashboard and the alerts that come with this crate then stay
+//! empty. `examples/web/service.rs` has this as it runs:
 //!
 //! ```text
 //! use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 //!
 //! let mut prometheus = PrometheusBuilder::new();
-//! for metric in quorate::metric::ALL.iter().filter(|metric| !metric.buckets.is_empty()) {
-//!     let name = Matcher::Full(metric.name.to_owned());
-//!     prometheus = prometheus.set_buckets_for_metric(name, metric.buckets)?;
+//! for (name, buckets) in quorate::metric::buckets() {
+//!     prometheus = prometheus.set_buckets_for_metric(Matcher::Full(name.into()), buckets)?;
 //! }
 //! let page = prometheus.install_recorder()?; // `page.render()` is what Prometheus reads
 //! ```
+//!
+//! [`ALL`] has everything else that there is to know about each metric.
 
 use std::sync::Arc;
 
@@ -269,6 +271,20 @@ pub const ALL: &[Metric] = &[
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
 ];
 
+/// The name of each histogram, with the upper bounds of its buckets.
+///
+/// # Examples
+///
+/// ```
+/// let (name, bounds) = quorate::metric::buckets().next().unwrap();
+/// assert_eq!(name, quorate::metric::ACQUIRE_SECONDS);
+/// assert_eq!((bounds.first(), bounds.last()), (Some(&50e-6), Some(&60.0)));
+/// ```
+pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
+    let histograms = ALL.iter().filter(|metric| !metric.buckets.is_empty());
+    histograms.map(|metric| (metric.name, metric.buckets))
+}
+
 /// Tells the installed recorder every unit and help text.
 pub(crate) fn describe() {
     for Metric { name, kind, unit, help, .. } in ALL.iter().copied() {
@@ -313,6 +329,13 @@ mod tests {
         for buckets in [TIMES, HOLDS, COUNTS, RATIOS] {
             assert!(buckets.is_sorted_by(|one, next| one < next));
         }
+    }
+
+    #[test]
+    fn every_histogram_has_buckets_and_nothing_else_has() {
+        let histograms = ALL.iter().filter(|metric| metric.kind == MetricKind::Histogram);
+        let named = histograms.map(|metric| (metric.name, metric.buckets));
+        assert!(buckets().eq(named) && buckets().count() > 5);
     }
 
     #[test]

@@ -10,7 +10,10 @@ use serde::{
     ser::SerializeMap,
 };
 
-use super::{Cause, Error, HoldId, Owner, Quarantine, Quarantined, Token};
+use super::{
+    Cause, ClockOffset, Error, FoundKind, FoundLock, HoldId, Owner, Persistence, Quarantine,
+    Quarantined, ServerInfo, ServerReport, Token,
+};
 
 /// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
 pub(crate) fn millis(time: Duration) -> u64 {
@@ -136,5 +139,85 @@ impl Serialize for Quarantined {
         let mut map = to.serialize_map(None)?;
         self.entries(&mut map)?;
         map.end()
+    }
+}
+
+/// `server` with what it says of itself; or with `error` in its place.
+impl Serialize for ServerReport {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("server", &self.server)?;
+        match &self.info {
+            Ok(info) => info.entries(&mut map)?,
+            Err(cause) => map.serialize_entry("error", cause)?,
+        }
+        map.end()
+    }
+}
+
+impl ServerInfo {
+    fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry("run_id", &self.run_id)?;
+        map.serialize_entry("software", &self.software)?;
+        map.serialize_entry("version", &self.version)?;
+        map.serialize_entry("role", if self.is_primary { "primary" } else { "replica" })?;
+        map.serialize_entry("uptime_ms", &millis(self.uptime))?;
+        map.serialize_entry("replicas", &self.replicas)?;
+        map.serialize_entry("memory_used_bytes", &self.memory_used)?;
+        map.serialize_entry("memory_limit_bytes", &self.memory_limit)?;
+        map.serialize_entry("eviction_policy", &self.eviction_policy)?;
+        map.serialize_entry("persistence", &self.persistence)?;
+        map.serialize_entry("clock", &self.clock)?;
+        map.serialize_entry("missing_rights", &self.missing_rights)
+    }
+}
+
+impl Serialize for ServerInfo {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        self.entries(&mut map)?;
+        map.end()
+    }
+}
+
+/// `null` where the server does not say.
+impl Serialize for Persistence {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("is_durable", &self.is_durable())?;
+        map.serialize_entry("appendonly", &self.appendonly)?;
+        map.serialize_entry("appendfsync", &self.appendfsync)?;
+        map.serialize_entry("no_appendfsync_on_rewrite", &self.no_appendfsync_on_rewrite)?;
+        map.serialize_entry("save", &self.save)?;
+        map.end()
+    }
+}
+
+impl Serialize for ClockOffset {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("ahead_us", &self.ahead_micros)?;
+        let uncertain = u64::try_from(self.uncertain.as_micros()).unwrap_or(u64::MAX);
+        map.serialize_entry("uncertain_us", &uncertain)?;
+        map.end()
+    }
+}
+
+impl Serialize for FoundLock {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("kind", &self.kind)?;
+        map.end()
+    }
+}
+
+/// `mutex` or `rw_lock`.
+impl Serialize for FoundKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match self {
+            Self::Mutex => "mutex",
+            Self::RwLock => "rw_lock",
+        })
     }
 }

@@ -51,3 +51,28 @@ impl HoldLoss {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_loss_says_why() {
+        let late = Duration::from_millis(40_400);
+        for (loss, told) in [
+            (HoldLoss::Expired, "its validity ended without a renewal by a majority"),
+            (
+                HoldLoss::Unattended(late),
+                "its validity ended 40.4s before this was noticed: the process, its runtime or the \
+                 machine stood still",
+            ),
+            (HoldLoss::Fixed, "its fixed lease ended"),
+            (HoldLoss::Revoked, "it was ended by force"),
+            (HoldLoss::Superseded, "another hold has a majority"),
+            (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
+            (HoldLoss::Abandoned, "the runtime in which its client was connected has ended"),
+        ] {
+            assert_eq!(loss.text(), told);
+        }
+    }
+}

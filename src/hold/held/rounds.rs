@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
     clock::Moment,
-    coordinator::{Ask, Replies, place},
+    coordinator::{Ask, place},
     engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
-    node::{Call, Outcome},
+    node::{Call, LateEar, Outcome, Replies},
     scripts::{Answer, Renewal},
     words::Verdict,
 };
@@ -15,10 +15,35 @@ use crate::{
 /// What a round asked for, and the answers to it.
 #[derive(Debug)]
 pub(in crate::hold) struct Exchange {
+    pub(super) sent: RoundSent,
+    pub(super) replies: Replies,
+}
+
+/// What a round asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundSent {
     pub(super) round: RoundId,
     pub(super) terms: Terms,
     pub(super) started: Moment,
-    pub(super) replies: Replies,
+}
+
+impl RoundSent {
+    pub(super) fn heard(self, heard: Moment) -> Asked {
+        let Self { round, terms, started: sent } = self;
+        Asked { round, sent, terms, heard }
+    }
+}
+
+/// The answers to a round that nobody waits for.
+struct LateAnswers {
+    hold: Arc<Hold>,
+    sent: RoundSent,
+}
+
+impl LateEar for LateAnswers {
+    fn hear(&self, voter: usize, outcome: &Outcome<Answer>) {
+        self.hold.hear_late(self.sent, voter, outcome);
+    }
 }
 
 /// What an answer counts for.
@@ -57,8 +82,8 @@ impl Hold {
         let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);
         let round = Round::start(panel.quorum, terms, now, deadline);
         let replies = panel.ask_all(&self.renewal(&state, terms));
-        let exchange = Exchange { round: state.support.begin(), terms, started: now, replies };
-        Some((round, exchange))
+        let sent = RoundSent { round: state.support.begin(), terms, started: now };
+        Some((round, Exchange { sent, replies }))
     }
 
     fn renewal(&self, state: &HoldState, terms: Terms) -> Call {
@@ -77,46 +102,32 @@ impl Hold {
         if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, exchange.terms);
-        for voter in voters {
-            let reply = self.coordinator.panel().voters[*voter].queue_script(call.clone(), None);
-            exchange.replies.expect(*voter, reply);
-        }
+        let call = self.renewal(&state, exchange.sent.terms);
+        self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call);
     }
 
-    fn heard(&self, exchange: &Exchange, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
+    fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
         let place = place(voter, outcome);
         let Renewal { verdict, is_anew } = Renewal::of(outcome);
-        let kept_out = panel.standings.kept_out(place, exchange.started);
-        let Exchange { round, terms, started: sent, .. } = *exchange;
+        let kept_out = panel.standings.kept_out(place, sent.started);
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
-        let asked = Asked { round, sent, terms, heard: clock.now() };
-        state.support.heard(voter, &verdict, had, asked);
-        let is_forgotten = state.support.is_forgotten(panel.quorum, round);
+        state.support.heard(voter, &verdict, had, sent.heard(clock.now()));
+        let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
         RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten }
     }
 
-    /// Hears the answers that nobody waited for: a voter that has forgotten the hold says so once.
-    pub(in crate::hold) async fn hear_the_rest(&self, mut exchange: Exchange) {
-        while exchange.replies.are_open() {
-            self.hear_late(&mut exchange).await;
-        }
-    }
-
-    /// The same in the background.
+    /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
+    /// says so once.
     pub(in crate::hold) fn hear_on(self: &Arc<Self>, exchange: Exchange) {
-        if exchange.replies.are_open() {
-            let hold = Arc::clone(self);
-            self.coordinator.spawn(async move { hold.hear_the_rest(exchange).await });
-        }
+        let Exchange { sent, replies } = exchange;
+        replies.hand_over(|| Arc::new(LateAnswers { hold: Arc::clone(self), sent }));
     }
 
-    async fn hear_late(&self, exchange: &mut Exchange) {
-        let (voter, outcome) = exchange.replies.next().await;
-        let heard = self.heard(exchange, voter, &outcome);
+    fn hear_late(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) {
+        let heard = self.heard(sent, voter, outcome);
         if heard.verdict == Verdict::Revoked {
             self.lose(&mut self.state(), HoldLoss::Revoked);
         } else if heard.is_forgotten {
@@ -135,7 +146,7 @@ impl Hold {
     /// Listens to a round until it is decided, and draws the consequences.
     pub(in crate::hold) async fn conclude(
         &self,
-        mut round: Round,
+        round: &mut Round,
         exchange: &mut Exchange,
     ) -> RoundEnd {
         let clock = self.coordinator.clock();
@@ -146,7 +157,7 @@ impl Hold {
                 RoundNext::Wait(until) => tokio::select! {
                     biased;
                     (voter, outcome) = exchange.replies.next() => {
-                        let heard = self.heard(exchange, voter, &outcome);
+                        let heard = self.heard(exchange.sent, voter, &outcome);
                         round.heard(voter, heard.verdict, heard.suspected);
                         if heard.is_forgotten {
                             round.vanish();
@@ -162,7 +173,7 @@ impl Hold {
                 let late = crate::mutant!("renews_from_the_reply");
                 let started = if late { clock.now() } else { round.started() };
                 state.lease.renewed(round.terms(), started, clock.now());
-                state.support.confirm(exchange.round);
+                state.support.confirm(exchange.sent.round);
                 // What comes next has another cause.
                 state.failed.clear();
             }
@@ -174,11 +185,11 @@ impl Hold {
                     let release = self.record.release(&self.id, 0, true);
                     drop(self.coordinator.panel().ask_all(&release));
                 }
-                state.failed = round.into_verdicts();
+                state.failed = round.verdicts();
             }
             RoundEnd::Superseded => {
                 let mut state = self.state();
-                state.failed = round.into_verdicts();
+                state.failed = round.verdicts();
                 let forced = state.failed.contains(&Verdict::Revoked);
                 self.lose(
                     &mut state,
@@ -187,7 +198,7 @@ impl Hold {
             }
             RoundEnd::Vanished => {
                 let mut state = self.state();
-                state.failed = round.into_verdicts();
+                state.failed = round.verdicts();
                 self.lose(&mut state, HoldLoss::Vanished);
             }
         }

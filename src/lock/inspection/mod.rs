@@ -27,9 +27,12 @@
 //! back: what voters said at one moment is for people and dashboards, and may get further fields.
 
 mod mutex;
+mod names;
 mod rw;
 #[cfg(feature = "serde")]
 mod serial;
+
+pub(super) use names::NamesHolds;
 
 pub use mutex::{Holder, Inspection, VoterView, Waiting};
 pub use rw::{Reader, RwInspection, RwState, RwView};

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     scripts::{Holding, ListEntry},
-    words::{Cause, HoldId, Quarantined},
+    words::{Cause, HoldId, Quarantined, Token, Verdict, VoterReport, Whose},
 };
 
 /// What each voter says about one lock, at about the same time.
@@ -26,6 +26,9 @@ pub struct VoterView {
     /// Who waits in its queue for a [`FairMutex`](crate::FairMutex), the first first; nobody where
     /// it did not say.
     pub queue: Vec<Waiting>,
+    /// The highest token that it has stored, which is that of the latest hold; `None` where it
+    /// knows none, or did not say.
+    pub token: Option<Token>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
 }
@@ -40,22 +43,25 @@ pub struct Waiting {
     pub ticket: u64,
     /// For how long the place is kept if its waiter does not ask again.
     pub ttl: Duration,
+    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
+    pub client_name: Option<String>,
 }
 
 impl From<ListEntry> for Waiting {
     fn from(ListEntry { id, ticket, left }: ListEntry) -> Self {
-        Self { place: id, ticket, ttl: left }
+        Self { place: id, ticket, ttl: left, client_name: None }
     }
 }
 
 impl Waiting {
     /// Those that stand on a majority of so many voters with the same ticket, in order.
     pub(super) fn standing<'a>(seen: impl Iterator<Item = &'a Self>, voters: usize) -> Vec<Self> {
-        let seen = seen.map(|waiting| ((waiting.ticket, &waiting.place), waiting.ttl));
-        let waiting = |((ticket, place), ttl): ((u64, &HoldId), _)| Self {
+        let seen = seen.map(|seen| ((seen.ticket, &seen.place, &seen.client_name), seen.ttl));
+        let waiting = |((ticket, place, client_name), ttl): ((u64, &HoldId, &Option<_>), _)| Self {
             place: place.clone(),
             ticket,
             ttl,
+            client_name: client_name.clone(),
         };
         standing(seen, voters).map(waiting).collect()
     }
@@ -80,6 +86,13 @@ pub(super) fn standing<K: Ord>(
     })
 }
 
+/// The highest number that a majority of so many voters has reached.
+pub(super) fn reached(tokens: impl Iterator<Item = Token>, voters: usize) -> Option<Token> {
+    let mut tokens: Vec<Token> = tokens.collect();
+    tokens.sort_unstable_by_key(|token| Reverse(*token));
+    tokens.get(needed(voters) - 1).copied()
+}
+
 /// The hold that has a majority of so many voters, with the count that a majority has heard of.
 pub(super) fn majority<'a>(
     holders: impl Iterator<Item = &'a Holder>,
@@ -96,7 +109,8 @@ pub(super) fn majority<'a>(
     let count = seen[needed - 1].count;
     // No expiry is the longest.
     seen.sort_by_key(|holder| Reverse(holder.ttl.unwrap_or(Duration::MAX)));
-    Some(Holder { hold: hold.clone(), count, ttl: seen[needed - 1].ttl })
+    let client_name = seen[0].client_name.clone();
+    Some(Holder { hold: hold.clone(), count, ttl: seen[needed - 1].ttl, client_name })
 }
 
 /// A hold that has votes.
@@ -109,18 +123,20 @@ pub struct Holder {
     pub count: u32,
     /// What is left of its lease; `None` where the record has no expiry.
     pub ttl: Option<Duration>,
+    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
+    pub client_name: Option<String>,
 }
 
 impl From<Holding> for Holder {
     fn from(Holding { hold, count, left }: Holding) -> Self {
-        Self { hold, count, ttl: left }
+        Self { hold, count, ttl: left, client_name: None }
     }
 }
 
 impl Inspection {
     /// The hold that has a majority of the voters, with the time for which it keeps one unless it
     /// is renewed, and the count that a majority has heard of. `None` where nobody is known to have
-    /// one.
+    /// one: also where a `RedissonRedLock` has one, which has another owner on each voter.
     pub fn holder(&self) -> Option<Holder> {
         let holders = self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref());
         majority(holders, self.voters.len())
@@ -136,6 +152,24 @@ impl Inspection {
     /// ticket, the first first, with the time for which they keep standing on one.
     pub fn queue(&self) -> Vec<Waiting> {
         Waiting::standing(self.voters.iter().flat_map(|view| &view.queue), self.voters.len())
+    }
+
+    /// The token of the hold that has a majority of the voters, or of the latest that had one: the
+    /// highest that a majority has reached. `None` where no majority knows any.
+    pub fn token(&self) -> Option<Token> {
+        reached(self.voters.iter().filter_map(|view| view.token), self.voters.len())
+    }
+
+    /// Who has each voter's vote, for an error.
+    pub(in crate::lock) fn report(&self) -> Vec<VoterReport> {
+        let verdict = |view: &VoterView| match &view.holder {
+            Ok(None) => Verdict::Absent,
+            Ok(Some(Holder { hold, ttl, .. })) => Verdict::Refused { by: hold.clone(), ttl: *ttl },
+            Err(cause) => Verdict::Unknown(cause.clone()),
+        };
+        let report =
+            |view: &VoterView| VoterReport { voter: view.voter.clone(), verdict: verdict(view) };
+        self.voters.iter().map(report).collect()
     }
 
     /// Every hold that has a vote, each once.
@@ -173,17 +207,19 @@ impl fmt::Display for Inspection {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hold, count, ttl } = self;
+        let Self { hold, count, ttl, client_name } = self;
+        let whose = Whose { hold, client_name: client_name.as_deref() };
         match ttl {
-            Some(ttl) => write!(f, "{hold}, count {count}, for {ttl:?} more"),
-            None => write!(f, "{hold}, count {count}, without expiry"),
+            Some(ttl) => write!(f, "{whose}, count {count}, for {ttl:?} more"),
+            None => write!(f, "{whose}, count {count}, without expiry"),
         }
     }
 }
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, ticket, ttl } = self;
+        let Self { place, ticket, ttl, client_name } = self;
+        let place = Whose { hold: place, client_name: client_name.as_deref() };
         write!(f, "{place} waits with ticket {ticket} for {ttl:?} more")
     }
 }
@@ -198,9 +234,16 @@ mod tests {
                 hold: HoldId::parse(hold),
                 count: 1,
                 ttl: Some(Duration::from_millis(ms)),
+                client_name: None,
             })
         });
-        VoterView { voter: format!("v{voter}"), holder, queue: Vec::new(), quarantine: None }
+        VoterView {
+            voter: format!("v{voter}"),
+            holder,
+            queue: Vec::new(),
+            token: None,
+            quarantine: None,
+        }
     }
 
     #[test]
@@ -230,14 +273,30 @@ mod tests {
     #[test]
     fn who_stands_on_a_majority_waits_and_is_in_the_order_of_tickets_and_places() {
         let ms = Duration::from_millis;
-        let waiting =
-            |place, ticket, left| Waiting { place: HoldId::parse(place), ticket, ttl: ms(left) };
+        let waiting = |place, ticket, left| {
+            Waiting::from(ListEntry { id: HoldId::parse(place), ticket, left: ms(left) })
+        };
         let mut voters: Vec<_> = (1..=3).map(|voter| view(voter, Ok(None))).collect();
         voters[0].queue = vec![waiting("b", 1, 30), waiting("c", 1, 30), waiting("a", 2, 10)];
         voters[1].queue = vec![waiting("a", 2, 20), waiting("d", 3, 30)];
         voters[2].queue = vec![waiting("b", 1, 20), waiting("a", 2, 30), waiting("d", 4, 30)];
         let queue = Inspection { voters }.queue();
         assert_eq!(queue, [waiting("b", 1, 20), waiting("a", 2, 20)]);
+    }
+
+    // Attempts that failed leave higher numbers on a minority; a voter that forgot has none.
+    #[test]
+    fn the_token_is_the_highest_that_a_majority_has_reached() {
+        let token = |tokens: [Option<u64>; 5]| {
+            let voters = tokens.into_iter().enumerate().map(|(voter, token)| VoterView {
+                token: token.and_then(Token::new),
+                ..view(voter, Ok(None))
+            });
+            Inspection { voters: voters.collect() }.token().map(u64::from)
+        };
+        assert_eq!(token([Some(10), Some(12), Some(10), Some(12), Some(10)]), Some(10));
+        assert_eq!(token([Some(10), None, Some(12), None, Some(11)]), Some(10));
+        assert_eq!(token([Some(10), None, None, None, Some(11)]), None);
     }
 
     #[test]

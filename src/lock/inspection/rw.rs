@@ -4,11 +4,11 @@ use std::{fmt, time::Duration};
 
 use super::{
     Access, Holder, Waiting,
-    mutex::{majority, standing},
+    mutex::{majority, reached, standing},
 };
 use crate::{
     scripts::{ListEntry, RwSeen},
-    words::{Cause, HoldId, Quarantined},
+    words::{Cause, HoldId, Quarantined, Token, Verdict, VoterReport, Whose},
 };
 
 /// What each voter says about one read/write lock, at about the same time.
@@ -43,6 +43,8 @@ pub struct RwState {
     pub waiting_writers: Vec<Waiting>,
     /// Who waits to read, the first first.
     pub waiting_readers: Vec<Waiting>,
+    /// The highest token that it has stored, which is that of the latest write.
+    pub token: Option<Token>,
 }
 
 /// A hold that reads.
@@ -53,17 +55,20 @@ pub struct Reader {
     pub hold: HoldId,
     /// What is left of its lease, which is its own.
     pub ttl: Duration,
+    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
+    pub client_name: Option<String>,
 }
 
 impl From<RwSeen> for RwState {
     fn from(seen: RwSeen) -> Self {
         let waiting = |places: Vec<ListEntry>| places.into_iter().map(Waiting::from).collect();
-        let reader = |ListEntry { id, left, .. }| Reader { hold: id, ttl: left };
+        let reader = |ListEntry { id, left, .. }| Reader { hold: id, ttl: left, client_name: None };
         Self {
             writer: seen.writer.map(Holder::from),
             readers: seen.readers.into_iter().map(reader).collect(),
             waiting_writers: waiting(seen.waiting_writers),
             waiting_readers: waiting(seen.waiting_readers),
+            token: seen.token,
         }
     }
 }
@@ -83,8 +88,12 @@ impl RwInspection {
     /// keeps one unless it is renewed.
     pub fn readers(&self) -> Vec<Reader> {
         let readers = self.states().flat_map(|state| &state.readers);
-        let readers = readers.map(|reader| (&reader.hold, reader.ttl));
-        let reader = |(hold, ttl): (&HoldId, Duration)| Reader { hold: hold.clone(), ttl };
+        let readers = readers.map(|reader| ((&reader.hold, &reader.client_name), reader.ttl));
+        let reader = |((hold, client_name), ttl): ((&HoldId, &Option<_>), Duration)| Reader {
+            hold: hold.clone(),
+            ttl,
+            client_name: client_name.clone(),
+        };
         standing(readers, self.voters.len()).map(reader).collect()
     }
 
@@ -112,6 +121,28 @@ impl RwInspection {
     /// Those who wait to read, likewise. Readers that come behind all writers have one ticket.
     pub fn waiting_readers(&self) -> Vec<Waiting> {
         Waiting::standing(self.states().flat_map(|state| &state.waiting_readers), self.voters.len())
+    }
+
+    /// The token of the hold that writes, or of the latest that wrote: as
+    /// [`Inspection::token`](super::Inspection::token).
+    pub fn token(&self) -> Option<Token> {
+        reached(self.states().filter_map(|state| state.token), self.voters.len())
+    }
+
+    /// Who has each voter's vote, for an error: of several readers the last to end.
+    pub(in crate::lock) fn report(&self) -> Vec<VoterReport> {
+        let verdict = |view: &RwView| match &view.state {
+            Ok(RwState { writer: Some(Holder { hold, ttl, .. }), .. }) => {
+                Verdict::Refused { by: hold.clone(), ttl: *ttl }
+            }
+            Ok(RwState { readers, .. }) => readers.last().map_or(Verdict::Absent, |reader| {
+                Verdict::Refused { by: reader.hold.clone(), ttl: Some(reader.ttl) }
+            }),
+            Err(cause) => Verdict::Unknown(cause.clone()),
+        };
+        let report =
+            |view: &RwView| VoterReport { voter: view.voter.clone(), verdict: verdict(view) };
+        self.voters.iter().map(report).collect()
     }
 
     /// Every hold that has a vote of this sort, each once, with the longest time left anywhere
@@ -159,8 +190,9 @@ impl fmt::Display for RwState {
             None if self.readers.is_empty() => f.write_str("free")?,
             None => f.write_str("read")?,
         }
-        for Reader { hold, ttl } in &self.readers {
-            write!(f, ", {hold} reads for {ttl:?} more")?;
+        for Reader { hold, ttl, client_name } in &self.readers {
+            let whose = Whose { hold, client_name: client_name.as_deref() };
+            write!(f, ", {whose} reads for {ttl:?} more")?;
         }
         for waiting in &self.waiting_writers {
             write!(f, ", to write {waiting}")?;
@@ -179,7 +211,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn reader(hold: &str, left: u64) -> Reader {
-        Reader { hold: HoldId::parse(hold), ttl: MS(left) }
+        Reader { hold: HoldId::parse(hold), ttl: MS(left), client_name: None }
     }
 
     fn of(states: Vec<RwState>) -> RwInspection {
@@ -207,7 +239,8 @@ mod tests {
 
     #[test]
     fn a_writer_with_a_read_of_its_own_writes() {
-        let writer = Holder { hold: HoldId::parse("w"), count: 1, ttl: Some(MS(5)) };
+        let writer =
+            Holder { hold: HoldId::parse("w"), count: 1, ttl: Some(MS(5)), client_name: None };
         let written =
             || RwState { writer: Some(writer.clone()), ..read_by(vec![reader("w/2", 9)]) };
         let inspection = of(vec![written(), written(), RwState::default()]);

@@ -11,13 +11,15 @@ use super::{
 };
 use crate::words::millis;
 
-/// What a majority says (`is_free`, `holder`, `queue`), and what each voter says (`voters`).
+/// What a majority says (`is_free`, `holder`, `queue`, `token`), and what each voter says
+/// (`voters`).
 impl Serialize for Inspection {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("is_free", &self.is_free())?;
         map.serialize_entry("holder", &self.holder())?;
         map.serialize_entry("queue", &self.queue())?;
+        map.serialize_entry("token", &self.token())?;
         map.serialize_entry("voters", &self.voters)?;
         map.end()
     }
@@ -34,6 +36,7 @@ impl Serialize for VoterView {
             Err(cause) => map.serialize_entry("error", cause)?,
         }
         map.serialize_entry("queue", &self.queue)?;
+        map.serialize_entry("token", &self.token)?;
         map.serialize_entry("quarantine", &self.quarantine)?;
         map.end()
     }
@@ -43,6 +46,7 @@ impl Serialize for Holder {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
+        map.serialize_entry("client_name", &self.client_name)?;
         map.serialize_entry("count", &self.count)?;
         map.serialize_entry("ttl_ms", &self.ttl.map(millis))?;
         map.end()
@@ -53,6 +57,7 @@ impl Serialize for Waiting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("place", &self.place)?;
+        map.serialize_entry("client_name", &self.client_name)?;
         map.serialize_entry("ticket", &self.ticket)?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
@@ -69,6 +74,7 @@ impl Serialize for RwInspection {
         map.serialize_entry("readers", &self.readers())?;
         map.serialize_entry("waiting_writers", &self.waiting_writers())?;
         map.serialize_entry("waiting_readers", &self.waiting_readers())?;
+        map.serialize_entry("token", &self.token())?;
         map.serialize_entry("voters", &self.voters)?;
         map.end()
     }
@@ -95,6 +101,7 @@ impl Serialize for RwState {
         map.serialize_entry("readers", &self.readers)?;
         map.serialize_entry("waiting_writers", &self.waiting_writers)?;
         map.serialize_entry("waiting_readers", &self.waiting_readers)?;
+        map.serialize_entry("token", &self.token)?;
         map.end()
     }
 }
@@ -103,6 +110,7 @@ impl Serialize for Reader {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
+        map.serialize_entry("client_name", &self.client_name)?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
     }
@@ -147,11 +155,21 @@ mod tests {
     }
 
     fn held() -> Holder {
-        Holder { hold: HoldId::parse("c:1"), count: 2, ttl: Some(MS(1_500)) }
+        Holder {
+            hold: HoldId::parse("c:1"),
+            count: 2,
+            ttl: Some(MS(1_500)),
+            client_name: Some("web-1:7".into()),
+        }
     }
 
     fn waiting() -> Waiting {
-        Waiting { place: HoldId::parse("c:2"), ticket: 7, ttl: Duration::from_micros(2_999) }
+        Waiting {
+            place: HoldId::parse("c:2"),
+            ticket: 7,
+            ttl: Duration::from_micros(2_999),
+            client_name: None,
+        }
     }
 
     fn quarantined(why: Quarantine) -> Quarantined {
@@ -217,35 +235,48 @@ mod tests {
             voter: voter.into(),
             holder,
             queue: vec![waiting()],
+            token: Token::new(7),
             quarantine: None,
         };
         let mut voters = vec![view("a:1", Ok(Some(held()))), view("b:1", Ok(Some(held())))];
         voters.push(VoterView {
             quarantine: Some(quarantined(Quarantine::Restarted)),
             queue: Vec::new(),
+            token: None,
             ..view("c:1", Err(Cause::Unheard))
         });
-        let holder = json!({ "hold": "c:1", "count": 2, "ttl_ms": 1_500 });
-        let queue = json!([{ "place": "c:2", "ticket": 7, "ttl_ms": 2 }]);
+        let holder = json!({
+            "hold": "c:1", "client_name": "web-1:7", "count": 2, "ttl_ms": 1_500,
+        });
+        let queue = json!([{
+            "place": "c:2", "client_name": null, "ticket": 7, "ttl_ms": 2,
+        }]);
         let restarted = json!({ "why": "restarted", "left_ms": 9_000 });
-        let heard =
-            |voter| json!({ "voter": voter, "holder": holder, "queue": queue, "quarantine": null });
+        let heard = |voter| {
+            json!({
+                "voter": voter, "holder": holder, "queue": queue, "token": 7, "quarantine": null,
+            })
+        };
         let unheard = json!({
-            "voter": "c:1", "error": { "kind": "unheard" }, "queue": [], "quarantine": restarted,
+            "voter": "c:1", "error": { "kind": "unheard" }, "queue": [], "token": null,
+            "quarantine": restarted,
         });
         written(
             &Inspection { voters },
             &json!({
-                "is_free": false, "holder": holder, "queue": queue,
+                "is_free": false, "holder": holder, "queue": queue, "token": 7,
                 "voters": [heard("a:1"), heard("b:1"), unheard],
             }),
         );
         written(&Holder { ttl: None, ..held() }, &{
-            json!({ "hold": "c:1", "count": 2, "ttl_ms": null })
+            json!({ "hold": "c:1", "client_name": "web-1:7", "count": 2, "ttl_ms": null })
         });
-        let free = VoterView { queue: Vec::new(), ..view("a:1", Ok(None)) };
+        let free = VoterView { queue: Vec::new(), token: None, ..view("a:1", Ok(None)) };
         written(&free, &{
-            json!({ "voter": "a:1", "holder": null, "queue": [], "quarantine": null })
+            let (holder, token) = (Value::Null, Value::Null);
+            json!({
+                "voter": "a:1", "holder": holder, "queue": [], "token": token, "quarantine": null,
+            })
         });
     }
 
@@ -253,21 +284,25 @@ mod tests {
     fn an_inspection_of_a_read_write_lock_says_how_it_is_held() {
         let state = RwState {
             writer: None,
-            readers: vec![Reader { hold: HoldId::parse("c:1"), ttl: MS(5) }],
+            readers: vec![Reader { hold: HoldId::parse("c:1"), ttl: MS(5), client_name: None }],
             waiting_writers: vec![waiting()],
             waiting_readers: Vec::new(),
+            token: Token::new(7),
         };
         let view = |state| RwView { voter: "a:1".into(), state, quarantine: None };
-        let readers = json!([{ "hold": "c:1", "ttl_ms": 5 }]);
-        let writers = json!([{ "place": "c:2", "ticket": 7, "ttl_ms": 2 }]);
+        let readers = json!([{ "hold": "c:1", "client_name": null, "ttl_ms": 5 }]);
+        let writers = json!([{
+            "place": "c:2", "client_name": null, "ticket": 7, "ttl_ms": 2,
+        }]);
         let seen = json!({
             "writer": null, "readers": readers, "waiting_writers": writers, "waiting_readers": [],
+            "token": 7,
         });
         written(
             &RwInspection { voters: vec![view(Ok(state))] },
             &json!({
                 "is_free": false, "mode": "read", "writer": null, "readers": readers,
-                "waiting_writers": writers, "waiting_readers": [],
+                "waiting_writers": writers, "waiting_readers": [], "token": 7,
                 "voters": [{ "voter": "a:1", "state": seen, "quarantine": null }],
             }),
         );

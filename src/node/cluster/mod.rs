@@ -36,9 +36,10 @@ use self::{
 };
 pub(crate) use self::{seat::Seat, topology::Topology};
 use super::{
-    Answers, Call, Ear, Identity, Looks, Node, ONLY, Outcome, contract::begin, single::Order,
+    Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
+    contract::begin, single::Order,
 };
-use crate::words::Cause;
+use crate::words::{Cause, ServerReport};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
@@ -286,6 +287,42 @@ impl ClusterVoter {
         Ok(identity)
     }
 
+    /// What each of its servers says of itself.
+    async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<Vec<ServerReport>> {
+        let calls = self.seat.name(&calls);
+        let asked = self.servers()?.into_iter().map(|node| node.survey(Arc::clone(&calls)));
+        let reports: Outcome<Vec<_>> = join_all(asked).await.into_iter().collect();
+        Ok(reports?.into_iter().flatten().collect())
+    }
+
+    /// The locks of which its servers have keys, by their names outside.
+    async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
+        let (seat, KeySearch { keys, names, limit }) = (self.seat, search);
+        let pattern = keys.pattern(&names, seat.any_ending());
+        let asked = self.servers()?.into_iter().map(|node| {
+            let keys = keys.clone();
+            let read = move |key: &str| keys.found(&seat.outside(key)?);
+            node.search_here(pattern.clone(), limit, read)
+        });
+        let mut all = KeysFound { is_complete: true, ..KeysFound::default() };
+        for found in join_all(asked).await {
+            let KeysFound { locks, is_complete } = found?;
+            all.locks.extend(locks);
+            all.is_complete &= is_complete;
+        }
+        Ok(all)
+    }
+
+    /// The servers that have its slots.
+    fn servers(&self) -> Outcome<Vec<Arc<SingleNode>>> {
+        let map = self.topology.map();
+        let servers = map.servers(self.seat);
+        if servers.is_empty() {
+            return Err(self.unknown(self.seat.start()));
+        }
+        Ok(servers.into_iter().map(|(shard, at)| self.branch(shard, at).node).collect())
+    }
+
     async fn close(self: Arc<Self>) {
         let branches: Vec<_> = self.branches().drain().collect();
         join_all(branches.iter().map(|(_, branch)| branch.node.close())).await;
@@ -320,6 +357,14 @@ impl Node for ClusterNode {
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
         begin(Arc::clone(&self.voter).identify())
+    }
+
+    fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
+        Arc::clone(&self.voter).survey(calls).boxed()
+    }
+
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
+        Arc::clone(&self.voter).search(search).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

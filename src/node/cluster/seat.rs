@@ -81,6 +81,23 @@ impl Seat {
         format!("{}{}:{}", &key[..at], self.voter, &key[at..]).into()
     }
 
+    /// What keys have at the end of their hash tags here, as `SCAN` takes it.
+    pub(super) fn any_ending(self) -> &'static str {
+        if self.voters == 1 { "" } else { "#???" }
+    }
+
+    /// A key as the lock names it, of one that is named so here.
+    pub(super) fn outside(self, key: &str) -> Option<String> {
+        let (before, rest) = key.split_once('{')?;
+        let (tag, after) = rest.split_once('}')?;
+        if self.voters == 1 {
+            return Some(key.to_owned());
+        }
+        let (name, _) = tag.split_at_checked(tag.len().checked_sub(1 + LENGTH)?)?;
+        let outside = format!("{before}{{{name}}}{after}");
+        (*self.name(&outside.as_str().into()) == *key).then_some(outside)
+    }
+
     /// A call with the names that its keys and channels have here.
     pub(super) fn place(self, call: &Call) -> Call {
         if self.voters == 1 {
@@ -167,10 +184,10 @@ mod tests {
         assert_eq!((only.name(&key), only.slot(&key)), (Arc::clone(&key), slot_of(&key)));
     }
 
-    /// The table of `docs/deployment.md`.
+    /// The table of `docs/protocol.md`.
     #[test]
     fn names_and_slots_are_pinned() {
-        let table = include_str!("../../../docs/deployment.md");
+        let table = include_str!("../../../docs/protocol.md");
         let known = [("invoice:42", 3), ("a", 3), ("a", 5), ("stock/sku 7", 3), ("Grüße", 5)];
         for (name, voters) in known {
             for seat in seats(voters) {
@@ -196,6 +213,7 @@ mod tests {
                 prop_assert!((seat.start()..end).contains(&slot));
                 for key in keys {
                     prop_assert_eq!(slot_of(&seat.name(&key)), slot);
+                    prop_assert_eq!(seat.outside(&seat.name(&key)), Some(key.to_string()));
                 }
                 for other in seats(voters) {
                     let key = Arc::from(format!("quorate:{{{name}}}"));

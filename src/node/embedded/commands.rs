@@ -40,11 +40,12 @@ pub(super) fn find(name: &str) -> Option<&'static Command> {
     all.find(|command| command.name.eq_ignore_ascii_case(name))
 }
 
-/// Of a server's options it knows `PX` and, behind that, `GET`.
+/// Of a server's options it knows `PX` and, behind that or alone, `GET`.
 fn set(database: &mut Database, words: &[&str]) -> CommandResult {
     let is = |word: &str, option| word.eq_ignore_ascii_case(option);
     let (ms, tells) = match words[2..] {
         [] => (None, false),
+        [get] if is(get, "get") => (None, true),
         [px, ms] if is(px, "px") => (Some(ms), false),
         [px, ms, get] if is(px, "px") && is(get, "get") => (Some(ms), true),
         _ => return Err("ERR syntax error".into()),

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    node::{Answers, Call, Ear, Identity, Node, Outcome},
+    node::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome},
     scripts::{Answer, Value},
-    words::Cause,
+    words::{Cause, ServerReport},
 };
 
 /// How long an answer is waited for where the request says nothing about it.
@@ -88,6 +88,18 @@ impl Node for Connection {
             identity(&value)
                 .ok_or_else(|| Cause::Rejected(format!("no identity: {value:?}").into()))
         })
+    }
+
+    fn survey(&self, _calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
+        let wall = self.clock.wall();
+        let info = self.server.act(|state| state.survey(wall));
+        let report = ServerReport { server: self.server.label.to_string(), info };
+        Box::pin(async move { Ok(vec![report]) })
+    }
+
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
+        let found = self.server.act(|state| state.search(&search));
+        Box::pin(async move { found })
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

@@ -37,6 +37,7 @@ mod sent;
 mod server;
 mod sorted_set;
 mod sorted_set_commands;
+mod survey;
 mod traffic;
 mod voter;
 mod wall;

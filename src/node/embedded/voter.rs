@@ -49,7 +49,7 @@ impl EmbeddedVoter {
     /// It knows the commands that the crate's scripts use and a few more for tests to look and to
     /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL
     /// HEXISTS HKEYS HGETALL ZADD ZREM ZSCORE ZRANK ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE PUBLISH`.
-    /// Options are few: `PX` of `SET`, and then `GET`; `NX XX GT LT CH` of `ZADD`; `WITHSCORES` of
+    /// Options are few: `PX` and then `GET` of `SET`; `NX XX GT LT CH` of `ZADD`; `WITHSCORES` of
     /// the ranges.
     ///
     /// # Errors

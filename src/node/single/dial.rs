@@ -9,7 +9,7 @@ use super::{
     Address,
     address::server_at,
     identity::Met,
-    link::Link,
+    link::{CONNECTING, Link, Router},
     sentinel::{Lookout, Primary},
 };
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(1);
 /// For how long scripts leave by a connection that no majority of the sentinels confirms.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest that connecting may take, however far away the server is.
+const LONGEST_CONNECTING: Duration = Duration::from_secs(4);
 /// Sentinels tell each other of a failover every two seconds; once that may be lost.
 const TOLD: Duration = Duration::from_secs(4);
 
@@ -33,6 +35,8 @@ pub(super) struct Dialer {
     demotions: u64,
     /// Whom it met last, and the tenure that was told last of that one.
     latest: Option<(String, Option<String>)>,
+    /// How long the next attempt to connect may take.
+    patience: Duration,
 }
 
 /// What one connection is made with.
@@ -59,7 +63,22 @@ impl Named {
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
         let lookout = address.sentinels().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
-        Self { address, lookout, demotions: 0, latest: None }
+        Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING }
+    }
+
+    /// Connects. A server that is too far away for the time that it had gets more the next time.
+    pub(super) async fn connect(
+        &mut self,
+        config: Config,
+        backlog: usize,
+    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+        let started = Clock::System.now();
+        let connected = Link::connected(config, backlog, self.patience).await;
+        let took = Clock::System.now().since(started);
+        if connected.is_ok() || took >= self.patience {
+            self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
+        }
+        connected
     }
 
     pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {

@@ -1,11 +1,11 @@
 //! Who a server is, in its own words.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use fred::types::Resp3Frame as Frame;
 
 use super::{
-    info::{ask, field, is_replica},
+    info::{ask, field, is_replica, pairs},
     link::Link,
     mark, node_timeout, replies,
 };
@@ -141,19 +141,13 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
 /// Whether a change is on disk when it is answered, also while the server writes a file anew. One
 /// that refuses to tell may well not do so.
 fn syncs_always(reply: Frame) -> bool {
-    let Frame::Map { data, .. } = reply else { return false };
-    let text = |frame| match replies::value(frame) {
-        Ok(Value::Text(text)) => Some(text),
-        _ => None,
-    };
-    let told: BTreeMap<_, _> =
-        data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+    let told = pairs(reply);
     let is = |name: &str, value: &str| told.get(name).is_some_and(|told| told == value);
     is("appendfsync", "always") && is("no-appendfsync-on-rewrite", "no")
 }
 
 /// Since 1970.
-fn shown(reply: Frame) -> Option<Duration> {
+pub(super) fn shown(reply: Frame) -> Option<Duration> {
     let Ok(Value::List(parts)) = replies::value(reply) else { return None };
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
     let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
@@ -178,7 +172,9 @@ mod tests {
         let identity = told("-3598", "").unwrap();
         assert_eq!((identity.age, identity.durable), (Duration::ZERO, true));
         assert_eq!(told("3598", "").unwrap().age, Duration::from_secs(3598));
-        assert!(told("soon", "").is_err());
+        let lacks = |what: &str| Err(Cause::Rejected(what.into()));
+        assert_eq!(told("soon", ""), lacks("the answer to INFO has no uptime"));
+        assert_eq!(super::identity("", true), lacks("the answer to INFO has no uptime_in_seconds"));
     }
 
     #[test]

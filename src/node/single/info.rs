@@ -1,12 +1,14 @@
 //! What a server answers when it is asked about itself.
 
+use std::collections::BTreeMap;
+
 use fred::{
     interfaces::ClientLike,
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument, config::Options},
 };
 
-use super::{IDENTIFICATION, link::Link};
-use crate::{node::Outcome, words::Cause};
+use super::{IDENTIFICATION, link::Link, replies};
+use crate::{node::Outcome, scripts::Value, words::Cause};
 
 /// An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
@@ -24,6 +26,16 @@ pub(super) fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
     info.lines().find_map(value).ok_or_else(missing)
+}
+
+/// What an answer to `CONFIG GET` names; nothing where the server refuses to tell.
+pub(super) fn pairs(reply: Frame) -> BTreeMap<String, String> {
+    let Frame::Map { data, .. } = reply else { return BTreeMap::new() };
+    let text = |frame| match replies::value(frame) {
+        Ok(Value::Text(text)) => Some(text),
+        _ => None,
+    };
+    data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
 pub(super) fn is_replica(info: &str) -> bool {

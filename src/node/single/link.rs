@@ -37,8 +37,9 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const IDLE: u32 = 30;
 /// How long that sign may take.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The longest that connecting, and each request of fred's own, may take.
-const CONNECTING: Duration = Duration::from_secs(1);
+/// How long connecting, and each request of fred's own, may take with a server of which nothing is
+/// known.
+pub(super) const CONNECTING: Duration = Duration::from_secs(1);
 /// The trouble with one that nothing went wrong with until we closed it.
 const CLOSED: &str = "connection closed";
 
@@ -71,8 +72,9 @@ impl Link {
     pub(super) async fn connected(
         config: Config,
         backlog: usize,
+        patience: Duration,
     ) -> Result<(Arc<Self>, Router), Arc<str>> {
-        let link = Arc::new(Self::once(config, backlog));
+        let link = Arc::new(Self::once(config, backlog, patience));
         let mut connections = link.client.reconnect_rx();
         let mut router = Router(link.client.connect());
         tokio::select! {
@@ -85,18 +87,18 @@ impl Link {
     /// A link of one connection at most, so that nothing that was meant for it can leave on
     /// another. With a client that connects again it could: what is asked for between the end of
     /// its task and the next start of it waits in its queue, and goes first. `backlog` messages
-    /// wait for a slow reader.
-    fn once(config: Config, backlog: usize) -> Self {
+    /// wait for a slow reader; `patience` is how long connecting may take.
+    fn once(config: Config, backlog: usize, patience: Duration) -> Self {
         // Without a reconnection policy only a client that fails fast connects at all.
         let config = Config { fail_fast: true, ..config };
         let performance = PerformanceConfig {
-            default_command_timeout: CONNECTING,
+            default_command_timeout: patience,
             broadcast_channel_capacity: backlog,
             ..PerformanceConfig::default()
         };
         let connection = ConnectionConfig {
-            connection_timeout: CONNECTING,
-            internal_command_timeout: CONNECTING,
+            connection_timeout: patience,
+            internal_command_timeout: patience,
             // Any other number sends a request again that may have run.
             max_command_attempts: 1,
             tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },

@@ -77,7 +77,7 @@ pub(super) async fn keep(
     loop {
         let attempt = async {
             let dialed = dialer.dial().await?;
-            Link::connected(dialed.config, BACKLOG).await
+            dialer.connect(dialed.config, BACKLOG).await
         };
         let refusing = refuse(&mut wishes, &mut wanted, &tried);
         let connected = tokio::select! {

@@ -79,8 +79,7 @@ pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<M
         Err(cause) => {
             tracing::warn!(
                 %server, %cause,
-                "the mark of a server cannot be read: how old it is goes by its own clock, and \
-                 data that were deleted go unnoticed"
+                "the mark of a server cannot be read: deleted data go unnoticed"
             );
             Ok(None)
         }

@@ -18,9 +18,11 @@ mod node_timeout;
 mod order;
 mod question;
 mod replies;
+mod rights;
 mod run;
 mod sentinel;
 mod standing;
+mod survey;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -50,8 +52,11 @@ use self::{
     run::Runner,
 };
 pub(crate) use self::{address::Address, credentials::Provider};
-use super::{Answers, Call, Ear, Identity, Node, Outcome, contract::begin};
-use crate::settings::ReplicaAcks;
+use super::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin};
+use crate::{
+    settings::ReplicaAcks,
+    words::{FoundLock, ServerReport},
+};
 
 /// How many messages wait for the task that hands them on, before whoever waits must look again.
 /// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
@@ -128,6 +133,16 @@ impl SingleNode {
         Arc::clone(&self.runner).run(call, asking)
     }
 
+    /// The locks whose keys fit a pattern, by what `read` makes of each.
+    pub(super) fn search_here<R: Fn(&str) -> Option<FoundLock> + Send + 'static>(
+        &self,
+        pattern: String,
+        limit: usize,
+        read: R,
+    ) -> impl Future<Output = Outcome<KeysFound>> + Send + use<R> {
+        Arc::clone(&self.runner).search(pattern, limit, read)
+    }
+
     /// Completes when the first attempt to connect has come to something.
     pub(super) async fn tried(&self) {
         self.runner.gate.tried().await;
@@ -167,6 +182,17 @@ impl Node for SingleNode {
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
         begin(identify(Arc::clone(&self.runner), self.listening.clone()))
+    }
+
+    fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
+        let (server, runner) = (self.label.to_string(), Arc::clone(&self.runner));
+        async move { Ok(vec![ServerReport { server, info: runner.survey(calls).await }]) }.boxed()
+    }
+
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
+        let KeySearch { keys, names, limit } = search;
+        let pattern = keys.pattern(&names, "");
+        self.search_here(pattern, limit, move |key| keys.found(key)).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

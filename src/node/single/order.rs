@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn release(hold: &str) -> Call {
-        Call::of(&mutex::RELEASE, &["a", "queue", "alive"], &["calls:", hold, "0", "", ""])
+        Call::of(&mutex::RELEASE, &["a", "queue", "alive"], &["calls:", "", hold, "0", "", ""])
     }
 
     fn goes_again(order: &Order, call: &Call, number: u64) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::{Address, FEW, dial::Dialer, info, link::Link, replies};
+use super::{Address, FEW, dial::Dialer, info, replies};
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
 /// The longest that it may take, with the connection but without the credentials.
@@ -18,10 +18,11 @@ impl Address {
         words: &[&'static str],
     ) -> Outcome<Value> {
         // The user's function has a limit of its own.
-        let dialed = Dialer::new(self.clone()).dial().await.map_err(Cause::Unreachable)?;
+        let mut dialer = Dialer::new(self.clone());
+        let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
         let answer = async {
             let (link, _router) =
-                Link::connected(dialed.config, FEW).await.map_err(Cause::Unreachable)?;
+                dialer.connect(dialed.config, FEW).await.map_err(Cause::Unreachable)?;
             info::ask(&link, name, words).await.and_then(replies::value)
         };
         time::timeout(LONGEST, answer).await.unwrap_or(Err(Cause::TimedOut(LONGEST)))

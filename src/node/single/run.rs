@@ -219,16 +219,7 @@ fn send(
         Naming::Hash(sha) => ("EVALSHA", sha),
         Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
     };
-    let keys = call.requests.len() * call.script.keys.len();
-    let args = call.requests.len() * call.script.args.len();
-    let mut arguments = Vec::with_capacity(2 + keys + call.script.shared.len() + args);
-    arguments.push(Argument::Bytes(script));
-    arguments.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
-    arguments.extend(call.keys().chain(&*call.shared).map(argument));
-    if call.script.publishes() {
-        arguments.push(Argument::Bytes(Bytes::from_static(publish.as_bytes())));
-    }
-    arguments.extend(call.args().map(argument));
+    let arguments = arguments(call, script, publish);
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&Link::options(within));
     async move {
@@ -244,13 +235,27 @@ fn send(
     }
 }
 
-/// Shares the text: fred clones every argument, and bytes made by copying then allocate again.
-fn argument(text: &Arc<str>) -> Argument {
-    struct Text(Arc<str>);
-    impl AsRef<[u8]> for Text {
-        fn as_ref(&self) -> &[u8] {
-            self.0.as_bytes()
-        }
-    }
-    Argument::Bytes(Bytes::from_owner(Text(Arc::clone(text))))
+/// All texts of a call are parts of one text: fred clones every argument, and each that owned its
+/// bytes would be allocated once more for that.
+fn arguments(call: &Call, script: Bytes, publish: &'static str) -> Vec<Argument> {
+    let keys = call.requests.len() * call.script.keys.len();
+    let publish = call.script.publishes().then_some(publish);
+    let shared = call.shared.iter().map(|text| &**text).chain(publish);
+    let texts =
+        call.keys().map(|text| &**text).chain(shared).chain(call.args().map(|text| &**text));
+    let (count, length) =
+        texts.clone().fold((0, 0), |(count, length), text| (count + 1, length + text.len()));
+    let mut whole = String::with_capacity(length);
+    whole.extend(texts.clone());
+    let whole = Bytes::from(whole);
+    let mut arguments = Vec::with_capacity(2 + count);
+    arguments.push(Argument::Bytes(script));
+    arguments.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
+    let mut end = 0;
+    arguments.extend(texts.map(|text| {
+        let start = end;
+        end += text.len();
+        Argument::Bytes(whole.slice(start..end))
+    }));
+    arguments
 }

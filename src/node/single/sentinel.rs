@@ -16,7 +16,7 @@ use tokio::time;
 use super::{
     FEW,
     address::Sentinels,
-    link::{Link, Router},
+    link::{CONNECTING, Link, Router},
     replies,
 };
 use crate::{engine::Quorum, scripts::Value, words::Cause};
@@ -110,7 +110,7 @@ impl Contact {
                 self.0 = Some((link, router));
                 return Ok(primary);
             }
-            let (link, mut router) = Link::connected(config.clone(), FEW).await?;
+            let (link, mut router) = Link::connected(config.clone(), FEW, CONNECTING).await?;
             let primary = tokio::select! {
                 () = router.ended() => Err(link.trouble()),
                 primary = question(&link, service) => primary,

@@ -50,7 +50,7 @@ impl Runner {
     async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
         let attempt = async {
             let Dialed { config, primary } = dialer.dial().await?;
-            let (link, router) = Link::connected(config, FEW).await?;
+            let (link, router) = dialer.connect(config, FEW).await?;
             Ok((link, router, primary))
         };
         let (link, mut router, primary) = match attempt.await {

@@ -90,7 +90,7 @@ fn acquire(hold: &str) -> Call {
 }
 
 fn release(hold: &str) -> Call {
-    Call::of(&mutex::RELEASE, &["lock", "queue", "alive"], &["calls:", hold, "0", "", "freed"])
+    Call::of(&mutex::RELEASE, &["lock", "queue", "alive"], &["calls:", "", hold, "0", "", "freed"])
 }
 
 /// The code of an answer.

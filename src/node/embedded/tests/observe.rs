@@ -41,8 +41,9 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
             r#"Ok((1, 1700000000000, "")) [Text("")]"#,
         ),
         concat!(
-            r#"2 mutex/release ["lock", "queue", "alive"] [("calls", "calls:"), ("hold", "b:1"), "#,
-            r#"("count", "0"), ("place", ""), ("channel", "freed")] Ok((0, 30000, "a:1")) []"#,
+            r#"2 mutex/release ["lock", "queue", "alive"] [("calls", "calls:"), ("aloud", ""), "#,
+            r#"("hold", "b:1"), ("count", "0"), ("place", ""), ("channel", "freed")] "#,
+            r#"Ok((0, 30000, "a:1")) []"#,
         ),
     ];
     assert_eq!(taken(&notes), expected);

@@ -43,13 +43,14 @@ async fn a_vote_is_granted_refused_renewed_and_given_back() {
     assert_eq!(run(&node, acquire("b:1")).await, refused(20_000, "a:1", nothing()));
     assert_eq!(run(&node, renew("a:1")).await, renewed(10_000, 0));
     assert_eq!(run(&node, renew("b:1")).await, refused(30_000, "a:1", Value::Int(0)));
-    let inspect = || Call::of(&mutex::INSPECT, &["lock", "queue", "alive"], &[]);
-    let held = Answer::of(1, 30_000, "a:1", [Value::Int(2), Value::List(Vec::new())]);
+    let inspect = || Call::of(&mutex::INSPECT, &["lock", "queue", "alive", "fence"], &[]);
+    let more = || Value::List(vec![Value::List(Vec::new()), Value::Text(String::new())]);
+    let held = Answer::of(1, 30_000, "a:1", [Value::Int(2), more()]);
     assert_eq!(run(&node, inspect()).await, held);
     assert_eq!(run(&node, release("b:1")).await, answer(0, 30_000, "a:1"));
     assert_eq!(run(&node, release("a:1")).await, answer(1, 0, ""));
     assert_eq!(run(&node, release("a:1")).await, answer(0, -2, ""));
-    let free = Answer::of(0, -2, "", [Value::Int(0), Value::List(Vec::new())]);
+    let free = Answer::of(0, -2, "", [Value::Int(0), more()]);
     assert_eq!(run(&node, inspect()).await, free);
     assert!(voter.keys().is_empty());
     assert_eq!((voter.runs("mutex/acquire"), voter.commands_seen()), (2, 9));
@@ -65,7 +66,7 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     assert_eq!(run(&node, renew("a:1")).await, renewed(0, 1));
     assert_eq!(run(&node, renew("a:1")).await, renewed(0, 0));
     let keys = ["lock", "revoked", "queue", "alive"];
-    let force = Call::of(&mutex::FORCE_RELEASE, &keys, &["calls:", "a:1", "60000", "freed"]);
+    let force = Call::of(&mutex::FORCE_RELEASE, &keys, &["calls:", "", "a:1", "60000", "freed"]);
     assert_eq!(run(&node, force).await, answer(1, 30_000, ""));
     assert_eq!(run(&node, renew("a:1")).await, Answer::of(2, 0, "", [Value::Int(0), Value::Nil]));
     assert_eq!(voter.keys(), ["revoked"]);

@@ -89,7 +89,7 @@ async fn every_script_that_votes_is_asked_about_and_no_other() {
     assert!(votes().iter().all(|vote| vote.script.votes));
     let (primary, _replica) = pair();
     let node = acknowledged(&primary).await;
-    node.run(long(&mutex::RELEASE, &["c:1", "0", "", "", "calls:"])).await.unwrap();
+    node.run(long(&mutex::RELEASE, &["calls:", "", "c:1", "0", "", ""])).await.unwrap();
     node.run(long(&mutex::INSPECT, &[])).await.unwrap();
     assert_eq!(primary.calls("wait"), 0);
 }

@@ -11,7 +11,7 @@ use crate::{
     node::single::{
         FEW,
         gate::{Gate, Known},
-        link::Link,
+        link::{CONNECTING, Link},
     },
 };
 use quorate_support::{Proxy, Reply, eventually_async};
@@ -21,7 +21,7 @@ use quorate_support::{Proxy, Reply, eventually_async};
 async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let (link, _router) = Link::connected(address.config().clone(), FEW).await.unwrap();
+    let (link, _router) = Link::connected(address.config().clone(), FEW, CONNECTING).await.unwrap();
     let (gate, now) = (Gate::new(), Clock::System.now());
     let known = Known { identity: Identity::default(), life: "life".into() };
     let _opened = gate.open(&link, known);

@@ -27,7 +27,7 @@ async fn an_acquired_mutex_is_refused_to_others_and_released() {
     assert_eq!(ask(&mutex::ACQUIRE, &["5000", "", "c:1", ""]).await.code(), 1);
     let refused = ask(&mutex::ACQUIRE, &["5000", "", "c:2", ""]).await;
     assert!(matches!(refused.whose(), Verdict::Refused { by, .. } if by.as_str() == "c:1"));
-    assert_eq!(ask(&mutex::RELEASE, &["calls:", "c:1", "0", "", ""]).await.code(), 1);
+    assert_eq!(ask(&mutex::RELEASE, &["calls:", "", "c:1", "0", "", ""]).await.code(), 1);
     assert!(server.keys().is_empty());
 }
 
@@ -89,7 +89,7 @@ fn acquire() -> Call {
 }
 
 fn release() -> Call {
-    call(&mutex::RELEASE, "q:{lock}", &["calls:", "c:1", "0", "", ""])
+    call(&mutex::RELEASE, "q:{lock}", &["calls:", "", "c:1", "0", "", ""])
 }
 
 /// A server that has just forgotten two scripts which the node believes it has.
@@ -154,7 +154,7 @@ async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed()
                     node.run(Call { deadline, ..call(script, &key, args) })
                 };
                 let acquired = ask(&mutex::ACQUIRE, &["60000", "", &hold, ""]);
-                let released = ask(&mutex::RELEASE, &["calls:", &hold, "0", "", ""]);
+                let released = ask(&mutex::RELEASE, &["calls:", "", &hold, "0", "", ""]);
                 let (acquired, released) = tokio::join!(acquired, released);
                 released.unwrap();
                 granted += u32::from(acquired.is_ok());

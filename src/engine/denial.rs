@@ -1,0 +1,42 @@
+//! What a waiter is told that does not get the lock.
+
+use super::Votes;
+use crate::{clock::Moment, words::HoldId};
+
+/// Why the lock cannot be had, by the last attempt that could find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// Another hold has it, or others have too many of the votes.
+    Held(Refusal),
+    NoQuorum(Outage),
+}
+
+/// What the voters said about the holder when they refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The hold, or the place in the queue, that most voters named.
+    pub(crate) by: Option<HoldId>,
+    /// It is a place, and nobody's hold.
+    pub(crate) waits: bool,
+    /// When a majority is free, if nobody asks again.
+    pub(crate) ends: Option<Moment>,
+}
+
+impl Refusal {
+    pub(super) fn of(votes: &Votes, now: Moment) -> Self {
+        let by = votes.obstacle().cloned();
+        let waits = by.as_ref().is_some_and(|by| votes.is_place(by));
+        Self { by, waits, ends: votes.free_in().map(|time| now + time) }
+    }
+}
+
+/// Too few voters answered, attempt after attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    /// When the first of the attempts started.
+    pub(crate) since: Moment,
+    /// When the last one ended.
+    pub(crate) until: Moment,
+    /// Those of the last one.
+    pub(crate) votes: Votes,
+}

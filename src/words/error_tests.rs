@@ -1,0 +1,145 @@
+//! What errors say.
+
+use super::*;
+use crate::words::{Cause, Quarantine, Quarantined};
+
+#[test]
+fn a_message_names_the_lock_and_each_voter_with_its_cause() {
+    let kind = Kind::NoQuorum { lock: "a".into(), needed: 2, after: Duration::from_secs(1) };
+    let report =
+        |voter: &str, cause| VoterReport { voter: voter.into(), verdict: Verdict::Unknown(cause) };
+    let voters = vec![
+        report("a:1", Cause::Unreachable("connection refused".into())),
+        report("b:1", Cause::TimedOut(Duration::from_millis(200))),
+    ];
+    let error = Error::new(kind, voters);
+    assert!(error.is_no_quorum() && !error.is_lost());
+    assert_eq!((error.lock(), error.hold(), error.frees_in()), (Some("a"), None, None));
+    let source = std::error::Error::source(&error).expect("a voter did not answer");
+    assert_eq!(source.to_string(), "unreachable: connection refused");
+    assert_eq!(
+        error.to_string(),
+        "no quorum of 2 for lock `a` in 1s (a:1: unreachable: connection refused; \
+         b:1: no answer within 200ms)"
+    );
+}
+
+#[test]
+fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
+    let told = |by: Option<(&str, HolderKind)>, retry_after| {
+        let by =
+            by.map(|(hold, kind)| Taker { hold: HoldId::parse(hold), kind, client_name: None });
+        Error::new(Kind::Busy { lock: "a".into(), by, retry_after }, Vec::new())
+    };
+    let time = Some(Duration::from_secs(5));
+    for (kind, text) in [
+        (HolderKind::Mutex, "lock `a` is taken by c:1"),
+        (HolderKind::Read, "lock `a` is read by c:1"),
+        (HolderKind::Write, "lock `a` is written by c:1"),
+        (HolderKind::Waiting, "lock `a` is kept for a waiter that comes first, c:1"),
+    ] {
+        let error = told(Some(("c:1", kind)), time);
+        assert_eq!(error.to_string(), format!("{text}, for 5s more unless renewed or released"));
+        assert_eq!((error.holder_kind(), error.retry_after()), (Some(kind), time));
+        assert_eq!(error.holder(), Some(&HoldId::parse("c:1")));
+    }
+    let (hold, client_name) = (HoldId::parse("c:1"), Some("web-1:4711".into()));
+    let by = Some(Taker { hold, kind: HolderKind::Mutex, client_name });
+    let named = Error::new(Kind::Busy { lock: "a".into(), by, retry_after: None }, Vec::new());
+    assert_eq!(named.to_string(), "lock `a` is taken by c:1 (web-1:4711)");
+    assert_eq!(named.holder_name(), Some("web-1:4711"));
+    let unknown = told(None, None);
+    assert_eq!(unknown.to_string(), "lock `a` is taken");
+    assert_eq!((unknown.holder_kind(), unknown.holder_name()), (None, None));
+    assert_eq!(unknown.holder(), None);
+}
+
+#[test]
+fn each_error_names_the_lock_the_hold_and_the_values() {
+    let (lock, hold) = (|| "a".to_owned(), || HoldId::parse("c:1"));
+    let secs = Duration::from_secs;
+    for (kind, told) in [
+        (
+            Kind::Connect { needed: 2, voters: 3, after: secs(5) },
+            "fewer than 2 of 3 voters could be reached in 5s",
+        ),
+        (
+            Kind::NoQuorum { lock: lock(), needed: 2, after: secs(10) },
+            "no quorum of 2 for lock `a` in 10s",
+        ),
+        (
+            Kind::Lost { lock: lock(), hold: hold(), why: "it was ended by force".into() },
+            "lock `a` lost by hold c:1: it was ended by force",
+        ),
+        (
+            Kind::Released { lock: lock(), hold: hold() },
+            "lock `a` was left by the last guard of hold c:1",
+        ),
+        (
+            Kind::Reads { lock: lock(), hold: hold() },
+            "lock `a` cannot be written by an owner that reads it as c:1",
+        ),
+        (
+            Kind::Unconfirmed { lock: lock(), hold: hold(), needed: 2, frees_in: secs(7) },
+            "release of lock `a` by hold c:1 not confirmed by 2 voters, free in 7s at the latest",
+        ),
+        (
+            Kind::NotEntered { lock: lock(), hold: hold(), what: "re-entry", needed: 2 },
+            "re-entry of lock `a` not confirmed by 2 voters; hold c:1 has it as before",
+        ),
+        (
+            Kind::Overloaded { lock: lock(), most: 256, after: secs(1) },
+            "lock `a` was not asked for in 1s: this client has 256 attempts under way, and makes \
+             no more at once",
+        ),
+    ] {
+        let error = Error::new(kind, Vec::new());
+        assert_eq!(error.to_string(), told);
+        assert_eq!(format!("{error:?}"), format!("Error({told})"));
+    }
+    assert_eq!(Error::closed().to_string(), "the client is closed");
+}
+
+#[test]
+fn each_verdict_says_what_the_voter_has_done() {
+    let (by, ttl) = (|| HoldId::parse("c:1"), Some(Duration::from_millis(1_500)));
+    let why = || "why".into();
+    let within = Duration::from_millis(50);
+    for (verdict, told) in [
+        (Verdict::Granted, "granted"),
+        (Verdict::Reached, "reached"),
+        (Verdict::Refused { by: by(), ttl }, "held by c:1 for 1.5s more"),
+        (Verdict::Refused { by: by(), ttl: None }, "held by c:1 without expiry"),
+        (Verdict::Behind { place: by(), ttl }, "behind c:1 in the queue, for 1.5s more"),
+        (Verdict::Behind { place: by(), ttl: None }, "behind c:1 in the queue"),
+        (Verdict::Revoked, "ended by force"),
+        (Verdict::Absent, "held by nobody"),
+        (Verdict::Unknown(Cause::Unreachable(why())), "unreachable: why"),
+        (Verdict::Unknown(Cause::TimedOut(within)), "no answer within 50ms"),
+        (Verdict::Unknown(Cause::Broken(why())), "connection broke after sending: why"),
+        (Verdict::Unknown(Cause::Rejected(why())), "answered with an error: why"),
+        (Verdict::Unknown(Cause::Duplicate("b:1".into())), "is the same server as b:1"),
+        (
+            Verdict::Unknown(Cause::Unacknowledged { acknowledged: 1, needed: 2, within }),
+            "1 of 2 replicas acknowledged within 50ms",
+        ),
+        (Verdict::Unknown(Cause::Unheard), "not waited for"),
+    ] {
+        assert_eq!(verdict.to_string(), told);
+    }
+}
+
+#[test]
+fn each_quarantine_says_why_and_for_how_long() {
+    let (by, left) = (Duration::from_millis(700), Duration::from_micros(9_000_700));
+    for (why, told) in [
+        (Quarantine::Restarted, "restarted, perhaps without its data"),
+        (Quarantine::Young, "started or was promoted after the others, perhaps without its data"),
+        (Quarantine::Emptied, "its data were deleted or evicted"),
+        (Quarantine::ClockMoved(by), "its clock moved by 700ms"),
+        (Quarantine::ClockApart(by), "its clock is 700ms from those of others"),
+    ] {
+        let quarantined = Quarantined { why, left };
+        assert_eq!(quarantined.to_string(), format!("in quarantine for 9s more: {told}"));
+    }
+}

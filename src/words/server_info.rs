@@ -1,0 +1,92 @@
+//! What servers say of themselves, for those who look after them.
+
+use std::time::Duration;
+
+use super::Cause;
+
+/// What one server answered when it was asked about itself, by
+/// [`Quorate::survey`](crate::Quorate::survey).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerReport {
+    /// Its address, without credentials.
+    pub server: String,
+    /// What it says; or why it did not say.
+    pub info: Result<ServerInfo, Cause>,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// Another value after each start; the same by whatever address it is reached.
+    pub run_id: String,
+    /// Which program it is: `redis`, `valkey`, or `embedded`.
+    pub software: String,
+    /// The version of that program.
+    pub version: String,
+    /// Whether it is a primary. A replica cannot vote.
+    pub is_primary: bool,
+    /// For how long it has run, by its own clock.
+    pub uptime: Duration,
+    /// How many replicas are connected to it.
+    pub replicas: u32,
+    /// How many bytes it uses.
+    pub memory_used: u64,
+    /// How many bytes it may use; `None` where there is no limit.
+    pub memory_limit: Option<u64>,
+    /// What it does when its memory is full: `noeviction`, or how it chooses the keys that it
+    /// deletes.
+    pub eviction_policy: String,
+    /// What it writes to its disk, and when.
+    pub persistence: Persistence,
+    /// What its clock shows; `None` where it does not say.
+    pub clock: Option<ClockOffset>,
+    /// What the client's user lacks of the rights that locks need, as `ACL SETUSER` takes them:
+    /// `+zadd`, `~quorate:{*`, `&quorate:{*`.
+    pub missing_rights: Vec<String>,
+}
+
+/// What a server writes to its disk, and when. `None` is what it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Persistence {
+    /// It writes each change to a file (`appendonly yes`).
+    pub appendonly: bool,
+    /// When that file is on the disk: `always` (before it answers), `everysec` or `no`.
+    pub appendfsync: Option<String>,
+    /// It does not wait for the disk while it writes a file anew.
+    pub no_appendfsync_on_rewrite: Option<bool>,
+    /// When it writes a snapshot of all data; empty for never.
+    pub save: Option<String>,
+}
+
+impl Persistence {
+    /// Whether each change is on the disk when it is answered, so that a restart forgets nothing.
+    pub fn is_durable(&self) -> bool {
+        self.appendonly
+            && self.appendfsync.as_deref() == Some("always")
+            && self.no_appendfsync_on_rewrite == Some(false)
+    }
+}
+
+/// How far a server's clock is from the clock of the client's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClockOffset {
+    /// By how many microseconds it is ahead; behind where that is negative.
+    pub ahead_micros: i64,
+    /// By how much that may be wrong: half of the time that the answer took.
+    pub uncertain: Duration,
+}
+
+impl ClockOffset {
+    /// `shown`: by the server, since 1970. `wall`: what the client's clock showed when the answer
+    /// came, which took so long.
+    pub(crate) fn new(shown: Duration, wall: Duration, took: Duration) -> Self {
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        let uncertain = took / 2;
+        let ahead_micros = micros(shown + uncertain).saturating_sub(micros(wall));
+        Self { ahead_micros, uncertain }
+    }
+}

@@ -1,0 +1,55 @@
+//! Who has a lock that a caller wanted.
+
+use std::{fmt, sync::Arc};
+
+use super::HoldId;
+
+/// What the holder of a busy lock does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HolderKind {
+    /// It holds the mutex, as a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex).
+    Mutex,
+    /// It reads, maybe among others: of several readers it is the last to end.
+    Read,
+    /// It writes.
+    Write,
+    /// It waits in the queue, and comes before the caller. The lock itself may be free.
+    Waiting,
+}
+
+/// Who stands in the way of a caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Taker {
+    pub(crate) hold: HoldId,
+    pub(crate) kind: HolderKind,
+    /// What its client is called, if that is known.
+    pub(crate) client_name: Option<Arc<str>>,
+}
+
+impl fmt::Display for Taker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            HolderKind::Mutex => "taken by ",
+            HolderKind::Read => "read by ",
+            HolderKind::Write => "written by ",
+            HolderKind::Waiting => "kept for a waiter that comes first, ",
+        })?;
+        Whose { hold: &self.hold, client_name: self.client_name.as_deref() }.fmt(f)
+    }
+}
+
+/// A hold with the name of its client, as people read it.
+pub(crate) struct Whose<'a> {
+    pub(crate) hold: &'a HoldId,
+    pub(crate) client_name: Option<&'a str>,
+}
+
+impl fmt::Display for Whose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.client_name {
+            Some(name) => write!(f, "{} ({name})", self.hold),
+            None => self.hold.fmt(f),
+        }
+    }
+}
