@@ -1,0 +1,43 @@
+//! What the program understands: help, completions and the man page are made from it.
+
+use clap::{ArgAction, Parser};
+
+use crate::{
+    break_hold::BreakOptions, completions::CompletionsOptions, doctor::DoctorOptions, exit,
+    run::RunOptions, status::StatusOptions,
+};
+
+/// Distributed locks held by a quorum of Redis or Valkey servers
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorate",
+    bin_name = "quorate",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_long_help = exit::TABLE,
+)]
+pub(crate) struct CommandLine {
+    /// Print errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Show the log of the library on standard error; twice for all of it
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) subcommand: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Subcommand {
+    Run(RunOptions),
+    Status(StatusOptions),
+    Doctor(DoctorOptions),
+    Break(BreakOptions),
+    Completions(CompletionsOptions),
+    /// Print the man page, in the format of roff
+    #[command(hide = true)]
+    Man,
+}

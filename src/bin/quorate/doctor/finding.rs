@@ -1,0 +1,158 @@
+//! What a check has found.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::frame::{Frame, Tone, quoted};
+
+/// What is looked at. Programs know the checks by these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Check {
+    /// Whether a client can be made of the settings
+    Settings,
+    /// Whether the voter answers and takes new votes
+    Connection,
+    /// How many voters there are
+    Number,
+    /// Whether each voter is a server of its own
+    Distinct,
+    /// Whether voters share a host
+    Domains,
+    /// The version of the server
+    Version,
+    /// What the server does when its memory is full
+    Eviction,
+    /// What the server has on its disk when it answers
+    Persistence,
+    /// Whether another server may take over
+    Replicas,
+    /// What the user of the client may do
+    Rights,
+    /// Whether waiters are woken
+    Wakeups,
+    /// Whether the clocks agree
+    Clock,
+    /// How long answers take
+    Latency,
+}
+
+impl Check {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// From good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Ok,
+    Ignored,
+    Warning,
+    Error,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Ignored => "ignored",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    pub(crate) fn tone(self) -> Tone {
+        match self {
+            Self::Ok => Tone::Good,
+            Self::Ignored => Tone::Plain,
+            Self::Warning => Tone::Doubtful,
+            Self::Error => Tone::Bad,
+        }
+    }
+}
+
+/// What one check saw, of one voter or server or of all.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    check: Check,
+    level: Level,
+    of: Option<String>,
+    seen: String,
+    means: String,
+    /// Empty where nothing is to be mended.
+    mend: String,
+}
+
+impl Finding {
+    pub(crate) fn new(check: Check, level: Level, seen: impl Into<String>) -> Self {
+        let (of, means, mend) = (None, String::new(), String::new());
+        Self { check, level, of, seen: seen.into(), means, mend }
+    }
+
+    /// The voter or the server.
+    pub(crate) fn of(self, of: &str) -> Self {
+        Self { of: Some(of.to_owned()), ..self }
+    }
+
+    pub(crate) fn means(self, means: impl Into<String>) -> Self {
+        Self { means: means.into(), ..self }
+    }
+
+    pub(crate) fn mend(self, mend: impl Into<String>) -> Self {
+        Self { mend: mend.into(), ..self }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "check": self.check.name(),
+            "level": self.level.name(),
+            "server": self.of,
+            "seen": self.seen,
+            "means": self.means,
+            "mend": (!self.mend.is_empty()).then_some(&self.mend),
+        })
+    }
+
+    /// One line.
+    pub(crate) fn show(&self, frame: &mut Frame) {
+        let (level, check) = (self.level.name(), self.check.name());
+        let of = self.of.as_ref().map(|of| format!("{of}: ")).unwrap_or_default();
+        let mut text = format!("{level:8} {check:12} {of}{}", self.seen);
+        for more in [&self.means, &self.mend].into_iter().filter(|text| !text.is_empty()) {
+            text.push_str("; ");
+            text.push_str(more);
+        }
+        frame.line(self.level.tone(), quoted(&text));
+    }
+}
+
+/// All findings, in the order of the checks.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(crate) fn push(&mut self, finding: Finding) {
+        self.0.push(finding);
+    }
+
+    /// What these checks found does not count.
+    pub(crate) fn ignore(&mut self, checks: &[Check]) {
+        for finding in &mut self.0 {
+            if finding.level > Level::Ignored && checks.contains(&finding.check) {
+                finding.level = Level::Ignored;
+            }
+        }
+    }
+
+    pub(crate) fn worst(&self) -> Level {
+        self.0.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok)
+    }
+
+    pub(crate) fn count(&self, level: Level) -> usize {
+        self.0.iter().filter(|finding| finding.level == level).count()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.0.iter()
+    }
+}

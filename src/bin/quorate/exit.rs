@@ -1,0 +1,84 @@
+//! How the program ends.
+
+use std::process::ExitCode;
+
+use quorate::{Error, ErrorKind};
+
+/// The numbers of `sysexits.h`, where it has one that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    Fine = 0,
+    Warnings = 1,
+    Errors = 2,
+    Usage = 64,
+    NotHolding = 65,
+    Unavailable = 69,
+    Software = 70,
+    System = 71,
+    Busy = 75,
+    Lost = 76,
+    Config = 78,
+    NotExecutable = 126,
+    NotFound = 127,
+}
+
+/// The same for users.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+    0      all went well
+    1      `doctor` has warnings; or `break` was answered with no
+    2      `doctor` has errors
+   64      the command line cannot be used
+   65      the hold that `break` was to end does not hold the lock
+   69      no quorum: too few voters could be reached, or answered
+   70      a fault of this program
+   71      the operating system refused something, such as a new process
+   75      the lock is taken, or was not acquired in time
+   76      the lock was lost, also if the command ended well after that
+   78      a setting cannot be used: of the file, the environment, or an address
+  126      the command cannot be executed
+  127      the command was not found
+  128 + n  ended by the signal n
+`run` ends with the code of its command where none of 64 to 78 applies.";
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why the program ends before its time: a line for each cause.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) what: String,
+    /// Each names its voter.
+    pub(crate) causes: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), causes: Vec::new() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Invalid => Code::Config,
+            ErrorKind::NotConnected | ErrorKind::NoQuorum | ErrorKind::Overloaded => {
+                Code::Unavailable
+            }
+            ErrorKind::Busy => Code::Busy,
+            ErrorKind::Lost => Code::Lost,
+            ErrorKind::NotHolding => Code::NotHolding,
+            _ => Code::Software,
+        };
+        let causes: Vec<_> = error.voters().iter().map(ToString::to_string).collect();
+        let what = error.to_string();
+        // The library lists them behind the message, in one line.
+        let listed = format!(" ({})", causes.join("; "));
+        let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
+        Self { code, what, causes }
+    }
+}

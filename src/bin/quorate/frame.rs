@@ -1,0 +1,141 @@
+//! Lines of text for people: tables, times, and what comes from others.
+
+use std::{
+    fmt::{self, Write},
+    time::Duration,
+};
+
+/// What a line says to somebody who only looks at its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Heading,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Tone {
+    fn colour(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Heading => "1",
+            Self::Good => "32",
+            Self::Doubtful => "33",
+            Self::Bad => "31",
+        }
+    }
+}
+
+/// Some lines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frame(Vec<(Tone, String)>);
+
+impl Frame {
+    pub(crate) fn line(&mut self, tone: Tone, text: impl Into<String>) {
+        self.0.push((tone, text.into()));
+    }
+
+    pub(crate) fn blank(&mut self) {
+        self.line(Tone::Plain, "");
+    }
+
+    /// Columns as wide as their longest text, below their headings.
+    pub(crate) fn table(&mut self, headings: &[&str], rows: &[(Tone, Vec<String>)]) {
+        let texts = |column: usize| rows.iter().map(move |(_, row)| row[column].as_str());
+        let width = |column: usize| {
+            let texts = texts(column).chain([headings[column]]);
+            texts.map(|text| text.chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+        let row = |texts: &mut dyn Iterator<Item = &str>| {
+            let mut line = String::new();
+            for (text, width) in texts.zip(&widths) {
+                let _ = write!(line, "{text:width$}  ");
+            }
+            line.trim_end().to_owned()
+        };
+        self.line(Tone::Heading, row(&mut headings.iter().copied()));
+        for (tone, texts) in rows {
+            self.line(*tone, row(&mut texts.iter().map(String::as_str)));
+        }
+    }
+
+    /// All lines, with their ends.
+    pub(crate) fn shown(&self, has_colour: bool) -> String {
+        let lines = self.0.iter().map(|(tone, text)| coloured(*tone, text, has_colour) + "\n");
+        lines.collect()
+    }
+
+    /// As many lines, and as much of each, as a screen has room for.
+    pub(crate) fn cut(&self, width: usize, height: usize, has_colour: bool) -> Vec<String> {
+        let cut = |(tone, text): &(Tone, String)| {
+            let text: String = text.chars().take(width).collect();
+            coloured(*tone, &text, has_colour)
+        };
+        self.0.iter().take(height).map(cut).collect()
+    }
+}
+
+fn coloured(tone: Tone, text: &str, has_colour: bool) -> String {
+    if has_colour && tone != Tone::Plain {
+        format!("\x1b[{}m{text}\x1b[0m", tone.colour())
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A text of somebody else, such as the name of a lock: nothing in it can move the cursor.
+pub(crate) fn quoted(text: &str) -> String {
+    let shown = |sign: char| match sign {
+        sign if sign.is_control() => sign.escape_default().to_string(),
+        sign => sign.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// A time with three figures: `1.23ms`, `29.8s`.
+pub(crate) struct Short(pub(crate) Duration);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let step = 10_u128.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+        let rounded = u64::try_from((nanos + step / 2) / step * step).unwrap_or(u64::MAX);
+        write!(f, "{:?}", Duration::from_nanos(rounded))
+    }
+}
+
+/// One time, or another text where there is none.
+pub(crate) fn time_or(time: Option<Duration>, none: &str) -> String {
+    time.map_or_else(|| none.to_owned(), |time| Short(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_longest_text() {
+        let mut frame = Frame::default();
+        let row = |one: &str, other: &str| vec![one.to_owned(), other.to_owned()];
+        let rows = [(Tone::Plain, row("é", "long text")), (Tone::Bad, row("longer", ""))];
+        frame.table(&["A", "B"], &rows);
+        assert_eq!(frame.shown(false), "A       B\né       long text\nlonger\n");
+        assert_eq!(frame.cut(3, 2, false), ["A  ", "é  "]);
+        assert!(frame.shown(true).ends_with("\x1b[31mlonger\x1b[0m\n"));
+    }
+
+    #[test]
+    fn what_others_wrote_cannot_move_the_cursor() {
+        assert_eq!(quoted("a\x1b[2Jb\r\nc é"), "a\\u{1b}[2Jb\\r\\nc é");
+    }
+
+    #[test]
+    fn times_have_three_figures() {
+        let short = |nanos| Short(Duration::from_nanos(nanos)).to_string();
+        assert_eq!([short(1_234_567), short(29_786_000_000)], ["1.23ms", "29.8s"]);
+        assert_eq!([short(0), short(7)], ["0ns", "7ns"]);
+    }
+}

@@ -1,0 +1,238 @@
+//! The command, from its start to the end of its process group.
+//!
+//! It is started in two steps. First comes this program once more, which leads a process group of
+//! its own and waits at a gate. That is before the lock is asked for, so it costs no time under the
+//! lock. Once the lock is held and the watcher knows the group, it is let go and becomes the
+//! command. If the program is killed in between, nothing runs.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, process::CommandExt},
+    },
+    process::{Command, ExitCode},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    sys::{
+        signal::{Signal, killpg},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+    unistd::{Pid, close, getpid, getppid, pipe2},
+};
+
+use super::this_program;
+use crate::{
+    console::Console,
+    exit::{Code, Failure},
+};
+
+/// The hidden argument.
+pub(crate) const START: &str = "__start";
+
+/// The command before it may run.
+#[derive(Debug)]
+pub(crate) struct WaitingCommand {
+    group: Pid,
+    gate: OwnedFd,
+}
+
+impl WaitingCommand {
+    pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
+        let (wait, gate) = pipe2(OFlag::O_CLOEXEC)?;
+        // The one end is for it, and nothing else is started meanwhile.
+        fcntl(&wait, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        let mut first = this_program::again();
+        first.arg(START).arg(wait.as_raw_fd().to_string()).arg(getpid().to_string());
+        let process = first.args(command).process_group(0).spawn()?;
+        let group = Pid::from_raw(i32::try_from(process.id()).map_err(io::Error::other)?);
+        Ok(Self { group, gate })
+    }
+
+    pub(crate) fn group(&self) -> Pid {
+        self.group
+    }
+
+    /// Lets it run, with these variables besides its environment.
+    pub(crate) fn go(
+        self,
+        variables: impl IntoIterator<Item = (&'static str, OsString)>,
+    ) -> ProcessGroup {
+        let mut text = Vec::new();
+        for (name, value) in variables {
+            // Neither has a zero byte in it.
+            text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+        }
+        text.extend(GO);
+        // One that somebody has killed is found when it is waited for.
+        let _ = File::from(self.gate).write_all(&text);
+        ProcessGroup { id: self.group, end: None, is_empty: false }
+    }
+}
+
+/// The last that comes through the gate.
+const GO: &[u8] = b"go";
+
+/// What came through the gate; nothing where the program ended before.
+fn read_gate(mut gate: impl Read) -> Option<Vec<(OsString, OsString)>> {
+    let mut text = Vec::new();
+    gate.read_to_end(&mut text).ok()?;
+    let variables = text.strip_suffix(GO)?.split(|byte| *byte == 0);
+    let variables = variables.filter_map(|variable| {
+        let at = variable.iter().position(|byte| *byte == b'=')?;
+        let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        Some((text(&variable[..at]), text(&variable[at + 1..])))
+    });
+    Some(variables.collect())
+}
+
+/// The first step, in its own process. Returns only what is wrong.
+pub(crate) fn start(arguments: &[OsString]) -> ExitCode {
+    let [gate, parent, program, arguments @ ..] = arguments else {
+        return Code::Usage.into();
+    };
+    let number = |text: &OsStr| text.to_str().and_then(|text| text.parse::<i32>().ok());
+    let (Some(gate), Some(parent)) = (number(gate), number(parent)) else {
+        return Code::Usage.into();
+    };
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    let opened = File::open(format!("/dev/fd/{gate}"));
+    // The command is not to have it.
+    let _ = close(gate);
+    let variables = opened.ok().and_then(read_gate);
+    let Some(variables) = variables.filter(|_| getppid() == Pid::from_raw(parent)) else {
+        // The program has ended, and nobody waits for an answer.
+        return Code::System.into();
+    };
+    let cause = Command::new(program).args(arguments).envs(variables).exec();
+    let code = match cause.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        _ => Code::NotExecutable,
+    };
+    let what = format!("cannot execute `{}`: {cause}", program.display());
+    Console::new(false, 0).failure(&Failure::new(code, what));
+    code.into()
+}
+
+/// Waits for children that have ended, and for none that runs.
+pub(crate) fn reap() {
+    while waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG))
+        .is_ok_and(|change| change != WaitStatus::StillAlive)
+    {}
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandEnd {
+    Exited(u8),
+    Signaled(i32),
+}
+
+impl From<CommandEnd> for ExitCode {
+    fn from(end: CommandEnd) -> Self {
+        match end {
+            CommandEnd::Exited(code) => code.into(),
+            CommandEnd::Signaled(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX).into(),
+        }
+    }
+}
+
+/// The command and what it started, but for what left its group.
+#[derive(Debug)]
+pub(crate) struct ProcessGroup {
+    id: Pid,
+    end: Option<CommandEnd>,
+    is_empty: bool,
+}
+
+/// What became of a child of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The command ended; others of its group may be left.
+    Ended,
+    /// The command was stopped by this signal.
+    Stopped(Signal),
+    /// Another process ended.
+    Other(Pid),
+}
+
+impl ProcessGroup {
+    pub(crate) fn id(&self) -> Pid {
+        self.id
+    }
+
+    /// How the command ended, once it has.
+    pub(crate) fn end(&self) -> Option<CommandEnd> {
+        self.end
+    }
+
+    /// Whether nobody is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // A process that ended meanwhile needs none. One of another user cannot be reached.
+        let _ = killpg(self.id, signal);
+    }
+
+    /// What happened next, if anything. All children are waited for: on Linux, what loses its
+    /// parent becomes a child of this process.
+    pub(crate) fn next_change(&mut self) -> Option<Changed> {
+        let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+        loop {
+            let change = match waitpid(Pid::from_raw(-1), Some(flags)) {
+                Err(Errno::EINTR) => continue,
+                Err(_) | Ok(WaitStatus::StillAlive) => {
+                    self.look_for_others();
+                    return None;
+                }
+                Ok(change) => change,
+            };
+            match change {
+                WaitStatus::Exited(pid, code) if pid == self.id => {
+                    // Only so many bits are handed on.
+                    self.end = Some(CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
+                    return Some(Changed::Ended);
+                }
+                WaitStatus::Signaled(pid, signal, _) if pid == self.id => {
+                    self.end = Some(CommandEnd::Signaled(signal as i32));
+                    return Some(Changed::Ended);
+                }
+                WaitStatus::Stopped(pid, signal) if pid == self.id => {
+                    return Some(Changed::Stopped(signal));
+                }
+                WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..) => {
+                    return Some(Changed::Other(pid));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The command itself was waited for: its id stays that of the group as long as somebody is in
+    /// it.
+    fn look_for_others(&mut self) {
+        self.is_empty |= self.end.is_some() && killpg(self.id, None) == Err(Errno::ESRCH);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_that_closes_early_lets_nobody_go() {
+        assert_eq!(read_gate(&b""[..]), None);
+        assert_eq!(read_gate(&b"QUORATE_LOCK=a\0"[..]), None);
+        let expected = [("A".into(), "b=c d".into()), ("E".into(), OsString::new())];
+        assert_eq!(read_gate(&b"A=b=c d\0E=\0go"[..]).as_deref(), Some(&expected[..]));
+        assert_eq!(read_gate(&b"go"[..]), Some(Vec::new()));
+    }
+}

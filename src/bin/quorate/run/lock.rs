@@ -1,0 +1,86 @@
+//! The lock that the command runs under, of whatever kind.
+
+use std::time::Duration;
+
+use quorate::{Error, HoldId, Lost, MutexGuard, Quorate, ReadGuard, Token, WriteGuard};
+
+/// Which lock of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockKind {
+    Mutex,
+    Fair,
+    Read,
+    Write,
+}
+
+/// A guard.
+#[derive(Debug)]
+pub(crate) enum LockHeld {
+    Exclusive(MutexGuard),
+    Reads(ReadGuard),
+    Writes(WriteGuard),
+}
+
+macro_rules! with {
+    ($held:expr, $guard:ident => $what:expr) => {
+        match $held {
+            LockHeld::Exclusive($guard) => $what,
+            LockHeld::Reads($guard) => $what,
+            LockHeld::Writes($guard) => $what,
+        }
+    };
+}
+
+impl LockHeld {
+    /// Waits for as long as it takes where there is no limit.
+    pub(crate) async fn acquire(
+        quorum: &Quorate,
+        kind: LockKind,
+        name: &str,
+        limit: Option<Duration>,
+    ) -> Result<Self, Error> {
+        match (kind, limit) {
+            (LockKind::Mutex, None) => quorum.mutex(name).lock().await.map(Self::Exclusive),
+            (LockKind::Mutex, Some(limit)) => {
+                quorum.mutex(name).lock_or_busy(limit).await.map(Self::Exclusive)
+            }
+            (LockKind::Fair, None) => quorum.fair_mutex(name).lock().await.map(Self::Exclusive),
+            (LockKind::Fair, Some(limit)) => {
+                quorum.fair_mutex(name).lock_or_busy(limit).await.map(Self::Exclusive)
+            }
+            (LockKind::Read, None) => quorum.rw_lock(name).read().await.map(Self::Reads),
+            (LockKind::Read, Some(limit)) => {
+                quorum.rw_lock(name).read_or_busy(limit).await.map(Self::Reads)
+            }
+            (LockKind::Write, None) => quorum.rw_lock(name).write().await.map(Self::Writes),
+            (LockKind::Write, Some(limit)) => {
+                quorum.rw_lock(name).write_or_busy(limit).await.map(Self::Writes)
+            }
+        }
+    }
+
+    pub(crate) fn hold(&self) -> &HoldId {
+        with!(self, guard => guard.hold())
+    }
+
+    /// Reads have none.
+    pub(crate) fn token(&self) -> Option<Token> {
+        match self {
+            Self::Exclusive(guard) => Some(guard.token()),
+            Self::Reads(_) => None,
+            Self::Writes(guard) => Some(guard.token()),
+        }
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        with!(self, guard => guard.remaining())
+    }
+
+    pub(crate) fn lost(&self) -> Lost {
+        with!(self, guard => guard.lost())
+    }
+
+    pub(crate) async fn release(self) -> Result<(), Error> {
+        with!(self, guard => guard.release().await)
+    }
+}

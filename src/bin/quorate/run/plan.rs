@@ -1,0 +1,96 @@
+//! When to end the command: counted backwards from the deadline of the lock.
+
+use std::time::Duration;
+
+/// How a command under a lock is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// From SIGTERM to SIGKILL.
+    pub(crate) grace: Duration,
+    /// From SIGKILL to the deadline: for the kernel to end all processes, also on a busy machine,
+    /// and for clocks that do not run quite alike.
+    pub(crate) margin: Duration,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Nothing for this time.
+    Wait(Duration),
+    /// SIGTERM, and nothing more for this time.
+    Terminate(Duration),
+    /// SIGKILL.
+    Kill,
+}
+
+impl Plan {
+    pub(crate) const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+    /// The grace is a third of the lease where none is wished, and 10 s at most.
+    ///
+    /// A lease is renewed once a third of it has passed. Where that fails, half of it is still left
+    /// in most cases: a grace that does not fit there would end commands whose lock is well.
+    pub(crate) fn new(lease: Duration, grace: Option<Duration>) -> Result<Self, String> {
+        if lease < Self::SHORTEST_LEASE {
+            return Err(format!("the lease is {lease:?}: a command needs at least 1s"));
+        }
+        let margin = (lease / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
+        let longest = (lease / 2).saturating_sub(margin);
+        let usual = (lease / 3).min(Duration::from_secs(10));
+        let grace = grace.unwrap_or(usual);
+        if grace > longest {
+            let what = format!("the grace is {grace:?}: {longest:?} at most fit a lease of");
+            return Err(format!("{what} {lease:?}"));
+        }
+        Ok(Self { grace, margin })
+    }
+
+    /// What to do while so much is left until the deadline; nothing is left of a lock that is lost.
+    pub(crate) fn measure(self, left: Duration) -> Measure {
+        let until_kill = left.saturating_sub(self.margin);
+        let until_term = until_kill.saturating_sub(self.grace);
+        match (until_kill.is_zero(), until_term.is_zero()) {
+            (true, _) => Measure::Kill,
+            (false, true) => Measure::Terminate(until_kill),
+            (false, false) => Measure::Wait(until_term),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn both_signals_are_counted_backwards_from_the_deadline() {
+        let plan = Plan::new(30 * SECOND, Some(5 * SECOND)).unwrap();
+        assert_eq!(plan, Plan { grace: 5 * SECOND, margin: SECOND });
+        assert_eq!(plan.measure(20 * SECOND), Measure::Wait(14 * SECOND));
+        assert_eq!(plan.measure(6 * SECOND), Measure::Terminate(5 * SECOND));
+        assert_eq!(plan.measure(2 * SECOND), Measure::Terminate(SECOND));
+        assert_eq!(plan.measure(SECOND), Measure::Kill);
+        assert_eq!(plan.measure(Duration::ZERO), Measure::Kill);
+    }
+
+    #[test]
+    fn without_grace_there_is_only_the_kill() {
+        let plan = Plan::new(SECOND, Some(Duration::ZERO)).unwrap();
+        assert_eq!(plan.margin, SECOND / 10);
+        assert_eq!(plan.measure(SECOND / 2), Measure::Wait(SECOND * 4 / 10));
+        assert_eq!(plan.measure(SECOND / 10), Measure::Kill);
+    }
+
+    #[test]
+    fn renewals_have_time_to_fail_before_the_grace_begins() {
+        for lease in [SECOND, 2 * SECOND, 30 * SECOND, 3600 * SECOND] {
+            let plan = Plan::new(lease, None).unwrap();
+            // As much as is left when the first renewal is due, without some for the drift.
+            let left = lease * 65 / 100;
+            assert!(matches!(plan.measure(left), Measure::Wait(_)), "{lease:?}: {plan:?}");
+        }
+        assert!(Plan::new(30 * SECOND, Some(15 * SECOND)).is_err());
+        assert!(Plan::new(SECOND / 2, None).is_err());
+    }
+}

@@ -1,0 +1,278 @@
+//! A process that outlives the program, and ends the command where the program cannot.
+//!
+//! It is this program once more, in a session of its own, with all signals blocked. It reads from
+//! a pipe that only the program holds: which process group the command has, and when to kill it.
+//! Each later moment replaces the one before. It kills the group when the moment has come, so the
+//! program may be stopped; and when the pipe ends, so the program may be killed.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd},
+    path::Path,
+    process::{Child, ChildStdin, Stdio},
+    time::Duration,
+};
+
+#[cfg(target_os = "linux")]
+use nix::sys::{
+    time::TimeSpec,
+    timerfd::{ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags},
+};
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, OFlag, fcntl},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::signal::{SigSet, SigmaskHow, Signal, killpg},
+    unistd::{Pid, read, setsid},
+};
+
+use super::{clock, this_program};
+
+/// The hidden argument.
+pub(crate) const WATCH: &str = "__watch";
+
+/// What the watcher is told, each in as many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notice {
+    Group(Pid),
+    /// By the clock of deadlines.
+    KillAt(Duration),
+    /// The group is gone.
+    Done,
+}
+
+impl Notice {
+    const BYTES: usize = 16;
+
+    fn write(self) -> [u8; Self::BYTES] {
+        let (kind, value) = match self {
+            Self::Group(group) => (1, u64::try_from(group.as_raw()).unwrap_or(0)),
+            Self::KillAt(at) => (2, u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)),
+            Self::Done => (3, 0),
+        };
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&u64::to_le_bytes(kind));
+        bytes[8..].copy_from_slice(&value.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let number = |at: usize| {
+            bytes[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+        };
+        match number(0) {
+            1 => group_of(number(8)).map(Self::Group),
+            2 => Some(Self::KillAt(Duration::from_nanos(number(8)))),
+            3 => Some(Self::Done),
+            _ => None,
+        }
+    }
+}
+
+/// The program's end of it.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    process: Child,
+    pipe: ChildStdin,
+}
+
+impl Watcher {
+    /// It removes the folder when the program did not come to it. A group that runs already is
+    /// watched from the beginning: the program may be killed before it says anything.
+    pub(crate) fn start(folder: &Path, running: Option<Pid>) -> io::Result<Self> {
+        let mut command = this_program::again();
+        command.arg(WATCH).arg(folder).env_clear();
+        command.args(running.map(|group| group.to_string()));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // It keeps the mask of the thread that starts it: no signal but SIGKILL ends it, also where
+        // all processes of a service get one.
+        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        let started = command.spawn();
+        mask.thread_set_mask()?;
+        let mut process = started?;
+        let pipe = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        // Somebody may have stopped it: its program does not wait for it.
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Self { process, pipe })
+    }
+
+    pub(crate) fn id(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.process.id()).unwrap_or(i32::MAX))
+    }
+
+    /// Fails where it is gone, or has not listened for long.
+    pub(crate) fn watch(&mut self, group: Pid) -> io::Result<()> {
+        self.tell(Notice::Group(group))
+    }
+
+    /// Fails as [`watch`](Self::watch).
+    pub(crate) fn kill_at(&mut self, at: Duration) -> io::Result<()> {
+        self.tell(Notice::KillAt(at))
+    }
+
+    /// Ends it; the group is then watched by nobody.
+    pub(crate) fn kill(&mut self) {
+        // It was not waited for, so its id is not that of another process.
+        let _ = self.process.kill();
+    }
+
+    /// There is nothing to kill any more; it ends by itself.
+    pub(crate) fn dismiss(mut self) {
+        // One that is gone has nothing to be told.
+        let _ = self.tell(Notice::Done);
+    }
+
+    /// So few bytes are written at once or not at all.
+    fn tell(&mut self, notice: Notice) -> io::Result<()> {
+        self.pipe.write_all(&notice.write())
+    }
+}
+
+/// The watcher itself.
+pub(crate) fn watch(arguments: &[OsString]) {
+    this_program::rename(c"quorate-watch");
+    // Signals of the terminal are not for it. It may lead a session already.
+    let _ = setsid();
+    let group = arguments.get(1).and_then(|group| group_of(group.to_str()?.parse().ok()?));
+    let mut watched = WatchedGroup { group, kill_at: None };
+    let alarm = Alarm::new();
+    loop {
+        match watched.next(&alarm) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(_) => break,
+        }
+        watched.kill_if_due();
+    }
+    watched.kill();
+    if let Some(folder) = arguments.first() {
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// Never a group of the whole system, such as 0 or 1.
+fn group_of(id: u64) -> Option<Pid> {
+    i32::try_from(id).ok().filter(|id| *id > 1).map(Pid::from_raw)
+}
+
+#[derive(Debug)]
+struct WatchedGroup {
+    group: Option<Pid>,
+    kill_at: Option<Duration>,
+}
+
+impl WatchedGroup {
+    /// Waits for the moment or for notices, and takes those that there are; says whether there is
+    /// still something to watch. Fails where the program is gone.
+    fn next(&mut self, alarm: &Alarm) -> io::Result<bool> {
+        let input = io::stdin();
+        if !alarm.wait(input.as_fd(), self.kill_at)? {
+            return Ok(true);
+        }
+        // Each was written at once, and is read at once.
+        let mut bytes = [0; 64 * Notice::BYTES];
+        let length = match read(input.as_fd(), &mut bytes) {
+            Err(Errno::EINTR | Errno::EAGAIN) => return Ok(true),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => read?,
+        };
+        for notice in bytes[..length].as_chunks().0 {
+            match Notice::read(*notice) {
+                Some(Notice::Group(group)) => self.group = Some(group),
+                Some(Notice::KillAt(at)) => self.kill_at = Some(at),
+                Some(Notice::Done) => return Ok(false),
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn kill_if_due(&mut self) {
+        if self.kill_at.is_some_and(|at| clock::now() >= at) {
+            self.kill_at = None;
+            self.kill();
+        }
+    }
+
+    fn kill(&self) {
+        if let Some(group) = self.group {
+            // All may have ended by themselves.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+/// What wakes the watcher at the moment, also where it passed while the machine was suspended.
+#[derive(Debug)]
+struct Alarm {
+    #[cfg(target_os = "linux")]
+    timer: Option<TimerFd>,
+}
+
+impl Alarm {
+    /// How late a moment is noticed that no timer tells of.
+    const STEP: Duration = Duration::from_millis(50);
+
+    #[cfg(target_os = "linux")]
+    fn new() -> Self {
+        Self { timer: TimerFd::new(TimerClock::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC).ok() }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new() -> Self {
+        Self {}
+    }
+
+    /// Whether there is something to read; or else the moment may have come.
+    fn wait(&self, input: BorrowedFd<'_>, moment: Option<Duration>) -> io::Result<bool> {
+        let read = PollFd::new(input, PollFlags::POLLIN);
+        let timer = moment.and_then(|moment| self.set(moment));
+        let step = moment.filter(|_| timer.is_none()).map(|moment| {
+            let left = moment.saturating_sub(clock::now()).min(Self::STEP);
+            // Not before the moment, which is less than a millisecond after the last whole one.
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+        });
+        let mut both = [read.clone(), timer.unwrap_or(read)];
+        match poll(&mut both, step) {
+            Err(Errno::EINTR) => Ok(false),
+            Err(cause) => Err(cause.into()),
+            Ok(_) => Ok(both[0].any().unwrap_or(true)),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn set(&self, moment: Duration) -> Option<PollFd<'_>> {
+        let timer = self.timer.as_ref()?;
+        let at = Expiration::OneShot(TimeSpec::from_duration(moment));
+        timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME).ok()?;
+        Some(PollFd::new(timer.as_fd(), PollFlags::POLLIN))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn set(&self, _moment: Duration) -> Option<PollFd<'_>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_read_as_it_was_written() {
+        let notices = [
+            Notice::Group(Pid::from_raw(4711)),
+            Notice::KillAt(Duration::from_nanos(1_234_567_890_123)),
+            Notice::Done,
+        ];
+        for notice in notices {
+            assert_eq!(Notice::read(notice.write()), Some(notice));
+        }
+        for id in [0, 1] {
+            assert_eq!(Notice::read(Notice::Group(Pid::from_raw(id)).write()), None);
+        }
+        assert_eq!(Notice::read([9; Notice::BYTES]), None);
+    }
+}

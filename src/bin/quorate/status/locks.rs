@@ -1,0 +1,355 @@
+//! What the voters say about locks.
+
+use futures::future::join_all;
+use quorate::{
+    Error, FoundKind, FoundLock, FoundLocks, HoldId, Quorate,
+    inspection::{Holder, Inspection, RwInspection, Waiting},
+};
+use serde_json::{Value, json};
+
+use crate::frame::{Frame, Tone, quoted, time_or};
+
+/// So many locks are asked for at once.
+const TOGETHER: usize = 32;
+
+/// A name, and which of its two locks somebody wants to see.
+pub(super) struct LooksFor {
+    name: String,
+    mutex: bool,
+    rw_lock: bool,
+}
+
+impl LooksFor {
+    pub(super) fn both(name: &str) -> Self {
+        Self { name: name.to_owned(), mutex: true, rw_lock: true }
+    }
+
+    /// Each name once.
+    pub(super) fn found(locks: &[FoundLock]) -> Vec<Self> {
+        let mut wanted: Vec<Self> = Vec::new();
+        for FoundLock { name, kind, .. } in locks {
+            let (mutex, rw_lock) = (*kind == FoundKind::Mutex, *kind == FoundKind::RwLock);
+            match wanted.last_mut().filter(|last| last.name == *name) {
+                Some(last) => {
+                    (last.mutex, last.rw_lock) = (last.mutex || mutex, last.rw_lock || rw_lock);
+                }
+                None => wanted.push(Self { name: name.clone(), mutex, rw_lock }),
+            }
+        }
+        wanted
+    }
+}
+
+/// The locks of one name.
+pub(super) struct LockSeen {
+    name: String,
+    /// What was asked for.
+    mutex: Option<Result<Inspection, Error>>,
+    rw_lock: Option<Result<RwInspection, Error>>,
+}
+
+/// Asks about each of them.
+pub(super) async fn look(quorum: &Quorate, wanted: Vec<LooksFor>) -> Vec<LockSeen> {
+    let mut seen = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(TOGETHER) {
+        let asked = some.iter().map(async |LooksFor { name, mutex, rw_lock }| {
+            let (of_mutex, of_rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
+            let (in_mutex, in_rw_lock) = tokio::join!(
+                async { if *mutex { Some(of_mutex.inspect().await) } else { None } },
+                async { if *rw_lock { Some(of_rw_lock.inspect().await) } else { None } }
+            );
+            LockSeen { name: name.clone(), mutex: in_mutex, rw_lock: in_rw_lock }
+        });
+        seen.extend(join_all(asked).await);
+    }
+    seen
+}
+
+impl LockSeen {
+    /// Whether a majority answered.
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self.mutex, Some(Err(_))) && !matches!(self.rw_lock, Some(Err(_)))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let mut json = json!({ "name": self.name });
+        if let Some(seen) = &self.mutex {
+            json["mutex"] = match seen {
+                Ok(seen) => with_agreement(json!(seen), agree(seen)),
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+        }
+        if let Some(seen) = &self.rw_lock {
+            json["rw_lock"] = match seen {
+                Ok(seen) => with_agreement(json!(seen), agree_rw(seen)),
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+        }
+        json
+    }
+
+    /// Both locks; one that nobody wants is not shown where the other is.
+    pub(super) fn show(&self, frame: &mut Frame) {
+        let name = quoted(&self.name);
+        if let Some(Err(error)) = self.mutex.as_ref().map(Result::as_ref) {
+            frame.line(Tone::Bad, quoted(&error.to_string()));
+        }
+        if let Some(Err(error)) = self.rw_lock.as_ref().map(Result::as_ref) {
+            frame.line(Tone::Bad, quoted(&error.to_string()));
+        }
+        let mutex = self.mutex.as_ref().and_then(|seen| seen.as_ref().ok());
+        let rw_lock = self.rw_lock.as_ref().and_then(|seen| seen.as_ref().ok());
+        let mutex = mutex.filter(|seen| is_wanted(seen));
+        let rw_lock = rw_lock.filter(|seen| is_wanted_rw(seen));
+        if let Some(seen) = mutex {
+            show_mutex(frame, &name, seen);
+        }
+        if let Some(seen) = rw_lock {
+            if mutex.is_some() {
+                frame.blank();
+            }
+            show_rw_lock(frame, &name, seen);
+        }
+        if mutex.is_none() && rw_lock.is_none() && self.is_known() {
+            frame.line(Tone::Good, format!("`{name}`: free, and nobody waits"));
+        }
+    }
+}
+
+fn with_agreement(mut json: Value, agree: bool) -> Value {
+    json["agree"] = json!(agree);
+    json
+}
+
+/// Whether every voter answered, and all the same.
+fn agree(seen: &Inspection) -> bool {
+    let mut holds = seen.voters.iter().map(|view| {
+        let holder = view.holder.as_ref().ok()?;
+        let holder = holder.as_ref().map(|holder| (&holder.hold, holder.count));
+        Some((holder, view.queue.iter().map(|waiting| &waiting.place).collect::<Vec<_>>()))
+    });
+    let first = holds.next().flatten();
+    first.is_some() && holds.all(|other| other == first)
+}
+
+fn agree_rw(seen: &RwInspection) -> bool {
+    let mut holds = seen.voters.iter().map(|view| {
+        let state = view.state.as_ref().ok()?;
+        let writer = state.writer.as_ref().map(|writer| (&writer.hold, writer.count));
+        let mut readers: Vec<_> = state.readers.iter().map(|reader| &reader.hold).collect();
+        // Each voter has its own order: by when they end there.
+        readers.sort_unstable();
+        let places = |waiting: &'_ [Waiting]| -> Vec<HoldId> {
+            waiting.iter().map(|waiting| waiting.place.clone()).collect()
+        };
+        Some((writer, readers, places(&state.waiting_writers), places(&state.waiting_readers)))
+    });
+    let first = holds.next().flatten();
+    first.is_some() && holds.all(|other| other == first)
+}
+
+fn is_wanted(seen: &Inspection) -> bool {
+    let is_free = |view: &quorate::inspection::VoterView| {
+        matches!(view.holder, Ok(None)) && view.queue.is_empty()
+    };
+    !seen.voters.iter().filter(|view| view.holder.is_ok()).all(is_free)
+}
+
+fn is_wanted_rw(seen: &RwInspection) -> bool {
+    let mut states = seen.voters.iter().filter_map(|view| view.state.as_ref().ok());
+    !states.all(|state| {
+        state.writer.is_none()
+            && state.readers.is_empty()
+            && state.waiting_writers.is_empty()
+            && state.waiting_readers.is_empty()
+    })
+}
+
+/// `web-1:4711 (5f0a..:1)`, as far as that is known.
+pub(crate) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
+    let hold = quoted(hold.as_str());
+    client_name.map_or_else(|| hold.clone(), |name| format!("{} ({hold})", quoted(name)))
+}
+
+fn holder(holder: &Holder) -> String {
+    whose(&holder.hold, holder.client_name.as_deref())
+}
+
+fn queue(queue: &[Waiting]) -> String {
+    let places = queue.iter().map(|waiting| quoted(waiting.place.as_str()));
+    places.collect::<Vec<_>>().join(", ")
+}
+
+fn heading(agree: bool, answered: usize, voters: usize) -> (Tone, String) {
+    match (agree, answered == voters) {
+        (true, _) => (Tone::Good, format!("all {voters} voters agree")),
+        (false, true) => (Tone::Doubtful, "the voters do not agree".into()),
+        (false, false) => (Tone::Doubtful, format!("{answered} of {voters} voters answered")),
+    }
+}
+
+fn show_mutex(frame: &mut Frame, name: &str, seen: &Inspection) {
+    let token = seen.token().map_or_else(|| "-".into(), |token| token.to_string());
+    let summary = match seen.holder() {
+        Some(held) => format!(
+            "held by {}, count {}, for {} more, token {token}",
+            holder(&held),
+            held.count,
+            time_or(held.ttl, "ever"),
+        ),
+        None if seen.is_free() => "free".into(),
+        None => "nobody has a majority".into(),
+    };
+    frame.line(Tone::Heading, format!("mutex `{name}`: {summary}"));
+    let answered = seen.voters.iter().filter(|view| view.holder.is_ok()).count();
+    let (tone, text) = heading(agree(seen), answered, seen.voters.len());
+    frame.line(tone, text);
+    let rows: Vec<_> = seen
+        .voters
+        .iter()
+        .map(|view| {
+            let voter = quoted(&view.voter);
+            let token = view.token.map_or_else(|| "-".into(), |token| token.to_string());
+            let held = match &view.holder {
+                Err(cause) => return (Tone::Bad, row([voter, quoted(&cause.to_string())])),
+                Ok(held) => held.as_ref(),
+            };
+            let [by, count, left] = held.map_or_else(
+                || ["nobody", "-", "-"].map(str::to_owned),
+                |held| [holder(held), held.count.to_string(), time_or(held.ttl, "no expiry")],
+            );
+            let tone = if view.quarantine.is_some() { Tone::Doubtful } else { Tone::Plain };
+            (tone, row([voter, by, count, left, token, queue(&view.queue)]))
+        })
+        .collect();
+    frame.table(&["VOTER", "HELD BY", "COUNT", "LEFT", "TOKEN", "QUEUE"], &rows);
+    show_queue(frame, "waits", &seen.queue());
+}
+
+fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
+    let token = seen.token().map_or_else(|| "-".into(), |token| token.to_string());
+    let readers = seen.readers();
+    let summary = match seen.writer() {
+        Some(writer) => format!(
+            "written by {}, count {}, for {} more, token {token}",
+            holder(&writer),
+            writer.count,
+            time_or(writer.ttl, "ever"),
+        ),
+        None if !readers.is_empty() => format!("read by {}", readers.len()),
+        None if seen.is_free() => "free".into(),
+        None => "nobody has a majority".into(),
+    };
+    frame.line(Tone::Heading, format!("read/write lock `{name}`: {summary}"));
+    let answered = seen.voters.iter().filter(|view| view.state.is_ok()).count();
+    let (tone, text) = heading(agree_rw(seen), answered, seen.voters.len());
+    frame.line(tone, text);
+    let rows: Vec<_> = seen
+        .voters
+        .iter()
+        .map(|view| {
+            let voter = quoted(&view.voter);
+            let state = match &view.state {
+                Err(cause) => return (Tone::Bad, row([voter, quoted(&cause.to_string())])),
+                Ok(state) => state,
+            };
+            let token = state.token.map_or_else(|| "-".into(), |token| token.to_string());
+            let [by, left] = state.writer.as_ref().map_or_else(
+                || ["nobody", "-"].map(str::to_owned),
+                |writer| [holder(writer), time_or(writer.ttl, "no expiry")],
+            );
+            let waiting =
+                [&state.waiting_writers, &state.waiting_readers].map(|waiting| queue(waiting));
+            let [to_write, to_read] = waiting;
+            let readers = state.readers.len().to_string();
+            let tone = if view.quarantine.is_some() { Tone::Doubtful } else { Tone::Plain };
+            (tone, row([voter, by, left, readers, token, to_write, to_read]))
+        })
+        .collect();
+    let headings =
+        ["VOTER", "WRITTEN BY", "LEFT", "READERS", "TOKEN", "WAIT TO WRITE", "WAIT TO READ"];
+    frame.table(&headings, &rows);
+    for reader in readers {
+        let whose = whose(&reader.hold, reader.client_name.as_deref());
+        frame.line(
+            Tone::Plain,
+            format!("  {whose} reads, for {} more", time_or(Some(reader.ttl), "")),
+        );
+    }
+    show_queue(frame, "waits to write", &seen.waiting_writers());
+    show_queue(frame, "waits to read", &seen.waiting_readers());
+}
+
+/// A row whose last columns may be empty.
+fn row<const FILLED: usize>(texts: [String; FILLED]) -> Vec<String> {
+    let mut row = Vec::from(texts);
+    row.resize(row.len().max(7), String::new());
+    row
+}
+
+/// Those who wait by what a majority says, in order.
+fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
+    for (place, Waiting { place: hold, ticket, ttl, client_name, .. }) in queue.iter().enumerate() {
+        let whose = whose(hold, client_name.as_deref());
+        let kept = time_or(Some(*ttl), "");
+        let number = place + 1;
+        let text = format!("  {number}. {whose} {waits}, ticket {ticket}, for {kept} more");
+        frame.line(Tone::Plain, text);
+    }
+}
+
+/// All locks that were found, a line for each.
+pub(super) fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen]) {
+    let (all, count) = (found.missing.len(), found.locks.len());
+    let more = if found.is_complete { "" } else { ", and there are more" };
+    let lock = if count == 1 { "lock" } else { "locks" };
+    frame.line(Tone::Heading, format!("{count} {lock} held or waited for{more}"));
+    if all > 0 {
+        for missing in &found.missing {
+            frame.line(Tone::Doubtful, quoted(&format!("not looked for on {missing}")));
+        }
+    }
+    let rows: Vec<_> = locks.iter().flat_map(found_rows).collect();
+    if !rows.is_empty() {
+        frame.table(&["LOCK", "KIND", "HELD BY", "LEFT", "TOKEN", "WAITING"], &rows);
+    }
+}
+
+fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
+    let name = || quoted(&lock.name);
+    let failed = |kind: &str, error: &Error| {
+        let texts = [name(), kind.to_owned(), quoted(&error.to_string())];
+        (Tone::Bad, texts.into_iter().chain([const { String::new() }; 3]).collect())
+    };
+    let token =
+        |token: Option<quorate::Token>| token.map_or_else(|| "-".into(), |at| at.to_string());
+    let mutex = lock.mutex.as_ref().map(|seen| match seen {
+        Err(error) => failed("mutex", error),
+        Ok(seen) => {
+            let held = seen.holder();
+            let by = held.as_ref().map_or_else(|| "nobody".into(), holder);
+            let left = held.map_or_else(|| "-".into(), |held| time_or(held.ttl, "no expiry"));
+            let waiting = seen.queue().len().to_string();
+            (Tone::Plain, vec![name(), "mutex".into(), by, left, token(seen.token()), waiting])
+        }
+    });
+    let rw_lock = lock.rw_lock.as_ref().map(|seen| match seen {
+        Err(error) => failed("read/write", error),
+        Ok(seen) => {
+            let (writer, readers) = (seen.writer(), seen.readers());
+            let by = match &writer {
+                Some(writer) => holder(writer),
+                None if readers.is_empty() => "nobody".into(),
+                None => format!("{} readers", readers.len()),
+            };
+            let left = match writer {
+                Some(writer) => time_or(writer.ttl, "no expiry"),
+                None => time_or(readers.iter().map(|reader| reader.ttl).max(), "-"),
+            };
+            let waiting = seen.waiting_writers().len() + seen.waiting_readers().len();
+            let (token, waiting) = (token(seen.token()), waiting.to_string());
+            (Tone::Plain, vec![name(), "read/write".into(), by, left, token, waiting])
+        }
+    });
+    mutex.into_iter().chain(rw_lock).collect()
+}

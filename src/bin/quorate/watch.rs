@@ -1,0 +1,124 @@
+//! Shows something again and again, in place where it is a terminal.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use terminal_size::{Height, Width, terminal_size_of};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time,
+};
+
+use crate::{
+    console::has_colour,
+    exit::{Code, Failure},
+    frame::Frame,
+};
+
+/// What is shown: lines for people, or one line for programs.
+pub(crate) enum Picture {
+    Frame(Frame),
+    Json(serde_json::Value),
+}
+
+/// Writes it once.
+pub(crate) fn print(shown: &Picture) -> Result<(), Failure> {
+    let text = match shown {
+        Picture::Frame(frame) => frame.shown(has_colour(&io::stdout())),
+        Picture::Json(value) => format!("{value:#}\n"),
+    };
+    unless_gone(write(&text))
+}
+
+/// Shows what `look` makes, now and after each interval, until a signal ends it. With programs as
+/// readers, one line of JSON each time.
+pub(crate) async fn repeat(
+    interval: Duration,
+    mut look: impl AsyncFnMut() -> Result<Picture, Failure>,
+) -> Result<(), Failure> {
+    let ends = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let ends: io::Result<Vec<Signal>> = ends.into_iter().map(signal).collect();
+    let mut ends = ends.map_err(|cause| Failure::new(Code::System, cause.to_string()))?;
+    let [interrupt, terminate, hangup] = &mut ends[..] else { return Ok(()) };
+    let mut screen = Screen::default();
+    let showing = async {
+        loop {
+            let shown = look().await?;
+            if let Err(cause) = screen.show(&shown) {
+                return unless_gone(Err(cause));
+            }
+            time::sleep(interval).await;
+        }
+    };
+    tokio::select! {
+        failed = showing => failed,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        _ = hangup.recv() => Ok(()),
+    }
+}
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The terminal, with what it showed before kept until the end.
+#[derive(Default)]
+struct Screen {
+    is_entered: bool,
+    /// Stays on the terminal at the end.
+    last: String,
+}
+
+impl Screen {
+    fn show(&mut self, shown: &Picture) -> io::Result<()> {
+        let stdout = io::stdout();
+        let frame = match shown {
+            Picture::Json(value) => return write(&format!("{value}\n")),
+            Picture::Frame(frame) if !stdout.is_terminal() => {
+                return write(&format!("{}\n", frame.shown(false)));
+            }
+            Picture::Frame(frame) => frame,
+        };
+        let (Width(width), Height(height)) =
+            terminal_size_of(&stdout).unwrap_or((Width(80), Height(24)));
+        let has_colour = has_colour(&stdout);
+        self.last = frame.shown(has_colour);
+        let mut text = String::new();
+        if !std::mem::replace(&mut self.is_entered, true) {
+            text.push_str(ENTER);
+        }
+        text.push_str("\x1b[H");
+        let lines = frame.cut(width.into(), height.into(), has_colour);
+        // Without an end behind the last: that would scroll a full screen.
+        text.push_str(&lines.join("\x1b[K\n"));
+        text.push_str("\x1b[K\x1b[J");
+        write(&text)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.is_entered {
+            // Where nobody reads it, nothing is to be done.
+            let _ = write(&format!("{LEAVE}{}", self.last));
+        }
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Whoever reads it may have gone: then there is nobody to tell.
+fn unless_gone(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Code::System, format!("standard output: {cause}")))
+        }
+        _ => Ok(()),
+    }
+}

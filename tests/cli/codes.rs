@@ -1,0 +1,168 @@
+//! How the program ends, and what the command gets.
+
+use std::{fs, io::Write, process::Stdio};
+
+use quorate_support::{eventually, free_port, without_lasting};
+
+use crate::{
+    program::{Running, output, quorate},
+    voters::Voters,
+};
+
+#[test]
+fn the_code_is_that_of_the_command() {
+    let voters = Voters::start();
+    for (script, code) in
+        [("true", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
+    {
+        assert_eq!(output(&mut voters.run(&["a"], script)).0, code, "{script}");
+    }
+    let left = || voters.0.iter().flat_map(|server| without_lasting(server.keys())).count();
+    eventually("nothing is left of the locks", || left() == 0);
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_has_a_code_of_its_own() {
+    let voters = Voters::start();
+    for (command, code) in [("/no/such/program", 127), ("no-such-program", 127), ("/etc", 126)] {
+        let (ended, _, errors) = output(&mut voters.quorate(&["run", "a", "--", command]));
+        assert_eq!(ended, code, "{errors}");
+        assert!(errors.starts_with(&format!("quorate: cannot execute `{command}`: ")), "{errors}");
+    }
+    assert!(!voters.is_held("a"));
+}
+
+#[test]
+fn a_lock_that_is_taken_names_its_holder() {
+    let voters = Voters::start();
+    let holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
+    for limit in [&["--try"][..], &["--wait", "200ms"]] {
+        let arguments = [&["a"], limit].concat();
+        let (code, said, errors) = output(&mut voters.run(&arguments, "echo started"));
+        assert_eq!((code, &*said), (75, ""), "{errors}");
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let name = format!("{}:{}", host.trim(), holder.id());
+        assert!(errors.starts_with("quorate: lock `a` is taken by "), "{errors}");
+        assert!(errors.contains(&name), "{name} is not named: {errors}");
+    }
+    let (code, ..) = output(&mut voters.run(&["b", "--try"], "true"));
+    assert_eq!(code, 0, "another lock is free");
+}
+
+#[test]
+fn without_a_quorum_each_voter_is_named_in_a_line() {
+    let ports = [free_port(), free_port(), free_port()];
+    let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
+    let mut command = quorate(["run", "a", "--", "true"]);
+    let (code, _, errors) = output(command.env("QUORATE_VOTERS", urls.join(" ")));
+    assert_eq!(code, 69, "{errors}");
+    let lines: Vec<_> = errors.lines().collect();
+    assert!(lines[0].starts_with("quorate: fewer than 2 of 3 voters could be reached"), "{errors}");
+    for (line, port) in lines[1..].iter().zip(ports) {
+        assert!(line.starts_with(&format!("  127.0.0.1:{port}: unreachable: ")), "{errors}");
+    }
+    assert_eq!(lines.len(), 4, "{errors}");
+}
+
+#[test]
+fn a_command_line_that_cannot_be_used_is_refused() {
+    for arguments in [
+        &["run"][..],
+        &["run", "a"],
+        &["run", "a", "true"],
+        &["run", "a", "--try", "--wait", "1s", "--", "true"],
+        &["run", "a", "--read", "--write", "--", "true"],
+        &["run", "a", "--wait", "1", "--", "true"],
+        &["run", "a", "--lease", "500ms", "--", "true"],
+        &["run", "a", "--grace", "3s", "--", "true"],
+        &["run", "a", "--cluster-voters", "3", "--", "true"],
+        &["no-such-subcommand"],
+        &[],
+    ] {
+        let mut command = quorate(arguments);
+        let (code, said, errors) = output(command.env("QUORATE_VOTERS", "redis://127.0.0.1:1"));
+        assert_eq!((code, &*said), (64, ""), "{arguments:?}: {errors}");
+    }
+    assert_eq!(output(&mut quorate(["run", "a", "--", "true"])).0, 64, "no voters");
+    let voters = Voters::start();
+    assert_eq!(output(&mut voters.run(&[""], "true")).0, 64, "no lock has this name");
+}
+
+#[test]
+fn the_command_gets_its_arguments_as_they_are_and_the_input() {
+    let voters = Voters::start();
+    let arguments = ["a b", "$HOME", "*", "", "--try", "-q", "--", "\\'\""];
+    let command = [&["run", "a", "--", "printf", "%s|"][..], &arguments].concat();
+    let (code, said, _) = output(&mut voters.quorate(&command));
+    assert_eq!((code, said), (0, arguments.map(|argument| format!("{argument}|")).concat()));
+    let mut program = voters.quorate(&["run", "a", "--", "cat"]);
+    program.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = program.spawn().unwrap();
+    program.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
+    assert_eq!(program.wait_with_output().unwrap().stdout, b"one\ntwo\n");
+}
+
+#[test]
+fn the_command_knows_its_lock_and_its_deadline() {
+    let voters = Voters::start();
+    let script = "echo $QUORATE_LOCK; echo $QUORATE_TOKEN; echo $QUORATE_HOLD
+        echo $QUORATE_DEADLINE_FILE; exec sleep 1000";
+    let running = Running::start(&mut voters.run(&["a b"], script));
+    assert_eq!(running.says(), "a b");
+    let token: u64 = running.says().parse().unwrap();
+    let hold = running.says();
+    let (_, _, errors) = output(&mut voters.run(&["a b", "--try"], "true"));
+    assert!(errors.contains(&hold), "{hold}: {errors}");
+    let file = running.says();
+    let deadline = || fs::read_to_string(&file).unwrap().trim().parse::<u64>().unwrap();
+    let first = deadline();
+    // Microseconds and milliseconds of the same day.
+    assert!(token / 1_000 < first && first < token / 1_000 + 86_400_000, "{token} {first}");
+    eventually("it moves with each renewal", || deadline() > first + 1_000);
+    drop(running);
+    eventually("the file is gone", || fs::metadata(&file).is_err());
+}
+
+#[test]
+fn many_read_while_nobody_writes() {
+    let voters = Voters::start();
+    let sleep = "echo token:$QUORATE_TOKEN; exec sleep 1000";
+    let reader = Running::start(&mut voters.run(&["a", "--read"], sleep));
+    assert_eq!(reader.says(), "token:", "reads have none");
+    assert_eq!(output(&mut voters.run(&["a", "--read", "--try"], "true")).0, 0);
+    assert_eq!(output(&mut voters.run(&["a", "--write", "--try"], "true")).0, 75);
+    assert_eq!(output(&mut voters.run(&["a", "--try"], "true")).0, 0, "a mutex is another lock");
+    drop(reader);
+    let writes = &["a", "--write", "--wait", "20s"];
+    let writer = Running::start(&mut voters.run(writes, sleep));
+    assert_ne!(writer.says(), "token:");
+    assert_eq!(output(&mut voters.run(&["a", "--read", "--try"], "true")).0, 75);
+}
+
+#[test]
+fn a_fair_lock_is_given_in_the_order_of_asking() {
+    let voters = Voters::start();
+    let holder = Running::start(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
+    let queue = |server: &quorate_support::RedisServer| match server
+        .command(&["ZCARD", "quorate:{a}:queue"])
+    {
+        Ok(quorate_support::Reply::Int(length)) => length,
+        other => panic!("no length: {other:?}"),
+    };
+    let waiters: Vec<_> = (1..=3)
+        .map(|place| {
+            let command = &mut voters.run(&["a", "--fair"], "true");
+            let waiter = Running::start_soon(command);
+            eventually("it stands in the queue", || {
+                voters.0.iter().all(|server| queue(server) == place)
+            });
+            waiter
+        })
+        .collect();
+    drop(holder);
+    // One after the other: each ends as the next begins.
+    for mut waiter in waiters {
+        waiter.says();
+        assert_eq!(waiter.end().0, 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! The jobs of `deploy/jobs` do what they say.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use quorate_support::ROOT;
+
+use crate::{
+    program::{Running, output, quorate},
+    voters::Voters,
+};
+
+const SERVICE: &str = "deploy/jobs/nightly-report.service";
+const CRON_JOB: &str = "deploy/jobs/cronjob.yaml";
+
+fn text(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The values of a line of the unit.
+fn unit(name: &str) -> Vec<String> {
+    let text = text(SERVICE);
+    let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    values.map(str::to_owned).collect()
+}
+
+/// A list in brackets, of the manifest.
+fn list(name: &str) -> Vec<String> {
+    let text = text(CRON_JOB);
+    let (_, rest) = text.split_once(&format!("{name}: [")).expect("it is there");
+    let list = rest.split(']').next().expect("it ends");
+    list.split(", ").map(str::to_owned).collect()
+}
+
+/// Where the report is taken for one of its own.
+fn report(folder: &Path, script: &str) -> String {
+    let path = folder.join("make-report");
+    fs::write(&path, format!("#!/bin/sh\necho $$\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn the_service_runs_its_job_on_one_host_and_is_content_on_the_others() {
+    let voters = Voters::start();
+    let folder = tempfile::tempdir().unwrap();
+    let start = unit("ExecStart").pop().expect("it starts something");
+    let words: Vec<_> = start.split(' ').collect();
+    assert_eq!(words[0], "/usr/local/bin/quorate");
+    let config = folder.path().join("config.toml");
+    fs::write(&config, format!("voters = '{}'\nlease = '30s'\n", voters.urls())).unwrap();
+    let environment = unit("Environment");
+    let of_config = environment.iter().find_map(|line| line.strip_prefix("QUORATE_CONFIG="));
+    assert_eq!(of_config, Some("/etc/quorate/config.toml"));
+    let report = report(folder.path(), "exec sleep 1000");
+    let host = || {
+        let own = words[1..].iter().map(|word| word.replace("/usr/local/bin/make-report", &report));
+        let mut command = quorate(own);
+        command.env("QUORATE_CONFIG", &config).env("QUORATE_LONGEST_LEASE", "30s");
+        command.env_remove("QUORATE_LEASE");
+        command
+    };
+    let running = Running::start(&mut host());
+    let (code, ..) = output(&mut host());
+    assert_eq!(unit("SuccessExitStatus"), [code.to_string()]);
+    drop(running);
+}
+
+#[test]
+fn the_cron_job_gives_up_where_another_try_would_not_help() {
+    let voters = Voters::start();
+    let folder = tempfile::tempdir().unwrap();
+    let report = report(folder.path(), "exec sleep 1000");
+    let (command, arguments) = (list("command"), list("args"));
+    assert_eq!((&*command[0], &*arguments), ("quorate", &["make-report".to_owned()][..]));
+    let pod = |voters: String| {
+        let mut program = quorate(command[1..].iter().chain([&report]));
+        program.env("QUORATE_VOTERS", voters).env("XDG_RUNTIME_DIR", folder.path());
+        program.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s");
+        program
+    };
+    let final_codes = list("values");
+    let running = Running::start(&mut pod(voters.urls()));
+    let (taken, ..) = output(&mut pod(voters.urls()));
+    let (wrong, ..) = output(&mut pod("no address".into()));
+    let (usage, ..) = output(&mut quorate(["run", "nightly-report"]));
+    let mut found = [usage, taken, wrong].map(|code| code.to_string());
+    found.sort_unstable();
+    assert_eq!(final_codes, found);
+    drop(running);
+    let (away, ..) = output(&mut pod("redis://127.0.0.1:1".into()));
+    assert!(!final_codes.contains(&away.to_string()), "servers come back");
+}
+
+#[test]
+fn both_have_the_time_to_release_the_lock() {
+    let seconds = |text: &str| text.trim_end_matches('s').parse::<u32>().expect("a number");
+    let start = unit("ExecStart").concat();
+    let (_, grace) = start.split_once("--grace ").expect("it has a grace");
+    let grace = seconds(grace.split(' ').next().expect("a time"));
+    assert!(seconds(&unit("TimeoutStopSec").concat()) > grace + 5);
+    assert_eq!(unit("KillMode"), ["mixed"]);
+    let pod = text(CRON_JOB);
+    let (_, period) = pod.split_once("terminationGracePeriodSeconds: ").expect("it is there");
+    let period = seconds(period.lines().next().expect("a number"));
+    let command = list("command");
+    let at = command.iter().position(|word| word == "--grace").expect("it has a grace");
+    assert!(period > seconds(&command[at + 1]) + 5);
+}
+
+#[test]
+fn the_nodes_of_kubernetes_are_those_that_the_cron_job_names() {
+    let pod = text(CRON_JOB);
+    for node in 1..=5 {
+        assert_eq!(pod.matches(&format!("redis://lock-{node}.locks.quorate.svc")).count(), 1);
+    }
+    assert!(pod.contains("quorate-client: \"true\"") && pod.contains("secretName: lock-password"));
+}
+
+#[test]
+#[cfg(feature = "full")]
+fn systemd_takes_the_service_and_the_timer() {
+    use std::process::Command;
+
+    if Path::new("/sbin/apk").exists() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let report = report(folder.path(), "true");
+    // It looks whether the programs are there.
+    let service = text(SERVICE).replace("/usr/local/bin/make-report", &report);
+    let service = service.replace("/usr/local/bin/quorate", "/bin/true");
+    fs::write(folder.path().join("nightly-report.service"), service).unwrap();
+    let timer = folder.path().join("nightly-report.timer");
+    fs::copy(Path::new(ROOT).join("deploy/jobs/nightly-report.timer"), &timer).unwrap();
+    let analyze = |arguments: &[&str], path: &Path| {
+        let output = Command::new("systemd-analyze").args(arguments).arg(path).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (taken, said) = analyze(&["verify"], &timer);
+    assert!(taken && !said.contains("nightly-report"), "{said}");
+    let service = folder.path().join("nightly-report.service");
+    let safe = ["security", "--offline=yes", "--threshold=20", "--no-pager"];
+    let (safe, said) = analyze(&safe, &service);
+    assert!(safe, "{said}");
+}

@@ -1,0 +1,270 @@
+//! `quorate doctor`: servers that are wrong on purpose, each in one way.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use quorate_support::{Cluster, Proxy, RedisServer, Settings};
+use quorate_tests::{rights, scene::DURABLE};
+use serde_json::Value;
+
+use crate::{
+    program::{output, quorate},
+    status::json,
+};
+
+/// What a server that forgets nothing is started with, to be reached by three addresses.
+fn good() -> Vec<&'static str> {
+    [&DURABLE[..], &["--bind", "127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]].concat()
+}
+
+/// Each by an address that no other has.
+fn urls(servers: &[RedisServer]) -> Vec<String> {
+    let url = |(place, server): (usize, &RedisServer)| {
+        format!("redis://127.0.0.{}:{}", place + 1, server.port())
+    };
+    servers.iter().enumerate().map(url).collect()
+}
+
+fn doctor(urls: &[String], arguments: &[&str]) -> Command {
+    let mut command = quorate([&["doctor"], arguments].concat());
+    patient(command.env("QUORATE_VOTERS", urls.join(" ")));
+    command
+}
+
+/// No answer of a busy machine is taken for silence.
+fn patient(command: &mut Command) -> &mut Command {
+    command.env("QUORATE_VOTER_DEADLINE", "400ms")
+}
+
+/// The exit code, and what is not well: check, level, server and what was seen.
+fn findings(command: &mut Command) -> (i32, Vec<[String; 4]>) {
+    let (code, said) = json(command);
+    assert_eq!(said["version"], 1);
+    let all = said["findings"].as_array().expect("it has findings");
+    let bad = all.iter().filter(|finding| finding["level"] != "ok");
+    let texts = |finding: &Value| {
+        ["check", "level", "server", "seen"]
+            .map(|key| finding[key].as_str().unwrap_or_default().to_owned())
+    };
+    let bad: Vec<_> = bad.map(texts).collect();
+    let count = |level: &str| bad.iter().filter(|finding| finding[1] == level).count();
+    assert_eq!([&said["errors"], &said["warnings"]], [count("error"), count("warning")]);
+    (code, bad)
+}
+
+/// Three good servers, and another in the place of the last.
+fn with_one(flags: &[&str]) -> Vec<RedisServer> {
+    let all = [&good()[..], flags].concat();
+    vec![
+        RedisServer::start_with(&good()),
+        RedisServer::start_with(&good()),
+        RedisServer::start_with(&all),
+    ]
+}
+
+/// What is wrong with the last of three servers, where the others are good.
+fn wrong(flags: &[&str]) -> (i32, Vec<[String; 4]>) {
+    let servers = with_one(flags);
+    let place = format!("127.0.0.3:{}", servers[2].port());
+    // One that may forget is kept out at first, beside others that do not.
+    let arguments = ["--json", "--ignore", "connection"];
+    let (code, mut found) = findings(&mut doctor(&urls(&servers), &arguments));
+    assert!(found.iter().all(|finding| finding[2] == place), "{found:?}");
+    found.retain(|finding| finding[0] != "connection");
+    (code, found)
+}
+
+fn checks(found: &[[String; 4]]) -> Vec<(&str, &str)> {
+    found.iter().map(|[check, level, ..]| (&**check, &**level)).collect()
+}
+
+#[test]
+fn good_servers_are_well() {
+    let servers = with_one(&[]);
+    let (code, said, errors) = output(&mut doctor(&urls(&servers), &[]));
+    assert_eq!(code, 0, "{said}{errors}");
+    assert!(said.ends_with("0 errors, 0 warnings\n"), "{said}");
+    assert!(said.lines().rev().skip(1).all(|line| line.starts_with("ok ")), "{said}");
+    for check in ["number", "distinct", "domains", "connection", "version", "eviction"] {
+        assert!(said.contains(&format!(" {check} ")), "{check}: {said}");
+    }
+    for check in ["persistence", "replicas", "rights", "wakeups", "clock", "latency"] {
+        assert!(said.contains(&format!(" {check} ")), "{check}: {said}");
+    }
+}
+
+#[test]
+fn a_server_that_may_delete_votes_is_an_error() {
+    let (code, found) = wrong(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);
+    assert_eq!((code, &checks(&found)[..]), (2, &[("eviction", "error")][..]), "{found:?}");
+    assert!(found[0][3].starts_with("maxmemory-policy allkeys-lru, "), "{found:?}");
+    let (code, found) = wrong(&["--maxmemory-policy", "allkeys-lru"]);
+    assert_eq!((code, &checks(&found)[..]), (1, &[("eviction", "warning")][..]), "{found:?}");
+}
+
+#[test]
+fn a_server_that_forgets_is_a_warning_that_can_be_accepted() {
+    for (flags, seen) in [
+        (&["--appendonly", "no", "--save", ""][..], "appendonly no, save \"\""),
+        (
+            &["--appendfsync", "everysec"],
+            "appendonly yes, appendfsync everysec, no-appendfsync-on-rewrite no",
+        ),
+    ] {
+        let (code, found) = wrong(flags);
+        assert_eq!((code, &checks(&found)[..]), (1, &[("persistence", "warning")][..]));
+        assert_eq!(found[0][3], seen);
+    }
+    let servers = with_one(&["--appendonly", "no"]);
+    let arguments = ["--ignore", "persistence", "--ignore", "connection"];
+    let (code, said, _) = output(&mut doctor(&urls(&servers), &arguments));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("ignored  persistence ") && said.ends_with("0 errors, 0 warnings\n"));
+    let line = said.lines().find(|line| line.starts_with("ignored  persistence"));
+    let line = line.expect("it is shown");
+    // What was seen, what it means, and how to mend it.
+    assert!(line.contains("appendonly no") && line.contains("gives no new locks for 4s"), "{line}");
+    assert!(line.contains("set appendonly yes, appendfsync always"), "{line}");
+}
+
+#[test]
+fn rights_that_are_missing_are_named() {
+    let documented = rights::documented().join(" ");
+    for (lacks, level, code) in [("+zadd", "error", 2), ("+config|get", "warning", 1)] {
+        let given = documented.replace(&format!("{lacks} "), "");
+        let user = format!("quorate on >pw {given}");
+        let settings = Settings::new().users(&[&user]).flags(&good());
+        let servers = RedisServer::start_many(&settings, 3);
+        let url = |(place, server): (usize, &RedisServer)| {
+            format!("redis://quorate:pw@127.0.0.{}:{}", place + 1, server.port())
+        };
+        let urls: Vec<_> = servers.iter().enumerate().map(url).collect();
+        let (ended, found) = findings(&mut doctor(&urls, &["--json", "--ignore", "persistence"]));
+        let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "rights").collect();
+        assert_eq!((ended, &checks(&found)[..]), (code, &[("rights", level); 3][..]), "{found:?}");
+        assert!(found.iter().all(|finding| finding[3] == format!("the user lacks {lacks}")));
+    }
+}
+
+#[test]
+fn one_server_under_two_addresses_is_an_error() {
+    let servers = [RedisServer::start_with(&good()), RedisServer::start_with(&good())];
+    let mut urls = urls(&servers);
+    urls.push(format!("redis://127.0.0.3:{}", servers[0].port()));
+    let (code, found) = findings(&mut doctor(&urls, &["--json"]));
+    assert_eq!((code, &checks(&found)[..]), (2, &[("settings", "error")][..]), "{found:?}");
+    assert!(found[0][3].contains("are the same server"), "{found:?}");
+}
+
+#[test]
+fn servers_on_one_host_and_an_even_number_of_them_are_warnings() {
+    let servers: Vec<_> = (0..4).map(|_| RedisServer::start_with(&good())).collect();
+    let (code, found) = findings(&mut doctor(&urls(&servers), &["--json"]));
+    assert_eq!((code, &checks(&found)[..]), (1, &[("number", "warning")][..]), "{found:?}");
+    let on_one_host: Vec<_> = servers[..3].iter().map(RedisServer::url).collect();
+    let (code, found) = findings(&mut doctor(&on_one_host, &["--json"]));
+    assert_eq!((code, &checks(&found)[..]), (1, &[("domains", "warning")][..]), "{found:?}");
+    assert_eq!(found[0][3], "3 servers are on the host 127.0.0.1");
+    let (code, found) = findings(&mut doctor(&on_one_host[..1], &["--json"]));
+    assert_eq!((code, &checks(&found)[..]), (1, &[("number", "warning")][..]), "{found:?}");
+}
+
+#[test]
+fn voters_that_cannot_be_used_are_errors_with_their_causes() {
+    let mut servers = with_one(&[]);
+    let replica = servers[0].start_replica();
+    let mut urls = urls(&servers);
+    urls[2] = replica.url();
+    let (code, found) = findings(&mut doctor(&urls, &["--json"]));
+    let found: Vec<_> = found.iter().filter(|finding| finding[0] == "connection").collect();
+    assert_eq!((code, found.len(), &*found[0][1]), (2, 1, "error"), "{found:?}");
+    assert!(found[0][3].contains("is a replica, which cannot vote"), "{found:?}");
+    servers[1].kill();
+    let (code, found) = findings(&mut doctor(&urls, &["--json"]));
+    assert_eq!((code, &checks(&found)[..]), (2, &[("connection", "error"); 2][..]), "{found:?}");
+}
+
+#[test]
+fn a_long_way_is_an_error() {
+    let servers = with_one(&[]);
+    let runtime = tokio::runtime::Runtime::new().expect("there is a runtime");
+    let proxy = runtime.block_on(Proxy::start(servers[2].port()));
+    let way = Duration::from_millis(120);
+    proxy.delay(way, way);
+    let mut urls = urls(&servers);
+    urls[2] = proxy.url();
+    let (code, found) =
+        findings(&mut doctor(&urls, &["--json", "--ignore", "domains", "--ignore", "connection"]));
+    let found: Vec<_> = found.iter().filter(|finding| finding[0] == "latency").collect();
+    assert_eq!((code, found.len()), (2, 1), "{found:?}");
+    assert_eq!(found[0][2], format!("127.0.0.1:{}", proxy.port()));
+}
+
+/// Passes everything on, and sets the clock that `TIME` shows ahead.
+fn clock_ahead(server: u16, seconds: u64) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let port = listener.local_addr().expect("it has one").port();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
+            let (back, forth) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || pass(client, server, |_| {}));
+            thread::spawn(move || pass(back, forth, |bytes| set_ahead(bytes, seconds)));
+        }
+    });
+    port
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
+    let mut bytes = vec![0; 65_536];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        change(&mut bytes[..length]);
+        if to.write_all(&bytes[..length]).is_err() {
+            return;
+        }
+    }
+}
+
+/// In the answer to `TIME`, which is short: two texts, the first of ten digits.
+fn set_ahead(bytes: &mut [u8], seconds: u64) {
+    let head = b"*2\r\n$10\r\n";
+    let Some(at) = bytes.windows(head.len()).position(|part| part == head) else { return };
+    let digits = at + head.len()..at + head.len() + 10;
+    let Some(digits) = bytes.get_mut(digits) else { return };
+    let Ok(shown) = std::str::from_utf8(digits).unwrap_or_default().parse::<u64>() else { return };
+    digits.copy_from_slice((shown + seconds).to_string().as_bytes());
+}
+
+#[test]
+fn a_clock_that_is_apart_is_a_warning() {
+    let servers = with_one(&[]);
+    let mut urls = urls(&servers);
+    urls[2] = format!("redis://127.0.0.1:{}", clock_ahead(servers[2].port(), 5));
+    let (code, found) = findings(&mut doctor(&urls, &["--json", "--ignore", "domains"]));
+    let clock: Vec<_> = found.iter().filter(|finding| finding[0] == "clock").collect();
+    assert_eq!((code, clock.len()), (1, 1), "{found:?}");
+    assert!(clock[0][3].starts_with("+5") || clock[0][3].starts_with("+4.9"));
+    // And it is kept out for that.
+    let kept_out = found.iter().find(|finding| finding[0] == "connection").expect("it is");
+    assert!(kept_out[3].starts_with("in quarantine for ") && kept_out[3].contains("clock"));
+}
+
+#[test]
+fn voters_of_a_cluster_that_share_a_server_are_an_error() {
+    let cluster = Cluster::start_with(3, 0, &DURABLE);
+    let arguments = |voters: &str| -> Vec<String> {
+        let urls = cluster.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]);
+        let more = ["--cluster-voters", voters, "--json", "--ignore", "domains"];
+        ["doctor".to_owned()].into_iter().chain(urls).chain(more.map(str::to_owned)).collect()
+    };
+    let (code, found) = findings(patient(&mut quorate(arguments("3"))));
+    let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "distinct").collect();
+    assert!(found.is_empty() && code < 2, "{found:?}");
+    let (code, found) = findings(patient(&mut quorate(arguments("5"))));
+    assert_eq!(code, 2, "{found:?}");
+}

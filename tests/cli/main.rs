@@ -1,0 +1,22 @@
+//! The program `quorate`, driven as its users drive it, against real servers.
+//!
+//! `tests/run cli` builds the program first, and says where it is. The processes of a command are
+//! looked for in `/proc`.
+
+#![cfg(target_os = "linux")]
+
+mod break_hold;
+mod codes;
+mod contest;
+mod deploy;
+mod doctor;
+mod losses;
+mod processes;
+mod program;
+mod screen;
+mod settings;
+mod signals;
+mod status;
+mod terminal;
+mod trees;
+mod voters;

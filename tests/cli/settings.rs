@@ -1,0 +1,125 @@
+//! Where the settings come from, and that no secret is seen.
+
+use std::fs;
+
+use quorate_support::{RedisServer, Settings};
+
+use crate::{
+    processes::children,
+    program::{Running, output, quorate},
+    voters::Voters,
+};
+
+#[test]
+fn the_file_the_environment_and_the_command_line_go_one_before_the_other() {
+    let voters = Voters::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("quorate/config.toml");
+    fs::create_dir(folder.path().join("quorate")).unwrap();
+    let quoted: Vec<_> = voters.urls().split(' ').map(|url| format!("'{url}'")).collect();
+    fs::write(&file, format!("voters = [{}]\n", quoted.join(", "))).unwrap();
+    let status = || quorate(["status"]);
+    let (code, ..) = output(status().env("XDG_CONFIG_HOME", folder.path()));
+    assert_eq!(code, 0, "the usual place");
+    let (code, ..) = output(status().env("QUORATE_CONFIG", &file));
+    assert_eq!(code, 0, "the environment names the file");
+    let file = file.to_str().unwrap();
+    assert_eq!(output(&mut quorate(["status", "--config", file])).0, 0);
+    let nobody = "redis://127.0.0.1:1";
+    let mut wrong = quorate(["status", "--config", file]);
+    assert_eq!(output(wrong.env("QUORATE_VOTERS", nobody)).0, 69, "before the file");
+    let [one, two, three] = [0, 1, 2].map(|at| voters.0[at].url());
+    let given = ["status", "--voter", &one, "--voter", &two, "--voter", &three];
+    assert_eq!(output(quorate(given).env("QUORATE_VOTERS", nobody)).0, 0, "before all");
+    assert_eq!(output(&mut quorate(["status", "--config", "/nowhere/a.toml"])).0, 78);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml");
+    let place = file.to_str().unwrap();
+    let refused = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let (code, _, errors) = output(&mut quorate(["status", "--config", place]));
+        assert_eq!(code, 78, "{errors}");
+        errors.strip_prefix(&format!("quorate: {place}: ")).expect("the place").to_owned()
+    };
+    assert!(refused("leese = '3s'").starts_with("unknown key `leese`; known are "));
+    let wrong = refused("voters = 'redis://127.0.0.1:1'\nvoter_deadline = 'long'");
+    assert!(wrong.starts_with("`voter_deadline` is \"long\": a time is a whole number"), "{wrong}");
+    let wrong = refused("password = never-seen");
+    assert!(wrong.starts_with("line 1: ") && !wrong.contains("never-seen"), "{wrong}");
+    let mut command = quorate(["status", "--voter", "redis://127.0.0.1:1"]);
+    let (code, _, errors) = output(command.env("QUORATE_LEESE", "3s"));
+    let expected = "quorate: QUORATE_LEESE is unknown; is QUORATE_LEASE meant?\n";
+    assert_eq!((code, &*errors), (78, expected));
+}
+
+#[test]
+fn a_password_is_not_seen_anywhere() {
+    const SECRET: &str = "never-seen";
+    let secured = Settings::new().flags(&["--requirepass", SECRET]);
+    let servers: Vec<RedisServer> = (0..3).map(|_| RedisServer::start_as(&secured)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, format!("{SECRET}\n")).unwrap();
+    let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
+    let script = ["run", "a", "-vv", "--password-file", file.to_str().unwrap()];
+    let script = [&script[..], &["--", "sh", "-c", "echo $$; exec sleep 1000"]].concat();
+    let running = Running::start(quorate(script).env("QUORATE_VOTERS", urls.join(" ")));
+    for id in children(running.id()).into_iter().chain([running.id()]) {
+        for what in ["cmdline", "environ"] {
+            let text = fs::read(format!("/proc/{id}/{what}")).unwrap();
+            assert!(!String::from_utf8_lossy(&text).contains(SECRET), "{what}");
+        }
+    }
+    running.signal(rustix::process::Signal::TERM);
+    let mut running = running;
+    let (_, log) = running.end();
+    assert!(log.contains("client connected") && !log.contains(SECRET), "{log}");
+    let wrong = servers[0].url_as("user", SECRET);
+    let (code, _, errors) = output(&mut quorate(["status", "--voter", &wrong]));
+    assert_eq!(code, 64);
+    assert!(errors.contains("has a password") && !errors.contains(SECRET), "{errors}");
+    let mut command = quorate(["status"]);
+    let (code, _, errors) = output(command.env("QUORATE_VOTERS", wrong));
+    assert_eq!(code, 69);
+    assert!(!errors.contains(SECRET), "{errors}");
+}
+
+#[test]
+fn nothing_is_coloured_that_is_no_terminal_and_quiet_says_errors_only() {
+    let voters = Voters::start();
+    for flags in [&["status", "-q"][..], &["status"]] {
+        let (code, said, errors) = output(&mut voters.quorate(flags));
+        assert_eq!((code, &*errors), (0, ""));
+        assert!(said.starts_with("3 of 3 votes count") && !said.contains('\x1b'), "{said}");
+    }
+    let (code, _, errors) =
+        output(&mut quorate(["status", "-q", "--voter", "redis://127.0.0.1:1"]));
+    assert_eq!(code, 69);
+    assert!(errors.starts_with("quorate: fewer than 1 of 1 voters"), "{errors}");
+}
+
+#[test]
+fn completions_the_man_page_and_help_are_made_of_one_definition() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, said, _) = output(&mut quorate(["completions", shell]));
+        assert_eq!(code, 0);
+        assert!(said.contains("grace") && said.contains("password-file"), "{shell}: {said}");
+    }
+    let (code, page, _) = output(&mut quorate(["man"]));
+    assert_eq!(code, 0);
+    assert!(page.contains(".TH") && page.contains("grace"), "{page}");
+    let (code, help, errors) = output(&mut quorate(["--help"]));
+    assert_eq!((code, &*errors), (0, ""));
+    let page = fs::read_to_string(format!("{}/docs/cli.md", quorate_support::ROOT)).unwrap();
+    let table = help.split_once("Exit codes:\n").expect("help has the exit codes").1;
+    for line in table.lines().filter(|line| line.starts_with("  ")) {
+        let (code, meaning) = line.trim().split_once("  ").expect("a code and its meaning");
+        let row = format!("| {} | {} |", code.trim(), meaning.trim());
+        assert!(page.contains(&row), "docs/cli.md has no `{row}`");
+    }
+    assert!(help.contains("Usage: quorate"), "{help}");
+}

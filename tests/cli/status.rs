@@ -1,0 +1,243 @@
+//! `quorate status`: what operators and their programs see.
+
+use std::process::Command;
+
+use quorate_support::{Cluster, RedisServer, Settings, eventually};
+use quorate_tests::rights;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{
+    program::{Running, output, quorate},
+    screen::Screen,
+    voters::Voters,
+};
+
+/// What the program wrote as JSON, and its exit code.
+pub(crate) fn json(command: &mut Command) -> (i32, Value) {
+    let (code, said, errors) = output(command);
+    let json = serde_json::from_str(&said);
+    (code, json.unwrap_or_else(|error| panic!("{error}: {said} {errors}")))
+}
+
+/// Holds locks until it is dropped.
+fn hold(voters: &Voters, arguments: &[&str]) -> Running {
+    Running::start(&mut voters.run(arguments, "exec sleep 1000"))
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("it is an object").keys().map(String::as_str).collect()
+}
+
+// The shape that the page promises: fields may be added, and none may go.
+#[test]
+fn the_voters_and_the_locks_are_there_for_programs() {
+    let voters = Voters::start();
+    let holder = hold(&voters, &["invoice:42"]);
+    let _reader = hold(&voters, &["prices", "--read"]);
+    let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
+    assert_eq!((code, &seen["version"]), (0, &1.into()));
+    assert_eq!(keys(&seen), ["found", "locks", "status", "survey", "version"]);
+    let status = &seen["status"];
+    assert_eq!((&status["has_quorum"], &status["needed"]), (&true.into(), &2.into()));
+    assert_eq!(seen["found"]["is_complete"], true);
+    assert_eq!(seen["survey"]["lease_ms"], 4_000);
+    for (voter, server) in seen["survey"]["voters"].as_array().unwrap().iter().zip(&voters.0) {
+        assert_eq!(voter["voter"], format!("127.0.0.1:{}", server.port()));
+        assert_eq!((&voter["counts"], &voter["wakes"]), (&true.into(), &true.into()));
+        assert_eq!(voter["quarantine"], Value::Null);
+        assert!(voter["round_trip_us"].as_u64().is_some_and(|trip| trip > 0), "{voter}");
+        let said = &voter["servers"][0];
+        assert_eq!((&said["role"], &said["software"]), (&"primary".into(), &"redis".into()));
+        assert_eq!(said["eviction_policy"], "noeviction");
+        assert_eq!(said["persistence"]["is_durable"], false);
+        assert_eq!(
+            (&said["replicas"], &said["missing_rights"]),
+            (&0.into(), &Value::Array(vec![]))
+        );
+        assert!(said["version"].is_string() && said["clock"]["ahead_us"].is_i64(), "{said}");
+    }
+    let locks = seen["locks"].as_array().unwrap();
+    assert_eq!(locks.len(), 2, "{seen}");
+    let (mutex, rw_lock) = (&locks[0]["mutex"], &locks[1]["rw_lock"]);
+    assert_eq!((&locks[0]["name"], &locks[1]["name"]), (&"invoice:42".into(), &"prices".into()));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let name = format!("{}:{}", host.trim(), holder.id());
+    assert_eq!((&mutex["holder"]["client_name"], &mutex["agree"]), (&name.into(), &true.into()));
+    assert!(mutex["token"].is_u64() && mutex["holder"]["ttl_ms"].is_u64(), "{mutex}");
+    assert_eq!(
+        (&rw_lock["mode"], &rw_lock["readers"].as_array().unwrap().len()),
+        (&"read".into(), &1)
+    );
+}
+
+#[test]
+fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
+    let voters = Voters::start();
+    let _holder = hold(&voters, &["a", "--fair"]);
+    let see = || json(&mut voters.quorate(&["status", "a", "--json"])).1;
+    let waiting = |count: usize| {
+        eventually("it waits", || {
+            let seen = see();
+            seen["locks"][0]["mutex"]["queue"].as_array().unwrap().len() == count
+        });
+    };
+    let first = Running::start_soon(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
+    waiting(1);
+    let second = Running::start_soon(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
+    waiting(2);
+    let seen = see();
+    let queue = seen["locks"][0]["mutex"]["queue"].as_array().unwrap();
+    let names = queue.iter().map(|place| place["client_name"].as_str().unwrap());
+    let ids = [first.id(), second.id()].map(|id| format!(":{id}"));
+    assert!(names.zip(&ids).all(|(name, id)| name.ends_with(id)), "{queue:?}");
+    assert_eq!(seen["locks"][0]["rw_lock"]["is_free"], true, "another lock of the name");
+    let (code, said, _) = output(&mut voters.quorate(&["status", "a"]));
+    assert_eq!(code, 0);
+    let hold = seen["locks"][0]["mutex"]["holder"]["hold"].as_str().unwrap();
+    assert!(said.starts_with("mutex `a`: held by ") && said.contains(hold), "{said}");
+    assert!(said.contains("all 3 voters agree") && said.contains("  2. "), "{said}");
+    let (_, said, _) = output(&mut voters.quorate(&["status", "b"]));
+    assert_eq!(said, "`b`: free, and nobody waits\n");
+}
+
+#[test]
+fn voters_that_are_down_are_shown_and_without_a_majority_the_code_says_so() {
+    let mut voters = Voters::start();
+    let urls = voters.urls();
+    voters.0[0].kill();
+    let (code, said, _) = output(&mut voters.quorate(&["status"]));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.starts_with("2 of 3 votes count, 2 are needed\n"), "{said}");
+    let line = said.lines().find(|line| line.contains("unreachable")).expect("one is down");
+    assert!(line.starts_with(&format!("127.0.0.1:{}", voters.0[0].port())), "{said}");
+    let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
+    assert!(said.contains("`a`: free"), "{said}");
+    voters.0[1].kill();
+    let mut command = quorate(["status"]);
+    let (code, said, errors) = output(command.env("QUORATE_VOTERS", urls));
+    assert_eq!((code, &*said), (69, ""), "{errors}");
+}
+
+#[test]
+fn a_lock_that_a_minority_holds_is_shown_as_it_is() {
+    let voters = Voters::start();
+    voters.0[2].command(&["HSET", "quorate:{a}", "somebody\x1b[2Jelse", "1"]).unwrap();
+    let (code, said, _) = output(&mut voters.quorate(&["status", "a"]));
+    assert_eq!(code, 0);
+    assert!(said.starts_with("mutex `a`: free\nthe voters do not agree\n"), "{said}");
+    assert!(said.contains("somebody\\u{1b}[2Jelse") && !said.contains('\x1b'), "{said:?}");
+    let (_, said, _) = output(&mut voters.quorate(&["status"]));
+    assert!(said.contains("1 lock held or waited for") && !said.contains('\x1b'), "{said:?}");
+}
+
+#[test]
+fn so_many_locks_are_looked_for_and_those_that_fit() {
+    let voters = Voters::start();
+    let _holds = ["invoice:1", "invoice:2", "prices"].map(|name| hold(&voters, &[name]));
+    let found = |arguments: &[&str]| {
+        let all = [&["status", "--json"], arguments].concat();
+        let (_, seen) = json(&mut voters.quorate(&all));
+        let locks = seen["locks"].as_array().unwrap().iter();
+        let names: Vec<_> = locks.map(|lock| lock["name"].as_str().unwrap().to_owned()).collect();
+        (names, seen["found"]["is_complete"].as_bool().unwrap())
+    };
+    assert_eq!(found(&[]).0, ["invoice:1", "invoice:2", "prices"]);
+    let invoices = vec!["invoice:1".to_owned(), "invoice:2".to_owned()];
+    assert_eq!(found(&["--match", "invoice:*"]), (invoices, true));
+    assert_eq!(found(&["--limit", "1"]), (vec!["invoice:1".to_owned()], false));
+    let (_, said, _) = output(&mut voters.quorate(&["status", "--limit", "1"]));
+    assert!(said.contains("1 lock held or waited for, and there are more"), "{said}");
+    assert_eq!(output(&mut voters.quorate(&["status", "a", "--limit", "1"])).0, 64);
+}
+
+#[test]
+fn without_the_right_to_look_for_locks_the_voters_are_shown_all_the_same() {
+    let user = format!("quorate on >pw {}", rights::documented().join(" "));
+    let servers = RedisServer::start_many(&Settings::new().users(&[&user]), 3);
+    let urls: Vec<_> = servers.iter().map(|server| server.url_as("quorate", "pw")).collect();
+    let mut command = quorate(["status"]);
+    let (code, said, errors) = output(command.env("QUORATE_VOTERS", urls.join(" ")));
+    assert_eq!(code, 0, "{errors}");
+    assert!(said.starts_with("3 of 3 votes count"), "{said}");
+    assert_eq!(said.matches("not looked for on 127.0.0.1:").count(), 3, "{said}");
+    assert!(said.contains("'scan' command"), "{said}");
+}
+
+#[test]
+fn in_a_cluster_all_primaries_are_shown_and_each_lock_once() {
+    let cluster = Cluster::start(3, 0);
+    let arguments = |subcommand: &[&str], more: &[&str]| -> Vec<String> {
+        let mut all: Vec<String> = subcommand.iter().map(|&word| word.to_owned()).collect();
+        for url in cluster.urls() {
+            all.extend(["--cluster".to_owned(), url]);
+        }
+        all.extend(["--cluster-voters", "3"].map(str::to_owned));
+        all.extend(more.iter().map(|&word| word.to_owned()));
+        all
+    };
+    let script = ["--", "sh", "-c", "echo $$; exec sleep 1000"];
+    let _holder = Running::start(&mut quorate(arguments(&["run", "invoice:42"], &script)));
+    let (code, seen) = json(&mut quorate(arguments(&["status", "--json"], &[])));
+    assert_eq!(code, 0);
+    let voters = seen["survey"]["voters"].as_array().unwrap();
+    let servers: Vec<_> =
+        voters.iter().map(|voter| voter["servers"].as_array().unwrap().len()).collect();
+    assert_eq!(servers, [1, 1, 1], "{seen}");
+    let locks = seen["locks"].as_array().unwrap();
+    assert_eq!((locks.len(), &locks[0]["name"]), (1, &"invoice:42".into()));
+    assert_eq!(locks[0]["mutex"]["agree"], true);
+}
+
+/// Of a line, without what only changes colours or moves the cursor.
+fn width(line: &str) -> usize {
+    let mut parts = line.split('\x1b');
+    let first = parts.next().unwrap_or_default().chars().count();
+    let rest = parts.map(|part| {
+        let end =
+            part.find(|sign: char| sign.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        part[end..].chars().count()
+    });
+    first + rest.max().unwrap_or_default()
+}
+
+// The lines stay where they are: each look begins at the top, and the end brings back what was
+// there before, with the last look below.
+#[test]
+fn watched_on_a_terminal_it_is_drawn_in_place_until_the_user_ends_it() {
+    let voters = Voters::start();
+    let holder = hold(&voters, &["a"]);
+    let watch = voters.quorate(&["status", "a", "--watch", "--interval", "50ms"]);
+    let mut screen = Screen::start(&watch);
+    screen.shows("\x1b[?1049h\x1b[?25l\x1b[H");
+    screen.shows("mutex `a`: held by ");
+    eventually("it is drawn again", || screen.shown().matches("\x1b[H").count() > 3);
+    // Each look begins with a line of its own.
+    let shown = screen.shown().replace("\x1b[H", "\r\n");
+    assert!(shown.split("\r\n").all(|line| width(line) <= 40), "{shown:?}");
+    drop(holder);
+    screen.shows("`a`: free, and nobody waits");
+    screen.press("\x03");
+    assert_eq!(screen.end(), Some(0));
+    let shown = screen.shown();
+    let (_, after) = shown.split_once("\x1b[?25h\x1b[?1049l").expect("the terminal is as it was");
+    assert!(after.contains("`a`: free, and nobody waits"), "{after:?}");
+}
+
+#[test]
+fn watched_by_a_program_each_look_is_a_line() {
+    let voters = Voters::start();
+    let arguments = ["status", "a", "--watch", "--json", "--interval", "50ms"];
+    let mut watch = Running::start_soon(&mut voters.quorate(&arguments));
+    let is_free = |line: &str| {
+        let seen: Value = serde_json::from_str(line).expect("it is JSON");
+        seen["locks"][0]["mutex"]["is_free"].as_bool().unwrap()
+    };
+    assert!(is_free(&watch.says()));
+    let holder = hold(&voters, &["a"]);
+    eventually("it is held", || !is_free(&watch.says()));
+    drop(holder);
+    eventually("it is free", || is_free(&watch.says()));
+    watch.signal(Signal::TERM);
+    assert_eq!(watch.end().0, 0);
+}
