@@ -1,0 +1,35 @@
+//! What services in Java share with us by the names of Redisson: the other side is Redisson's own
+//! scripts.
+
+mod fair;
+mod holders;
+mod java;
+mod red_lock;
+mod rights;
+mod tokens;
+mod wakes;
+
+use std::time::Duration;
+
+use quorate::{Builder, KeyScheme, Quorate};
+
+use quorate_support::RedisServer;
+use quorate_tests::fixture::secs;
+
+const NAME: &str = "orders";
+const LEASE: Duration = secs(30);
+
+/// Does not poll within a test's time.
+fn builder(servers: &[RedisServer]) -> Builder {
+    let urls = servers.iter().map(RedisServer::url);
+    let builder = Quorate::builder().voters(urls).key_scheme(KeyScheme::Redisson);
+    builder.poll_interval(secs(600)).voter_deadline(secs(3)).connect_timeout(secs(20))
+}
+
+async fn client(servers: &[RedisServer]) -> Quorate {
+    builder(servers).connect().await.unwrap()
+}
+
+fn servers<const N: usize>() -> [RedisServer; N] {
+    std::array::from_fn(|_| RedisServer::start())
+}

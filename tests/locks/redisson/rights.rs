@@ -1,0 +1,48 @@
+//! The rights that the page on Redisson names are enough.
+
+use quorate_support::{RedisServer, Settings};
+use quorate_tests::{
+    fixture::{ms, secs},
+    rights,
+};
+
+use super::{LEASE, builder, java::Java};
+
+const NAME: &str = "orders:7";
+
+/// The patterns of keys and channels on the page.
+fn patterns() -> Vec<&'static str> {
+    let page = include_str!("../../../docs/redisson.md");
+    let block = page.split_once("```text\n").expect("it has the rights").1;
+    block.split_once("```").expect("it ends").0.split_whitespace().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_locks() {
+    let commands = rights::documented().into_iter().filter(|word| word.starts_with(['+', '-']));
+    let words: Vec<_> = patterns().into_iter().chain(commands).collect();
+    let user = format!("quorate on >password resetkeys resetchannels {}", words.join(" "));
+    let server = RedisServer::start_as(&Settings::new().users(&[&user]));
+    let url = server.url_as("quorate", "password");
+    let client = builder(&[]).voter(url).connect().await.unwrap();
+    let (mutex, fair) = (client.mutex(NAME), client.fair_mutex(NAME));
+    let guard = mutex.lock().await.unwrap();
+    assert!(mutex.lock_within(ms(300)).await.unwrap().is_none());
+    let waiting = tokio::spawn(async move { fair.lock().await.unwrap().release().await });
+    quorate_support::eventually_async("it waits in order", async || {
+        mutex.inspect().await.unwrap().queue().len() == 1
+    })
+    .await;
+    guard.release().await.unwrap();
+    waiting.await.unwrap().unwrap();
+    let guard = mutex.lock().await.unwrap();
+    assert!(mutex.force_release().await.unwrap());
+    drop(guard);
+    let java = Java::new(&server, 1);
+    quorate_support::eventually_async("it is free", async || java.try_lock(NAME, LEASE)).await;
+    java.stand_in_fair_queue(NAME);
+    let error = mutex.lock_within(secs(20)).await.unwrap_err();
+    assert!(error.is_invalid(), "{error}");
+    let denied = server.command(&["ACL", "LOG"]);
+    assert_eq!(denied, Ok(quorate_support::Reply::List(Vec::new())));
+}

@@ -1,0 +1,83 @@
+//! One sequence of tokens for both languages: that of a `RFencedLock`.
+
+use quorate::{Quorate, RestartGuard};
+
+use super::{NAME, builder, client, java::Java, servers};
+use quorate_support::{RedisServer, Reply, Settings};
+
+async fn token_of(client: &Quorate) -> u64 {
+    let guard = client.mutex(NAME).try_lock().await.unwrap().expect("it is free");
+    let token = u64::from(guard.token());
+    guard.release().await.unwrap();
+    token
+}
+
+fn token_in(java: &Java<'_>) -> u64 {
+    let token = java.try_fenced_lock(NAME).expect("it is free");
+    assert!(java.unlock(NAME));
+    token
+}
+
+/// Takes turns; says the last token.
+async fn take_turns(client: &Quorate, java: &Java<'_>, mut last: u64) -> u64 {
+    for _ in 0..3 {
+        for token in [token_of(client).await, token_in(java), token_in(java)] {
+            assert!(token > last, "{token} after {last}");
+            last = token;
+        }
+    }
+    last
+}
+
+// By its own rules Java counts from 1; beside us it goes on from what it finds. The number has no
+// end: otherwise Java would begin anew behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_grow_from_java_to_us_and_back() {
+    let servers = servers::<1>();
+    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    assert_eq!((token_in(&java), token_in(&java)), (1, 2));
+    let last = take_turns(&client, &java, 2).await;
+    let kept = servers[0].commands(&[
+        &["GET", "redisson_lock_token:{orders}"],
+        &["PTTL", "redisson_lock_token:{orders}"],
+    ]);
+    assert_eq!(kept, Ok(vec![Ok(Reply::Text(last.to_string())), Ok(Reply::Int(-1))]));
+}
+
+// A renewal that enters again, or heals a voter, stores the token too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_sets_no_end_to_the_sequence() {
+    let servers = servers::<3>();
+    let client = client(&servers).await;
+    let mutex = client.mutex(NAME);
+    let guard = mutex.lock().await.unwrap();
+    servers[0].command(&["FLUSHALL"]).unwrap();
+    let again = guard.reenter().await.unwrap();
+    quorate_support::eventually_async("the voter is healed", async || {
+        let token = servers[0].command(&["GET", "redisson_lock_token:{orders}"]);
+        token == Ok(Reply::Text(guard.token().to_string()))
+    })
+    .await;
+    for server in &servers {
+        let kept = server.command(&["PTTL", "redisson_lock_token:{orders}"]);
+        assert_eq!(kept, Ok(Reply::Int(-1)));
+    }
+    again.release().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_grow_across_a_restart_of_a_server_that_keeps_its_data() {
+    let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut servers = [RedisServer::start_as(&Settings::new().flags(&durable))];
+    let before = builder(&servers).restart_guard(RestartGuard::Off).connect().await.unwrap();
+    let last = take_turns(&before, &Java::new(&servers[0], 1), 0).await;
+    before.close().await;
+    servers[0].kill();
+    servers[0].restart();
+    let after = builder(&servers).restart_guard(RestartGuard::Off).connect().await.unwrap();
+    let java = Java::new(&servers[0], 2);
+    let token = token_in(&java);
+    assert!(token > last, "{token} after {last}");
+    take_turns(&after, &java, token).await;
+}

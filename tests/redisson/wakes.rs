@@ -1,0 +1,79 @@
+//! A release in one language wakes the other at once: no poll comes within a test's time.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::{java::Version, stage::Stage, with_each_redisson};
+use quorate_tests::fixture::{Stopwatch, ms, secs};
+
+with_each_redisson!(
+    an_unlock_in_java_wakes_us,
+    an_unlock_in_java_wakes_those_who_wait_in_order,
+    our_release_wakes_java,
+);
+
+const TIMES: usize = 15;
+/// Alone on a machine the median is some 2 ms, over three servers some 7 ms.
+const AT_ONCE: Duration = ms(60);
+
+fn median(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    println!("{what}: median {median:?}, longest {longest:?}");
+    assert!(median < AT_ONCE, "{what}: {times:?}");
+}
+
+async fn an_unlock_in_java_wakes_us(version: Version) {
+    for servers in [1, 3] {
+        let stage = Stage::start(version, servers).await;
+        let mut times = Vec::new();
+        for _ in 0..TIMES {
+            stage.java.does("a", "lock plain orders -1").await;
+            let waiting = stage.wait_for("orders").await;
+            let watch = Stopwatch::start();
+            stage.java.does("a", "unlock plain orders").await;
+            let guard = timeout(secs(20), waiting).await.expect("it is woken").unwrap();
+            times.push(watch.time());
+            guard.release().await.unwrap();
+        }
+        median(&format!("Java to Rust, {servers} servers"), times);
+    }
+}
+
+async fn an_unlock_in_java_wakes_those_who_wait_in_order(version: Version) {
+    for servers in [1, 3] {
+        let stage = Stage::start(version, servers).await;
+        let mut times = Vec::new();
+        for _ in 0..TIMES {
+            stage.java.does("a", "lock plain orders -1").await;
+            let mutex = stage.client.fair_mutex("orders");
+            let waiting = tokio::spawn(async move { mutex.lock().await.unwrap() });
+            stage.until_listening("orders").await;
+            let watch = Stopwatch::start();
+            stage.java.does("a", "unlock plain orders").await;
+            let guard = timeout(secs(20), waiting).await.expect("it is woken").unwrap();
+            times.push(watch.time());
+            guard.release().await.unwrap();
+        }
+        median(&format!("Java to a fair mutex, {servers} servers"), times);
+    }
+}
+
+async fn our_release_wakes_java(version: Version) {
+    for servers in [1, 3] {
+        let stage = Stage::start(version, servers).await;
+        let mut times = Vec::new();
+        for _ in 0..TIMES {
+            let guard = stage.mutex("orders").lock().await.unwrap();
+            let waiting = stage.java.ask("a", "try plain orders 60000 -1");
+            stage.until_listening("orders").await;
+            let watch = Stopwatch::start();
+            guard.release().await.unwrap();
+            assert_eq!(waiting.await.unwrap(), "true");
+            times.push(watch.time());
+            stage.java.does("a", "unlock plain orders").await;
+        }
+        median(&format!("Rust to Java, {servers} servers"), times);
+    }
+}
