@@ -1,9 +1,13 @@
 //! Writes the figures of README and docs: runs every bench once, in full, and puts the tables that
 //! they print between the markers `<!-- figures: BENCH -->` and `<!-- end -->`.
 //!
-//! `cargo run --release -p quorate-benches --bin figures`, on a quiet machine, for a quarter of an
-//! hour.
+//! `cargo run --release -p quorate-benches --bin figures`, on a quiet machine, for twenty minutes.
+//! Arguments name the benches to run instead. `languages` runs only if it is named: it takes ten
+//! minutes, and tools that a machine may not have.
 //! The tree must be clean, so that the commit that is named with the figures is what was measured.
+//!
+//! `.. --bin figures digest` measures nothing: it writes the figures of the README once more, from
+//! those of the page on performance.
 
 use std::{
     env,
@@ -15,17 +19,34 @@ use std::{
     thread,
 };
 
-use quorate_benches::page::{begin, block, package, with_block};
+use quorate_benches::page::{DIGEST, begin, block, digest, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 7] =
-    ["uncontended", "handoff", "crowd", "rw", "capacity", "observed", "peers"];
-const PAGES: [&str; 3] = ["README.md", "docs/operations.md", "docs/performance.md"];
+const BENCHES: [&str; 9] =
+    ["uncontended", "handoff", "crowd", "holds", "far", "rw", "capacity", "observed", "peers"];
+/// Runs only if it is named.
+const NAMED: &str = "languages";
+const PAGES: [&str; 2] = ["docs/operations.md", PERFORMANCE];
+const PERFORMANCE: &str = "docs/performance.md";
+const README: &str = "README.md";
 
 fn main() -> ExitCode {
-    match write_figures() {
-        Ok(commit) => {
-            println!("\nthe figures of {commit} are in {}", PAGES.join(" and "));
+    let written = match &env::args().skip(1).collect::<Vec<_>>()[..] {
+        [] => write_all(&BENCHES),
+        [digest] if digest == "digest" => {
+            write_digest().map(|()| format!("the figures of {PERFORMANCE} are in {README}"))
+        }
+        named => {
+            let is_bench = |name: &&String| BENCHES.contains(&&***name) || *name == NAMED;
+            match named.iter().find(|name| !is_bench(name)) {
+                Some(other) => Err(format!("{other}: neither `digest` nor a bench")),
+                None => write_all(&named.iter().map(String::as_str).collect::<Vec<_>>()),
+            }
+        }
+    };
+    match written {
+        Ok(written) => {
+            println!("{written}");
             ExitCode::SUCCESS
         }
         Err(complaint) => {
@@ -35,8 +56,14 @@ fn main() -> ExitCode {
     }
 }
 
+fn write_all(benches: &[&str]) -> Result<String, String> {
+    let commit = write_figures(benches)?;
+    write_digest()?;
+    Ok(format!("\nthe figures of {commit} are in {README}, {}", PAGES.join(", ")))
+}
+
 /// Returns the commit that was measured.
-fn write_figures() -> Result<String, String> {
+fn write_figures(benches: &[&str]) -> Result<String, String> {
     let commit = clean_commit()?;
     let mut pages = Vec::new();
     for name in PAGES {
@@ -44,14 +71,14 @@ fn write_figures() -> Result<String, String> {
         pages.push((fs::read_to_string(&path).map_err(message)?, path));
     }
     // Before the benches run: they take minutes.
-    for bench in BENCHES {
+    for &bench in benches {
         let marked = pages.iter().filter(|(page, _)| with_block(page, bench, "").is_some());
         if marked.count() != 1 {
             return Err(format!("`{}` is not on exactly one of {PAGES:?}", begin(bench)));
         }
     }
     let setting = format!("at commit `{commit}`, on {} with {}", machine(), server()?);
-    for bench in BENCHES {
+    for &bench in benches {
         let block = block(bench, &setting, &run(bench)?)?;
         for (page, _) in &mut pages {
             *page = with_block(page, bench, &block).unwrap_or_else(|| page.clone());
@@ -64,6 +91,15 @@ fn write_figures() -> Result<String, String> {
         fs::write(path, page).map_err(message)?;
     }
     Ok(commit)
+}
+
+/// Writes what the README shows of the figures.
+fn write_digest() -> Result<(), String> {
+    let read = |name| fs::read_to_string(Path::new(ROOT).join(name)).map_err(message);
+    let digest = digest(&read(PERFORMANCE)?).ok_or("the figures of `peers` lack a row")?;
+    let readme = with_block(&read(README)?, DIGEST, &digest);
+    let readme = readme.ok_or_else(|| format!("`{}` is not in {README}", begin(DIGEST)))?;
+    fs::write(Path::new(ROOT).join(README), readme).map_err(message)
 }
 
 fn clean_commit() -> Result<String, String> {

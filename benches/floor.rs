@@ -52,11 +52,11 @@ pub const MUTEX_ACQUIRE: Takes<4, 4> = Takes {
     args: ["lease_ms", "keep_ms", "hold", "floor"],
     shared: 2,
 };
-pub const MUTEX_RELEASE: Takes<3, 6> = Takes {
+pub const MUTEX_RELEASE: Takes<3, 7> = Takes {
     script: "mutex/release",
     keys: ["lock", "queue", "alive"],
-    args: ["calls", "publish", "hold", "count", "place", "channel"],
-    shared: 2,
+    args: ["calls", "aloud", "publish", "hold", "count", "place", "channel"],
+    shared: 3,
 };
 pub const FAIR_ACQUIRE: Takes<4, 7> = Takes {
     script: "fair/acquire",
@@ -221,14 +221,18 @@ pub fn asking_bare(hold: Value) -> [Value; 4] {
 }
 
 /// What `mutex/release` takes to give a lock back. `place` is the one to leave, or empty.
-pub fn leaving(name: &str, hold: Value, place: Value) -> [Value; 6] {
+pub fn leaving(name: &str, hold: Value, place: Value) -> [Value; 7] {
     let channel = format!("quorate:{{{name}}}:wake").into();
-    [CALLS.into(), "PUBLISH".into(), hold, "0".into(), place, channel]
+    [CALLS.into(), "".into(), "PUBLISH".into(), hold, "0".into(), place, channel]
 }
 
 /// Connects with the settings that ours have.
 pub async fn connect(server: &RedisServer) -> Client {
-    let mut config = Config::from_url(&server.url()).expect("a good address");
+    connect_to(&server.url()).await
+}
+
+pub async fn connect_to(url: &str) -> Client {
+    let mut config = Config::from_url(url).expect("a good address");
     config.version = RespVersion::RESP3;
     let client = Builder::from_config(config)
         .with_connection_config(|connection| {
@@ -262,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_script_that_takes_something_else_is_named() {
-        let args = ["calls", "publish", "hold", "count", "channel"];
-        let old = Takes { script: "mutex/release", keys: MUTEX_RELEASE.keys, args, shared: 2 };
+        let args = ["calls", "aloud", "publish", "hold", "count", "channel"];
+        let old = Takes { script: "mutex/release", keys: MUTEX_RELEASE.keys, args, shared: 3 };
         let expected = "mutex/release now takes `hold, count, place, channel` as ARGV, for each \
                         request, and the floor of the benches sends `hold, count, channel`: \
                         change benches/floor.rs";

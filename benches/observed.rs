@@ -80,10 +80,9 @@ fn compare(length: Length) -> Report {
 
 /// As the documentation says that it is set up.
 fn prometheus() -> PrometheusRecorder {
-    let with_buckets = metric::ALL.iter().filter(|metric| !metric.buckets.is_empty());
-    let builder = with_buckets.fold(PrometheusBuilder::new(), |builder, metric| {
-        let name = Matcher::Full(metric.name.to_owned());
-        builder.set_buckets_for_metric(name, metric.buckets).expect("there are some")
+    let builder = metric::buckets().fold(PrometheusBuilder::new(), |builder, (name, buckets)| {
+        let name = Matcher::Full(name.to_owned());
+        builder.set_buckets_for_metric(name, buckets).expect("there are some")
     });
     builder.build_recorder()
 }

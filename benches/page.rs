@@ -30,7 +30,46 @@ pub fn block(bench: &str, setting: &str, output: &str) -> Result<String, String>
 
 /// The package that a bench is in.
 pub fn package(bench: &str) -> &'static str {
-    if bench == "peers" { "quorate-peers" } else { "quorate-benches" }
+    if matches!(bench, "peers" | "languages") { "quorate-peers" } else { "quorate-benches" }
+}
+
+/// The bench that the README shows a part of.
+pub const DIGEST: &str = "from peers";
+
+/// What the README shows: where the figures are from, and throughput and times of four rows.
+///
+/// `page` has the figures of `peers`. Nothing is measured here.
+pub fn digest(page: &str) -> Option<String> {
+    let (_, rest) = page.split_once(&begin("peers"))?;
+    let (block, _) = rest.split_once(END)?;
+    let origin = block.lines().find(|line| line.starts_with('`'))?;
+    let mut lines = block.lines().skip_while(|line| !line.starts_with("| multi: servers, tasks |"));
+    let columns: Vec<_> = cells(lines.next()?).collect();
+    let at = |name: &str| columns.iter().position(|column| column.starts_with(name));
+    let (rate, half, tail) = (at("quorate, a second")?, at("p50, us: ours")?, at("p99, us")?);
+    let rows: Vec<Vec<&str>> = lines.map(|line| cells(line).collect()).collect();
+    let mut table = vec![
+        "| servers | tasks | locks per second | median | 99th percentile |".to_owned(),
+        "|---|---|---|---|---|".to_owned(),
+    ];
+    for wanted in ["3, 1", "3, 64", "5, 1", "5, 64"] {
+        let row = rows.iter().find(|row| row.first() == Some(&wanted))?;
+        let (servers, tasks) = wanted.split_once(", ")?;
+        let (median, slowest) = (in_ms(row.get(half)?)?, in_ms(row.get(tail)?)?);
+        let rate = row.get(rate)?;
+        table.push(format!("| {servers} | {tasks} | {rate} | {median} | {slowest} |"));
+    }
+    Some(format!("{origin}\n\n{}", table.join("\n")))
+}
+
+fn cells(line: &str) -> impl Iterator<Item = &str> {
+    line.trim_matches('|').split('|').map(str::trim)
+}
+
+/// Of `microseconds / those of another library` the first.
+fn in_ms(cell: &str) -> Option<String> {
+    let us: f64 = cell.split(' ').next()?.trim_matches('*').parse().ok()?;
+    Some(format!("{:.2} ms", us / 1000.0))
 }
 
 pub fn begin(bench: &str) -> String {
@@ -88,6 +127,38 @@ Missed:
         for incomplete in ["| a |\nBAR growth 1.00 1.50\n", "BAR cost 1.00 1.50\nall bars hold\n"] {
             assert!(block("rw", "", incomplete).is_err(), "{incomplete}");
         }
+    }
+
+    #[test]
+    fn the_figures_of_the_readme_are_those_of_the_page_on_performance() {
+        let of_the_page = digest(include_str!("../docs/performance.md")).expect("it has them");
+        let readme = include_str!("../README.md");
+        let expected = with_block(readme, DIGEST, &of_the_page).expect("it has the markers");
+        assert_eq!(
+            readme, expected,
+            "`cargo run -p quorate-benches --bin figures digest` writes them"
+        );
+    }
+
+    #[test]
+    fn a_digest_takes_the_rows_by_their_names() {
+        let page = "\
+<!-- figures: peers -->
+`cargo bench` at commit `1`:
+
+| multi: servers, tasks | quorate, a second | other | p50, us: ours / other | p99, us |
+|---|---|---|---|---|
+| 3, 1 | 10 | 9 | 241 / 9 | 1435 / 9 |
+| 3, 64 | 11 | 9 | 1 / 9 | 1 / 9 |
+| 5, 1 | 12 | 9 | 1 / 9 | **2500** / 9 |
+| 5, 64 | 13 | 9 | 1 / 9 | 1 / 9 |
+<!-- end -->
+";
+        let digest = digest(page).expect("it has all rows");
+        assert!(digest.starts_with("`cargo bench` at commit `1`:\n\n| servers |"), "{digest}");
+        assert!(digest.contains("\n| 3 | 1 | 10 | 0.24 ms | 1.44 ms |\n"), "{digest}");
+        assert!(digest.contains("\n| 5 | 1 | 12 | 0.00 ms | 2.50 ms |\n"), "{digest}");
+        assert_eq!(super::digest(&page.replace("3, 64", "3, 65")), None);
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl Side for Locking {
 struct Raw {
     nodes: Nodes,
     acquire: Script<4, 4>,
-    release: Script<3, 6>,
+    release: Script<3, 7>,
     next: AtomicU64,
 }
 

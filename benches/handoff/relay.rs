@@ -29,7 +29,7 @@ const MAJORITY: usize = 3;
 pub(crate) struct Relay {
     parties: [Party; 2],
     acquire: Script<4, 7>,
-    release: Script<3, 6>,
+    release: Script<3, 7>,
     places: u64,
 }
 
@@ -155,7 +155,7 @@ impl Place {
         [CALLS.into(), lease, keep, "5000".into(), hold, floor, self.ticket.clone()]
     }
 
-    fn leaving(&self) -> [Value; 6] {
+    fn leaving(&self) -> [Value; 7] {
         floor::leaving(NAME, self.hold.clone(), self.name.clone().into())
     }
 }

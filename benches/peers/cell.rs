@@ -11,8 +11,8 @@ use std::{
 };
 
 use quorate_benches::{common::Times, report::Length};
+use quorate_peers::usage::{processor_time, used_by};
 use quorate_support::RedisServer;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 
 use crate::side::Side;
@@ -117,20 +117,4 @@ async fn run(side: &Side, tasks: usize, within: Duration) -> (Vec<Duration>, u32
         failed += lost;
     }
     (times, failed)
-}
-
-/// Of this process.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// The processor time of all servers so far.
-fn used_by(servers: &[RedisServer]) -> Duration {
-    let of = |server: &RedisServer, name| {
-        let text = server.info(&["INFO", "cpu"], name).expect("it says so");
-        text.parse::<f64>().expect("a number")
-    };
-    let used = |server| of(server, "used_cpu_user") + of(server, "used_cpu_sys");
-    Duration::from_secs_f64(servers.iter().map(used).sum())
 }

@@ -1,0 +1,138 @@
+//! Builds the programs in Java and Go with the tools that are installed here.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use quorate_support::ROOT;
+
+use crate::program::Program;
+
+/// Allows Maven and Go to download what the programs need, also in a short run.
+const DOWNLOAD: &str = "QUORATE_PEERS_DOWNLOAD";
+const NOT_DOWNLOADED: &str =
+    "what it needs is not downloaded; `tests/run full benches` downloads it";
+
+/// A program that is built and can be started.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    program: PathBuf,
+    arguments: Vec<String>,
+    log: PathBuf,
+}
+
+impl Tool {
+    /// This very program, which speaks the same language where it gets this argument.
+    pub fn own(argument: &str) -> Self {
+        let program = env::current_exe().expect("it has a path");
+        Self { program, arguments: vec![argument.to_owned()], log: output().join("own.log") }
+    }
+
+    /// Redisson, by Maven and a JDK.
+    ///
+    /// # Errors
+    ///
+    /// What is not installed, or why it could not be built.
+    pub fn redisson(download: bool) -> Result<Self, String> {
+        let java = has("java", "-version").ok_or("Java is not installed here")?;
+        has("mvn", "-version").ok_or("Maven is not installed here")?;
+        let (output, source) = (output(), Path::new(ROOT).join("benches/peers/java/pom.xml"));
+        let folder = output.join("java");
+        let mut maven = Command::new("mvn");
+        maven.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(source);
+        maven.arg(format!("-Doutput={}", folder.display())).arg("compile");
+        maven.args((!download).then_some("-o"));
+        built("Maven", maven.output(), "COMPILATION ERROR", "offline mode")?;
+        let classes = format!("{0}/classes:{0}/jars/*", folder.display());
+        let arguments = ["-cp", &classes, "peers.Main"].map(str::to_owned).into();
+        Ok(Self { program: java, arguments, log: output.join("java.log") })
+    }
+
+    /// `redsync`, or the client of `etcd`, by Go.
+    ///
+    /// # Errors
+    ///
+    /// What is not installed, or why it could not be built.
+    pub fn go(library: &str, download: bool) -> Result<Self, String> {
+        let program = has("go", "version").ok_or("Go is not installed here")?;
+        let (output, source) = (output(), Path::new(ROOT).join("benches/peers/go"));
+        let built_program = output.join("go/peers");
+        let mut go = Command::new(program);
+        go.current_dir(source).args(["build", "-mod=readonly", "-buildvcs=false", "-o"]);
+        go.arg(&built_program).arg(".");
+        if !download {
+            go.envs([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")]);
+        }
+        built("Go", go.output(), "# peers", "GOPROXY=off")?;
+        let log = output.join(format!("{library}.log"));
+        Ok(Self { program: built_program, arguments: vec![library.to_owned()], log })
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not run.
+    pub fn start(&self) -> Result<Program, String> {
+        Program::start(Command::new(&self.program).args(&self.arguments), self.log.clone())
+    }
+}
+
+/// Whether a run that is as long as this may use the network.
+pub fn may_download(is_long: bool) -> bool {
+    is_long || env::var_os(DOWNLOAD).is_some()
+}
+
+/// Where etcd is.
+///
+/// # Errors
+///
+/// That it is not installed.
+pub fn etcd() -> Result<PathBuf, String> {
+    has("etcd", "--version").ok_or_else(|| "etcd is not installed here".to_owned())
+}
+
+/// The program, if it can be started.
+fn has(program: &str, argument: &str) -> Option<PathBuf> {
+    let found = Command::new(program).arg(argument).output();
+    found.is_ok_and(|output| output.status.success()).then(|| program.into())
+}
+
+/// Our folder among the results of compilation.
+fn output() -> PathBuf {
+    let program = env::current_exe().expect("it has a path");
+    let is_deps = |folder: &&Path| folder.file_name() == Some(OsStr::new("deps"));
+    let deps = program.ancestors().find(is_deps).expect("Cargo has compiled it");
+    let target = deps.ancestors().nth(2).expect("a profile has a folder");
+    let folder = target.join("peers");
+    fs::create_dir_all(&folder).expect("it can be written");
+    folder
+}
+
+/// Our own code must compile. What the rest of a build needs may not be here.
+fn built(
+    tool: &str,
+    output: std::io::Result<Output>,
+    ours: &str,
+    offline: &str,
+) -> Result<(), String> {
+    let output = output.map_err(|cause| cause.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(!said.contains(ours), "{tool} cannot compile what is here:\n{said}");
+    if said.contains(offline) {
+        return Err(NOT_DOWNLOADED.to_owned());
+    }
+    eprintln!("{said}");
+    let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
+    // It stands in a cell of a table.
+    let first: String = first.replace('|', "/").chars().take(120).collect();
+    Err(format!("{tool} could not build it: {first}"))
+}
