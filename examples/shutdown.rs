@@ -1,83 +1,78 @@
 //! A service that works under a lock, and gives the lock back when it is asked to stop.
 //!
 //! ```text
-//! cargo run --example shutdown -- redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+//! QUORATE_VOTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3" cargo run --example shutdown
 //! ```
 //!
-//! It stops by Ctrl-C, and on Unix by SIGTERM. Without arguments it runs on embedded voters, and
-//! stops by itself after a second.
+//! It stops by Ctrl-C, and on Unix by SIGTERM. Without voters it runs on embedded ones, and stops
+//! by itself after a second.
 
-use std::{
-    env, io,
-    pin::{Pin, pin},
-    time::Duration,
-};
+use std::{env, future::pending, io, pin::pin, time::Duration};
 
-use quorate::{Quorate, Token, embedded};
-use tokio::{select, time::sleep};
+use quorate::{Builder, Quorate, Token, embedded};
+use tokio::{select, signal, time::sleep};
+
+type Error = Box<dyn std::error::Error>;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let servers: Vec<String> = env::args().skip(1).collect();
-    let is_demo = servers.is_empty();
-    let voters = embedded::voters(if is_demo { 3 } else { 0 });
-    let quorum = Quorate::builder().voters(servers).embedded(&voters).connect().await?;
-    let served = if is_demo {
-        serve(&quorum, sleep(Duration::from_secs(1))).await
-    } else {
-        let stop = asked_to_stop()?;
-        serve(&quorum, stop).await
+async fn main() -> Result<(), Error> {
+    let (builder, time) = match env::var_os("QUORATE_VOTERS") {
+        Some(_) => (Builder::from_env()?, None),
+        None => (Quorate::builder().embedded(&embedded::voters(3)), Some(Duration::from_secs(1))),
     };
+    let quorum = builder.connect().await?;
+    let served = serve(&quorum, asked_to_stop(time)).await;
     // Whatever is left is released, and so nobody waits for a lease of this process to end.
     quorum.close().await;
-    Ok(served?)
+    served
 }
 
 /// Works whenever it has the lock, until `stop` completes.
-async fn serve(quorum: &Quorate, stop: impl Future<Output = ()>) -> Result<(), quorate::Error> {
+async fn serve(quorum: &Quorate, stop: impl Future<Output = io::Result<()>>) -> Result<(), Error> {
     let (mutex, mut stop) = (quorum.mutex("invoices"), pin!(stop));
     loop {
         let guard = select! {
             guard = mutex.lock() => guard?,
             // Dropping `lock` leaves nothing behind.
-            () = &mut stop => return Ok(()),
+            stopped = &mut stop => return Ok(stopped?),
         };
-        println!("working");
-        if guard.while_held(send_invoices(guard.token(), stop.as_mut())).await.is_ok() {
-            println!("stopped");
-            return guard.release().await;
+        while guard.while_held(send_invoice(guard.token())).await.is_ok() {
+            // It stops only between two invoices, so that no invoice is left half done.
+            select! {
+                stopped = &mut stop => {
+                    guard.release().await?;
+                    return Ok(stopped?);
+                }
+                () = sleep(Duration::from_millis(100)) => {}
+            }
         }
         println!("the lock was lost: waiting for it again");
     }
 }
 
-/// Stops only between two invoices, so that no invoice is left half done.
-async fn send_invoices(token: Token, mut stop: Pin<&mut impl Future<Output = ()>>) {
-    for number in 1.. {
-        println!("invoice {number} with token {token}");
-        sleep(Duration::from_millis(100)).await;
-        select! {
-            () = &mut stop => return,
-            () = sleep(Duration::from_millis(100)) => {}
-        }
+async fn send_invoice(token: Token) {
+    println!("an invoice with token {token}");
+    sleep(Duration::from_millis(100)).await;
+}
+
+/// Completes when the process is asked to stop, or after this time.
+async fn asked_to_stop(time: Option<Duration>) -> io::Result<()> {
+    select! {
+        interrupted = signal::ctrl_c() => interrupted,
+        terminated = terminated() => terminated,
+        () = sleep(time.unwrap_or_default()), if time.is_some() => Ok(()),
     }
 }
 
-/// Completes when the process is asked to stop. Signals count from this call on.
 #[cfg(unix)]
-fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        select! {
-            _ = term.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
+async fn terminated() -> io::Result<()> {
+    match signal::unix::signal(signal::unix::SignalKind::terminate())?.recv().await {
+        Some(()) => Ok(()),
+        None => pending().await,
+    }
 }
 
 #[cfg(not(unix))]
-fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
+async fn terminated() -> io::Result<()> {
+    pending().await
 }

@@ -4,12 +4,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use quorate::{
-    Quorate,
+    Quorate, RestartGuard,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::time::sleep;
@@ -30,6 +31,8 @@ struct Ear(Arc<Mutex<Noted>>);
 struct Noted {
     spans: Vec<&'static str>,
     seen: Seen,
+    /// Every event, as people read it.
+    lines: Vec<String>,
 }
 
 /// The fields of one record; that of the message apart.
@@ -37,13 +40,18 @@ struct Noted {
 struct Fields {
     names: BTreeSet<String>,
     message: String,
+    /// The other fields with their values.
+    values: String,
 }
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         match field.name() {
             "message" => self.message = format!("{value:?}"),
-            name => drop(self.names.insert(name.to_owned())),
+            name => {
+                self.names.insert(name.to_owned());
+                write!(self.values, " {name}={value:?}").expect("texts take all");
+            }
         }
     }
 }
@@ -84,7 +92,9 @@ impl Subscriber for Ear {
         event.record(&mut fields);
         let level = event.metadata().level().to_string().to_lowercase();
         let message = std::mem::take(&mut fields.message);
-        self.0.lock().unwrap().note(&level, &message, fields);
+        let mut noted = self.0.lock().unwrap();
+        noted.lines.push(format!("{level}: {message}{}", fields.values));
+        noted.note(&level, &message, fields);
     }
 
     fn enter(&self, _: &Id) {}
@@ -118,7 +128,8 @@ async fn life_goes_on() {
         voter.set_uptime(Duration::from_hours(1));
     }
     voters[3].kill();
-    let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let builder = Quorate::builder().embedded(&voters).client_name("web-1");
+    let client = builder.connect().await.unwrap();
     let mutex = client.mutex("a");
     let guard = mutex.lock().await.unwrap();
     sleep(Duration::from_secs(11)).await;
@@ -140,11 +151,49 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
     let listening = tracing::subscriber::set_default(ear.clone());
     life_goes_on().await;
     drop(listening);
-    let seen = std::mem::take(&mut ear.0.lock().unwrap().seen);
+    let Noted { seen, lines, .. } = std::mem::take(&mut *ear.0.lock().unwrap());
     let promised = promised();
     for (what, fields) in &seen {
         assert_eq!(promised.get(what), Some(fields), "of {what:?}");
     }
     // The others need a cluster, or the same server twice.
-    assert_eq!(seen.len(), 13, "{seen:#?}");
+    assert_eq!(seen.len(), 16, "{seen:#?}");
+    quorum_changes(&lines);
+    one_server_twice().await;
+}
+
+// All have just started without their data, and so each would be in quarantine.
+async fn one_server_twice() {
+    let voters = embedded::voters(2);
+    voters.iter().for_each(EmbeddedVoter::restart_empty);
+    let [one, other] = [&voters[0], &voters[1]];
+    let strict = || Quorate::builder().restart_guard(RestartGuard::Strict);
+    let told = async |builder: quorate::Builder| {
+        let ear = Ear::default();
+        let listening = tracing::subscriber::set_default(ear.clone());
+        let connected = builder.connect().await.map(drop);
+        drop(listening);
+        let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+        let lines = noted.lines.into_iter();
+        (connected, lines.filter(|line| line.contains("quarantine")).count())
+    };
+    let (twice, quarantines) = told(strict().embedded([one, other, one])).await;
+    let error = twice.expect_err("two voters are one server");
+    assert!(error.is_invalid() && error.to_string().contains("are the same server"), "{error}");
+    assert_eq!(quarantines, 0, "that is not what is wrong");
+    let (once, quarantines) = told(strict().embedded([one, other])).await;
+    assert_eq!((once.is_ok(), quarantines), (true, 2));
+}
+
+// The first is emptied while the fourth is down; later all are killed, the first of them first.
+fn quorum_changes(lines: &[String]) {
+    let of = |text: &str| lines.iter().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let missing = "missing=embedded-1, embedded-4";
+    let lost = format!(
+        "warn: no quorum: no lock is given or renewed answering=2 needed=3 voters=4 {missing}"
+    );
+    assert_eq!(of("no quorum"), [&lost; 2]);
+    let back = "info: the quorum is back answering=3 needed=3 voters=4 missing=";
+    let came = of("the quorum is back");
+    assert_eq!(came, [&format!("{back}embedded-4"); 2]);
 }

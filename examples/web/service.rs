@@ -10,8 +10,8 @@
 //! ```
 //!
 //! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), takes further settings from the variables that
-//! `Builder::from_env` reads, logs to standard error as `RUST_LOG` says (`info`), and ends at
-//! ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has given its locks back.
+//! `Builder::from_env` reads, logs to standard error as `RUST_LOG` says (`info,fred=off`), and ends
+//! at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has given its locks back.
 //! Without voters it runs on embedded ones, shows some requests to itself, and ends.
 //!
 //! Here the request names the lock. A real service knows its own, and lets nobody else name one.
@@ -50,7 +50,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> Outcome {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // fred, the Redis client underneath, has lines of its own for what quorate says in its events.
+    let filter = || EnvFilter::new("info,fred=off");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| filter());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     // Before connecting: the recorder is told then what there will be.
     let metrics = record()?;
@@ -103,15 +105,13 @@ async fn serve(
     Ok(())
 }
 
-/// Prometheus wants to know the buckets beforehand.
+/// Without the buckets the exporter would write summaries, which the dashboard cannot read.
 fn record() -> Result<PrometheusHandle, BuildError> {
-    let histograms = metric::ALL.iter().filter(|metric| !metric.buckets.is_empty());
-    let buckets = |prometheus: PrometheusBuilder, metric: &metric::Metric| {
-        let name = Matcher::Full(metric.name.to_owned());
-        prometheus.set_buckets_for_metric(name, metric.buckets)
-    };
-    let handle =
-        histograms.into_iter().try_fold(PrometheusBuilder::new(), buckets)?.install_recorder()?;
+    let mut prometheus = PrometheusBuilder::new();
+    for (name, buckets) in metric::buckets() {
+        prometheus = prometheus.set_buckets_for_metric(Matcher::Full(name.into()), buckets)?;
+    }
+    let handle = prometheus.install_recorder()?;
     // What was measured is put into the buckets when somebody asks; or here, if nobody does.
     let kept = handle.clone();
     tokio::spawn(async move {

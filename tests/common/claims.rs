@@ -4,10 +4,10 @@
 ///
 /// `everywhere` is one, three and five voters inside the process, one lock node as `deploy/` has
 /// it, and five servers; `forgetful` is the same, but that no server keeps anything over a restart,
-/// and on the one clients have no more rights than the README asks for; `minority` is where some
-/// voters may be away: five inside the process, and five servers; `three` is three voters inside
-/// the process, and three servers; `keeping` is the same, but that the servers keep all data over a
-/// restart, except the second; `inside` is one, three and five voters inside the process.
+/// and on the one clients have no more rights than the documentation asks for; `minority` is where
+/// some voters may be away: five inside the process, and five servers; `three` is three voters
+/// inside the process, and three servers; `keeping` is the same, but that the servers keep all data
+/// over a restart, except the second; `inside` is one, three and five voters inside the process.
 ///
 /// `everywhere of FairMutex` is that with the fixture's mutexes of this kind, and
 /// `everywhere of both` with mutexes, and once more with fair ones.

@@ -62,9 +62,9 @@ impl Fixture {
         Self::servers(RedisServer::start_many(&Settings::new(), count))
     }
 
-    /// Servers on which clients may do what the README asks for and nothing else.
+    /// Servers on which clients may do what the documentation asks for and nothing else.
     pub fn restricted(count: usize) -> Self {
-        let user = format!("quorate on >password {}", rights::of_the_readme().join(" "));
+        let user = format!("quorate on >password {}", rights::documented().join(" "));
         let servers = RedisServer::start_many(&Settings::new().users(&[&user]), count);
         Self { login: Some(("quorate", "password")), ..Self::servers(servers) }
     }

@@ -2,7 +2,9 @@
 
 use std::{ops::Deref, time::Duration};
 
-use quorate::{Error, FairMutex, Mutex, MutexGuard, Owner, Quorate, inspection::Inspection};
+use quorate::{
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Quorate, inspection::Inspection,
+};
 
 /// A lock that one holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +102,10 @@ impl Lock {
 
     pub async fn force_release(&self) -> Result<bool, Error> {
         on_either!(self, mutex => mutex.force_release().await)
+    }
+
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        on_either!(self, mutex => mutex.force_release_hold(hold).await)
     }
 
     pub async fn force_clear(&self) -> Result<bool, Error> {

@@ -6,4 +6,5 @@ mod cancel;
 mod fair;
 mod found;
 mod mutex;
+mod redisson;
 mod rw;

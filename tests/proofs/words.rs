@@ -14,6 +14,8 @@ mod ids;
 mod quarantine;
 #[path = "../../src/words/rounded.rs"]
 mod rounded;
+#[path = "../../src/words/taker.rs"]
+mod taker;
 #[path = "../../src/words/token.rs"]
 mod token;
 #[path = "../../src/words/verdict.rs"]
@@ -23,5 +25,6 @@ pub(crate) use error::Error;
 pub(crate) use ids::HoldId;
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use rounded::Rounded;
+pub(crate) use taker::{HolderKind, Taker};
 pub(crate) use token::Token;
 pub(crate) use verdict::{Cause, Verdict};

@@ -6,3 +6,4 @@ mod harness;
 mod replicas;
 mod secure;
 mod sentinel;
+mod survey;

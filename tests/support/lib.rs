@@ -42,9 +42,15 @@ pub fn is_mark(key: &str) -> bool {
     key.contains("{%voter") || key.contains("quorate_voter")
 }
 
+/// Whether a key has the name of a client.
+pub fn is_client_name(key: &str) -> bool {
+    key.contains("{%client:") || key.ends_with("quorate_client")
+}
+
 /// These keys but for those that outlast their locks: they remember tokens, or are the marks of
-/// voters.
+/// voters or the names of clients.
 pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
-    keys.retain(|key| !key.ends_with("fence") && !is_mark(key));
+    let is_fence = |key: &str| key.ends_with("fence") || key.starts_with("redisson_lock_token:");
+    keys.retain(|key| !is_fence(key) && !is_mark(key) && !is_client_name(key));
     keys
 }

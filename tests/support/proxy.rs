@@ -43,7 +43,7 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Pass,
-    Delay { there: Duration, back: Duration },
+    Delay { there: Duration, back: Duration, jitter: Duration },
     HoldReplies,
     BlackHole,
 }
@@ -96,7 +96,13 @@ impl Proxy {
 
     /// From now on requests arrive `there` later, and replies `back` later.
     pub fn delay(&self, there: Duration, back: Duration) {
-        self.set(Mode::Delay { there, back });
+        self.set(Mode::Delay { there, back, jitter: Duration::ZERO });
+    }
+
+    /// From now on each chunk arrives `there` later, and a drawn part of `jitter` after that; a
+    /// reply likewise. None overtakes another.
+    pub fn delay_unevenly(&self, there: Duration, back: Duration, jitter: Duration) {
+        self.set(Mode::Delay { there, back, jitter });
     }
 
     /// Requests pass, replies wait here until [`pass`](Self::pass).
@@ -322,13 +328,20 @@ async fn next(queue: &mut mpsc::UnboundedReceiver<Chunk>) -> Option<Vec<u8>> {
     Some(chunk)
 }
 
+const ZERO: Duration = Duration::ZERO;
+
+/// A part of it.
+fn drawn(whole: Duration) -> Duration {
+    if whole.is_zero() { whole } else { whole.mul_f64(rand::random()) }
+}
+
 impl Mode {
     fn there(self) -> Duration {
-        if let Self::Delay { there, .. } = self { there } else { Duration::ZERO }
+        if let Self::Delay { there, jitter, .. } = self { there + drawn(jitter) } else { ZERO }
     }
 
     fn back(self) -> Duration {
-        if let Self::Delay { back, .. } = self { back } else { Duration::ZERO }
+        if let Self::Delay { back, jitter, .. } = self { back + drawn(jitter) } else { ZERO }
     }
 }
 

@@ -150,7 +150,7 @@ fn a_node_gets_twice_the_memory_and_the_files_that_redis_conf_allows_for() {
 #[test]
 fn a_node_without_its_data_and_the_next_update_wait_longer_than_the_longest_lease() {
     let claim = |tree: &Tree| {
-        let longest = number(&tree.after("README.md", "| `longest_lease` | "));
+        let longest = number(&tree.after("docs/settings.md", "| `longest_lease` | "));
         let waits = number(&tree.after(UNIT, "WITHOUT_DATA_WAIT="));
         ensure(waits > longest, format!("{waits} s are too short"))?;
         let start = number(&tree.unit("TimeoutStartSec"));
@@ -167,7 +167,7 @@ fn a_node_without_its_data_and_the_next_update_wait_longer_than_the_longest_leas
             (UNIT, "TimeoutStartSec=300", "TimeoutStartSec=30"),
             (NODES, "sleep 31", "sleep 30"),
             (NODES, "minReadySeconds: 35", "minReadySeconds: 30"),
-            ("README.md", "| `longest_lease` | 30 s", "| `longest_lease` | 60 s"),
+            ("docs/settings.md", "| `longest_lease` | 30 s", "| `longest_lease` | 60 s"),
         ],
     );
 }

@@ -13,3 +13,11 @@ fn the_page_quotes_each_text_as_it_is_tested() {
         .collect();
     assert_eq!(quotes, [LUA, POSTGRESQL, SQLITE]);
 }
+
+#[test]
+fn the_example_has_a_statement_that_is_tested_here() {
+    let example = include_str!("../../../examples/fenced_write.rs");
+    let (_, statement) = example.split_once("const UPDATE: &str = \"").expect("it has one");
+    let (statement, _) = statement.split_once('"').expect("it ends");
+    assert!(POSTGRESQL.lines().any(|line| line == statement), "{statement}");
+}

@@ -256,6 +256,8 @@ fn no_quorum(voters: &[RedisServer], service: &Server, prometheus: &Server) {
     let log = service.log();
     let told = log.lines().find(|line| line.contains("lock lost")).expect("it is logged");
     assert!(told.contains("long") && told.contains("WARN"), "{told}");
+    assert!(log.contains("no quorum: no lock is given or renewed"), "{log}");
+    assert!(!log.contains("fred"), "quorate says all there is to say: {log}");
 }
 
 fn all_return(voters: &mut [RedisServer], service: &Server, prometheus: &Server) {

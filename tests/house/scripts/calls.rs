@@ -162,9 +162,10 @@ impl Request {
         let time_ms = &lease(self.lease_ms)[..];
         let shared: &[&str] = match script {
             "mutex/acquire" | "mutex/renew" => &[time_ms, FENCE_MS],
-            "mutex/release" | "mutex/force_release" => &["calls:", "PUBLISH"],
+            "mutex/release" | "mutex/force_release" if self.leaves => &["calls:", "1", "PUBLISH"],
+            "mutex/release" | "mutex/force_release" => &["calls:", "", "PUBLISH"],
             "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
-            "voter/look" => &[time_ms],
+            "voter/look" | "voter/introduce" => &[time_ms],
             _ => &[],
         };
         words(shared)
@@ -173,8 +174,9 @@ impl Request {
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
-        let [revoked, queue, alive, fence, mark] =
-            &["revoked", "queue", "alive", "fence", "mark"].map(|kind| format!("{kind}:{lock}"));
+        let [revoked, queue, alive, fence, mark, client] =
+            &["revoked", "queue", "alive", "fence", "mark", "client"]
+                .map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
@@ -185,8 +187,11 @@ impl Request {
             "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
             "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
-            "mutex/inspect" => (&[lock, queue, alive], &[]),
+            "mutex/inspect" => (&[lock, queue, alive, fence], &[]),
             "fair/acquire" => (&[lock, queue, alive, fence], &[attempt, floor, ticket]),
+            "redisson/queue" => (&[queue, alive], &[]),
+            "voter/introduce" => (&[client], &[hold]),
+            "voter/name" => (&[client], &[]),
             "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")]]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
@@ -232,7 +237,7 @@ impl RwRequest {
                 (&[writer, readers, revoked, queue, alive, writers], &[hold, lease])
             }
             "rw/clear" => (&[writer, readers, revoked, fence, queue, alive, writers], &[]),
-            "rw/inspect" => (waiting, &[]),
+            "rw/inspect" => (&[writer, readers, queue, alive, writers, fence], &[]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))
@@ -242,7 +247,8 @@ impl RwRequest {
 /// What a script may find: keys of another type, records without an expiry or without sense.
 pub(crate) fn planted() -> impl Strategy<Value = Step> {
     let key = select(&LOCKS);
-    let derived = (select(&["revoked", "queue", "alive", "fence", "mark"]), select(&LOCKS));
+    let derived =
+        (select(&["revoked", "queue", "alive", "fence", "mark", "client"]), select(&LOCKS));
     let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
     // Of a clock that was set back since, or a long time ago.
     let mark = (select(&LOCKS), select(&LIVES), select(&["1000", "99999999999999"]));

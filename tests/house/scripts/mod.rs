@@ -14,6 +14,7 @@ use proptest::{
 use calls::{any_call, planted, rw_call, rw_planted, with_leases};
 use commands::{command, sorted_set_command};
 use pair::Pair;
+use quorate_support::Reply;
 
 /// One step of a random sequence: a command's words.
 type Step = Vec<String>;
@@ -97,6 +98,34 @@ fn a_command_that_nobody_knows_is_refused_as_on_a_server() {
     let pair = Pair::start();
     for words in [&["NOPE", "a"][..], &["nope", "a", "b c"], &["EVAL", "x"], &["EVAL", "x", "1"]] {
         pair.must_answer_alike(words).unwrap();
+    }
+}
+
+// A server ends a list at the first nil: what comes behind it would be lost with it.
+#[test]
+fn a_request_whose_answer_lacks_an_entry_fails_alone() {
+    let pair = Pair::start();
+    let each = include_str!("../../../lua/lib/each.lua");
+    for (width, entries) in [(3, "1, 2, 'c'"), (4, "1, 2, 'c', 'd'"), (5, "1, 2, 'c', 'd', 'e'")] {
+        let whole = entries.split(", ").map(|entry| match entry.parse() {
+            Ok(number) => Reply::Int(number),
+            Err(_) => Reply::Text(entry.trim_matches('\'').into()),
+        });
+        let whole: Vec<_> = whole.collect();
+        for lacking in 0..width {
+            let cut: Vec<_> = entries.split(", ").collect();
+            let cut = [&cut[..lacking], &["nil"], &cut[lacking + 1..]].concat().join(", ");
+            let run =
+                format!("function(key) if key == 1 then return {cut} end return {entries} end");
+            let script = format!("{each}\nreturn each(1, 0, 0, {width}, {run})");
+            let Reply::List(reply) = pair.agreed(&["EVAL", &script, "3", "a", "b", "c"]) else {
+                panic!("no list")
+            };
+            let [first, second, third] = [0, 1, 2].map(|at| &reply[at * width..(at + 1) * width]);
+            assert_eq!((first, third), (&whole[..], &whole[..]));
+            let message = Reply::Text("a part of the answer is missing".into());
+            assert_eq!(second[..3], [Reply::Int(-1), Reply::Int(0), message]);
+        }
     }
 }
 

@@ -49,6 +49,13 @@ impl Pair {
         Ok(())
     }
 
+    /// What both answer.
+    pub(crate) fn agreed(&self, words: &[&str]) -> Reply {
+        let [embedded, served] = self.ask(words).map(|reply| reply.expect("it succeeds"));
+        assert_eq!(embedded, served, "{words:?}");
+        served
+    }
+
     /// Compares all there is, types and times left included.
     pub(crate) fn must_hold_the_same(&self) -> TestCaseResult {
         let keys = self.voter.keys();

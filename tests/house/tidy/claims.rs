@@ -159,11 +159,13 @@ fn function(line: &str) -> Option<&str> {
     (begins && !name.is_empty()).then_some(name)
 }
 
-/// What `claims!(everywhere: one, other)` and its like make tests of.
+/// What `claims!(everywhere: one, other)` and `on_three!(one, other)` and their like make tests of.
 fn in_macro(code: &str) -> BTreeSet<&str> {
-    let lists = code.split("claims!(").skip(1);
-    let lists = lists.filter_map(|rest| rest.split_once(')')?.0.split_once(": "));
-    lists.flat_map(|(_, names)| names.split(',').map(str::trim)).collect()
+    let claims = code.split("claims!(").skip(1);
+    let claims = claims.filter_map(|rest| Some(rest.split_once(')')?.0.split_once(": ")?.1));
+    let on_three = code.split("on_three!(").skip(1);
+    let on_three = on_three.filter_map(|rest| Some(rest.split_once(')')?.0));
+    claims.chain(on_three).flat_map(|names| names.split(',').map(str::trim)).collect()
 }
 
 /// Whether a line belongs to the function below it.
@@ -225,6 +227,7 @@ fn the_page_of_claims_lists_the_tests_that_hold_each_and_every_test_has_its_numb
         "claims!(everywhere:\n other,\n holds,\n);\n// Claim 1\nasync fn holds(on: Fixture) {}",
     );
     permits(ONE, "claims!(minority of both: holds);\n// Claim 1\nasync fn holds(on: Fixture) {}");
+    permits(ONE, "on_three!(\n other,\n holds,\n);\n// Claim 1\nfn holds(on: &Fixture) {}");
     permits(&format!("{ONE}\n\n**2.** No claim: it is gone."), HOLDS);
     let two = "**1.** One.\n\n- `basics.rs`: `a`,\n  `b`\n\n**2.** Two.\n\n- `basics.rs`: `b`";
     permits(two, "// Claim 1\n#[test]\nfn a() {}\n\n// Claims 1, 2\n#[test]\nfn b() {}");
@@ -282,6 +285,53 @@ fn the_number_of_a_claim_stands_in_its_one_form_above_a_test() {
     catches("", "// Claim 1\nfn helper() {}", &stray(1, "// Claim 1"));
     catches("", "// Claim 1\n\n#[test]\nfn a() {}", &stray(1, "// Claim 1"));
     permits("", "// Each claim holds in 2 places.\nlet text = \"// Claim 1\";");
+}
+
+/// What the page of guarantees names and the tree does not have, as it were.
+fn missing_of_guarantees(page: &str, mutants: &str, sources: &[(String, String)]) -> Vec<String> {
+    let functions: Vec<_> =
+        sources.iter().flat_map(|(path, text)| functions_of(path, text).0).collect();
+    let mut missing = Vec::new();
+    for section in page.split("\n## ").filter(|section| section.starts_with(char::is_numeric)) {
+        let title = section.lines().next().unwrap_or_default();
+        let paragraphs = || section.split("\n\n").map(str::trim);
+        let lists = paragraphs().filter(|paragraph| paragraph.starts_with("- `"));
+        let tests: Vec<_> =
+            lists.flat_map(|list| list.split("\n- ")).flat_map(tests_of_file).collect();
+        if tests.is_empty() {
+            missing.push(format!("{title}: no test"));
+        }
+        for (file, name) in tests {
+            if !functions.iter().any(|found| found.is_test && found.is_named(&file, &name)) {
+                missing.push(format!("{title}: `{name}` in {file}"));
+            }
+        }
+        let named = paragraphs().filter_map(|paragraph| paragraph.strip_prefix("Mutants: "));
+        for mutant in named.flat_map(|names| names.split('`').skip(1).step_by(2)) {
+            if !mutants.contains(&format!("\"{mutant}\"")) {
+                missing.push(format!("{title}: the mutant `{mutant}`"));
+            }
+        }
+    }
+    missing
+}
+
+#[test]
+fn every_test_and_mutant_that_the_page_of_guarantees_names_exists() {
+    let page =
+        "# A\n\n## 1. B\n\n- `a.rs`: `holds`,\n  `gone`\n\nMutants: `one`, `two`.\n\n## 2. C\n\nD";
+    let sources = [("tests/a.rs".to_owned(), "#[test]\nfn holds() {}\nfn gone() {}".to_owned())];
+    assert_eq!(
+        missing_of_guarantees(page, "\"one\"", &sources),
+        ["1. B: `gone` in a.rs", "1. B: the mutant `two`", "2. C: no test"]
+    );
+    let files = tree::files();
+    let text = |path: &str| &files.iter().find(|file| file.0 == path).expect("it is there").1;
+    let page = text("docs/guarantees.md");
+    assert!(page.matches("\nMutants: ").count() > 5, "the page names mutants");
+    let sources: Vec<_> = files.iter().filter(|(path, _)| is_rust(path)).cloned().collect();
+    let missing = missing_of_guarantees(page, text("tests/proofs/mutants/list.rs"), &sources);
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
 }
 
 #[track_caller]

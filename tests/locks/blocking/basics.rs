@@ -66,6 +66,7 @@ impl Room {
 
 const ROUNDS: u32 = 20;
 
+// Claim 48
 fn clients_of_both_sorts_exclude_each_other(on: &Fixture) {
     let room = Room::default();
     thread::scope(|scope| {
@@ -131,6 +132,7 @@ fn many_threads_hold_locks_of_one_client(on: &Fixture) {
 }
 
 // Two and a half leases pass, in which the thread asks the client for nothing.
+// Claim 48
 fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fixture) {
     let (ours, theirs) = (client_with_lease(on, SHORT), client_with_lease(on, SHORT));
     let guard = ours.mutex("a").lock().unwrap();
@@ -144,13 +146,14 @@ fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fix
 fn a_guard_that_is_dropped_releases(on: &Fixture) {
     let (ours, theirs) = (client(on), client(on));
     let guard = ours.mutex("a").lock().unwrap();
-    assert!(theirs.mutex("a").lock_within(ms(50)).unwrap().is_none());
+    assert!(theirs.mutex("a").try_lock().unwrap().is_none());
     drop(guard);
     assert!(theirs.mutex("a").lock_within(secs(20)).unwrap().is_some());
 }
 
 // Nobody has the client any more when the release is due: only its thread can send it. The lease is
 // 30 s.
+// Claim 48
 fn what_is_dropped_last_is_still_released(on: &Fixture) {
     let started = now();
     let guard = client(on).mutex("a").lock().unwrap();
@@ -160,6 +163,7 @@ fn what_is_dropped_last_is_still_released(on: &Fixture) {
 }
 
 // A majority dies. The hold is lost when its lease ends and not before, and everybody is told.
+// Claim 48
 fn a_loss_is_seen(on: &mut Fixture) {
     let quorum = client_with_lease(on, SHORT);
     let guard = quorum.mutex("a").lock().unwrap();

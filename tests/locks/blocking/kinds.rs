@@ -91,6 +91,7 @@ fn an_owner_enters_again(on: &Fixture) {
     reading.release().unwrap();
 }
 
+// Claim 47
 fn a_lease_can_be_extended_and_kept(on: &Fixture) {
     let (quorum, theirs) = (client(on), client(on));
     let guard = quorum.mutex("a").lease(secs(25)).lock().unwrap();

@@ -33,6 +33,7 @@ fn connect(builder: Builder) -> Quorate {
     builder.lease(lease).longest_lease(lease).connect_blocking().expect("a majority answers")
 }
 
+// Claim 49
 #[test]
 fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
     alone("a_client_has_one_thread_which_ends_when_nobody_has_it_any_more", || {
@@ -60,6 +61,7 @@ fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
 }
 
 // The voters never answer to the release: the thread gives up at the end of the lease.
+// Claim 49
 #[test]
 fn a_thread_ends_though_the_voters_are_gone() {
     alone("a_thread_ends_though_the_voters_are_gone", || {

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use quorate::Error;
+use quorate::{Error, inspection::Access};
 use quorate_tests::fixture::{Fixture, ms, secs};
 
 use super::{
@@ -17,6 +17,7 @@ on_three!(
     run_works_under_the_lock_and_gives_it_back,
     run_says_that_the_lock_was_lost_though_the_work_is_done,
     run_gives_the_lock_back_when_the_work_fails_or_panics,
+    run_reads_beside_others_and_writes_alone,
 );
 
 /// What work fails with.
@@ -82,4 +83,28 @@ fn run_gives_the_lock_back_when_the_work_fails_or_panics(on: &Fixture) {
     let ran = mutex.run(|_| -> Result<(), Failure> { panic!("it began") });
     assert!(matches!(ran, Err(Failure::Lock(error)) if error.is_closed()));
     assert!(guard.lost_within(ms(1)).unwrap().is_none());
+}
+
+fn run_reads_beside_others_and_writes_alone(on: &Fixture) {
+    let (ours, theirs) = (client(on).rw_lock("a"), client(on).rw_lock("a"));
+    let here = thread::current().id();
+    let token = ours.run_write(|token| {
+        assert_eq!(thread::current().id(), here);
+        assert!(theirs.try_read()?.is_none());
+        Ok::<_, Error>(token)
+    });
+    let read = theirs.run_read(|| {
+        // Others may read meanwhile, and not write.
+        assert!(ours.try_write()?.is_none());
+        ours.run_read(|| Err::<(), _>(Failure::Work("no paper")))
+    });
+    assert!(matches!(read, Err(Failure::Work("no paper"))), "{read:?}");
+    // Both reads were given back.
+    let later = theirs.run_write(Ok::<_, Error>).unwrap();
+    assert!(later > token.unwrap());
+    // What was lost meanwhile is said, though the work is done.
+    let ran = ours.run_read(|| theirs.force_release(Access::Read));
+    assert!(ran.unwrap_err().is_lost());
+    let ran = ours.run_write(|_| theirs.force_release(Access::Write));
+    assert!(ran.unwrap_err().is_lost());
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate::HolderKind;
 use tokio::task::JoinSet;
 
 use quorate_support::eventually_async;
@@ -17,10 +18,12 @@ claims!(everywhere of both:
 claims!(everywhere:
     whoever_stands_in_line_is_told_who_has_the_lock,
     a_writer_is_told_who_reads,
+    a_newcomer_is_told_of_a_waiter_that_comes_first,
 );
 
 const LEASE: Duration = secs(20);
 
+// Claim 46
 async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
     let holder = on.client_with_lease(LEASE).await;
     let guard = holder.mutex("a").lock().await.unwrap();
@@ -30,11 +33,13 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert!(error.is_busy(), "{error}");
         assert_eq!((error.lock(), error.hold()), (Some("a"), None));
         assert_eq!(error.holder(), Some(guard.hold()));
+        assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
         let again = error.retry_after().expect("its lease ends");
         assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
-        let begin = format!("lock `a` is taken by {}, for ", guard.hold());
+        // On servers the name of its client follows.
+        let begin = format!("lock `a` is taken by {}", guard.hold());
         let text = error.to_string();
-        assert!(text.starts_with(&begin), "{text}");
+        assert!(text.starts_with(&begin) && text.contains(", for "), "{text}");
         assert!(text.ends_with(" more unless renewed or released"), "{text}");
     }
     guard.release().await.unwrap();
@@ -43,6 +48,7 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
 
 // The client asks the voters for its first caller only. The others learn what that one heard, and
 // from one that got the lock that it has it.
+// Claim 46
 async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     let client = on.client().await;
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -63,6 +69,7 @@ async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     on.until_clean().await;
 }
 
+// Claim 46
 async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
     let guard = ours.lock_or_busy(Duration::ZERO).await.unwrap();
@@ -73,11 +80,13 @@ async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     on.until_clean().await;
 }
 
+// Claim 46
 async fn a_writer_is_told_who_reads(on: Fixture) {
     let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
     let read = ours.read_or_busy(Duration::ZERO).await.unwrap();
     let error = theirs.write_or_busy(Duration::ZERO).await.unwrap_err();
     assert_eq!((error.is_busy(), error.holder()), (true, Some(read.hold())), "{error}");
+    assert_eq!(error.holder_kind(), Some(HolderKind::Read));
     read.release().await.unwrap();
     let mut write = None;
     eventually_async("it can be written", async || {
@@ -88,6 +97,38 @@ async fn a_writer_is_told_who_reads(on: Fixture) {
     let write = write.unwrap();
     let error = ours.read_or_busy(ms(100)).await.unwrap_err();
     assert_eq!((error.is_busy(), error.holder()), (true, Some(write.hold())), "{error}");
+    assert_eq!(error.holder_kind(), Some(HolderKind::Write));
     write.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// The reader would get the lock, which others read: a writer that waits comes before it.
+async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
+    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
+    let read = ours.read().await.unwrap();
+    let writer = tokio::spawn(async move { theirs.write().await });
+    eventually_async("the writer waits", async || {
+        ours.inspect().await.is_ok_and(|seen| seen.waiting_writers().len() == 1)
+    })
+    .await;
+    let place = ours.inspect().await.unwrap().waiting_writers().remove(0).place;
+    let error = ours.read_or_busy(Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.holder_kind(), Some(HolderKind::Waiting), "{error}");
+    assert_eq!(error.holder(), Some(&place), "{error}");
+    read.release().await.unwrap();
+    // A read that came from the queue is one too.
+    let write = writer.await.unwrap().unwrap();
+    let reader = ours.clone();
+    let reader = tokio::spawn(async move { reader.read().await });
+    eventually_async("the reader waits", async || {
+        ours.inspect().await.is_ok_and(|seen| seen.waiting_readers().len() == 1)
+    })
+    .await;
+    write.release().await.unwrap();
+    let read = reader.await.unwrap().unwrap();
+    let error = ours.write_or_busy(Duration::ZERO).await.unwrap_err();
+    let told = (error.holder(), error.holder_kind());
+    assert_eq!(told, (Some(read.hold()), Some(HolderKind::Read)), "{error}");
+    read.release().await.unwrap();
     on.until_clean().await;
 }

@@ -11,6 +11,7 @@ use quorate_tests::{
 claims!(everywhere of both:
     force_release_frees_the_lock_whoever_holds_it,
     force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss,
+    one_hold_is_ended_by_its_id_and_no_other,
     one_mark_is_enough_to_end_a_hold,
     renewals_do_not_bring_back_what_was_ended_by_force,
 );
@@ -53,6 +54,27 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
     assert!(!guard.is_held() && next.is_held());
     assert!(guard.release().await.unwrap_err().is_lost());
     next.release().await.unwrap();
+}
+
+// Claim 12
+// An operator who saw the first hold ends the first one: the second has the lock by then.
+async fn one_hold_is_ended_by_its_id_and_no_other(on: Fixture) {
+    let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
+    let first = ours.lock().await.unwrap();
+    let seen = first.hold().clone();
+    theirs.force_release_hold(&seen).await.unwrap();
+    let second = ours.lock().await.unwrap();
+    let error = theirs.force_release_hold(&seen).await.unwrap_err();
+    assert!(error.is_not_holding(), "{error}");
+    assert_eq!((error.lock(), error.hold()), (Some("a"), Some(&seen)));
+    assert!(error.to_string().contains(second.hold().as_str()), "{error}");
+    let third = ours.inspect().await.unwrap();
+    assert_eq!(&third.holder().unwrap().hold, second.hold());
+    assert_eq!(third.token(), Some(second.token()));
+    second.release().await.unwrap();
+    let error = theirs.force_release_hold(&seen).await.unwrap_err();
+    assert!(error.is_not_holding() && error.to_string().contains("held by nobody"), "{error}");
+    assert!(first.release().await.unwrap_err().is_lost());
 }
 
 // Claim 12

@@ -1,7 +1,7 @@
 //! What cannot work is refused before anything is sent, with the values that are wrong.
 
 use quorate::{
-    Error, KeyScheme, Quorate,
+    Cluster, Error, HoldId, KeyScheme, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Machine},
 };
 
@@ -158,4 +158,42 @@ async fn the_same_embedded_voter_twice_is_refused() {
     let (one, other) = (EmbeddedVoter::new("one"), EmbeddedVoter::new("other"));
     let builder = Quorate::builder().embedded([&one, &other, &one]);
     assert_invalid(&builder.connect().await.unwrap_err(), "voters one and one are the same server");
+}
+
+#[tokio::test]
+async fn each_setting_that_cannot_work_is_refused_by_its_name() {
+    let builder = || Quorate::builder().voter("redis://127.0.0.1:1");
+    let cluster = |voters| Cluster::new(["redis://127.0.0.1:1"]).voters(voters);
+    let of_cluster = |cluster| Quorate::builder().cluster(cluster);
+    for (builder, told) in [
+        (of_cluster(Cluster::new([""; 0])), "a cluster has no address"),
+        (of_cluster(cluster(16)), "a cluster casts 1 to 15 votes, not 16"),
+        (
+            of_cluster(cluster(3)).key_scheme(KeyScheme::Redisson),
+            "a lock of several voters of a cluster has keys that Redisson does not know",
+        ),
+        (
+            builder().key_scheme(KeyScheme::Prefix("a{b".into())),
+            "the key prefix `a{b` has a brace in it",
+        ),
+        (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
+        (builder().batch_size(0), "the batch size is zero"),
+        (
+            builder().lease(secs(31)),
+            "the lease of 31s is over the longest lease of 30s, for which voters that may have \
+             forgotten are kept out: set `longest_lease`, to the same in all clients",
+        ),
+    ] {
+        let error = builder.connect().await.unwrap_err();
+        assert!(error.is_invalid());
+        assert_eq!(error.to_string(), told);
+    }
+}
+
+#[test]
+fn texts_that_are_no_ids_are_refused_with_what_they_should_be() {
+    let error = "".parse::<HoldId>().unwrap_err().to_string();
+    assert_eq!(error, "\"\" is no hold id: those have at least one character");
+    let error = "seven".parse::<Owner>().unwrap_err().to_string();
+    assert_eq!(error, "\"seven\" is no owner: those are UUIDs");
 }

@@ -10,6 +10,7 @@ mod expiry;
 mod force;
 mod inputs;
 mod line;
+mod names;
 mod outage;
 mod overload;
 mod pins;

@@ -9,10 +9,11 @@ use std::{
 };
 
 use quorate::{
-    Builder, Cause, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate, HoldId,
-    KeyScheme, Lost, Mutex, MutexGuard, Owner, Preference, Quarantine, Quarantined, Quorate,
-    ReadGuard, RestartGuard, RwLock, SharedPrimaries, Stale, Status, Tls, Token, Verdict,
-    VoterReport, VoterStatus, WriteGuard,
+    Builder, Cause, ClockOffset, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate,
+    FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Lost, Mutex, MutexGuard,
+    Owner, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard,
+    RwLock, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token, Verdict,
+    VoterReport, VoterStatus, VoterSurvey, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
     inspection::{
         Access, Holder, Inspection, Reader, RwInspection, RwState, RwView, VoterView, Waiting,
@@ -38,14 +39,18 @@ macro_rules! pinned {
 fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     let pinned = pinned![
-        Access, Builder, Cause, Cluster, Credentials, EmbeddedVoter, Error, ErrorKind, FairMutex,
-        Fault, FaultGuard, FenceGate, HoldId, Holder, InFlight, Inspection, KeyScheme, Label, Lost,
+        Access, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error, ErrorKind,
+        FairMutex,
+        Fault, FaultGuard, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind,
+        InFlight, Inspection, KeyScheme, Label, FoundKind, Lost,
         Machine,
-        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, Preference, Quarantine,
+        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, Persistence, Preference,
+        Quarantine,
         Quarantined, Quorate,
         Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
-        Sent, SharedPrimaries, Stale, Status, Tls, Token, Verdict, VoterReport, VoterStatus,
-        VoterView, Waiting, WriteGuard,
+        Sent, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token, Verdict,
+        VoterReport, VoterStatus,
+        VoterSurvey, VoterView, Waiting, WriteGuard,
     ];
     assert_eq!(
         pinned,
@@ -98,6 +103,16 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<RwView>();
     compared::<RwState>();
     compared::<Reader>();
+    compared::<Survey>();
+    compared::<VoterSurvey>();
+    compared::<ServerReport>();
+    compared::<ServerInfo>();
+    compared::<Persistence>();
+    compared::<ClockOffset>();
+    compared::<FoundLocks>();
+    compared::<FoundLock>();
+    compared::<FoundKind>();
+    keys::<FoundLock>();
     compared::<HoldId>();
     compared::<Verdict>();
     compared::<Cause>();

@@ -82,6 +82,53 @@ async fn work_is_dropped_when_the_lock_is_lost_and_the_loss_is_its_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_reads_beside_others_writes_alone_and_gives_back() {
+    let (_voters, client) = client().await;
+    let lock = client.rw_lock("a");
+    let token = lock.run_write(async |token| {
+        assert!(matches!(lock.try_read().await, Ok(None)), "it is written");
+        Ok::<_, Failure>(token)
+    });
+    let token = token.await.expect("it is free");
+    let failed = lock.run_read(async || {
+        assert!(matches!(lock.try_write().await, Ok(None)), "it is read");
+        lock.run_read(async || Err::<(), _>(Failure::Work("no paper"))).await
+    });
+    assert!(matches!(failed.await, Err(Failure::Work("no paper"))));
+    let later = lock.run_write(async |token| Ok::<_, Failure>(token)).await.expect("given back");
+    assert!(later > token);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_reads_or_writes_is_dropped_when_the_lock_is_lost() {
+    let (voters, client) = client().await;
+    let lock = client.rw_lock("a").lease(secs(3));
+    let (watch, dropped) = (Stopwatch::start(), [(); 2].map(|()| Arc::<AtomicBool>::default()));
+    let [of_read, of_write] = dropped.clone().map(Dropped);
+    let read = lock.run_read(async move || {
+        let _dropped = of_read;
+        std::future::pending::<Result<(), Failure>>().await
+    });
+    let other = client.rw_lock("b").lease(secs(3));
+    let write = other.run_write(async move |_| {
+        let _dropped = of_write;
+        std::future::pending::<Result<(), Failure>>().await
+    });
+    let cut = async {
+        sleep(ms(10)).await;
+        all(&voters, Fault::DropRequests)
+    };
+    let (read, write, _silence) = tokio::join!(read, write, cut);
+    for (ended, name) in [(read, "a"), (write, "b")] {
+        let Err(Failure::Lock(error)) = ended else { panic!("{ended:?}") };
+        assert_eq!((error.kind(), error.lock()), (ErrorKind::Lost, Some(name)));
+    }
+    // Both were given back in vain, for a tenth of the lease each.
+    assert!(watch.time() < secs(4), "{:?}", watch.time());
+    assert!(dropped.iter().all(|dropped| dropped.load(Ordering::Relaxed)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn work_that_is_done_is_no_failure_because_its_release_is_not_confirmed() {
     let (voters, client) = client().await;
     let mutex = client.mutex("a");
@@ -167,6 +214,7 @@ async fn a_fixed_lease_is_extended_as_often_as_the_holder_wants_and_never_shorte
     assert!(guard.extend(secs(5)).await.expect_err("too late").is_lost());
 }
 
+// Claim 47
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of_the_client() {
     let (voters, client) = client().await;

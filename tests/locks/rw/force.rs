@@ -12,6 +12,7 @@ use quorate_tests::{
 claims!(everywhere:
     ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it,
     ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone,
+    one_read_or_write_is_ended_by_its_id_and_no_other,
 );
 
 // Claim 12
@@ -50,5 +51,24 @@ async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on
     assert!(operator.try_write().await.unwrap().is_none(), "it is read");
     release(&on, own.release()).await;
     release(&on, reading.release()).await;
+    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+}
+
+// Claim 12
+async fn one_read_or_write_is_ended_by_its_id_and_no_other(on: Fixture) {
+    let (ours, operator) =
+        (on.client_with_lease(secs(3)).await, on.client_with_lease(secs(3)).await.rw_lock("a"));
+    let (one, other) = (read(&ours).await.unwrap(), read(&ours).await.unwrap());
+    operator.force_release_hold(one.hold()).await.unwrap();
+    let why = one.lost().await;
+    assert!(why.to_string().contains("ended by force"), "{why}");
+    assert!(other.is_held());
+    let error = operator.force_release_hold(one.hold()).await.unwrap_err();
+    assert!(error.is_not_holding(), "{error}");
+    release(&on, other.release()).await;
+    let writing = write(&ours).await.unwrap();
+    assert_eq!(operator.inspect().await.unwrap().token(), Some(writing.token()));
+    operator.force_release_hold(writing.hold()).await.unwrap();
+    assert!(writing.lost().await.is_lost());
     eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
 }

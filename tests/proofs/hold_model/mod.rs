@@ -3,7 +3,8 @@
 //! kind.
 //!
 //! What a client makes of what it hears is decided by the library's engine (`judge.rs`); what a
-//! voter does follows `lua/` step by step (`voter.rs`). `docs/model.md` says what it leaves out.
+//! voter does follows `lua/` step by step (`voter.rs`). `tests/proofs/model.md` says what it leaves
+//! out.
 
 mod client;
 mod judge;

@@ -8,7 +8,7 @@
 //!
 //! The clients, their watchdogs and waiters are the library's own, on embedded voters that run the
 //! library's own scripts, under a paused clock, on one thread. `plan` says what may happen; `laws`
-//! says what must hold; `docs/simulation.md` says what that proves.
+//! says what must hold; `tests/proofs/simulation.md` says what that proves.
 
 mod amnesia;
 mod asking;

@@ -48,7 +48,7 @@ async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority
     let cluster = Cluster::start(3, 0);
     let quorum = connect(builder(&cluster.urls()[..1], 3)).await;
     let guard = quorum.mutex("invoice:42").lock().await.unwrap();
-    // The table of `docs/deployment.md`.
+    // The table of `docs/protocol.md`.
     for (node, key) in ["5r4", "7MC", "61k"].into_iter().enumerate() {
         let key = format!("quorate:{{invoice:42#{key}}}");
         eventually_async("every voter has the lock", async || {
@@ -62,6 +62,26 @@ async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority
     guard.release().await.unwrap();
     let guard = quorum.mutex("invoice:42").lock().await.expect("two of three");
     cluster.nodes()[1].resume();
+    guard.release().await.unwrap();
+    eventually_async("nothing is left", async || are_empty(&cluster)).await;
+}
+
+#[tokio::test]
+async fn every_voter_of_a_cluster_has_the_names_of_clients_in_a_slot_of_its_own() {
+    let cluster = Cluster::start(3, 0);
+    let [ours, theirs] =
+        ["ours", "theirs"].map(|name| builder(&cluster.urls(), 3).client_name(name));
+    let (ours, theirs) = (connect(ours).await, connect(theirs).await);
+    eventually_async("all three have both names", async || {
+        let keys = keys(&cluster);
+        let names = keys.iter().filter(|(_, key)| key.starts_with("quorate:{%client:"));
+        let of = names.map(|(node, key)| (*node, key.split(['#', '}']).next().unwrap().to_owned()));
+        of.collect::<BTreeSet<_>>().len() == 6
+    })
+    .await;
+    let guard = ours.mutex("a").lock().await.unwrap();
+    let seen = theirs.mutex("a").inspect().await.unwrap();
+    assert_eq!(seen.holder().unwrap().client_name.as_deref(), Some("ours"));
     guard.release().await.unwrap();
     eventually_async("nothing is left", async || are_empty(&cluster)).await;
 }

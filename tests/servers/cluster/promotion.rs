@@ -73,7 +73,7 @@ async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_i
 async fn a_vote_of_a_bare_majority_that_a_failover_lost_is_not_given_again_either() {
     let mut cluster = cluster().await;
     let holder = connect(patient(&cluster.urls(), 3)).await;
-    // The table of `docs/deployment.md`.
+    // The table of `docs/protocol.md`.
     let [first, _, third] = ["a#4xU", "a#4OC", "a#0oO"].map(key);
     let (slot, last) = (cluster.slot_of(&first), cluster.primary_of(cluster.slot_of(&third)));
     let guard = lose(&mut cluster, slot, async || {

@@ -9,13 +9,13 @@ use quorate_tests::{
     scene::{MS, connect, key},
 };
 
-/// What the README and the page about deployments ask for.
+/// What the page on deployments asks for.
 fn rights() -> String {
     let page = include_str!("../../../docs/deployment.md");
     let (_, cluster) = page.split_once("## Rights in a cluster").expect("it has them");
     let cluster = cluster.split_once("```text\n").and_then(|(_, block)| block.split_once("```"));
     let cluster = cluster.expect("it has them").0.split_whitespace();
-    rights::of_the_readme().into_iter().chain(cluster).collect::<Vec<_>>().join(" ")
+    rights::documented().into_iter().chain(cluster).collect::<Vec<_>>().join(" ")
 }
 
 fn cluster(rights: &str) -> (Cluster, Vec<String>) {

@@ -23,7 +23,7 @@ pub(crate) fn builder(urls: &[String], voters: u16) -> Builder {
 pub(crate) async fn renew(guard: &MutexGuard) {
     // A redirect that later requests have overtaken confirms nothing: then it is held as before.
     let again = async || match guard.reenter().await {
-        Err(error) if error.is_unconfirmed() => Err(error.to_string()),
+        Err(error) if error.is_not_entered() => Err(error.to_string()),
         again => Ok(again.expect("it is held")),
     };
     let again = succeeds_async("it is entered again", again).await;

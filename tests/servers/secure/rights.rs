@@ -1,4 +1,4 @@
-//! The rights that the README asks for are enough, and none of them is more than that.
+//! The rights that the documentation asks for are enough, and none of them is more than that.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,12 +13,12 @@ fn is_reset(right: &str) -> bool {
     right.starts_with("reset") || right.starts_with('-')
 }
 
-/// What is asked for and can be refused, as the README says.
+/// What is asked for and can be refused, as the page on deployments says.
 const DISPENSABLE: [&str; 5] = ["+hello", "+client|id", "+ping", "+config|get", "+unsubscribe"];
 
 /// A user without one of the rights, and its name. None is called so that it would need quotes.
 fn user_without(at: usize) -> (String, String) {
-    let mut rights = rights::of_the_readme();
+    let mut rights = rights::documented();
     rights.remove(at);
     let name = format!("without-{at}");
     (format!("{name} on >password {}", rights.join(" ")), name)
@@ -160,8 +160,8 @@ fn denied(server: &RedisServer) -> HashMap<String, Vec<(String, String)>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_right_in_the_readme_is_used_and_needed_and_no_other_is_asked_for() {
-    let rights = rights::of_the_readme();
+async fn each_documented_right_is_used_and_needed_and_no_other_is_asked_for() {
+    let rights = rights::documented();
     let given = (0..rights.len()).filter(|&at| !is_reset(rights[at]));
     let (mut users, names): (Vec<_>, Vec<_>) = given.clone().map(user_without).unzip();
     users.push(format!("quorate on >password {}", rights.join(" ")));

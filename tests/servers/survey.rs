@@ -1,0 +1,223 @@
+//! What operators ask, and nobody who wants a lock.
+
+use std::time::Duration;
+
+use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo, Verdict};
+
+use quorate_support::{Cluster, Proxy, RedisServer, Settings};
+use quorate_tests::{
+    rights,
+    scene::{DURABLE, MS, builder, connect, servers, servers_with},
+};
+
+async fn info(quorum: &Quorate, voter: usize) -> ServerInfo {
+    let survey = quorum.survey().await;
+    survey.voters[voter].servers[0].info.clone().expect("it answers")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_says_how_it_is_set_up() {
+    let mut servers = servers_with(2, &["--save", "60 1"]);
+    servers.push(RedisServer::start_with(&DURABLE));
+    let limits = [("maxmemory", "64mb"), ("maxmemory-policy", "noeviction")];
+    for (name, value) in limits {
+        servers[2].command(&["CONFIG", "SET", name, value]).expect("it can be set");
+    }
+    let quorum = connect(builder(&servers)).await;
+    let survey = quorum.survey().await;
+    assert_eq!(survey.status(), quorum.status().await);
+    for (voter, server) in survey.voters.iter().zip(&servers) {
+        let label = format!("127.0.0.1:{}", server.port());
+        assert_eq!((&voter.servers[0].server, voter.servers.len()), (&label, 1));
+        assert!(voter.round_trip.is_some_and(|trip| trip < Duration::from_secs(2)));
+        assert_eq!(voter.wakes, Ok(()));
+    }
+    let (plain, durable) = (info(&quorum, 0).await, info(&quorum, 2).await);
+    let said = servers[0].info(&["INFO", "server"], "redis_version").expect("it has one");
+    assert_eq!((plain.version, plain.is_primary, plain.replicas), (said, true, 0));
+    assert_eq!((plain.memory_limit, &*plain.eviction_policy), (None, "noeviction"));
+    assert!(!plain.persistence.is_durable() && !plain.persistence.appendonly);
+    assert_eq!(plain.persistence.save.as_deref(), Some("60 1"));
+    assert!(durable.persistence.is_durable());
+    assert_eq!((durable.memory_limit, durable.memory_used > 0), (Some(64 << 20), true));
+    let clock = durable.clock.expect("it tells its time");
+    // One machine has one clock.
+    let uncertain = i64::try_from(clock.uncertain.as_micros()).expect("it is short") + 1_000;
+    assert!(clock.ahead_micros.abs() <= uncertain, "{clock:?}");
+    assert_eq!(durable.missing_rights, Vec::<String>::new());
+    let replica = servers[0].start_replica();
+    quorate_support::succeeds("it is linked", || replica.is_linked_to(&servers[0]));
+    assert_eq!(info(&quorum, 0).await.replicas, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_hang_or_die_are_told_of_in_bounded_time() {
+    let mut servers = servers(3);
+    let quorum = connect(builder(&servers)).await;
+    servers[0].stop();
+    servers[1].kill();
+    let asked = tokio::time::timeout(Duration::from_secs(30), quorum.survey()).await;
+    let survey = asked.expect("it ends");
+    let known: Vec<_> = survey.voters.iter().map(|voter| voter.servers[0].info.is_ok()).collect();
+    assert_eq!(known, [false, false, true]);
+    servers[0].resume();
+    quorum.close().await;
+    let survey = quorum.survey().await;
+    let error = |voter: usize| survey.voters[voter].servers[0].info.clone().unwrap_err();
+    assert!((0..3).all(|voter| matches!(error(voter), Cause::Unreachable(_))));
+    let found = quorum.find_locks("*", 10).await;
+    assert_eq!((found.locks.len(), found.missing.len()), (0, 3));
+}
+
+/// The name of a user without one of the rights, as `ACL SETUSER` takes it, and that right.
+fn users() -> Vec<(String, String)> {
+    // Without these there is no voter, or it is asked in another way.
+    let others = ["+hello", "+select", "+info", "+subscribe", "+unsubscribe"];
+    let rights = rights::documented();
+    let given = rights.iter().enumerate().filter(|(_, right)| {
+        let is_given = !right.starts_with("reset") && !right.starts_with('-');
+        is_given && !others.contains(right) && !right.starts_with('~')
+    });
+    let user = |(at, right): (usize, &&str)| {
+        let mut left = rights.clone();
+        left.remove(at);
+        (format!("without-{at} on >password {}", left.join(" ")), (*right).to_owned())
+    };
+    given.map(user).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_right_that_is_missing_is_named() {
+    let all = format!("quorate on >password {}", rights::documented().join(" "));
+    let users = users();
+    let texts: Vec<&str> = users.iter().map(|(user, _)| &**user).chain([&*all]).collect();
+    let server = RedisServer::start_as(&Settings::new().users(&texts));
+    let missing = async |name: &str| {
+        let builder = Quorate::builder().voter(server.url_as(name, "password"));
+        let quorum = connect(builder.voter_deadline(MS(2_000))).await;
+        let missing = info(&quorum, 0).await.missing_rights;
+        quorum.close().await;
+        missing
+    };
+    for (user, right) in &users {
+        let name = user.split(' ').next().expect("it has a name");
+        assert_eq!(missing(name).await, [right.as_str()], "{user}");
+    }
+    assert_eq!(missing("quorate").await, Vec::<String>::new());
+    let keys = server.keys();
+    let is_known = |key: &String| key.contains("{%voter}") || key.contains("{%client:");
+    assert!(keys.iter().all(is_known), "what is tried changes nothing: {keys:?}");
+}
+
+// A key pattern that is wrong keeps a client from all locks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_and_channels_of_another_prefix_are_named_as_missing() {
+    let rights = rights::documented().join(" ").replace("quorate:", "other:");
+    let user = format!("quorate on >password {rights}");
+    let server = RedisServer::start_as(&Settings::new().users(&[&user]));
+    let builder = Quorate::builder().voter(server.url_as("quorate", "password"));
+    let quorum = connect(builder.voter_deadline(MS(2_000))).await;
+    let missing = info(&quorum, 0).await.missing_rights;
+    assert_eq!(missing, ["&quorate:calls:*", "&quorate:{*", "~quorate:{*"]);
+    let wakes = &quorum.survey().await.voters[0].wakes;
+    assert!(matches!(wakes, Err(Cause::Rejected(why)) if why.contains("NOPERM")), "{wakes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_that_are_held_or_waited_for_are_found_once_each() {
+    let servers = servers(3);
+    let (ours, theirs) = (connect(builder(&servers)).await, connect(builder(&servers)).await);
+    let mutex = ours.mutex("invoice:{1}%").lock().await.unwrap();
+    let fair = ours.fair_mutex("invoice:2").lock().await.unwrap();
+    let read = ours.rw_lock("prices").read().await.unwrap();
+    let waiter = tokio::spawn({
+        let lock = theirs.rw_lock("prices");
+        async move { lock.write().await }
+    });
+    let released = ours.mutex("free").lock().await.unwrap();
+    released.release().await.unwrap();
+    let find = async |names: &str, limit| theirs.find_locks(names, limit).await;
+    let names = |found: &quorate::FoundLocks| -> Vec<(String, FoundKind)> {
+        found.locks.iter().map(|found| (found.name.clone(), found.kind)).collect()
+    };
+    let all = find("*", 100).await;
+    let [first, second] = ["invoice:2", "invoice:{1}%"].map(|name| (name.into(), FoundKind::Mutex));
+    assert_eq!(names(&all), [first.clone(), second, ("prices".into(), FoundKind::RwLock)]);
+    assert!(all.is_complete && all.missing.is_empty());
+    let some = find("invoice:?", 100).await;
+    assert_eq!((names(&some), some.is_complete), (vec![first.clone()], true));
+    assert_eq!(names(&find("invoice:{*", 100).await)[0].0, "invoice:{1}%");
+    let few = find("*", 1).await;
+    assert_eq!((names(&few), few.is_complete), (vec![first], false));
+    read.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    mutex.release().await.unwrap();
+    fair.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looking_for_locks_takes_a_right_of_its_own() {
+    let documented = rights::documented().join(" ");
+    let users =
+        [format!("quorate on >pw {documented}"), format!("looker on >pw {documented} +scan")];
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let servers = RedisServer::start_many(&Settings::new().users(&users), 3);
+    let connected = async |name| {
+        let urls = servers.iter().map(|server| server.url_as(name, "pw"));
+        connect(Quorate::builder().voters(urls).voter_deadline(MS(2_000))).await
+    };
+    let (quorum, looker) = (connected("quorate").await, connected("looker").await);
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    let found = quorum.find_locks("*", 10).await;
+    let is_denied = |verdict: &Verdict| match verdict {
+        Verdict::Unknown(Cause::Rejected(why)) => why.contains("NOPERM"),
+        _ => false,
+    };
+    assert!(found.locks.is_empty() && found.missing.len() == 3);
+    assert!(found.missing.iter().all(|missing| is_denied(&missing.verdict)), "{found:?}");
+    assert_eq!(looker.find_locks("*", 10).await.locks.len(), 1);
+    guard.release().await.unwrap();
+}
+
+// Twenty locks have their keys on all primaries, each under three names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
+    let cluster = Cluster::start(3, 0);
+    for voters in [1, 3] {
+        let quorum =
+            connect(Quorate::builder().cluster(Voters::new(cluster.urls()).voters(voters))).await;
+        let mut guards = Vec::new();
+        for number in 0..20 {
+            let name = format!("invoice:{number}");
+            guards.push(quorum.mutex(name).lock().await.unwrap());
+        }
+        let found = quorum.find_locks("invoice:*", 100).await;
+        assert!(found.is_complete && found.missing.is_empty(), "{found:?}");
+        let mut names: Vec<_> = found.locks.iter().map(|found| found.name.clone()).collect();
+        names.sort_by_key(|name| name.trim_start_matches("invoice:").parse::<u32>().ok());
+        assert_eq!(names, (0..20).map(|number| format!("invoice:{number}")).collect::<Vec<_>>());
+        let survey = quorum.survey().await;
+        let servers = survey.voters.iter().flat_map(|voter| &voter.servers);
+        let infos: Vec<_> = servers.map(|server| server.info.clone().unwrap()).collect();
+        assert_eq!(infos.len(), 3);
+        for guard in guards {
+            guard.release().await.unwrap();
+        }
+        quorum.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_way_is_measured() {
+    let servers = servers(3);
+    let proxy = Proxy::start(servers[0].port()).await;
+    proxy.delay(MS(60), MS(60));
+    let urls = [proxy.url(), servers[1].url(), servers[2].url()];
+    let quorum = connect(Quorate::builder().voters(urls).voter_deadline(MS(2_000))).await;
+    quorate_support::eventually_async("it is connected", async || {
+        quorum.status().await.counting() == 3
+    })
+    .await;
+    let survey = quorum.survey().await;
+    assert!(survey.voters[0].round_trip.is_some_and(|trip| trip >= MS(100)), "{survey:?}");
+}
