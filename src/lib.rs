@@ -244,7 +244,7 @@
 //! | `embedded` | voters inside the process, for tests without a server |
 //! | `blocking` | the module `blocking`: locks for programs without async |
 //! | `serde` | `Serialize` for what `inspect` and `status` return, for ids, owners and tokens |
-//! | `cli` | the program `quorate`, and nothing for the library |
+//! | `cli` | the program `quorate`, with `embedded` and `serde`; nothing else for the library |
 //!
 //! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and
 //! `Deserialize`. [`Status`], [`Survey`], [`FoundLocks`], the types of [`inspection`], [`Cause`]

@@ -5,9 +5,11 @@
 
 #![cfg(target_os = "linux")]
 
+mod bench;
 mod break_hold;
 mod codes;
 mod contest;
+mod demo;
 mod deploy;
 mod doctor;
 mod losses;

@@ -3,8 +3,8 @@
 use clap::{ArgAction, Parser};
 
 use crate::{
-    break_hold::BreakOptions, completions::CompletionsOptions, doctor::DoctorOptions, exit,
-    run::RunOptions, status::StatusOptions,
+    bench::BenchOptions, break_hold::BreakOptions, completions::CompletionsOptions,
+    demo::DemoOptions, doctor::DoctorOptions, exit, run::RunOptions, status::StatusOptions,
 };
 
 /// Distributed locks held by a quorum of Redis or Valkey servers
@@ -36,6 +36,8 @@ pub(crate) enum Subcommand {
     Status(StatusOptions),
     Doctor(DoctorOptions),
     Break(BreakOptions),
+    Bench(BenchOptions),
+    Demo(DemoOptions),
     Completions(CompletionsOptions),
     /// Print the man page, in the format of roff
     #[command(hide = true)]

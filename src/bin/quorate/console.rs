@@ -31,6 +31,10 @@ impl Console {
         Self { quiet, colour: has_colour(&io::stderr()) }
     }
 
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     pub(crate) fn failure(&self, failure: &Failure) {
         self.say("31", &failure.what);
         for cause in &failure.causes {

@@ -95,6 +95,12 @@ pub(crate) fn quoted(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// So many of what this word says.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
 /// A time with three figures: `1.23ms`, `29.8s`.
 pub(crate) struct Short(pub(crate) Duration);
 
@@ -105,6 +111,12 @@ impl fmt::Display for Short {
         let rounded = u64::try_from((nanos + step / 2) / step * step).unwrap_or(u64::MAX);
         write!(f, "{:?}", Duration::from_nanos(rounded))
     }
+}
+
+/// The part of a bar of this width that is full when so much of all the time is there.
+pub(crate) fn share_of(time: Duration, all: Duration, width: usize) -> usize {
+    let full = time.as_nanos().saturating_mul(width as u128) / all.as_nanos().max(1);
+    usize::try_from(full).map_or(width, |full| full.min(width))
 }
 
 /// One time, or another text where there is none.
@@ -130,6 +142,16 @@ mod tests {
     #[test]
     fn what_others_wrote_cannot_move_the_cursor() {
         assert_eq!(quoted("a\x1b[2Jb\r\nc é"), "a\\u{1b}[2Jb\\r\\nc é");
+    }
+
+    #[test]
+    fn a_bar_is_as_full_as_the_time_is_over() {
+        let secs = Duration::from_secs;
+        assert_eq!(
+            [0, 5, 9, 10, 11].map(|time| share_of(secs(time), secs(10), 8)),
+            [0, 4, 7, 8, 8]
+        );
+        assert_eq!(share_of(secs(1), secs(0), 8), 8);
     }
 
     #[test]

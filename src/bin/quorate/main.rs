@@ -6,16 +6,21 @@
 #[cfg(not(unix))]
 compile_error!("the program `quorate` needs Unix: process groups and signals");
 
+mod bench;
 mod break_hold;
+mod clock;
 mod command_line;
 mod completions;
 mod config_file;
 mod connection;
 mod console;
+mod demo;
 mod doctor;
 mod durations;
 mod exit;
 mod frame;
+mod interrupt;
+mod lock;
 mod run;
 mod settle;
 mod setup;
@@ -28,6 +33,7 @@ use clap::Parser;
 use command_line::{CommandLine, Subcommand};
 use console::Console;
 use exit::{Code, Failure};
+use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -59,6 +65,8 @@ fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failu
         Subcommand::Status(options) => on_runtime(status::run(options)),
         Subcommand::Doctor(options) => on_runtime(doctor::run(options)),
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
+        Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
+        Subcommand::Demo(options) => on_runtime(demo::run(options)),
         Subcommand::Completions(options) => completions::run(&options),
         Subcommand::Man => completions::man(),
     }
@@ -67,7 +75,21 @@ fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failu
 /// Runs on this thread: a process that the kernel ends with its parent ends with the thread that
 /// started it.
 fn on_runtime(task: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    on(&mut Builder::new_current_thread(), task)
+}
+
+/// Runs as in a service.
+fn on_all_cores(
+    task: impl Future<Output = Result<ExitCode, Failure>>,
+) -> Result<ExitCode, Failure> {
+    on(&mut Builder::new_multi_thread(), task)
+}
+
+fn on(
+    runtime: &mut Builder,
+    task: impl Future<Output = Result<ExitCode, Failure>>,
+) -> Result<ExitCode, Failure> {
+    let runtime = runtime.enable_all().build();
     let runtime = runtime.map_err(|cause| Failure::new(Code::System, cause.to_string()))?;
     let result = runtime.block_on(task);
     // Nobody waits for what still hangs in the background.

@@ -6,15 +6,13 @@ use std::{
 };
 
 use terminal_size::{Height, Width, terminal_size_of};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time,
-};
+use tokio::time;
 
 use crate::{
     console::has_colour,
     exit::{Code, Failure},
     frame::Frame,
+    interrupt::Interrupts,
 };
 
 /// What is shown: lines for people, or one line for programs.
@@ -38,10 +36,7 @@ pub(crate) async fn repeat(
     interval: Duration,
     mut look: impl AsyncFnMut() -> Result<Picture, Failure>,
 ) -> Result<(), Failure> {
-    let ends = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let ends: io::Result<Vec<Signal>> = ends.into_iter().map(signal).collect();
-    let mut ends = ends.map_err(|cause| Failure::new(Code::System, cause.to_string()))?;
-    let [interrupt, terminate, hangup] = &mut ends[..] else { return Ok(()) };
+    let mut interrupts = Interrupts::listen()?;
     let mut screen = Screen::default();
     let showing = async {
         loop {
@@ -54,9 +49,7 @@ pub(crate) async fn repeat(
     };
     tokio::select! {
         failed = showing => failed,
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
-        _ = hangup.recv() => Ok(()),
+        () = interrupts.next() => Ok(()),
     }
 }
 

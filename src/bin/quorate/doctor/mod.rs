@@ -14,7 +14,7 @@ use self::finding::{Check, Finding, Findings, Level};
 use crate::{
     connection::VoterOptions,
     exit::{Code, Failure},
-    frame::Frame,
+    frame::{Frame, counted},
     settle::settle,
     watch::{self, Picture},
 };
@@ -145,11 +145,7 @@ fn frame(findings: &Findings) -> Frame {
         finding.show(&mut frame);
     }
     let [errors, warnings] = [Level::Error, Level::Warning].map(|level| findings.count(level));
-    let plural = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    };
-    let summary = format!("{}, {}", plural(errors, "error"), plural(warnings, "warning"));
+    let summary = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
     frame.line(findings.worst().tone(), summary);
     frame
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::clock;
+use crate::clock;
 
 const NAME: &str = "deadline";
 

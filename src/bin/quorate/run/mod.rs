@@ -4,10 +4,8 @@
 //! this process: see [`plan`] for when, [`supervisor`] for how, and [`watcher`] for who does it
 //! where this process cannot.
 
-mod clock;
 mod command;
 mod deadline_file;
-mod lock;
 mod plan;
 mod signals;
 mod supervisor;
@@ -30,7 +28,6 @@ use quorate::{Quorate, Status};
 use self::{
     command::WaitingCommand,
     deadline_file::DeadlineFile,
-    lock::{LockHeld, LockKind},
     plan::Plan,
     signals::Signals,
     supervisor::{RunEnd, Supervisor, Surroundings},
@@ -38,10 +35,12 @@ use self::{
     watcher::Watcher,
 };
 use crate::{
+    clock,
     connection::VoterOptions,
     console::Console,
     durations,
     exit::{Code, Failure},
+    lock::{KindOptions, LockHeld},
     setup::Layer,
 };
 
@@ -91,23 +90,6 @@ pub(crate) struct RunOptions {
     voters: VoterOptions,
 }
 
-/// Which lock of the name; a mutex without any.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-struct KindOptions {
-    /// Take the lock in the order of asking
-    #[arg(long)]
-    fair: bool,
-
-    /// Take a read/write lock, to read
-    #[arg(long)]
-    read: bool,
-
-    /// Take a read/write lock, to write
-    #[arg(long)]
-    write: bool,
-}
-
 /// Does what this program starts itself for, if these arguments say so.
 pub(crate) fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
     let (first, rest) = arguments.split_first()?;
@@ -118,17 +100,6 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
         Some(Code::Fine.into())
     } else {
         None
-    }
-}
-
-impl KindOptions {
-    fn kind(&self) -> LockKind {
-        match (self.fair, self.read, self.write) {
-            (true, ..) => LockKind::Fair,
-            (_, true, _) => LockKind::Read,
-            (.., true) => LockKind::Write,
-            _ => LockKind::Mutex,
-        }
     }
 }
 

@@ -6,15 +6,14 @@ use nix::sys::signal::Signal;
 use quorate::Lost;
 
 use super::{
-    clock,
     command::{Changed, CommandEnd, ProcessGroup},
     deadline_file::DeadlineFile,
-    lock::LockHeld,
     plan::{Measure, Plan},
     signals::{self, Signals},
     terminal::{self, Terminal},
     watcher::Watcher,
 };
+use crate::{clock, lock::LockHeld};
 
 /// How far the command has been ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,8 @@ use nix::{
     unistd::{Pid, read, setsid},
 };
 
-use super::{clock, this_program};
+use super::this_program;
+use crate::clock;
 
 /// The hidden argument.
 pub(crate) const WATCH: &str = "__watch";

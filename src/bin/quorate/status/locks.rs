@@ -7,7 +7,7 @@ use quorate::{
 };
 use serde_json::{Value, json};
 
-use crate::frame::{Frame, Tone, quoted, time_or};
+use crate::frame::{Frame, Tone, counted, quoted, time_or};
 
 /// So many locks are asked for at once.
 const TOGETHER: usize = 32;
@@ -302,8 +302,8 @@ fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
 pub(super) fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen]) {
     let (all, count) = (found.missing.len(), found.locks.len());
     let more = if found.is_complete { "" } else { ", and there are more" };
-    let lock = if count == 1 { "lock" } else { "locks" };
-    frame.line(Tone::Heading, format!("{count} {lock} held or waited for{more}"));
+    let count = counted(count, "lock");
+    frame.line(Tone::Heading, format!("{count} held or waited for{more}"));
     if all > 0 {
         for missing in &found.missing {
             frame.line(Tone::Doubtful, quoted(&format!("not looked for on {missing}")));

@@ -1,7 +1,8 @@
-//! The lock that the command runs under, of whatever kind.
+//! A lock of whatever kind: which is wished, and the guard of it.
 
 use std::time::Duration;
 
+use clap::Args;
 use quorate::{Error, HoldId, Lost, MutexGuard, Quorate, ReadGuard, Token, WriteGuard};
 
 /// Which lock of a name.
@@ -13,12 +14,40 @@ pub(crate) enum LockKind {
     Write,
 }
 
+/// Which lock of the name; a mutex without any.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct KindOptions {
+    /// Take the lock in the order of asking
+    #[arg(long)]
+    fair: bool,
+
+    /// Take a read/write lock, to read
+    #[arg(long)]
+    read: bool,
+
+    /// Take a read/write lock, to write
+    #[arg(long)]
+    write: bool,
+}
+
 /// A guard.
 #[derive(Debug)]
 pub(crate) enum LockHeld {
     Exclusive(MutexGuard),
     Reads(ReadGuard),
     Writes(WriteGuard),
+}
+
+impl KindOptions {
+    pub(crate) fn kind(&self) -> LockKind {
+        match (self.fair, self.read, self.write) {
+            (true, ..) => LockKind::Fair,
+            (_, true, _) => LockKind::Read,
+            (.., true) => LockKind::Write,
+            _ => LockKind::Mutex,
+        }
+    }
 }
 
 macro_rules! with {
