@@ -283,8 +283,8 @@ impl Builder {
         self
     }
 
-    /// The name of the client: what [`inspect`](crate::Mutex::inspect) and
-    /// [`Error::holder_name`] show for its holds, so that people find the process. 1 to 300 bytes,
+    /// The name of the client: what [`inspect`](crate::Mutex::inspect) and errors show beside the
+    /// ids of its holds ([`Error::holder_name`]), so that people find the process. 1 to 300 bytes,
     /// without control characters; [`connect`](Self::connect) refuses other names. Default: the
     /// host and the process id, as in `web-1:4711`. A client that has only embedded voters has none
     /// by default, and asks for none.

@@ -77,8 +77,8 @@ impl Quorate {
                     is_complete &= all;
                 }
                 Err(cause) => {
-                    let (voter, verdict) = (voter.label().to_string(), Verdict::Unknown(cause));
-                    missing.push(VoterReport { voter, verdict });
+                    let voter = voter.label().to_string();
+                    missing.push(VoterReport::new(voter, Verdict::Unknown(cause)));
                 }
             }
         }

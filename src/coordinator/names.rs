@@ -13,7 +13,7 @@ use crate::{
     clock::Moment,
     node::{Call, Request},
     scripts::{Script, voter},
-    words::{ClientName, HoldId},
+    words::{ClientName, HoldId, Verdict, VoterReport},
 };
 
 /// For how long a voter keeps a name that is not said again.
@@ -90,6 +90,20 @@ impl Coordinator {
             Some((client.to_owned(), name))
         });
         join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// What each voter said, with the names of clients that are known by now.
+    pub(crate) fn report(&self, verdicts: Vec<Verdict>) -> Vec<VoterReport> {
+        let now = self.clock.now();
+        let mut reports = self.panel.report(verdicts);
+        for report in &mut reports {
+            let client = report.verdict.obstacle().and_then(|(hold, _)| hold.client());
+            if let Some(KnownClient::Name(name)) = client.and_then(|it| self.names.recall(it, now))
+            {
+                report.client_name = Some(name.to_string());
+            }
+        }
+        reports
     }
 
     /// What the first voter says that knows it.

@@ -86,7 +86,7 @@ impl Panel {
     /// Names each verdict's voter.
     pub(crate) fn report(&self, verdicts: Vec<Verdict>) -> Vec<VoterReport> {
         let labels = self.voters.iter().map(|voter| voter.label().to_string());
-        labels.zip(verdicts).map(|(voter, verdict)| VoterReport { voter, verdict }).collect()
+        labels.zip(verdicts).map(|(voter, verdict)| VoterReport::new(voter, verdict)).collect()
     }
 }
 

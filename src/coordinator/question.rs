@@ -56,6 +56,6 @@ impl Coordinator {
         });
         let lock = record.info().name.as_str().into();
         let kind = Kind::NoQuorum { lock, needed, after: rules.voter_deadline };
-        Err(Error::new(kind, self.panel.report(verdicts.collect())))
+        Err(Error::new(kind, self.report(verdicts.collect())))
     }
 }

@@ -121,7 +121,7 @@ impl Waiter<'_> {
                         (Ok(end), _) => end,
                         (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
-                            return coordinator.report_denial(&*self.record, denial.clone());
+                            return coordinator.report_denial(&*self.record, denial.clone()).await;
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     };
@@ -149,7 +149,7 @@ impl Waiter<'_> {
                 }
                 WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
                 WaitNext::GiveUp(denial) => {
-                    return coordinator.report_denial(&*self.record, denial);
+                    return coordinator.report_denial(&*self.record, denial).await;
                 }
             }
         }

@@ -40,7 +40,9 @@ impl Coordinator {
         match limit {
             Limit::Never => tokio::select! {
                 biased;
-                outage = place.silence(outlasts) => return Err(self.no_quorum(record, outage)),
+                outage = place.silence(outlasts) => {
+                    return Err(self.no_quorum(record, outage).await);
+                }
                 turn = place.turn() => return Ok(Ok(turn)),
             },
             Limit::Until(moment) if clock.now() < moment => {
@@ -67,18 +69,18 @@ impl Coordinator {
             let (since, until) = (place.came(), clock.now());
             Denial::NoQuorum(Outage { since, until, votes: Votes::new(self.panel.quorum) })
         });
-        self.report_denial(record, denial)
+        self.report_denial(record, denial).await
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
-    pub(super) fn report_denial<T>(
+    pub(super) async fn report_denial<T>(
         &self,
         record: &dyn LockRecord,
         denial: Denial,
     ) -> Result<Result<T, Refusal>, Error> {
         match denial {
             Denial::Held(refusal) => Ok(Err(refusal)),
-            Denial::NoQuorum(outage) => Err(self.no_quorum(record, outage)),
+            Denial::NoQuorum(outage) => Err(self.no_quorum(record, outage).await),
         }
     }
 
@@ -97,13 +99,16 @@ impl Coordinator {
         Error::new(kind, Vec::new())
     }
 
-    fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
+    async fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
         let kind = Kind::NoQuorum {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
         };
-        Error::new(kind, self.panel.report(outage.votes.into_verdicts()))
+        let verdicts = outage.votes.into_verdicts();
+        // For the report, which asks nobody.
+        self.names_of(verdicts.iter().filter_map(|verdict| Some(verdict.obstacle()?.0))).await;
+        Error::new(kind, self.report(verdicts))
     }
 }
 
@@ -152,7 +157,7 @@ impl<'a> Search<'a> {
                         (Ok(None), _) => {}
                         (Ok(Some(won)), _) => return Ok(Ok(won)),
                         (Err(_), Some(denial)) => {
-                            return coordinator.report_denial(&**self.record, denial.clone());
+                            return coordinator.report_denial(&**self.record, denial.clone()).await;
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     }
@@ -161,7 +166,7 @@ impl<'a> Search<'a> {
                 WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => {
-                    return coordinator.report_denial(&**self.record, denial);
+                    return coordinator.report_denial(&**self.record, denial).await;
                 }
             }
         }

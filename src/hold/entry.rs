@@ -226,12 +226,13 @@ impl Hold {
         let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
         let frees_in = frees_at.since(clock.now());
         let kind = Kind::Unconfirmed { lock, hold, needed, frees_in };
-        Error::new(kind, panel.report(verdicts))
+        Error::new(kind, self.coordinator().report(verdicts))
     }
 
     fn not_entered(&self, what: &'static str, verdicts: Vec<Verdict>) -> Error {
         let panel = self.coordinator().panel();
         let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
-        Error::new(Kind::NotEntered { lock, hold, what, needed }, panel.report(verdicts))
+        let kind = Kind::NotEntered { lock, hold, what, needed };
+        Error::new(kind, self.coordinator().report(verdicts))
     }
 }

@@ -117,9 +117,10 @@ impl Exclusive {
     }
 
     pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let inspection = self.look().await?;
+        let mut inspection = self.look().await?;
         let (record, rules) = self.usable()?;
         let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
+            self.asking.name_clients(&mut inspection).await;
             return Err(self.asking.not_holding(hold, inspection.report()));
         };
         let call = record.force_release(hold, self.asking.marker(found.ttl));

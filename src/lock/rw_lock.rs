@@ -313,7 +313,7 @@ impl RwLock {
     ///
     /// As [`force_release`](Self::force_release).
     pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let seen = self.look().await?;
+        let mut seen = self.look().await?;
         for access in [Access::Write, Access::Read] {
             let holds = seen.holds(access);
             let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
@@ -322,6 +322,7 @@ impl RwLock {
             self.asking.ask(&*record, &call, rules).await?;
             return Ok(());
         }
+        self.asking.name_clients(&mut seen).await;
         Err(self.asking.not_holding(hold, seen.report()))
     }
 

@@ -12,11 +12,21 @@ pub struct VoterReport {
     pub voter: String,
     /// What it said, or why it said nothing.
     pub verdict: Verdict,
+    /// What the client of the hold that the verdict names is
+    /// [called](crate::Builder::client_name), if that is known.
+    pub client_name: Option<String>,
+}
+
+impl VoterReport {
+    pub(crate) fn new(voter: impl Into<String>, verdict: Verdict) -> Self {
+        Self { voter: voter.into(), verdict, client_name: None }
+    }
 }
 
 impl fmt::Display for VoterReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.voter, self.verdict)
+        write!(f, "{}: ", self.voter)?;
+        self.verdict.write(f, self.client_name.as_deref())
     }
 }
 

@@ -6,8 +6,7 @@ use crate::words::{Cause, Quarantine, Quarantined};
 #[test]
 fn a_message_names_the_lock_and_each_voter_with_its_cause() {
     let kind = Kind::NoQuorum { lock: "a".into(), needed: 2, after: Duration::from_secs(1) };
-    let report =
-        |voter: &str, cause| VoterReport { voter: voter.into(), verdict: Verdict::Unknown(cause) };
+    let report = |voter: &str, cause| VoterReport::new(voter, Verdict::Unknown(cause));
     let voters = vec![
         report("a:1", Cause::Unreachable("connection refused".into())),
         report("b:1", Cause::TimedOut(Duration::from_millis(200))),

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Quarantined, Rounded};
+use super::{HoldId, Quarantined, Rounded, Whose};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,23 +47,37 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Verdict {
+    /// With what the client of the hold in it is called, if that is known.
+    pub(super) fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        client_name: Option<&str>,
+    ) -> fmt::Result {
+        let whose = |hold| Whose { hold, client_name };
         match self {
             Self::Granted => f.write_str("granted"),
             Self::Reached => f.write_str("reached"),
             Self::Refused { by, ttl: Some(ttl) } => {
-                write!(f, "held by {by} for {} more", Rounded(*ttl))
+                write!(f, "held by {} for {} more", whose(by), Rounded(*ttl))
             }
-            Self::Refused { by, ttl: None } => write!(f, "held by {by} without expiry"),
+            Self::Refused { by, ttl: None } => write!(f, "held by {} without expiry", whose(by)),
             Self::Behind { place, ttl: Some(ttl) } => {
-                write!(f, "behind {place} in the queue, for {} more", Rounded(*ttl))
+                write!(f, "behind {} in the queue, for {} more", whose(place), Rounded(*ttl))
             }
-            Self::Behind { place, ttl: None } => write!(f, "behind {place} in the queue"),
+            Self::Behind { place, ttl: None } => {
+                write!(f, "behind {} in the queue", whose(place))
+            }
             Self::Revoked => f.write_str("ended by force"),
             Self::Absent => f.write_str("held by nobody"),
-            Self::Unknown(cause) => cause.fmt(f),
+            Self::Unknown(cause) => write!(f, "{cause}"),
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, None)
     }
 }
 

@@ -25,6 +25,6 @@ pub(crate) use error::Error;
 pub(crate) use ids::HoldId;
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use rounded::Rounded;
-pub(crate) use taker::{HolderKind, Taker};
+pub(crate) use taker::{HolderKind, Taker, Whose};
 pub(crate) use token::Token;
 pub(crate) use verdict::{Cause, Verdict};

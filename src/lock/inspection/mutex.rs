@@ -167,8 +167,11 @@ impl Inspection {
             Ok(Some(Holder { hold, ttl, .. })) => Verdict::Refused { by: hold.clone(), ttl: *ttl },
             Err(cause) => Verdict::Unknown(cause.clone()),
         };
-        let report =
-            |view: &VoterView| VoterReport { voter: view.voter.clone(), verdict: verdict(view) };
+        let report = |view: &VoterView| {
+            let holder = view.holder.as_ref().ok().and_then(Option::as_ref);
+            let client_name = holder.and_then(|holder| holder.client_name.clone());
+            VoterReport { client_name, ..VoterReport::new(&*view.voter, verdict(view)) }
+        };
         self.voters.iter().map(report).collect()
     }
 

@@ -131,17 +131,22 @@ impl RwInspection {
 
     /// Who has each voter's vote, for an error: of several readers the last to end.
     pub(in crate::lock) fn report(&self) -> Vec<VoterReport> {
-        let verdict = |view: &RwView| match &view.state {
-            Ok(RwState { writer: Some(Holder { hold, ttl, .. }), .. }) => {
-                Verdict::Refused { by: hold.clone(), ttl: *ttl }
-            }
-            Ok(RwState { readers, .. }) => readers.last().map_or(Verdict::Absent, |reader| {
-                Verdict::Refused { by: reader.hold.clone(), ttl: Some(reader.ttl) }
-            }),
-            Err(cause) => Verdict::Unknown(cause.clone()),
+        let report = |view: &RwView| {
+            let (verdict, client_name) = match &view.state {
+                Ok(RwState { writer: Some(Holder { hold, ttl, client_name, .. }), .. }) => {
+                    (Verdict::Refused { by: hold.clone(), ttl: *ttl }, client_name)
+                }
+                Ok(RwState { readers, .. }) => match readers.last() {
+                    Some(Reader { hold, ttl, client_name, .. }) => {
+                        (Verdict::Refused { by: hold.clone(), ttl: Some(*ttl) }, client_name)
+                    }
+                    None => (Verdict::Absent, &None),
+                },
+                Err(cause) => (Verdict::Unknown(cause.clone()), &None),
+            };
+            let client_name = client_name.clone();
+            VoterReport { client_name, ..VoterReport::new(&*view.voter, verdict) }
         };
-        let report =
-            |view: &RwView| VoterReport { voter: view.voter.clone(), verdict: verdict(view) };
         self.voters.iter().map(report).collect()
     }
 

@@ -193,3 +193,36 @@ async fn names_that_cannot_be_shown_are_refused_and_nothing_is_sent() {
     }
     assert!(said.lock().unwrap().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_voters_words_in_an_error_have_the_name() {
+    let voters = embedded::voters(3);
+    let connect = async |name: &str| {
+        let builder = Quorate::builder().embedded(&voters).client_name(name);
+        builder.lease(secs(3)).connect().await.unwrap()
+    };
+    let (ours, theirs) = (connect("ours").await, connect("theirs").await);
+    sleep(secs(1)).await;
+    let held_by = |hold: &quorate::HoldId| format!("held by {hold} (theirs) for ");
+    let guard = theirs.mutex("a").lock().await.unwrap();
+    let other = "5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1".parse().unwrap();
+    let error = ours.mutex("a").force_release_hold(&other).await.unwrap_err();
+    assert!(error.is_not_holding(), "{error}");
+    assert_eq!(error.to_string().matches(&held_by(guard.hold())).count(), 3, "{error}");
+    assert_eq!(error.voters()[0].client_name.as_deref(), Some("theirs"));
+
+    // Somebody deletes the record of a lock, and it is given to another.
+    let lost = ours.mutex("b").lock().await.unwrap();
+    for voter in &voters {
+        voter.command(&["DEL", "quorate:{b}"]).unwrap();
+    }
+    let taken = theirs.mutex("b").lock().await.unwrap();
+    let error = lost.lost().await;
+    assert!(error.to_string().contains(&held_by(taken.hold())), "{error}");
+
+    let asker = connect("asker").await;
+    voters[1..].iter().for_each(embedded::EmbeddedVoter::kill);
+    let error = asker.mutex("a").lock_within(secs(1)).await.unwrap_err();
+    assert!(error.is_no_quorum(), "{error}");
+    assert_eq!(error.to_string().matches(&held_by(guard.hold())).count(), 1, "{error}");
+}

@@ -38,7 +38,7 @@ pub(super) struct Running {
 
 /// What the tasks have come to.
 #[derive(Debug)]
-pub(super) struct Tally(Mutex<(Measured, Option<Error>)>);
+pub(super) struct LoadTally(Mutex<(Measured, Option<Error>)>);
 
 /// Times in nanoseconds.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) struct Measured {
 }
 
 impl Load {
-    pub(super) fn start(self, quorum: &Quorate, tally: &Arc<Tally>) -> Running {
+    pub(super) fn start(self, quorum: &Quorate, tally: &Arc<LoadTally>) -> Running {
         let (stopped, stop) = watch::channel(false);
         let run = format!("quorate-bench:{}-{}", process::id(), clock::wall().as_millis());
         let mut tasks = JoinSet::new();
@@ -66,7 +66,7 @@ impl Load {
         self,
         quorum: &Quorate,
         name: &str,
-        tally: &Tally,
+        tally: &LoadTally,
         mut stop: watch::Receiver<bool>,
     ) {
         let mut is_warm = false;
@@ -106,7 +106,7 @@ impl Running {
     }
 }
 
-impl Tally {
+impl LoadTally {
     pub(super) fn new() -> Self {
         let times = || Histogram::new_with_max(LONGEST, 3).expect("it has room for them");
         Self(Mutex::new((Measured { lock: times(), release: times(), failed: 0 }, None)))

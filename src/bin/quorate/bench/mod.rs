@@ -11,7 +11,7 @@ use quorate::{Builder, Quorate};
 use tokio::time;
 
 use self::{
-    load::{Load, Tally},
+    load::{Load, LoadTally},
     progress::Progress,
     results::Results,
 };
@@ -101,7 +101,7 @@ impl BenchOptions {
             locks: self.locks.unwrap_or(self.tasks).get(),
             hold: self.hold,
         };
-        let tally = Arc::new(Tally::new());
+        let tally = Arc::new(LoadTally::new());
         let running = load.start(quorum, &tally);
         let started = clock::now();
         let mut progress = Progress::new(self.time, console);

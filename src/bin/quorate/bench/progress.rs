@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time;
 
-use super::load::Tally;
+use super::load::LoadTally;
 use crate::{
     clock,
     console::Console,
@@ -31,7 +31,7 @@ impl Progress {
     }
 
     /// Never ends.
-    pub(super) async fn show(&mut self, tally: &Tally) {
+    pub(super) async fn show(&mut self, tally: &LoadTally) {
         let mut interval = time::interval(INTERVAL);
         loop {
             interval.tick().await;

@@ -1,7 +1,7 @@
 //! `quorate demo`: the story of a lock on five voters, told as it happens.
 
 mod scenes;
-mod stage;
+mod story;
 
 use std::{
     io::{self, IsTerminal},
@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 
-use self::stage::Stage;
+use self::story::Story;
 use crate::{
     durations,
     exit::{Code, Failure},
@@ -42,16 +42,16 @@ pub(crate) struct DemoOptions {
 pub(crate) async fn run(options: DemoOptions) -> Result<ExitCode, Failure> {
     let is_drawn = io::stdout().is_terminal();
     let pace = options.pace.unwrap_or(if is_drawn { PACE } else { Duration::ZERO });
-    let stage = Stage::start(pace, is_drawn).await?;
+    let story = Story::start(pace, is_drawn).await?;
     if is_drawn {
         tokio::select! {
-            told = scenes::play(&stage) => told?,
-            shown = watch::repeat(INTERVAL, async || Ok(Picture::Frame(stage.frame().await))) => {
+            told = scenes::play(&story) => told?,
+            shown = watch::repeat(INTERVAL, async || Ok(Picture::Frame(story.frame().await))) => {
                 shown?;
             }
         }
     } else {
-        scenes::play(&stage).await?;
+        scenes::play(&story).await?;
     }
     Ok(Code::Fine.into())
 }

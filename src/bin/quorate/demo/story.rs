@@ -30,7 +30,7 @@ const SENTENCES: usize = 8;
 const BAR: usize = 20;
 
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Story {
     pub(super) voters: Vec<EmbeddedVoter>,
     pub(super) ada: Quorate,
     pub(super) ben: Quorate,
@@ -43,7 +43,7 @@ pub(super) struct Stage {
     said: Mutex<Vec<(Tone, String)>>,
 }
 
-impl Stage {
+impl Story {
     pub(super) async fn start(pace: Duration, is_drawn: bool) -> Result<Self, Failure> {
         let voters = embedded::voters(5);
         let client = |name: &str| {
