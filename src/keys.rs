@@ -21,9 +21,11 @@ pub enum KeyScheme {
     /// `redisson_lock_token:{<lock name>}`, without expiry.
     ///
     /// A read/write lock is an `RReadWriteLock`: the record under the bare lock name, the channel
-    /// `redisson_rwlock:{<lock name>}`, and a key for the lease of each reader. It has one voter and
-    /// [`Preference::Readers`](crate::Preference::Readers): anything else is refused when it is
-    /// asked for. Java joins the record of a mutex to read, so the two are not to have one name.
+    /// `redisson_rwlock:{<lock name>}`, and a key for the lease of each reader. It needs a client
+    /// with one voter, and readers who pass writers that wait
+    /// ([`Preference::Readers`](crate::Preference::Readers)): anything else is refused when the
+    /// lock is asked for. Do not give a mutex and a read/write lock the same name: in Java readers
+    /// join the record of a mutex.
     Redisson,
 }
 
@@ -292,5 +294,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
 mod tests;

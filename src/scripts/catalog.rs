@@ -221,8 +221,8 @@ pub(crate) mod rw {
     };
 }
 
-/// Where programs in Java lock by the same records: what is asked of theirs, and the read/write lock
-/// in their format.
+/// Where programs in Java lock by the same records: what is asked about theirs, and the
+/// read/write lock in their format.
 pub(crate) mod redisson {
     use super::{Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN};
 
