@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use quorate::Owner;
 
 use super::{
-    LEASE, NAME, client,
+    LEASE, NAME, builder, client,
     java::{Java, Subscriber},
     java_rw::rw_channel,
     servers,
@@ -172,7 +172,8 @@ async fn a_reader_that_would_write_is_refused_as_in_java_it_waits_for_ever() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_reader_does_not_keep_the_lock() {
     let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let builder = builder(&servers).voter_deadline(ms(300));
+    let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
     let lock = client.rw_lock(NAME);
     assert!(java.try_read(NAME, ms(700)));
     let reading = lock.read().await.unwrap();
@@ -194,7 +195,8 @@ async fn a_dead_reader_does_not_keep_the_lock() {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_are_renewed_and_their_leases_never_shortened() {
     let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let builder = builder(&servers).voter_deadline(ms(300));
+    let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
     let lock = client.rw_lock(NAME).lease(ms(1500));
     assert!(java.try_read(NAME, secs(600)));
     let reading = lock.read().await.unwrap();
