@@ -14,10 +14,18 @@ pub enum KeyScheme {
     /// lock name are percent-encoded, so that the braces always mark the hash tag.
     Prefix(String),
     /// Redisson's names, so that Java and Rust services exclude and wake each other on the same
-    /// mutex: the record under the bare lock name, the channel
-    /// `redisson_lock__channel:{<lock name>}`, and the tokens of an `RFencedLock` under
-    /// `redisson_lock_token:{<lock name>}`, without expiry. A read/write lock of ours and one of
-    /// Redisson's know nothing of each other.
+    /// mutex and the same read/write lock.
+    ///
+    /// A mutex is an `RLock`, or an `RFencedLock`: the record under the bare lock name, the channel
+    /// `redisson_lock__channel:{<lock name>}`, and the tokens under
+    /// `redisson_lock_token:{<lock name>}`, without expiry.
+    ///
+    /// A read/write lock is an `RReadWriteLock`: the record under the bare lock name, the channel
+    /// `redisson_rwlock:{<lock name>}`, and a key for the lease of each reader. It needs a client
+    /// with one voter, and readers who pass writers that wait
+    /// ([`Preference::Readers`](crate::Preference::Readers)): anything else is refused when the
+    /// lock is asked for. Do not give a mutex and a read/write lock the same name: in Java readers
+    /// join the record of a mutex.
     Redisson,
 }
 
@@ -46,7 +54,29 @@ pub(crate) struct MutexKeys {
     pub(crate) calls: Arc<str>,
 }
 
-/// The names of one read/write lock. It shares none with the mutex of the same name.
+/// The names of one read/write lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RwNames {
+    Ours(RwKeys),
+    Java(JavaRwKeys),
+}
+
+/// Those of an `RReadWriteLock` of Redisson, and what we need besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JavaRwKeys {
+    /// The record.
+    pub(crate) lock: Arc<str>,
+    /// What the keys of its readers begin with.
+    pub(crate) stem: Arc<str>,
+    /// Holds that were ended by force.
+    pub(crate) revoked: Arc<str>,
+    /// The token of the latest write of ours.
+    pub(crate) fence: Arc<str>,
+    /// Where a release is told.
+    pub(crate) channel: Arc<str>,
+}
+
+/// Those of ours. It shares none with the mutex of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RwKeys {
     /// Who writes.
@@ -119,12 +149,12 @@ impl KeyScheme {
             Self::Prefix(prefix) => {
                 format!("{}:{{{}{ending}}}*", escaped(prefix), encoded(names))
             }
-            Self::Redisson => format!("{{{names}{ending}}}:quorate_*"),
+            Self::Redisson => format!("{{{names}{ending}}}:*"),
         }
     }
 
-    /// The lock that is held or waited for by what this key says. Of mutexes that Java may hold
-    /// only those that we have held of late.
+    /// The lock that is held or waited for by what this key says. Of those that Java may hold only
+    /// those that are read, or that we have held of late.
     pub(crate) fn found(&self, key: &str) -> Option<FoundLock> {
         let stem = match self {
             Self::Prefix(prefix) => key.strip_prefix(prefix)?.strip_prefix(':')?,
@@ -135,10 +165,8 @@ impl KeyScheme {
             (Self::Prefix(_), "" | ":queue")
             | (Self::Redisson, ":quorate_fence" | ":quorate_queue") => FoundKind::Mutex,
             (Self::Prefix(_), ":rw:writer" | ":rw:readers" | ":rw:queue")
-            | (
-                Self::Redisson,
-                ":quorate_rw_writer" | ":quorate_rw_readers" | ":quorate_rw_queue",
-            ) => FoundKind::RwLock,
+            | (Self::Redisson, ":quorate_rw_fence") => FoundKind::RwLock,
+            (Self::Redisson, part) if part.contains(":rwlock_timeout:") => FoundKind::RwLock,
             _ => return None,
         };
         let name = match self {
@@ -184,22 +212,32 @@ impl KeyScheme {
         ["queue", "timeout"].map(|part| format!("redisson_lock_{part}:{tagged}").into())
     }
 
-    pub(crate) fn rw_lock(&self, name: &LockName) -> RwKeys {
+    pub(crate) fn rw_lock(&self, name: &LockName) -> RwNames {
         let name = name.as_str();
-        let stem = match self {
-            Self::Prefix(prefix) => format!("{prefix}:{{{}}}:rw:", encoded(name)),
-            Self::Redisson => format!("{}:quorate_rw_", tagged(name)),
-        };
-        let key = |part| format!("{stem}{part}").into();
-        RwKeys {
-            writer: key("writer"),
-            readers: key("readers"),
-            revoked: key("revoked"),
-            fence: key("fence"),
-            queue: key("queue"),
-            alive: key("alive"),
-            writers: key("writers"),
-            calls: self.calls().into(),
+        match self {
+            Self::Prefix(prefix) => {
+                let key = |part| format!("{prefix}:{{{}}}:rw:{part}", encoded(name)).into();
+                RwNames::Ours(RwKeys {
+                    writer: key("writer"),
+                    readers: key("readers"),
+                    revoked: key("revoked"),
+                    fence: key("fence"),
+                    queue: key("queue"),
+                    alive: key("alive"),
+                    writers: key("writers"),
+                    calls: self.calls().into(),
+                })
+            }
+            Self::Redisson => {
+                let tagged = tagged(name);
+                RwNames::Java(JavaRwKeys {
+                    lock: name.into(),
+                    revoked: format!("{tagged}:quorate_rw_revoked").into(),
+                    fence: format!("{tagged}:quorate_rw_fence").into(),
+                    channel: format!("redisson_rwlock:{tagged}").into(),
+                    stem: tagged.into(),
+                })
+            }
         }
     }
 }
@@ -256,139 +294,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn keys(scheme: &KeyScheme, name: &str) -> MutexKeys {
-        scheme.mutex(&LockName::parse(name).unwrap())
-    }
-
-    /// What a cluster hashes: the text between the first `{` and the next `}`, if there is any.
-    fn hash_tag(key: &str) -> &str {
-        let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
-        tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key)
-    }
-
-    #[test]
-    fn the_default_names_are_pinned() {
-        let keys = keys(&KeyScheme::default(), "invoice:42");
-        assert_eq!(&*keys.lock, "quorate:{invoice:42}");
-        assert_eq!(&*keys.revoked, "quorate:{invoice:42}:revoked");
-        assert_eq!(&*keys.fence, "quorate:{invoice:42}:fence");
-        assert_eq!(&*keys.queue, "quorate:{invoice:42}:queue");
-        assert_eq!(&*keys.alive, "quorate:{invoice:42}:alive");
-        assert_eq!(&*keys.channel, "quorate:{invoice:42}:wake");
-        assert_eq!(&*keys.calls, "quorate:calls:");
-    }
-
-    #[test]
-    fn the_names_of_marks_are_pinned() {
-        assert_eq!(&*KeyScheme::default().mark(), "quorate:{%voter}");
-        assert_eq!(&*KeyScheme::Redisson.mark(), "{quorate}:quorate_voter");
-    }
-
-    #[test]
-    fn the_keys_of_client_names_are_pinned() {
-        assert_eq!(&*KeyScheme::default().client("c"), "quorate:{%client:c}");
-        assert_eq!(&*KeyScheme::Redisson.client("c"), "{quorate:c}:quorate_client");
-    }
-
-    #[test]
-    fn the_names_of_a_read_write_lock_are_pinned() {
-        let name = LockName::parse("invoice:42").unwrap();
-        let keys = KeyScheme::default().rw_lock(&name);
-        assert_eq!(&*keys.writer, "quorate:{invoice:42}:rw:writer");
-        assert_eq!(&*keys.readers, "quorate:{invoice:42}:rw:readers");
-        assert_eq!(&*keys.revoked, "quorate:{invoice:42}:rw:revoked");
-        assert_eq!(&*keys.fence, "quorate:{invoice:42}:rw:fence");
-        assert_eq!(&*keys.queue, "quorate:{invoice:42}:rw:queue");
-        assert_eq!(&*keys.alive, "quorate:{invoice:42}:rw:alive");
-        assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
-        let redisson = KeyScheme::Redisson.rw_lock(&name);
-        assert_eq!(&*redisson.writer, "{invoice:42}:quorate_rw_writer");
-    }
-
-    /// As Redisson's `RedissonLock` and its `prefixName` and `suffixName` make them.
-    #[test]
-    fn redisson_names_the_record_and_the_channel() {
-        let plain = keys(&KeyScheme::Redisson, "invoice:42");
-        assert_eq!(&*plain.lock, "invoice:42");
-        assert_eq!(&*plain.channel, "redisson_lock__channel:{invoice:42}");
-        assert_eq!(&*plain.fence, "redisson_lock_token:{invoice:42}");
-        let tagged = keys(&KeyScheme::Redisson, "invoice:{42}");
-        assert_eq!(&*tagged.channel, "redisson_lock__channel:invoice:{42}");
-        assert_eq!(&*tagged.fence, "redisson_lock_token:invoice:{42}");
-        let name = LockName::parse("invoice:42").unwrap();
-        let [queue, timeouts] = KeyScheme::fair_lock_in_java(&name);
-        assert_eq!(&*queue, "redisson_lock_queue:{invoice:42}");
-        assert_eq!(&*timeouts, "redisson_lock_timeout:{invoice:42}");
-    }
-
-    #[test]
-    fn marks_names_of_clients_and_what_outlives_a_hold_are_no_locks() {
-        let scheme = KeyScheme::default();
-        let mark = scheme.mark();
-        let client = scheme.client("c");
-        for key in [&*mark, &*client, "quorate:{a}:fence", "quorate:{a}:revoked", "quorate:{a"] {
-            assert_eq!(scheme.found(key), None, "{key}");
-        }
-        assert_eq!(KeyScheme::Redisson.found("{quorate}:quorate_voter"), None);
-    }
-
-    #[test]
-    fn a_prefix_with_a_brace_or_without_a_character_is_refused() {
-        assert!(KeyScheme::Prefix("a{b".into()).check().unwrap_err().is_invalid());
-        assert!(KeyScheme::Prefix(String::new()).check().unwrap_err().is_invalid());
-    }
-
-    proptest! {
-        #[test]
-        fn all_keys_of_a_lock_share_one_hash_tag(name in ".{1,40}", redisson: bool) {
-            let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
-            // Redisson itself splits such names over slots; nothing we derive can mend that.
-            prop_assume!(!redisson || !name.contains(['{', '}']));
-            let keys = keys(&scheme, &name);
-            for other in [&keys.revoked, &keys.fence, &keys.queue, &keys.alive, &keys.channel] {
-                prop_assert_eq!(hash_tag(&keys.lock), hash_tag(other));
-            }
-            let rw = scheme.rw_lock(&LockName::parse(&name).unwrap());
-            let all = [rw.writer, rw.readers, rw.revoked, rw.fence, rw.queue, rw.alive, rw.writers];
-            for key in all {
-                prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
-            }
-        }
-
-        #[test]
-        fn a_lock_is_found_by_its_keys(name in ".{1,40}", redisson: bool) {
-            let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
-            prop_assume!(!redisson || !name.contains(['{', '}']));
-            let found = |key: &str| scheme.found(key).map(|found| (found.name, found.kind));
-            let rw = scheme.rw_lock(&LockName::parse(&name).unwrap());
-            let mutex = keys(&scheme, &name);
-            prop_assert_eq!(found(&mutex.queue), Some((name.clone(), FoundKind::Mutex)));
-            if !redisson {
-                prop_assert_eq!(found(&mutex.lock), Some((name.clone(), FoundKind::Mutex)));
-            }
-            for key in [rw.writer, rw.readers, rw.queue] {
-                prop_assert_eq!(found(&key), Some((name.clone(), FoundKind::RwLock)));
-            }
-        }
-
-        #[test]
-        fn no_lock_has_the_hash_tag_of_a_mark(name in "[%voter257BD{}#]{1,10}") {
-            let scheme = KeyScheme::default();
-            let (mark, lock) = (scheme.mark(), keys(&scheme, &name).lock);
-            prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&mark)), "{} {}", lock, mark);
-        }
-
-        #[test]
-        fn different_names_have_different_keys(
-            one in "[a%{}7BD25]{1,6}", other in "[a%{}7BD25]{1,6}",
-        ) {
-            let scheme = KeyScheme::default();
-            prop_assert_eq!(one == other, keys(&scheme, &one).lock == keys(&scheme, &other).lock);
-        }
-    }
-}
+mod tests;

@@ -54,7 +54,7 @@ impl LockInfo {
     }
 
     /// What a hold of this lock does with it.
-    pub(super) fn kind_of(&self, hold: &HoldId) -> HolderKind {
+    fn kind_of(&self, hold: &HoldId) -> HolderKind {
         // Of the two sides of a read/write lock each knows the other.
         match self.granted_under.is_some() || self.barred_by.is_some() {
             true if hold.reads() => HolderKind::Read,
@@ -72,6 +72,11 @@ impl LockInfo {
 /// One lock as its kind writes it on the voters.
 pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     fn info(&self) -> &LockInfo;
+
+    /// What a hold of this lock does with it.
+    fn kind_of(&self, hold: &HoldId) -> HolderKind {
+        self.info().kind_of(hold)
+    }
 
     /// The lock that this one grants to its own holder, as it is asked for under that hold.
     fn under(&self, _hold: &HoldId) -> Option<Arc<dyn LockRecord>> {

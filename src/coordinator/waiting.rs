@@ -88,7 +88,7 @@ impl Coordinator {
     pub(crate) async fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
         let Refusal { by, waits, ends } = refusal;
         let retry_after = ends.map(|ends| ends.since(self.clock.now()));
-        let kind = |hold: &HoldId| match record.info().kind_of(hold) {
+        let kind = |hold: &HoldId| match record.kind_of(hold) {
             _ if waits => HolderKind::Waiting,
             kind => kind,
         };

@@ -67,6 +67,11 @@ impl Asking {
         self.parts.coordinator.settings()
     }
 
+    /// How many voters the client has.
+    pub(super) fn voters(&self) -> usize {
+        self.parts.coordinator.panel().quorum.voters()
+    }
+
     pub(super) fn forms(&self) -> &Forms {
         &self.parts.forms
     }

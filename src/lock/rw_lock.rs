@@ -8,7 +8,8 @@ use super::{
     Access, LockParts, Preference, ReadGuard, WriteGuard,
     asking::{Asking, VoterSaid, without_limit},
     inspection::{RwInspection, RwState, RwView},
-    rw_record::{RwRecord, RwTerms},
+    rw_made::rw_record,
+    rw_record::RwAsked,
 };
 use crate::{
     engine::{Limit, Rules},
@@ -41,6 +42,12 @@ use crate::{
 /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
 /// second read stands behind a writer that waits for the first.
 ///
+/// # Beside Java
+///
+/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) it is the `RReadWriteLock` of the same
+/// name. Then the client must have one voter. There is no queue: readers pass writers that wait,
+/// and whoever asks first when the lock is free gets it.
+///
 /// # What is not guaranteed
 ///
 /// A read/write lock is another lock than the mutex of the same name. And who holds, holds as
@@ -49,25 +56,20 @@ use crate::{
 #[must_use = "it does nothing until it is locked"]
 pub struct RwLock {
     asking: Asking,
-    preference: Preference,
+    /// Unless the lock is as any other.
+    preference: Option<Preference>,
     /// What a call asks with, to read and to write.
-    reads: Result<Arc<RwRecord>, Error>,
-    writes: Result<Arc<RwRecord>, Error>,
+    reads: Result<Arc<dyn RwAsked>, Error>,
+    writes: Result<Arc<dyn RwAsked>, Error>,
 }
 
 impl RwLock {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self::made(Asking::new(parts, name), Preference::default())
+        Self::made(Asking::new(parts, name), None)
     }
 
-    fn made(asking: Asking, preference: Preference) -> Self {
-        let made = |access| {
-            let (name, rules) = asking.checked()?;
-            let settings = asking.settings();
-            let (waiting, keep) = (settings.waiting(rules.terms.lease), settings.fence_memory);
-            let terms = RwTerms { rules, access, preference, waiting, keep };
-            Ok(Arc::new(RwRecord::new(name, &settings.keys, asking.forms().of_rw(terms))))
-        };
+    fn made(asking: Asking, preference: Option<Preference>) -> Self {
+        let made = |access| rw_record(&asking, access, preference);
         let (reads, writes) = (made(Access::Read), made(Access::Write));
         Self { asking, preference, reads, writes }
     }
@@ -87,9 +89,11 @@ impl RwLock {
         Self::made(self.asking.lease(lease, false), self.preference)
     }
 
-    /// Whom its readers let pass; by default all [writers](Preference::Writers).
+    /// Whom its readers let pass; by default all [writers](Preference::Writers). With
+    /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) they let nobody pass, as in Java: there
+    /// [`Preference::Readers`] is the default, and all others are [invalid](Error::is_invalid).
     pub fn preference(self, preference: Preference) -> Self {
-        Self::made(self.asking, preference)
+        Self::made(self.asking, Some(preference))
     }
 
     /// Acquires the lock to read, waiting for as long as somebody writes or comes before.
@@ -361,7 +365,7 @@ impl RwLock {
         Ok(self.asking.wish(record, rules))
     }
 
-    fn checked(&self, access: Access) -> Result<(Arc<RwRecord>, Rules), Error> {
+    fn checked(&self, access: Access) -> Result<(Arc<dyn RwAsked>, Rules), Error> {
         let made = match access {
             Access::Read => &self.reads,
             Access::Write => &self.writes,

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::{Rules, Ticket},
-    keys::{KeyScheme, RwKeys},
+    keys::RwKeys,
     node::Call,
     scripts::rw,
     words::{HoldId, HoldIds, LockName},
@@ -26,6 +26,16 @@ pub(super) struct RwTerms {
     pub(super) waiting: Duration,
     /// For how long the fence of writes is remembered.
     pub(super) keep: Duration,
+}
+
+/// A read/write lock as somebody asks for it who has no hold of it.
+pub(super) trait RwAsked: LockRecord {
+    fn rules(&self) -> Rules;
+    fn inspect(&self) -> Call;
+    /// Ends a named hold; its mark stays for `marker`.
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
+    /// Takes out who waits, and what is none of its records.
+    fn clear(&self) -> Call;
 }
 
 /// From where it is asked for.
@@ -77,7 +87,7 @@ impl RwForms {
 }
 
 impl RwTerms {
-    fn mode(&self) -> &'static str {
+    pub(super) fn mode(&self) -> &'static str {
         match self.access {
             Access::Read => "read",
             Access::Write => "write",
@@ -108,34 +118,8 @@ impl RwTerms {
 }
 
 impl RwRecord {
-    pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<RwForms>) -> Self {
-        let keys = scheme.rw_lock(&name);
+    pub(super) fn new(name: LockName, keys: RwKeys, forms: Arc<RwForms>) -> Self {
         Self { made: Arc::new(MadeRw::new(name, keys, forms)), stand: Stand::Anywhere }
-    }
-
-    pub(super) fn rules(&self) -> Rules {
-        self.made.forms.terms.rules
-    }
-
-    pub(super) fn inspect(&self) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
-        let form = Form::new(&rw::INSPECT, self.rules(), &[]);
-        form.question([writer, readers, queue, alive, writers, fence])
-    }
-
-    /// Ends a named hold; its mark stays for `marker`.
-    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
-        let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[calls]);
-        let keys = [writer, readers, revoked, queue, alive, writers];
-        form.request(keys, hold, [millis(marker).into()])
-    }
-
-    /// Takes out who waits, and what is none of its records.
-    pub(super) fn clear(&self) -> Call {
-        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.made.keys;
-        let form = Form::new(&rw::CLEAR, self.rules(), &[]);
-        form.question([writer, readers, revoked, fence, queue, alive, writers])
     }
 
     /// `place`: the one to leave, or nothing.
@@ -144,6 +128,31 @@ impl RwRecord {
         let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
         let keys = [writer, readers, queue, alive, writers];
         self.made.forms.release.request(keys, hold, [number(count), place])
+    }
+}
+
+impl RwAsked for RwRecord {
+    fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
+    }
+
+    fn inspect(&self) -> Call {
+        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
+        let form = Form::new(&rw::INSPECT, self.rules(), &[]);
+        form.question([writer, readers, queue, alive, writers, fence])
+    }
+
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
+        let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[calls]);
+        let keys = [writer, readers, revoked, queue, alive, writers];
+        form.request(keys, hold, [millis(marker).into()])
+    }
+
+    fn clear(&self) -> Call {
+        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.made.keys;
+        let form = Form::new(&rw::CLEAR, self.rules(), &[]);
+        form.question([writer, readers, revoked, fence, queue, alive, writers])
     }
 }
 

@@ -4,61 +4,7 @@
 //! arguments of the first stand those that all requests share. Each request adds as many entries
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say.
 
-/// One Lua script.
-#[derive(Debug)]
-pub(crate) struct Script {
-    /// Its path under `lua/`, without the ending.
-    pub(crate) name: &'static str,
-    /// The text that is loaded into the server.
-    pub(crate) source: &'static str,
-    /// What one request puts into KEYS.
-    pub(crate) keys: &'static [&'static str],
-    /// What stands at the beginning of ARGV, once for all requests.
-    pub(crate) shared: &'static [Arg],
-    /// What one request puts into ARGV.
-    pub(crate) args: &'static [Arg],
-    /// How many entries of the reply a request has.
-    pub(crate) width: usize,
-    /// Whether its answers are votes.
-    pub(crate) votes: bool,
-}
-
-/// An argument of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arg {
-    Text(&'static str),
-    /// A channel, or what the names of channels begin with. In a cluster it has another name.
-    Channel(&'static str),
-    /// The command that publishes on a channel of a lock. Which one that is the node knows.
-    Publish,
-}
-
-impl Arg {
-    /// Its name in the script's header.
-    #[cfg(any(test, feature = "embedded"))]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Text(name) | Self::Channel(name) => name,
-            Self::Publish => "publish",
-        }
-    }
-}
-
-impl Script {
-    /// Whether it is told the command that publishes: behind the other shared arguments.
-    pub(crate) fn publishes(&self) -> bool {
-        self.shared.last() == Some(&Arg::Publish)
-    }
-}
-
-/// Two scripts are the same when they are the same static.
-impl PartialEq for Script {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Script {}
+use super::script::{Arg, Script};
 
 /// The source of a script: its libraries, in their order, and its own file.
 macro_rules! source {
@@ -275,9 +221,10 @@ pub(crate) mod rw {
     };
 }
 
-/// What is asked of other programs that lock by the same records.
+/// Where programs in Java lock by the same records: what is asked about theirs, and the
+/// read/write lock in their format.
 pub(crate) mod redisson {
-    use super::Script;
+    use super::{Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN};
 
     pub(crate) static QUEUE: Script = Script {
         name: "redisson/queue",
@@ -286,6 +233,72 @@ pub(crate) mod redisson {
         shared: &[],
         args: &[],
         width: 3,
+        votes: false,
+    };
+
+    pub(crate) static RW_ACQUIRE: Script = Script {
+        name: "redisson/rw_acquire",
+        source: source!(
+            "redisson/rw_acquire",
+            ["expire", "time", "fence", "rw_java", "rw_java_give", "each"]
+        ),
+        keys: &["lock", "stem", "fence"],
+        shared: &[LEASE_MS, KEEP_MS],
+        args: &[HOLD, FLOOR],
+        width: 4,
+        votes: true,
+    };
+
+    pub(crate) static RW_RENEW: Script = Script {
+        name: "redisson/rw_renew",
+        source: source!(
+            "redisson/rw_renew",
+            ["expire", "time", "fence", "rw_java", "rw_java_give", "renew", "each"]
+        ),
+        keys: &["lock", "stem", "revoked", "fence"],
+        shared: &[LEASE_MS, KEEP_MS],
+        args: &[HOLD, COUNT, TOKEN],
+        width: 4,
+        votes: true,
+    };
+
+    pub(crate) static RW_RELEASE: Script = Script {
+        name: "redisson/rw_release",
+        source: source!("redisson/rw_release", ["recount", "rw_java", "rw_java_end", "each"]),
+        keys: &["lock", "stem"],
+        shared: &[Arg::Publish],
+        args: &[HOLD, COUNT, CHANNEL],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static RW_FORCE_RELEASE: Script = Script {
+        name: "redisson/rw_force_release",
+        source: source!("redisson/rw_force_release", ["expire", "rw_java", "rw_java_end", "each"]),
+        keys: &["lock", "stem", "revoked"],
+        shared: &[Arg::Publish],
+        args: &[HOLD, MARKER_MS, CHANNEL],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static RW_CLEAR: Script = Script {
+        name: "redisson/rw_clear",
+        source: source!("redisson/rw_clear", ["clear", "each"]),
+        keys: &["lock", "revoked", "fence"],
+        shared: &[],
+        args: &[],
+        width: 3,
+        votes: false,
+    };
+
+    pub(crate) static RW_INSPECT: Script = Script {
+        name: "redisson/rw_inspect",
+        source: source!("redisson/rw_inspect", ["time", "rw_java", "list", "each"]),
+        keys: &["lock", "stem", "fence"],
+        shared: &[],
+        args: &[],
+        width: 5,
         votes: false,
     };
 }
@@ -326,7 +339,7 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 17] = [
+pub(crate) static ALL: [&Script; 23] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -341,6 +354,12 @@ pub(crate) static ALL: [&Script; 17] = [
     &rw::CLEAR,
     &rw::INSPECT,
     &redisson::QUEUE,
+    &redisson::RW_ACQUIRE,
+    &redisson::RW_RENEW,
+    &redisson::RW_RELEASE,
+    &redisson::RW_FORCE_RELEASE,
+    &redisson::RW_CLEAR,
+    &redisson::RW_INSPECT,
     &voter::LOOK,
     &voter::INTRODUCE,
     &voter::NAME,

@@ -2,11 +2,13 @@
 
 mod catalog;
 mod replies;
+mod script;
 
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, Arg, Script, fair, mutex, redisson, rw, voter};
+pub(crate) use catalog::{ALL, fair, mutex, redisson, rw, voter};
 pub(crate) use replies::{
     Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, Value, Vote,
 };
+pub(crate) use script::{Arg, Script};

@@ -85,6 +85,11 @@ impl HoldIds {
         HoldId(format!("{}:r{}{chance:012}", self.client, self.number()).into())
     }
 
+    /// A fresh hold that writes, by the name that Redisson gives to those.
+    pub(crate) fn fresh_java_write(&self) -> HoldId {
+        HoldId(format!("{}{}", self.fresh(), HoldId::JAVA_WRITE).into())
+    }
+
     /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
     /// not hear them.
     pub(crate) fn fresh_unordered(&self) -> HoldId {
@@ -115,7 +120,8 @@ impl HoldIds {
 /// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a
 /// queue, `<place>.<number>`, with a place of the same form. Before the number stands `r` if it
 /// reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of the
-/// same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
+/// same owner is `<write hold>/<number>`. Each number counts up and ends with random digits. In the
+/// format of Redisson a write ends with `:write`, behind its number.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record. It is shown as that text, and read from it: any text but the empty one.
@@ -135,6 +141,9 @@ impl HoldIds {
 pub struct HoldId(Arc<str>);
 
 impl HoldId {
+    /// What the holds end with that write in an `RReadWriteLock` of Redisson.
+    const JAVA_WRITE: &'static str = ":write";
+
     pub(crate) fn parse(text: &str) -> Self {
         Self(text.into())
     }
@@ -169,6 +178,11 @@ impl HoldId {
     pub(crate) fn reads(&self) -> bool {
         let number = self.client().and_then(|client| self.0[client.len()..].strip_prefix(':'));
         self.write().is_some() || number.is_some_and(|number| number.starts_with('r'))
+    }
+
+    /// Whether it is a hold of an `RReadWriteLock` of Redisson that writes.
+    pub(crate) fn writes_in_java(&self) -> bool {
+        self.0.ends_with(Self::JAVA_WRITE)
     }
 
     /// What requests for it have in common with others of the same waiter.
@@ -286,6 +300,11 @@ mod tests {
         assert!(read.reads() && ids.attempt(&read, 1).reads() && ids.under(&write).reads());
         assert_eq!(ids.attempt(&read, 1).place(), Some(read.as_str()));
         assert!(!HoldId::parse("no uuid:r1").reads());
+        let in_java = ids.fresh_java_write();
+        assert!(in_java.writes_in_java() && !in_java.reads() && !read.writes_in_java());
+        let under = ids.under(&in_java);
+        assert!(under.reads() && !under.writes_in_java());
+        assert_eq!((under.write(), under.client()), (Some(in_java.as_str()), in_java.client()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod contention;
 mod expiry;
 mod java;
 mod kinds;
+mod rw;
 mod sharing;
 mod stage;
 mod wakes;

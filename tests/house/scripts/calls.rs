@@ -117,20 +117,40 @@ fn rw_request() -> impl Strategy<Value = RwRequest> {
     })
 }
 
+/// Of an `RReadWriteLock` of Redisson: who reads, who writes, who reads under each write, and a
+/// thread in Java that does both.
+const JAVA_HOLDS: [&str; 7] = [
+    "client-a:r1",
+    "client-b:r1",
+    "client-a:1:write",
+    "client-b:1:write",
+    "client-a:1:write/7",
+    "java:81",
+    "java:81:write",
+];
+
 fn is_rw(script: &str) -> bool {
     script.starts_with("rw/")
 }
 
+fn is_java_rw(script: &str) -> bool {
+    script.starts_with("redisson/rw_")
+}
+
 /// A call of any script with one to four requests.
 pub(crate) fn any_call() -> impl Strategy<Value = Step> {
-    let others = quorate::scripts().filter(|(name, _)| !is_rw(name)).count();
-    let rw = quorate::scripts().count() - others;
-    let weight = |count| u32::try_from(count).expect("there are few");
-    prop_oneof![weight(others) => other_call(), weight(rw) => rw_call()]
+    let weight = |is: &dyn Fn(&str) -> bool| {
+        let count = quorate::scripts().filter(|(name, _)| is(name)).count();
+        u32::try_from(count).expect("there are few")
+    };
+    let (rw, java) = (weight(&is_rw), weight(&is_java_rw));
+    let others = weight(&|_| true) - rw - java;
+    prop_oneof![others => other_call(), rw => rw_call(), java => java_rw_call()]
 }
 
 fn other_call() -> impl Strategy<Value = Step> {
-    let scripts: Vec<_> = quorate::scripts().filter(|(name, _)| !is_rw(name)).collect();
+    let scripts = quorate::scripts().filter(|(name, _)| !is_rw(name) && !is_java_rw(name));
+    let scripts: Vec<_> = scripts.collect();
     (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
         let shared = requests[0].shared(name);
         call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
@@ -146,6 +166,18 @@ pub(crate) fn rw_call() -> impl Strategy<Value = Step> {
     (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
         let shared = requests[0].shared(name);
         call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
+    })
+}
+
+/// A call of any script of an `RReadWriteLock` with one to three requests.
+pub(crate) fn java_rw_call() -> impl Strategy<Value = Step> {
+    let scripts = quorate::scripts().filter(|(name, _)| is_java_rw(name));
+    let often =
+        |(name, source)| vec![(name, source); if name == "redisson/rw_acquire" { 4 } else { 1 }];
+    let scripts: Vec<_> = scripts.flat_map(often).collect();
+    (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
+        let shared = requests[0].java_shared(name);
+        call(source, shared, requests.into_iter().map(|request| request.java_arguments(name)))
     })
 }
 
@@ -242,6 +274,58 @@ impl RwRequest {
         };
         (words(keys), words(args))
     }
+}
+
+impl RwRequest {
+    /// The same in the format of Redisson.
+    fn java_shared(&self, script: &str) -> Step {
+        match script {
+            "redisson/rw_acquire" | "redisson/rw_renew" => {
+                words(&[&lease(self.lease_ms), FENCE_MS])
+            }
+            "redisson/rw_release" | "redisson/rw_force_release" => words(&["PUBLISH"]),
+            _ => Step::new(),
+        }
+    }
+
+    fn java_arguments(self, script: &str) -> (Step, Step) {
+        let Self { lock, hold, lease_ms, floor, count, .. } = self;
+        let (hold, count) = (JAVA_HOLDS[hold % JAVA_HOLDS.len()], &count.to_string()[..]);
+        let time_ms = &lease(lease_ms)[..];
+        let [lock, stem, revoked, fence] =
+            &["java", "java-stem", "java-revoked", "java-fence"].map(|key| format!("{key}:{lock}"));
+        let (keys, args): (&[&str], &[&str]) = match script {
+            "redisson/rw_acquire" => (&[lock, stem, fence], &[hold, floor]),
+            "redisson/rw_renew" => (&[lock, stem, revoked, fence], &[hold, count, floor]),
+            "redisson/rw_release" => (&[lock, stem], &[hold, count, "channel"]),
+            "redisson/rw_force_release" => (&[lock, stem, revoked], &[hold, time_ms, "channel"]),
+            "redisson/rw_clear" => (&[lock, revoked, fence], &[]),
+            "redisson/rw_inspect" => (&[lock, stem, fence], &[]),
+            other => panic!("{other} is not compared: say here what it takes"),
+        };
+        (words(keys), words(args))
+    }
+}
+
+/// What Java may leave there, and what nobody would: more entries of a reader, some of which have
+/// ended; and records of other kinds.
+pub(crate) fn java_rw_planted() -> impl Strategy<Value = Step> {
+    let of = |key: &'static str| select(&RW_LOCKS).prop_map(move |lock| format!("{key}:{lock}"));
+    let timeout = (of("java-stem"), select(&JAVA_HOLDS), 1..3_u8);
+    let timeout =
+        timeout.prop_map(|(stem, hold, entry)| format!("{stem}:{hold}:rwlock_timeout:{entry}"));
+    let any = select(&["java", "java-stem", "java-revoked", "java-fence"]).prop_flat_map(of);
+    prop_oneof![
+        3 => timeout.clone().prop_map(|key| words(&["SET", &key, "1", "PX", "250000"])),
+        3 => timeout.prop_map(|key| words(&["DEL", &key])),
+        3 => of("java").prop_map(|key| words(&["HSET", &key, "java:81", "2"])),
+        1 => of("java").prop_map(|key| words(&["HDEL", &key, "mode"])),
+        1 => of("java").prop_map(|key| words(&["HSET", &key, "mode", "other", "a", "no number"])),
+        1 => any.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        2 => any.prop_map(|key| words(&["DEL", &key])),
+        1 => of("java").prop_map(|key| words(&["PEXPIRE", &key, "-1"])),
+        1 => Just(words(&["FLUSHALL"])),
+    ]
 }
 
 /// What a script may find: keys of another type, records without an expiry or without sense.

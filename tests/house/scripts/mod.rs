@@ -11,7 +11,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 
-use calls::{any_call, planted, rw_call, rw_planted, with_leases};
+use calls::{any_call, java_rw_call, java_rw_planted, planted, rw_call, rw_planted, with_leases};
 use commands::{command, sorted_set_command};
 use pair::Pair;
 use quorate_support::Reply;
@@ -54,6 +54,13 @@ fn every_script_answers_as_on_a_server() {
 fn every_script_of_a_read_write_lock_answers_as_on_a_server() {
     for seed in 1..=3 {
         compare(seed, prop_oneof![9 => rw_call(), 1 => rw_planted()]);
+    }
+}
+
+#[test]
+fn every_script_of_an_r_read_write_lock_answers_as_on_a_server() {
+    for seed in 1..=3 {
+        compare(seed, prop_oneof![7 => java_rw_call(), 3 => java_rw_planted()]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 
-use super::{NAME, client, java::Java, servers};
+use super::{LEASE, NAME, client, java::Java, servers};
 
 // Each of these names is asked for at once, so they share the batches on the wire: none of the
 // others is harmed.
@@ -11,8 +11,7 @@ async fn a_name_that_a_read_write_lock_has_in_java_is_inspected_and_ended_like_a
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
     let ours = client.mutex("ours").lock().await.unwrap();
-    java.lock_to_read("read");
-    java.lock_to_write("written");
+    assert!(java.try_read("read", LEASE) && java.try_write("written", LEASE));
     let names = ["ours", "read", "written", "free"];
     for _ in 0..10 {
         let mutexes = names.map(|name| client.mutex(name));

@@ -60,22 +60,6 @@ if redis.call('zadd', KEYS[2], ARGV[1], ARGV[2]) == 1 then \
 redis.call('rpush', KEYS[1], ARGV[2]);\
 end;";
 
-/// `RedissonReadLock.tryLockInnerAsync`, where nobody has it.
-const READ_LOCK: &str = "\
-redis.call('hset', KEYS[1], 'mode', 'read'); \
-redis.call('hset', KEYS[1], ARGV[2], 1); \
-redis.call('set', KEYS[2] .. ':1', 1); \
-redis.call('pexpire', KEYS[2] .. ':1', ARGV[1]); \
-redis.call('pexpire', KEYS[1], ARGV[1]); \
-return nil;";
-
-/// `RedissonWriteLock.tryLockInnerAsync`, where nobody has it.
-const WRITE_LOCK: &str = "\
-redis.call('hset', KEYS[1], 'mode', 'write'); \
-redis.call('hset', KEYS[1], ARGV[2], 1); \
-redis.call('pexpire', KEYS[1], ARGV[1]); \
-return nil;";
-
 /// One thread of a client that is connected to one server: a `RedissonRedLock` has several.
 #[derive(Debug)]
 pub(super) struct Java<'a> {
@@ -94,7 +78,7 @@ impl<'a> Java<'a> {
         servers.iter().enumerate().map(|(at, server)| Self::new(server, at)).collect()
     }
 
-    fn eval(&self, script: &str, keys: &[&str], args: &[&str]) -> Reply {
+    pub(super) fn eval(&self, script: &str, keys: &[&str], args: &[&str]) -> Reply {
         let count = keys.len().to_string();
         let words = [&["EVAL", script, &count], keys, args].concat();
         self.server.command(&words).unwrap()
@@ -131,15 +115,6 @@ impl<'a> Java<'a> {
         let keys = ["queue", "timeout"].map(|part| format!("redisson_lock_{part}:{{{name}}}"));
         self.eval(STAND_IN_QUEUE, &[&keys[0], &keys[1]], &["9000000000000", &self.owner]);
     }
-
-    pub(super) fn lock_to_read(&self, name: &str) {
-        let timeout = format!("{{{name}}}:{}:rwlock_timeout", self.owner);
-        self.eval(READ_LOCK, &[name, &timeout], &["30000", &self.owner]);
-    }
-
-    pub(super) fn lock_to_write(&self, name: &str) {
-        self.eval(WRITE_LOCK, &[name], &["30000", &format!("{}:write", self.owner)]);
-    }
 }
 
 /// Where those who wait for a lock listen.
@@ -153,9 +128,13 @@ pub(super) struct Subscriber(Lines<BufReader<TcpStream>>);
 
 impl Subscriber {
     pub(super) async fn listen(server: &RedisServer, name: &str) -> Self {
+        Self::listen_to(server, &channel(name)).await
+    }
+
+    pub(super) async fn listen_to(server: &RedisServer, channel: &str) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
         let mut stream = BufReader::new(stream);
-        stream.write_all(format!("SUBSCRIBE {}\r\n", channel(name)).as_bytes()).await.unwrap();
+        stream.write_all(format!("SUBSCRIBE {channel}\r\n").as_bytes()).await.unwrap();
         let mut waiter = Self(stream.lines());
         while waiter.line().await != ":1" {}
         waiter

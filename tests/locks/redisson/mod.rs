@@ -4,8 +4,12 @@
 mod fair;
 mod holders;
 mod java;
+mod java_rw;
 mod red_lock;
 mod rights;
+mod rw;
+mod rw_model;
+mod rw_waits;
 mod tokens;
 mod wakes;
 

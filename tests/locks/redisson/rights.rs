@@ -1,5 +1,6 @@
 //! The rights that the page on Redisson names are enough.
 
+use quorate::inspection::Access;
 use quorate_support::{RedisServer, Settings};
 use quorate_tests::{
     fixture::{ms, secs},
@@ -10,7 +11,7 @@ use super::{LEASE, builder, java::Java};
 
 const NAME: &str = "orders:7";
 
-/// The patterns of keys and channels on the page.
+/// The patterns of keys and channels on the page, and the commands beside the usual ones.
 fn patterns() -> Vec<&'static str> {
     let page = include_str!("../../../docs/redisson.md");
     let block = page.split_once("```text\n").expect("it has the rights").1;
@@ -20,7 +21,7 @@ fn patterns() -> Vec<&'static str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_locks() {
     let commands = rights::documented().into_iter().filter(|word| word.starts_with(['+', '-']));
-    let words: Vec<_> = patterns().into_iter().chain(commands).collect();
+    let words: Vec<_> = commands.chain(patterns()).collect();
     let user = format!("quorate on >password resetkeys resetchannels {}", words.join(" "));
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let url = server.url_as("quorate", "password");
@@ -39,6 +40,15 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     assert!(mutex.force_release().await.unwrap());
     drop(guard);
     let java = Java::new(&server, 1);
+    let rw_lock = client.rw_lock("orders:8");
+    let writing = rw_lock.write().await.unwrap();
+    assert!(rw_lock.read_within(ms(300)).await.unwrap().is_none());
+    let reading = writing.downgrade().await.unwrap();
+    assert!(java.try_read("orders:8", LEASE) && java.end_read("orders:8") == Some(0));
+    assert_eq!(rw_lock.inspect().await.unwrap().readers().len(), 1);
+    rw_lock.force_release(Access::Read).await.unwrap();
+    rw_lock.force_clear().await.unwrap();
+    drop(reading);
     quorate_support::eventually_async("it is free", async || java.try_lock(NAME, LEASE)).await;
     java.stand_in_fair_queue(NAME);
     let error = mutex.lock_within(secs(20)).await.unwrap_err();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     node::{Address, Security},
-    scripts::{Script, fair, mutex, rw},
+    scripts::{Script, fair, mutex, redisson, rw},
     settings::ReplicaAcks,
 };
 use quorate_support::{Reply, eventually, eventually_async};
@@ -45,7 +45,7 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 }
 
 /// All scripts whose answers are votes.
-fn votes() -> [Call; 5] {
+fn votes() -> [Call; 7] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
@@ -54,6 +54,8 @@ fn votes() -> [Call; 5] {
         long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
+        long(&redisson::RW_ACQUIRE, &["60000", "", "c:1", ""]),
+        long(&redisson::RW_RENEW, &["60000", "", "c:1", "1", ""]),
     ]
 }
 

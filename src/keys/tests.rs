@@ -1,0 +1,160 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn keys(scheme: &KeyScheme, name: &str) -> MutexKeys {
+    scheme.mutex(&LockName::parse(name).unwrap())
+}
+
+/// Those that are derived from the name: behind two of Java's, and four of ours, those by which a
+/// lock is found.
+fn rw_keys(scheme: &KeyScheme, name: &str) -> Vec<Arc<str>> {
+    match scheme.rw_lock(&LockName::parse(name).unwrap()) {
+        RwNames::Ours(keys) => {
+            let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = keys;
+            vec![revoked, fence, alive, writers, writer, readers, queue]
+        }
+        RwNames::Java(JavaRwKeys { stem, revoked, fence, channel, .. }) => {
+            let reader = format!("{stem}:client:r1:rwlock_timeout:1").into();
+            vec![channel, revoked, reader, fence]
+        }
+    }
+}
+
+/// What a cluster hashes: the text between the first `{` and the next `}`, if there is any.
+fn hash_tag(key: &str) -> &str {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key)
+}
+
+#[test]
+fn the_default_names_are_pinned() {
+    let keys = keys(&KeyScheme::default(), "invoice:42");
+    assert_eq!(&*keys.lock, "quorate:{invoice:42}");
+    assert_eq!(&*keys.revoked, "quorate:{invoice:42}:revoked");
+    assert_eq!(&*keys.fence, "quorate:{invoice:42}:fence");
+    assert_eq!(&*keys.queue, "quorate:{invoice:42}:queue");
+    assert_eq!(&*keys.alive, "quorate:{invoice:42}:alive");
+    assert_eq!(&*keys.channel, "quorate:{invoice:42}:wake");
+    assert_eq!(&*keys.calls, "quorate:calls:");
+}
+
+#[test]
+fn the_names_of_marks_are_pinned() {
+    assert_eq!(&*KeyScheme::default().mark(), "quorate:{%voter}");
+    assert_eq!(&*KeyScheme::Redisson.mark(), "{quorate}:quorate_voter");
+}
+
+#[test]
+fn the_keys_of_client_names_are_pinned() {
+    assert_eq!(&*KeyScheme::default().client("c"), "quorate:{%client:c}");
+    assert_eq!(&*KeyScheme::Redisson.client("c"), "{quorate:c}:quorate_client");
+}
+
+#[test]
+fn the_names_of_a_read_write_lock_are_pinned() {
+    let name = LockName::parse("invoice:42").unwrap();
+    let RwNames::Ours(keys) = KeyScheme::default().rw_lock(&name) else { panic!("Java's") };
+    assert_eq!(&*keys.writer, "quorate:{invoice:42}:rw:writer");
+    assert_eq!(&*keys.readers, "quorate:{invoice:42}:rw:readers");
+    assert_eq!(&*keys.revoked, "quorate:{invoice:42}:rw:revoked");
+    assert_eq!(&*keys.fence, "quorate:{invoice:42}:rw:fence");
+    assert_eq!(&*keys.queue, "quorate:{invoice:42}:rw:queue");
+    assert_eq!(&*keys.alive, "quorate:{invoice:42}:rw:alive");
+    assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
+}
+
+/// As Redisson's `RedissonReadLock` makes them.
+#[test]
+fn redisson_names_the_record_the_readers_and_the_channel_of_a_read_write_lock() {
+    for (name, tagged) in [("invoice:42", "{invoice:42}"), ("invoice:{42}", "invoice:{42}")] {
+        let names = KeyScheme::Redisson.rw_lock(&LockName::parse(name).unwrap());
+        let RwNames::Java(keys) = names else { panic!("ours") };
+        assert_eq!((&*keys.lock, &*keys.stem), (name, tagged));
+        assert_eq!(*keys.channel, format!("redisson_rwlock:{tagged}"));
+        assert_eq!(*keys.revoked, format!("{tagged}:quorate_rw_revoked"));
+        assert_eq!(*keys.fence, format!("{tagged}:quorate_rw_fence"));
+    }
+    let found = KeyScheme::Redisson.found("{invoice:42}:4f6a1d0e:81:rwlock_timeout:1").unwrap();
+    assert_eq!((found.name.as_str(), found.kind), ("invoice:42", FoundKind::RwLock));
+}
+
+/// As Redisson's `RedissonLock` and its `prefixName` and `suffixName` make them.
+#[test]
+fn redisson_names_the_record_and_the_channel() {
+    let plain = keys(&KeyScheme::Redisson, "invoice:42");
+    assert_eq!(&*plain.lock, "invoice:42");
+    assert_eq!(&*plain.channel, "redisson_lock__channel:{invoice:42}");
+    assert_eq!(&*plain.fence, "redisson_lock_token:{invoice:42}");
+    let tagged = keys(&KeyScheme::Redisson, "invoice:{42}");
+    assert_eq!(&*tagged.channel, "redisson_lock__channel:invoice:{42}");
+    assert_eq!(&*tagged.fence, "redisson_lock_token:invoice:{42}");
+    let name = LockName::parse("invoice:42").unwrap();
+    let [queue, timeouts] = KeyScheme::fair_lock_in_java(&name);
+    assert_eq!(&*queue, "redisson_lock_queue:{invoice:42}");
+    assert_eq!(&*timeouts, "redisson_lock_timeout:{invoice:42}");
+}
+
+#[test]
+fn marks_names_of_clients_and_what_outlives_a_hold_are_no_locks() {
+    let scheme = KeyScheme::default();
+    let mark = scheme.mark();
+    let client = scheme.client("c");
+    for key in [&*mark, &*client, "quorate:{a}:fence", "quorate:{a}:revoked", "quorate:{a"] {
+        assert_eq!(scheme.found(key), None, "{key}");
+    }
+    assert_eq!(KeyScheme::Redisson.found("{quorate}:quorate_voter"), None);
+}
+
+#[test]
+fn a_prefix_with_a_brace_or_without_a_character_is_refused() {
+    assert!(KeyScheme::Prefix("a{b".into()).check().unwrap_err().is_invalid());
+    assert!(KeyScheme::Prefix(String::new()).check().unwrap_err().is_invalid());
+}
+
+proptest! {
+    #[test]
+    fn all_keys_of_a_lock_share_one_hash_tag(name in ".{1,40}", redisson: bool) {
+        let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
+        // Redisson itself splits such names over slots; nothing we derive can mend that.
+        prop_assume!(!redisson || !name.contains(['{', '}']));
+        let keys = keys(&scheme, &name);
+        for other in [&keys.revoked, &keys.fence, &keys.queue, &keys.alive, &keys.channel] {
+            prop_assert_eq!(hash_tag(&keys.lock), hash_tag(other));
+        }
+        for key in rw_keys(&scheme, &name) {
+            prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
+        }
+    }
+
+    #[test]
+    fn a_lock_is_found_by_its_keys(name in ".{1,40}", redisson: bool) {
+        let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
+        prop_assume!(!redisson || !name.contains(['{', '}']));
+        let found = |key: &str| scheme.found(key).map(|found| (found.name, found.kind));
+        let mutex = keys(&scheme, &name);
+        prop_assert_eq!(found(&mutex.queue), Some((name.clone(), FoundKind::Mutex)));
+        if !redisson {
+            prop_assert_eq!(found(&mutex.lock), Some((name.clone(), FoundKind::Mutex)));
+        }
+        let of_those = if redisson { 2 } else { 4 };
+        for key in &rw_keys(&scheme, &name)[of_those..] {
+            prop_assert_eq!(found(key), Some((name.clone(), FoundKind::RwLock)));
+        }
+    }
+
+    #[test]
+    fn no_lock_has_the_hash_tag_of_a_mark(name in "[%voter257BD{}#]{1,10}") {
+        let scheme = KeyScheme::default();
+        let (mark, lock) = (scheme.mark(), keys(&scheme, &name).lock);
+        prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&mark)), "{} {}", lock, mark);
+    }
+
+    #[test]
+    fn different_names_have_different_keys(
+        one in "[a%{}7BD25]{1,6}", other in "[a%{}7BD25]{1,6}",
+    ) {
+        let scheme = KeyScheme::default();
+        prop_assert_eq!(one == other, keys(&scheme, &one).lock == keys(&scheme, &other).lock);
+    }
+}

@@ -1,0 +1,57 @@
+//! A Lua script, and what it takes.
+
+/// One Lua script.
+#[derive(Debug)]
+pub(crate) struct Script {
+    /// Its path under `lua/`, without the ending.
+    pub(crate) name: &'static str,
+    /// The text that is loaded into the server.
+    pub(crate) source: &'static str,
+    /// What one request puts into KEYS.
+    pub(crate) keys: &'static [&'static str],
+    /// What stands at the beginning of ARGV, once for all requests.
+    pub(crate) shared: &'static [Arg],
+    /// What one request puts into ARGV.
+    pub(crate) args: &'static [Arg],
+    /// How many entries of the reply a request has.
+    pub(crate) width: usize,
+    /// Whether its answers are votes.
+    pub(crate) votes: bool,
+}
+
+/// An argument of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Text(&'static str),
+    /// A channel, or what the names of channels begin with. In a cluster it has another name.
+    Channel(&'static str),
+    /// The command that publishes on a channel of a lock. Which one that is the node knows.
+    Publish,
+}
+
+impl Arg {
+    /// Its name in the script's header.
+    #[cfg(any(test, feature = "embedded"))]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text(name) | Self::Channel(name) => name,
+            Self::Publish => "publish",
+        }
+    }
+}
+
+impl Script {
+    /// Whether it is told the command that publishes: behind the other shared arguments.
+    pub(crate) fn publishes(&self) -> bool {
+        self.shared.last() == Some(&Arg::Publish)
+    }
+}
+
+/// Two scripts are the same when they are the same static.
+impl PartialEq for Script {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Script {}
