@@ -81,3 +81,21 @@ async fn tokens_grow_across_a_restart_of_a_server_that_keeps_its_data() {
     assert!(token > last, "{token} after {last}");
     take_turns(&after, &java, token).await;
 }
+
+// The replica has all of it: what was not copied is lost to Java, which has no clock in its tokens.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_grow_across_a_failover_to_a_replica() {
+    let mut primary = servers::<1>();
+    let replica = [primary[0].start_replica()];
+    let before = client(&primary).await;
+    let last = take_turns(&before, &Java::new(&primary[0], 1), 0).await;
+    let copied = primary[0].commands(&[&["SET", "last", "1"], &["WAIT", "1", "20000"]]);
+    assert_eq!(copied.unwrap()[1], Ok(Reply::Int(1)));
+    before.close().await;
+    primary[0].kill();
+    replica[0].command(&["REPLICAOF", "NO", "ONE"]).expect("it is promoted");
+    let (after, java) = (client(&replica).await, Java::new(&replica[0], 2));
+    let token = token_in(&java);
+    assert!(token > last, "{token} after {last}");
+    take_turns(&after, &java, token).await;
+}
