@@ -6,7 +6,8 @@
 --   place '': stays in the queue; channel '': only those in the queue are told; aloud '1': those on
 --   the channel also where somebody in the queue is
 -- returns, for each request: code, ms, id
---   1, lease left in ms, ''       done (0 ms: given back)
+--   1, lease left in ms, heard    done (0 ms: given back); heard: how many listen on the channel,
+--                                 '' for one or none
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
@@ -27,8 +28,8 @@ local function release(key, arg)
     leave(place, queue, alive)
   end
   if had then
-    tell(channel, waiting and call_first(queue, place_of(hold), not is_sharded and alive))
-    return 1, 0, ''
+    local called = waiting and call_first(queue, place_of(hold), not is_sharded and alive)
+    return 1, 0, tell(channel, called)
   end
   local by = holder(lock)
   if was_first and not by then

@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -14,6 +17,9 @@ use crate::{
     engine::{Denial, Outage},
     signal::Signal,
 };
+
+/// So often in a row the lock goes from one of a line to the next while others listen too.
+const IN_A_ROW: u32 = 4;
 
 /// One line per lock in which somebody stands.
 #[derive(Debug, Default)]
@@ -27,6 +33,10 @@ struct Line {
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
     silence: Signal<()>,
+    /// Who got the lock in this line since another client was seen to have it.
+    in_a_row: AtomicU32,
+    /// At the last release that was confirmed others listened too.
+    others_listen: AtomicBool,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -62,7 +72,13 @@ impl Line {
     fn new() -> Self {
         let news =
             LineNews { asking: true, is_held_up: false, known: None, within: Duration::ZERO };
-        Self { turn: Semaphore::new(1), news: Signal::new(news), silence: Signal::new(()) }
+        Self {
+            turn: Semaphore::new(1),
+            news: Signal::new(news),
+            silence: Signal::new(()),
+            in_a_row: AtomicU32::new(0),
+            others_listen: AtomicBool::new(false),
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
@@ -85,6 +101,14 @@ impl Lines {
         let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
         let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
         LinePlace { lines, key, line, came, voter_deadline }
+    }
+
+    /// A release was heard, by other clients too or by this one alone.
+    pub(crate) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(key) {
+            line.others_listen.store(are_others, Relaxed);
+        }
     }
 }
 
@@ -177,6 +201,27 @@ impl Turn<'_> {
         self.place.line.change(|news| news.is_held_up = is_held_up);
     }
 
+    /// Whoever has the turn got the lock.
+    pub(crate) fn count_grant(&self) {
+        self.place.line.in_a_row.fetch_add(1, Relaxed);
+    }
+
+    /// Another client was seen to have the lock.
+    pub(crate) fn see_another(&self) {
+        self.place.line.in_a_row.store(0, Relaxed);
+    }
+
+    /// Whether others who were called at the same time may ask first: this line hands on the lock
+    /// sooner than another process hears of it. From then on the count starts over.
+    pub(crate) fn yields(&self) -> bool {
+        let line = &self.place.line;
+        let yields = line.others_listen.load(Relaxed) && line.in_a_row.load(Relaxed) >= IN_A_ROW;
+        if yields {
+            line.in_a_row.store(0, Relaxed);
+        }
+        yields
+    }
+
     pub(crate) fn tell(&self, denial: Denial) {
         let within = self.place.voter_deadline;
         let news = LineNews { asking: false, is_held_up: false, known: Some(denial), within };
@@ -203,6 +248,26 @@ mod tests {
 
     fn enter(lines: &Arc<Lines>) -> LinePlace {
         lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
+    }
+
+    #[tokio::test]
+    async fn others_who_listen_may_ask_first_after_four_grants_in_a_row() {
+        let lines = Arc::new(Lines::default());
+        let place = enter(&lines);
+        let turn = place.turn().await;
+        let yields = |grants: u32| {
+            (0..grants).for_each(|_| turn.count_grant());
+            turn.yields()
+        };
+        assert!(!yields(9), "nobody else listens");
+        lines.note_listeners(&Arc::from("another lock"), true);
+        assert!(!yields(1));
+        lines.note_listeners(&Arc::from("a"), true);
+        assert_eq!([yields(0), yields(3), yields(1), yields(3)], [true, false, true, false]);
+        turn.see_another();
+        assert_eq!([yields(3), yields(1)], [false, true]);
+        lines.note_listeners(&Arc::from("a"), false);
+        assert!(!yields(9));
     }
 
     #[tokio::test]

@@ -139,21 +139,32 @@ impl Coordinator {
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
     /// which begins when the request leaves: the time before that is no silence of a voter's. After
     /// the lease there is nothing left to give back.
-    pub(crate) async fn confirm(&self, mut replies: Replies, lease: Duration) -> Votes {
-        let mut votes = Votes::new(self.panel.quorum);
+    pub(crate) async fn confirm(
+        &self,
+        record: &dyn LockRecord,
+        mut replies: Replies,
+        lease: Duration,
+    ) -> Votes {
+        let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
         let mut ended = pin!(self.clock.sleep(lease));
         while !votes.settles_release() {
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {
                     let verdict = match outcome {
-                        Ok(answer) => answer.released(),
+                        Ok(answer) => {
+                            heard = heard.max(answer.heard());
+                            answer.released()
+                        }
                         Err(cause) => Verdict::Unknown(cause),
                     };
                     votes.record(voter, verdict);
                 }
                 () = &mut ended => votes.close(lease),
             }
+        }
+        if let (Some(heard), None) = (heard, record.info().waiting) {
+            self.lines.note_listeners(&record.info().key, heard > 1);
         }
         votes
     }

@@ -112,6 +112,9 @@ impl Coordinator {
     }
 }
 
+/// For so long others may ask first: a JVM takes some 2 ms from a release until it asks.
+const YIELD: Duration = Duration::from_millis(5);
+
 /// The first in line, which asks the voters until it has the lock or gives up.
 pub(crate) struct Search<'a> {
     coordinator: &'a Arc<Coordinator>,
@@ -152,6 +155,7 @@ impl<'a> Search<'a> {
                 WaitNext::Ask(wake) => {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&**self.record, wake);
+                        self.let_others_ask().await;
                     }
                     match (self.attempt().await, self.wait.denial()) {
                         (Ok(None), _) => {}
@@ -178,6 +182,23 @@ impl<'a> Search<'a> {
         coordinator.enter_queue(record, rules, refresh, wait, turn)
     }
 
+    /// Where there is no queue, whoever asks first has the lock: this client would each time, as it
+    /// has those of its own line ready. Free where nobody else listens.
+    async fn let_others_ask(&self) {
+        let has_queue = self.record.info().waiting.is_some();
+        if !has_queue && self.turn.yields() {
+            self.coordinator.clock.sleep(YIELD).await;
+        }
+    }
+
+    fn note_holder(&self, denial: &Denial) {
+        let Denial::Held(Refusal { by, .. }) = denial else { return };
+        let own = self.coordinator.client().to_string();
+        if by.as_ref().and_then(HoldId::client) != Some(&*own) {
+            self.turn.see_another();
+        }
+    }
+
     /// Makes one attempt, and tells those behind in line what it came to.
     async fn attempt(&mut self) -> Result<Option<Won>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
@@ -191,6 +212,7 @@ impl<'a> Search<'a> {
         match coordinator.gather_votes(record, *rules, limit).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
+                turn.count_grant();
                 won.attempts = wait.attempts();
                 Ok(Some(won))
             }
@@ -198,6 +220,8 @@ impl<'a> Search<'a> {
                 let (now, skips) = (clock.now(), clock.skips().count);
                 if let Some(denial) = wait.lose_attempt(&defeat, now, skips, coordinator.chance()) {
                     turn.tell(denial.clone());
+                    let denial = denial.clone();
+                    self.note_holder(&denial);
                 }
                 Ok(None)
             }

@@ -324,7 +324,7 @@ impl Hold {
     /// Counts the answers to a release.
     pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
         let lease = self.state().longest;
-        self.coordinator.confirm(replies, lease).await
+        self.coordinator.confirm(&*self.record, replies, lease).await
     }
 
     /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the

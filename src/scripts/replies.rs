@@ -144,6 +144,12 @@ impl Answer {
         }
     }
 
+    /// Of a release that gave a vote back: how many listened on the lock's channel; none also where
+    /// it was one.
+    pub(crate) fn heard(&self) -> Option<u32> {
+        (self.is_done() && self.ms == 0).then(|| self.id.parse().unwrap_or(0))
+    }
+
     /// Of a release; granted means done.
     pub(crate) fn released(&self) -> Verdict {
         match self.code {

@@ -10,6 +10,11 @@ use std::{
     time::Duration,
 };
 
+use futures::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
+use quorate::MutexGuard;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -23,6 +28,7 @@ use quorate_tests::fixture::{Stopwatch, ms, secs};
 with_each_redisson!(
     nobody_is_inside_with_another_while_processes_are_killed_and_paused,
     java_has_turns_beside_a_stream_of_waiters_in_order,
+    java_has_turns_beside_a_client_with_many_tasks,
 );
 
 /// For how long both contend, in seconds.
@@ -148,29 +154,53 @@ async fn nobody_is_inside_with_another_while_processes_are_killed_and_paused(ver
 // it would sleep until the lease that it saw ends, 30 s later.
 async fn java_has_turns_beside_a_stream_of_waiters_in_order(version: Version) {
     let stage = Stage::start(version, 1).await;
-    let folder = tempfile::tempdir().unwrap();
-    let time = time() / 2;
-    let in_order = [0; 3].map(|_| {
-        let mutex = stage.client.fair_mutex("orders");
-        tokio::spawn(async move {
-            let (watch, mut entries) = (Stopwatch::start(), 0);
-            while watch.time() < time {
-                let guard = mutex.lock().await.unwrap();
-                tokio::time::sleep(HELD).await;
-                guard.release().await.unwrap();
-                entries += 1;
-            }
-            entries
-        })
-    });
+    let mutex = stage.client.fair_mutex("orders");
+    let lock = move || {
+        let mutex = mutex.clone();
+        async move { mutex.lock().await.unwrap() }.boxed()
+    };
+    let (java, in_order) = contend_with_tasks(&stage, 3, lock).await;
+    println!("Java {java:?}, in order {in_order}");
+    assert!(java.entries > 0 && java.failed == 0 && in_order > 0, "{java:?}, in order {in_order}");
+}
+
+// Who stands in the line of one client hears of a release sooner than a JVM. So such a line lets
+// others ask first from time to time.
+async fn java_has_turns_beside_a_client_with_many_tasks(version: Version) {
+    let stage = Stage::start(version, 1).await;
+    let mutex = stage.mutex("orders");
+    let lock = move || {
+        let mutex = mutex.clone();
+        async move { mutex.lock().await.unwrap() }.boxed()
+    };
+    let (java, many) = contend_with_tasks(&stage, 8, lock).await;
+    println!("Java {java:?}, eight tasks {many}");
+    assert!(java.failed == 0 && java.longest < secs(2), "{java:?}, eight tasks {many}");
+    assert!(java.entries >= many / 10 && many >= java.entries / 10, "{java:?} to {many}");
+}
+
+/// Two threads in Java and so many tasks in Rust, on one lock: what all of each came to.
+async fn contend_with_tasks(
+    stage: &Stage,
+    tasks: usize,
+    lock: impl Fn() -> BoxFuture<'static, MutexGuard>,
+) -> (Entered, u64) {
+    let (folder, time) = (tempfile::tempdir().unwrap(), time() / 2);
+    let work = async |lock: &dyn Fn() -> BoxFuture<'static, MutexGuard>| {
+        let (watch, mut entries) = (Stopwatch::start(), 0);
+        while watch.time() < time {
+            let guard = lock().await;
+            tokio::time::sleep(HELD).await;
+            guard.release().await.unwrap();
+            entries += 1;
+        }
+        entries
+    };
+    let tasks = join_all((0..tasks).map(|_| work(&lock)));
     let [one, other] = contend_in_java(&stage.java, "java", time, folder.path());
-    let java = Entered::parse(&one.await.unwrap()).add(Entered::parse(&other.await.unwrap()));
-    let mut entries = 0;
-    for task in in_order {
-        entries += task.await.unwrap();
-    }
-    println!("Java {java:?}, in order {entries}");
-    assert!(java.entries > 0 && java.failed == 0 && entries > 0, "{java:?}, in order {entries}");
+    let (tasks, one, other) = tokio::join!(tasks, one, other);
+    let java = Entered::parse(&one.unwrap()).add(Entered::parse(&other.unwrap()));
+    (java, tasks.into_iter().sum())
 }
 
 async fn contend(version: Version, servers: usize, time: Duration) {

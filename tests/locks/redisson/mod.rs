@@ -11,6 +11,7 @@ mod rw;
 mod rw_model;
 mod rw_waits;
 mod tokens;
+mod turns;
 mod wakes;
 
 use std::time::Duration;
