@@ -47,6 +47,7 @@ async fn contest(servers: &[RedisServer]) -> (u32, u32, Duration) {
 }
 
 // Those who stand in one client's line know of a release first.
+// Claim 50
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_with_many_tasks_lets_others_have_turns() {
     let all: [RedisServer; 3] = servers();
