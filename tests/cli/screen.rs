@@ -24,22 +24,22 @@ impl Screen {
         };
         let words: Vec<_> =
             [program.get_program()].into_iter().chain(program.get_args()).map(quoted).collect();
-        let mut script = Command::new("script");
         // Forty columns by ten lines.
-        let line = format!("stty rows 10 cols 40; exec {}", words.join(" "));
-        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        Self::run(&format!("stty rows 10 cols 40; exec {}", words.join(" ")), program)
+    }
+
+    /// Runs a line of a shell there, with the environment of a program.
+    pub(crate) fn run(line: &str, program: &Command) -> Self {
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", line, "/dev/null"]).env("TERM", "xterm");
         for (name, value) in program.get_envs() {
             match value {
                 Some(value) => script.env(name, value),
                 None => script.env_remove(name),
             };
         }
-        let mut process = script
-            .env("TERM", "xterm")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("script starts");
+        let mut process =
+            script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let keys = process.stdin.take().expect("it is piped");
         let mut output = process.stdout.take().expect("it is piped");
         let shown = Arc::new(Mutex::new(String::new()));
