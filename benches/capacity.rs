@@ -156,7 +156,7 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
     let raw = join_all((0..clients.len()).map(|_| connect(&server[0]))).await;
     let (mut ours, mut floor) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..blocks {
-        let before = used(&server[0]);
+        let before = common::used(&server[0]);
         let locking = (0..tasks).map(|task| {
             let client = clients[task % clients.len()].clone();
             async move {
@@ -167,7 +167,7 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
             }
         });
         join_all(locking.map(tokio::spawn)).await;
-        let between = used(&server[0]);
+        let between = common::used(&server[0]);
         let setting = (0..tasks).map(|task| {
             let client = raw[task % raw.len()].clone();
             async move {
@@ -182,7 +182,7 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
         });
         join_all(setting.map(tokio::spawn)).await;
         ours += between.saturating_sub(before);
-        floor += used(&server[0]).saturating_sub(between);
+        floor += common::used(&server[0]).saturating_sub(between);
     }
     common::close(clients).await;
     for client in raw {
@@ -196,15 +196,6 @@ async fn connect(server: &RedisServer) -> Client {
     let client = Builder::from_config(config).build().expect("a good configuration");
     client.init().await.expect("the server answers");
     client
-}
-
-/// The processor time of the server so far.
-fn used(server: &RedisServer) -> Duration {
-    let seconds = |name| {
-        let text = server.info(&["INFO", "cpu"], name).expect("it says so");
-        text.parse::<f64>().expect("a number")
-    };
-    Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"))
 }
 
 /// Of many of each, what one takes: a mutex that is held, its token when it no longer is, a reader

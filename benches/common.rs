@@ -45,6 +45,21 @@ pub fn in_a_task<T: Send + 'static>(bench: impl Future<Output = T> + Send + 'sta
     measured.expect("the measuring task ends")
 }
 
+/// The processor time of a server so far, as it says itself.
+pub fn used(server: &RedisServer) -> Duration {
+    let seconds = |name| {
+        let text = server.info(&["INFO", "cpu"], name).expect("it says so");
+        text.parse::<f64>().expect("a number")
+    };
+    Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"))
+}
+
+/// The one in the middle.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// Times of one kind, in order.
 #[derive(Debug)]
 pub struct Times(Vec<Duration>);

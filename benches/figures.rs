@@ -22,8 +22,18 @@ use std::{
 use quorate_benches::page::{DIGEST, begin, block, digest, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 9] =
-    ["uncontended", "handoff", "crowd", "holds", "far", "rw", "capacity", "observed", "peers"];
+const BENCHES: [&str; 10] = [
+    "uncontended",
+    "handoff",
+    "crowd",
+    "holds",
+    "far",
+    "rw",
+    "scripts",
+    "capacity",
+    "observed",
+    "peers",
+];
 /// Runs only if it is named.
 const NAMED: &str = "languages";
 const PAGES: [&str; 2] = ["docs/operations.md", PERFORMANCE];

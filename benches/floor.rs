@@ -112,6 +112,13 @@ impl<const KEYS: usize, const ARGS: usize> Takes<KEYS, ARGS> {
     }
 }
 
+impl<const KEYS: usize, const ARGS: usize> Script<KEYS, ARGS> {
+    /// By which the nodes know it.
+    pub fn sha1(&self) -> &Value {
+        &self.sha1
+    }
+}
+
 impl Nodes {
     pub async fn connect(servers: &[RedisServer], deadline: Duration) -> Self {
         let mut clients = Vec::new();

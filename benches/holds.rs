@@ -188,9 +188,5 @@ fn shown(clock: ClockId) -> f64 {
 
 /// The processor time of all servers so far, in seconds.
 fn used_by(servers: &[RedisServer]) -> f64 {
-    let of = |server: &RedisServer, name| {
-        let text = server.info(&["INFO", "cpu"], name).expect("it says so");
-        text.parse::<f64>().expect("a number")
-    };
-    servers.iter().map(|server| of(server, "used_cpu_user") + of(server, "used_cpu_sys")).sum()
+    servers.iter().map(common::used).sum::<Duration>().as_secs_f64()
 }
