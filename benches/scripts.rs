@@ -121,7 +121,8 @@ impl Bench {
                     self.cycle(side, together).await;
                 }
                 let count = f64::from(u32::try_from(cycles * LOCKS).expect("not that many"));
-                times.push((common::used(server) - before).as_secs_f64() * 1e6 / count);
+                let time = common::used(server).saturating_sub(before);
+                times.push(time.as_secs_f64() * 1e6 / count);
             }
         }
         times
