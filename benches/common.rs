@@ -54,6 +54,14 @@ pub fn used(server: &RedisServer) -> Duration {
     Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"))
 }
 
+/// The memory of this process, in bytes, on Linux.
+pub fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024.0
+}
+
 /// The one in the middle.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -22,10 +22,11 @@ use std::{
 use quorate_benches::page::{DIGEST, begin, block, digest, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 10] = [
+const BENCHES: [&str; 11] = [
     "uncontended",
     "handoff",
     "crowd",
+    "waiters",
     "holds",
     "far",
     "rw",

@@ -5,7 +5,7 @@
 //! `QUORATE_BENCH_HOLDS=10000` restricts it to so many. It starts its own three servers. The client
 //! has default settings; each lock is held by a guard of its own and renewed.
 
-use std::{env, fs, process::ExitCode, time::Duration};
+use std::{env, process::ExitCode, time::Duration};
 
 use futures::{StreamExt, stream};
 use quorate::{MutexGuard, Quorate};
@@ -126,7 +126,7 @@ async fn keep(count: u32, size: Size) -> Kept {
     let builder = builder.lease(size.lease).longest_lease(size.lease);
     let client = builder.connect().await.expect("the servers answer");
     drop(client.mutex("first").lock().await.expect("nobody has it"));
-    let before = resident();
+    let before = common::resident();
 
     let started = shown(ClockId::Monotonic);
     let guards: Vec<MutexGuard> = stream::iter(0..count)
@@ -144,7 +144,7 @@ async fn keep(count: u32, size: Size) -> Kept {
     let window = shown(ClockId::Monotonic) - started;
     let client_percent = (shown(ClockId::ProcessCPUTime) - ours) / window * 100.0;
     let servers_percent = (used_by(&servers) - theirs) / window * 100.0 / SERVERS;
-    let kib_per_hold = (resident() - before) / 1024.0 / f64::from(count);
+    let kib_per_hold = (common::resident() - before) / 1024.0 / f64::from(count);
     let lost = guards.iter().map(|guard| f64::from(u8::from(!guard.is_held()))).sum();
 
     let started = shown(ClockId::Monotonic);
@@ -156,7 +156,7 @@ async fn keep(count: u32, size: Size) -> Kept {
     }
     let seconds_to_release = shown(ClockId::Monotonic) - started;
     sleep(size.after).await;
-    let mib_left = ((resident() - before) / 1024.0 / 1024.0).max(0.0);
+    let mib_left = ((common::resident() - before) / 1024.0 / 1024.0).max(0.0);
     client.close().await;
     Kept {
         client_percent,
@@ -168,14 +168,6 @@ async fn keep(count: u32, size: Size) -> Kept {
         seconds_to_take,
         seconds_to_release,
     }
-}
-
-/// The memory of this process, in bytes.
-fn resident() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").expect("this is Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib * 1024.0
 }
 
 /// What a clock shows, in seconds.
