@@ -4,6 +4,8 @@
 //! `cargo bench -p quorate-benches --bench waiters`, about a minute, on Linux. It starts its own
 //! servers. The client has default settings.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
+
 use std::{process::ExitCode, time::Duration};
 
 use quorate::{Error, Quorate};
