@@ -137,6 +137,14 @@ impl KeyScheme {
         }
     }
 
+    /// Where a voter has what its clients believe of the voters.
+    pub(crate) fn roster(&self) -> Arc<str> {
+        match self {
+            Self::Prefix(prefix) => format!("{prefix}:{{%roster}}").into(),
+            Self::Redisson => "{quorate}:quorate_roster".into(),
+        }
+    }
+
     /// Programs that are not ours lock by the same records.
     pub(crate) fn is_shared_with_java(&self) -> bool {
         *self == Self::Redisson

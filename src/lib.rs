@@ -175,6 +175,7 @@
 //! | [`NotHolding`](ErrorKind::NotHolding) | the hold to be ended by force has no vote |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
 //! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has too much to ask |
+//! | [`OutOfStep`](ErrorKind::OutOfStep) | clients disagree about who the voters are |
 //! | [`Closed`](ErrorKind::Closed) | the client was closed |
 //! | [`InsideRuntime`](ErrorKind::InsideRuntime) | a blocking call was made inside a future |
 //!
@@ -201,6 +202,7 @@
 //! | error | two voters are one server: one vote less | `voter`, `twin` |
 //! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
 //! | error | votes may be gone at any time | `server`, `why` |
+//! | error | clients disagree about the voters: no new locks | `voter`, `why` |
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | not released yet | `lock`, `error` |
@@ -215,6 +217,7 @@
 //! | warn | no server tells of the cluster | `cause` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
+//! | info | clients agree about the voters again | `voter` |
 //! | info | client connected | `client`, `name` |
 //! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
@@ -280,8 +283,8 @@ mod words;
 use mutant::mutant;
 
 pub use client::{
-    Builder, Cluster, FoundLocks, Quorate, SharedPrimaries, Status, Survey, VoterStatus,
-    VoterSurvey,
+    Builder, Cluster, FoundLocks, Quorate, SetStatus, SharedPrimaries, Status, Survey, VoterSet,
+    VoterStatus, VoterSurvey,
 };
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
@@ -297,8 +300,8 @@ pub use node::embedded;
 pub use words::metric;
 pub use words::{
     Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Owner,
-    Persistence, Quarantine, Quarantined, RestartGuard, ServerInfo, ServerReport, Token, Verdict,
-    VoterReport,
+    Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
+    Side, Token, Verdict, VoterReport,
 };
 
 /// Every Lua script this crate runs, as name and source, for audits.
@@ -337,6 +340,8 @@ mod book {
     mod redisson {}
     #[doc = include_str!("../docs/operations.md")]
     mod operations {}
+    #[doc = include_str!("../docs/changing-voters.md")]
+    mod changing_voters {}
     #[doc = include_str!("../docs/performance.md")]
     mod performance {}
     #[doc = include_str!("../docs/how-it-works.md")]

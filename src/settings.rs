@@ -32,6 +32,10 @@ pub(crate) struct Settings {
     pub(crate) batch_size: usize,
     /// Whom metrics may name.
     pub(crate) named: NamedLocks,
+    /// The number of the roster, where it is not the first.
+    pub(crate) roster: Option<u32>,
+    /// The client says to no voter what it believes of the voters, and connects all the same.
+    pub(crate) only_looks: bool,
     /// What the user has called the client.
     pub(crate) client_name: Option<String>,
 }
@@ -74,6 +78,8 @@ impl Default for Settings {
             may_evict: false,
             batch_size: 32,
             named: NamedLocks::default(),
+            roster: None,
+            only_looks: false,
             client_name: None,
         }
     }
@@ -95,6 +101,9 @@ impl Settings {
             if value.is_zero() {
                 return Err(Error::invalid(format!("the {what} is zero")));
             }
+        }
+        if self.roster == Some(0) {
+            return Err(Error::invalid("the roster is number 0, and the first is 1"));
         }
         if self.batch_size == 0 {
             return Err(Error::invalid("the batch size is zero"));
@@ -120,6 +129,11 @@ impl Settings {
         self.keys.check()?;
         self.client_name()?;
         self.rules(self.lease).map(drop)
+    }
+
+    /// The number of the roster that the client has.
+    pub(crate) fn roster(&self) -> u32 {
+        self.roster.unwrap_or(1)
     }
 
     /// What the user has called the client, if that can be used.

@@ -5,7 +5,6 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    future::ready,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,7 +15,7 @@ use futures::{
 };
 
 use crate::{
-    engine::Place,
+    engine::{Place, Quorum},
     node::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
     signal::Signal,
 };
@@ -77,29 +76,36 @@ impl Wakeups {
         self.with_tables(|tables| tables.calls.as_ref().is_some_and(|calls| calls.peek().is_some()))
     }
 
-    /// Listens to the client's own channel from now on; completes when `needed` voters are known to
-    /// be heard, or none is left that could be.
+    /// Listens to the client's own channel from now on; completes when a majority is known to be
+    /// heard, or none is left that could be.
     pub(crate) fn hear_calls(
         &self,
         voters: &[Voter],
         channel: &Arc<str>,
-        needed: usize,
+        quorum: Quorum,
     ) -> Shared<BoxFuture<'static, ()>> {
         self.with_tables(|tables| {
             let listen = || {
                 let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(channel)));
-                majority(replies.collect(), needed).boxed().shared()
+                majority(replies.collect(), quorum).boxed().shared()
             };
             tables.calls.get_or_insert_with(listen).clone()
         })
     }
 }
 
-/// Completes when so many have said yes, or all have spoken.
-pub(crate) async fn majority(replies: Vec<VoterReply<()>>, needed: usize) {
-    let replies: FuturesUnordered<_> = replies.into_iter().collect();
-    let mut heard = replies.filter(|outcome| ready(outcome.is_ok())).take(needed);
-    while heard.next().await.is_some() {}
+/// Completes when a majority has said yes, or all have spoken. One reply for each voter.
+pub(crate) async fn majority(replies: Vec<VoterReply<()>>, quorum: Quorum) {
+    let mut agreed = vec![false; replies.len()];
+    let replies = replies.into_iter().enumerate();
+    let mut replies: FuturesUnordered<_> =
+        replies.map(|(voter, reply)| reply.map(move |outcome| (voter, outcome.is_ok()))).collect();
+    while let Some((voter, is_ok)) = replies.next().await {
+        agreed[voter] = is_ok;
+        if quorum.reached(|voter| agreed[voter]) {
+            return;
+        }
+    }
 }
 
 impl fmt::Debug for Tables {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Cluster, Quorate, connect::connect, source::Source};
+use super::{Cluster, Quorate, VoterSet, connect::connect};
 #[cfg(feature = "tls")]
 use crate::node::Tls;
 #[cfg(feature = "embedded")]
@@ -21,9 +21,10 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[must_use = "it does nothing until it connects"]
 pub struct Builder {
-    sources: Vec<Source>,
+    voters: VoterSet,
+    pub(super) replaced: Option<VoterSet>,
     pub(super) security: Security,
-    settings: Settings,
+    pub(super) settings: Settings,
     seed: Option<u64>,
     clock: Option<Clock>,
 }
@@ -31,7 +32,7 @@ pub struct Builder {
 impl Builder {
     /// Adds a server; see [`Quorate::connect`] for addresses.
     pub fn voter(mut self, address: impl AsRef<str>) -> Self {
-        self.sources.push(Source::address(address.as_ref()));
+        self.voters = self.voters.voter(address);
         self
     }
 
@@ -54,7 +55,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn cluster(mut self, cluster: Cluster) -> Self {
-        self.sources.push(Source::Cluster(cluster));
+        self.voters = self.voters.cluster(cluster);
         self
     }
 
@@ -62,7 +63,7 @@ impl Builder {
     /// runtime, so that tests can pause it.
     #[cfg(feature = "embedded")]
     pub fn embedded<'a>(mut self, voters: impl IntoIterator<Item = &'a EmbeddedVoter>) -> Self {
-        self.sources.extend(voters.into_iter().cloned().map(Source::Embedded));
+        self.voters = self.voters.embedded(voters);
         self
     }
 
@@ -355,8 +356,9 @@ impl Builder {
     /// # }
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
+        let Self { voters, replaced, security, settings, seed, clock } = self;
         let coordinator =
-            connect(&self.sources, &self.security, self.settings, self.seed, self.clock).await?;
+            connect(&voters, replaced.as_ref(), &security, settings, seed, clock).await?;
         let forms = Forms::new(coordinator.settings());
         let parts = LockParts { coordinator, holds: Arc::default(), forms };
         Ok(Quorate { parts: Arc::new(parts) })

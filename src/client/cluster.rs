@@ -81,8 +81,17 @@ impl Cluster {
         self.seeds.iter().any(Secret::has_tls)
     }
 
-    /// Starts to look at the cluster.
-    pub(super) fn parts(&self, security: &Security) -> Result<Vec<Part>, Error> {
+    /// Whether it is the cluster of another, as far as the addresses say.
+    pub(super) fn shares_a_seed(&self, other: &Self, security: &Security) -> Result<bool, Error> {
+        let read = |seed: &Secret| Ok(Arc::clone(seed.read(security)?.label()));
+        let seeds = self.seeds.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        let others = other.seeds.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        Ok(seeds.iter().any(|seed| others.contains(seed)))
+    }
+
+    /// Starts to look at the cluster. `again`: it has other votes with another number of voters,
+    /// which the labels tell apart.
+    pub(super) fn parts(&self, security: &Security, again: bool) -> Result<Vec<Part>, Error> {
         let seeds =
             self.seeds.iter().map(|seed| seed.read(security)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = seeds.first() else {
@@ -100,6 +109,7 @@ impl Cluster {
         }
         let label = |voter| match self.voters {
             1 => format!("cluster@{}", first.label()).into(),
+            voters if again => format!("cluster-{voter}-of-{voters}@{}", first.label()).into(),
             _ => format!("cluster-{voter}@{}", first.label()).into(),
         };
         let labels: Arc<[Arc<str>]> = (0..self.voters).map(label).collect();

@@ -7,11 +7,15 @@ use futures::{
     stream::{FuturesUnordered, StreamExt},
 };
 
-use super::source::{self, Origin, Source, origins};
+use super::{
+    VoterSet,
+    roll::{self, Roll},
+    source::{self, Origin},
+};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, Panel},
-    node::{Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
+    node::{Cast, Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
     settings::Settings,
     wakeup::{VoterEar, Wakeups},
     words::{Cause, Error, Kind, Rounded, Verdict, metric},
@@ -23,23 +27,25 @@ const PAUSE: Duration = Duration::from_millis(20);
 const QUESTIONS: usize = 3;
 
 pub(super) async fn connect(
-    sources: &[Source],
+    voters: &VoterSet,
+    replaced: Option<&VoterSet>,
     security: &Security,
     settings: Settings,
     seed: Option<u64>,
     clock: Option<Clock>,
 ) -> Result<Arc<Coordinator>, Error> {
     settings.check()?;
-    source::check(sources, &settings)?;
-    let origins = origins(sources, security)?;
+    roll::check(voters, replaced, &settings)?;
+    let Roll { origins, quorum, clusters } = roll::roll(voters, replaced, security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
     let clock = source::clock(&origins, clock.as_ref())?;
     let name = source::name(&origins, &settings)?;
+    let settings = source::with_roster(&origins, settings);
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::describe();
-    let clusters = origins.iter().enumerate().map(|(voter, origin)| voter - origin.seat());
-    let standings = Standings::new(labels, clusters.collect(), clock.clone(), settings.suspicion());
+    let cast = Cast { labels, clusters, quorum };
+    let standings = Standings::new(cast, clock.clone(), settings.suspicion());
     standings.hold_back();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
@@ -47,10 +53,10 @@ pub(super) async fn connect(
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
         origin.voter(ear, &clock, seen, &settings)
     });
-    let panel = Panel::new(voters.collect(), Arc::clone(&standings));
-    if panel.quorum.voters().is_multiple_of(2) {
+    let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings));
+    for (_, set) in quorum.each().filter(|(_, set)| set.len().is_multiple_of(2)) {
         tracing::warn!(
-            voters = panel.quorum.voters(),
+            voters = set.len(),
             "an even number of voters survives no more failures than one voter fewer"
         );
     }
@@ -64,7 +70,9 @@ pub(super) async fn connect(
             tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
         }
     }
-    Ok(Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name)))
+    let coordinator = Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name));
+    coordinator.join_roster().await?;
+    Ok(coordinator)
 }
 
 /// Fails where no majority answers in the time that voters have. Slow answers prove nothing on a
@@ -81,9 +89,7 @@ async fn check_distance(
         voters.map(|voter| panel.standings.round_trip(voter)).collect();
     let mut asked = 0;
     loop {
-        let mut known: Vec<Duration> = trips.iter().copied().flatten().collect();
-        known.sort_unstable();
-        let majority = known.get(panel.quorum.needed() - 1).copied();
+        let majority = panel.quorum.lowest(|voter| trips[voter]);
         let Some(majority) = majority.filter(|majority| *majority > most) else { return Ok(()) };
         if asked >= QUESTIONS && clock.now() >= due {
             return Err(too_far(majority, most, settings));
@@ -141,8 +147,7 @@ async fn meet(
             }
             () = clock.sleep_until(until) => untried = 0,
         }
-        let met = identities.iter().filter(|identity| identity.is_ok()).count();
-        if met >= panel.quorum.needed() {
+        if panel.quorum.reached(|voter| identities[voter].is_ok()) {
             // Those that have not had their data for long may be younger than one that is not met
             // yet: then it matters whether it has. It is met, or fails to be, within a second.
             let longest = settings.suspicion().longest;
@@ -162,12 +167,10 @@ async fn meet(
 /// Whether so many voters say what only an operator can change, a wrong password for example, that
 /// the others are no majority.
 fn is_hopeless(panel: &Panel, identities: &[Outcome<Identity>]) -> bool {
-    let hopeless = |outcome: &&Outcome<Identity>| match outcome {
+    panel.quorum.missed(|voter| match &identities[voter] {
         Err(Cause::Unreachable(why)) => needs_an_operator(why),
         _ => false,
-    };
-    let hopeless = identities.iter().filter(hopeless).count();
-    identities.len() - hopeless < panel.quorum.needed()
+    })
 }
 
 /// Asks one voter, after a pause where it has been asked before.
@@ -183,24 +186,30 @@ async fn ask(
 }
 
 fn check_twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Result<(), Error> {
-    match twins(identities) {
-        None => Ok(()),
-        Some((one, other)) => Err(Error::invalid(format!(
-            "voters {} and {} are the same server, which has one vote",
-            panel.voters[one].label(),
-            panel.voters[other].label()
-        ))),
-    }
+    let Some((one, other)) = twins(panel, identities) else { return Ok(()) };
+    let advice = match [one, other].map(|voter| panel.quorum.side(voter)) {
+        [Some(side), Some(also)] if side != also => {
+            "; give the server the same address in both sets"
+        }
+        _ => "",
+    };
+    Err(Error::invalid(format!(
+        "voters {} and {} are the same server, which has one vote{advice}",
+        panel.voters[one].label(),
+        panel.voters[other].label()
+    )))
 }
 
-/// Two voters that are one server.
-fn twins(identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
+/// Two voters that are one server. Voters of one cluster in two sets may be: their keys differ.
+fn twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Option<(usize, usize)> {
     (0..identities.len()).find_map(|other| {
         let identity = identities[other].as_ref().ok()?;
-        // The rest of an identity changes from one question to the next.
-        let same =
-            |one: &Outcome<Identity>| one.as_ref().is_ok_and(|one| one.run_id == identity.run_id);
-        let one = identities[..other].iter().position(same)?;
+        let same = |one: &usize| {
+            let run_id = identities[*one].as_ref().ok().map(|one| &*one.run_id);
+            // The rest of an identity changes from one question to the next.
+            run_id == Some(&*identity.run_id) && !panel.standings.are_apart(*one, other)
+        };
+        let one = (0..other).find(same)?;
         Some((one, other))
     })
 }
@@ -210,6 +219,6 @@ fn unreachable(panel: &Panel, identities: Vec<Outcome<Identity>>, after: Duratio
         Ok(_) => Verdict::Reached,
         Err(cause) => Verdict::Unknown(cause),
     });
-    let (needed, voters) = (panel.quorum.needed(), panel.quorum.voters());
-    Error::new(Kind::Connect { needed, voters, after }, panel.report(verdicts.collect()))
+    let needed = panel.quorum.needed();
+    Error::new(Kind::Connect { needed, after }, panel.report(verdicts.collect()))
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
 
-use super::{Builder, Cluster};
+use super::{Builder, Cluster, VoterSet};
 #[cfg(feature = "tls")]
 use crate::node::Tls;
 use crate::{
@@ -14,6 +14,9 @@ use crate::{
 const VOTERS: &str = "QUORATE_VOTERS";
 const CLUSTER: &str = "QUORATE_CLUSTER";
 const CLUSTER_VOTERS: &str = "QUORATE_CLUSTER_VOTERS";
+const REPLACED_VOTERS: &str = "QUORATE_REPLACED_VOTERS";
+const REPLACED_CLUSTER: &str = "QUORATE_REPLACED_CLUSTER";
+const REPLACED_CLUSTER_VOTERS: &str = "QUORATE_REPLACED_CLUSTER_VOTERS";
 const USER: &str = "QUORATE_USER";
 const PASSWORD: &str = "QUORATE_PASSWORD";
 const PASSWORD_FILE: &str = "QUORATE_PASSWORD_FILE";
@@ -25,7 +28,7 @@ const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
 type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
 
 /// Each variable that sets one thing by itself.
-const SETTINGS: [(&str, Set); 17] = [
+const SETTINGS: [(&str, Set); 18] = [
     ("QUORATE_LEASE", |builder, text| Ok(builder.lease(time(text)?))),
     ("QUORATE_LONGEST_LEASE", |builder, text| Ok(builder.longest_lease(time(text)?))),
     ("QUORATE_VOTER_DEADLINE", |builder, text| Ok(builder.voter_deadline(time(text)?))),
@@ -50,15 +53,21 @@ const SETTINGS: [(&str, Set); 17] = [
         Ok(builder.allow_eviction(text.parse().map_err(|_| "`true` or `false` is expected")?))
     }),
     ("QUORATE_RESTART_GUARD", |builder, text| Ok(builder.restart_guard(restart_guard(text)?))),
+    ("QUORATE_ROSTER", |builder, text| {
+        Ok(builder.roster(text.parse().map_err(|_| "the number of a roster is expected")?))
+    }),
     ("QUORATE_CLIENT_NAME", |builder, text| Ok(builder.client_name(text))),
     ("QUORATE_PREFIX", |builder, text| Ok(builder.key_scheme(KeyScheme::Prefix(text.into())))),
 ];
 
 /// All others.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 12] = [
     VOTERS,
     CLUSTER,
     CLUSTER_VOTERS,
+    REPLACED_VOTERS,
+    REPLACED_CLUSTER,
+    REPLACED_CLUSTER_VOTERS,
     USER,
     PASSWORD,
     PASSWORD_FILE,
@@ -76,6 +85,8 @@ impl Builder {
     /// | `QUORATE_VOTERS` | [`voters`](Self::voters), separated by blanks or commas |
     /// | `QUORATE_CLUSTER` | a [`cluster`](Self::cluster), by some of its servers |
     /// | `QUORATE_CLUSTER_VOTERS` | [`Cluster::voters`] |
+    /// | `QUORATE_REPLACED_VOTERS` | [`replacing`](Self::replacing): the old voters |
+    /// | `QUORATE_REPLACED_CLUSTER`, `QUORATE_REPLACED_CLUSTER_VOTERS` | the same, of a cluster |
     /// | `QUORATE_USER`, `QUORATE_PASSWORD` | the login at addresses that have none |
     /// | `QUORATE_PASSWORD_FILE` | the same, read again for each connection |
     /// | `QUORATE_TLS_CA_FILE` | `Tls::ca_file` (feature `tls`) |
@@ -95,6 +106,7 @@ impl Builder {
     /// | `QUORATE_REPLICA_TIMEOUT` | [`replica_timeout`](Self::replica_timeout) |
     /// | `QUORATE_RESTART_GUARD` | [`restart_guard`](Self::restart_guard) |
     /// | `QUORATE_ALLOW_EVICTION` | [`allow_eviction`](Self::allow_eviction): `true` or `false` |
+    /// | `QUORATE_ROSTER` | [`roster`](Self::roster) |
     /// | `QUORATE_CLIENT_NAME` | [`client_name`](Self::client_name) |
     /// | `QUORATE_PREFIX` | [`KeyScheme::Prefix`] |
     ///
@@ -263,18 +275,28 @@ impl Variables {
                 )));
             }
         };
-        match (self.get(CLUSTER), self.get(CLUSTER_VOTERS)) {
-            (Some(seeds), None) => Ok(builder.cluster(Cluster::new(addresses(seeds)))),
+        let voters = self.cluster(CLUSTER, CLUSTER_VOTERS)?;
+        let builder = voters.into_iter().fold(builder, Builder::cluster);
+        let addresses = self.get(REPLACED_VOTERS).map(addresses);
+        let cluster = self.cluster(REPLACED_CLUSTER, REPLACED_CLUSTER_VOTERS)?;
+        if addresses.is_none() && cluster.is_none() {
+            return Ok(builder);
+        }
+        let replaced = VoterSet::new().voters(addresses.into_iter().flatten());
+        Ok(builder.replacing(cluster.into_iter().fold(replaced, VoterSet::cluster)))
+    }
+
+    fn cluster(&self, seeds: &str, votes: &str) -> Result<Option<Cluster>, Error> {
+        match (self.get(seeds), self.get(votes)) {
+            (Some(seeds), None) => Ok(Some(Cluster::new(addresses(seeds)))),
             (Some(seeds), Some(voters)) => {
                 let number = voters.trim().parse();
-                let number = number
-                    .map_err(|_| wrong(CLUSTER_VOTERS, voters, "a number of voters is expected"))?;
-                Ok(builder.cluster(Cluster::new(addresses(seeds)).voters(number)))
+                let number =
+                    number.map_err(|_| wrong(votes, voters, "a number of voters is expected"))?;
+                Ok(Some(Cluster::new(addresses(seeds)).voters(number)))
             }
-            (None, Some(_)) => {
-                Err(Error::invalid(format!("{CLUSTER_VOTERS} is set without {CLUSTER}")))
-            }
-            (None, None) => Ok(builder),
+            (None, Some(_)) => Err(Error::invalid(format!("{votes} is set without {seeds}"))),
+            (None, None) => Ok(None),
         }
     }
 

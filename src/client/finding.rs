@@ -65,7 +65,7 @@ impl Quorate {
         let asked: Vec<_> = voters.iter().map(|voter| voter.search(search.clone())).collect();
         let due = clock.now() + PATIENCE;
         let (mut locks, mut is_complete, mut missing) = (BTreeSet::new(), true, Vec::new());
-        for (voter, found) in voters.iter().zip(asked) {
+        for (at, (voter, found)) in voters.iter().zip(asked).enumerate() {
             let found = tokio::select! {
                 biased;
                 found = found => found,
@@ -77,8 +77,9 @@ impl Quorate {
                     is_complete &= all;
                 }
                 Err(cause) => {
-                    let voter = voter.label().to_string();
-                    missing.push(VoterReport::new(voter, Verdict::Unknown(cause)));
+                    let side = coordinator.panel().quorum.side(at);
+                    let report = VoterReport::new(&**voter.label(), Verdict::Unknown(cause));
+                    missing.push(VoterReport { side, ..report });
                 }
             }
         }

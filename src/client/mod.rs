@@ -1,6 +1,7 @@
 //! The client: connecting, and where locks come from.
 
 mod builder;
+mod changing;
 mod cluster;
 mod connect;
 #[cfg(test)]
@@ -8,19 +9,22 @@ mod copies_tests;
 mod env;
 mod finding;
 mod reach;
+mod roll;
 #[cfg(feature = "serde")]
 mod serial;
 mod source;
 mod status;
 mod survey;
+mod voter_set;
 
 use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 pub use cluster::{Cluster, SharedPrimaries};
 pub use finding::FoundLocks;
-pub use status::{Status, VoterStatus};
+pub use status::{SetStatus, Status, VoterStatus};
 pub use survey::{Survey, VoterSurvey};
+pub use voter_set::VoterSet;
 
 use crate::{
     coordinator::Coordinator,

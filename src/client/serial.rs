@@ -29,13 +29,17 @@ impl Serialize for VoterStatus {
 impl VoterStatus {
     fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry("voter", &self.voter)?;
+        if let Some(side) = &self.side {
+            map.serialize_entry("side", side)?;
+        }
         map.serialize_entry("counts", &self.counts())?;
         map.serialize_entry("connected", &self.connection.is_ok())?;
         if let Err(cause) = &self.connection {
             map.serialize_entry("error", cause)?;
         }
         map.serialize_entry("refuses", &self.refuses)?;
-        map.serialize_entry("quarantine", &self.quarantine)
+        map.serialize_entry("quarantine", &self.quarantine)?;
+        map.serialize_entry("out_of_step", &self.out_of_step)
     }
 }
 
@@ -46,6 +50,7 @@ impl Serialize for Survey {
         map.serialize_entry("lease_ms", &millis(self.lease))?;
         map.serialize_entry("longest_lease_ms", &millis(self.longest_lease))?;
         map.serialize_entry("voter_deadline_ms", &millis(self.voter_deadline))?;
+        map.serialize_entry("roster", &self.roster)?;
         map.serialize_entry("voters", &self.voters)?;
         map.end()
     }
@@ -106,6 +111,8 @@ mod tests {
     fn a_status_says_whether_locks_can_be_given_and_why_a_voter_does_not_count() {
         let voter = |voter: &str, connection, refuses| VoterStatus {
             voter: voter.into(),
+            side: None,
+            out_of_step: None,
             connection,
             refuses,
             quarantine: None,
@@ -120,16 +127,17 @@ mod tests {
             "voters": [
                 {
                     "voter": "a:1", "counts": true, "connected": true, "refuses": null,
-                    "quarantine": null,
+                    "quarantine": null, "out_of_step": null,
                 },
                 {
                     "voter": "b:1", "counts": false, "connected": true,
                     "refuses": "its memory is full", "quarantine": null,
+                    "out_of_step": null,
                 },
                 {
                     "voter": "c:1", "counts": false, "connected": false,
                     "error": { "kind": "timed_out", "after_ms": 200 }, "refuses": null,
-                    "quarantine": null,
+                    "quarantine": null, "out_of_step": null,
                 },
             ],
         });

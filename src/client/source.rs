@@ -10,7 +10,6 @@ use super::{
 use crate::node::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    keys::KeyScheme,
     node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
     settings::{ReplicaAcks, Settings},
     words::{ClientName, Error},
@@ -31,8 +30,47 @@ impl Source {
         Self::Address(Secret::new(address))
     }
 
+    /// Its voters. `again`: another source has voters of the same cluster.
+    pub(super) fn origins(&self, security: &Security, again: bool) -> Result<Vec<Origin>, Error> {
+        Ok(match self {
+            Self::Address(address) => vec![Origin::Single(address.read(security)?)],
+            Self::Cluster(cluster) => {
+                cluster.parts(security, again)?.into_iter().map(Origin::Cluster).collect()
+            }
+            #[cfg(feature = "embedded")]
+            Self::Embedded(voter) => vec![Origin::Embedded(voter.clone())],
+        })
+    }
+
+    /// Whether both name the same voters.
+    pub(super) fn is_same(&self, other: &Self, security: &Security) -> Result<bool, Error> {
+        Ok(match (self, other) {
+            (Self::Address(one), Self::Address(other)) => {
+                one.read(security)?.label() == other.read(security)?.label()
+            }
+            (Self::Cluster(one), Self::Cluster(other)) => {
+                one.votes() == other.votes() && one.shares_a_seed(other, security)?
+            }
+            #[cfg(feature = "embedded")]
+            (Self::Embedded(one), Self::Embedded(other)) => one.is_same(other),
+            _ => false,
+        })
+    }
+
+    /// Whether both are votes of one cluster.
+    pub(super) fn is_of_one_cluster(
+        &self,
+        other: &Self,
+        security: &Security,
+    ) -> Result<bool, Error> {
+        match (self, other) {
+            (Self::Cluster(one), Self::Cluster(other)) => one.shares_a_seed(other, security),
+            _ => Ok(false),
+        }
+    }
+
     #[cfg(feature = "tls")]
-    fn has_tls(&self) -> bool {
+    pub(super) fn has_tls(&self) -> bool {
         match self {
             Self::Address(address) => address.has_tls(),
             Self::Cluster(cluster) => cluster.has_tls(),
@@ -50,45 +88,11 @@ pub(super) enum Origin {
     Embedded(EmbeddedVoter),
 }
 
-/// What does not go together.
-pub(super) fn check(sources: &[Source], settings: &Settings) -> Result<(), Error> {
-    let spread =
-        |source: &Source| matches!(source, Source::Cluster(cluster) if cluster.votes() > 1);
-    if settings.keys == KeyScheme::Redisson && sources.iter().any(spread) {
-        return Err(Error::invalid(
-            "a lock of several voters of a cluster has keys that Redisson does not know",
-        ));
-    }
-    Ok(())
-}
-
-pub(super) fn origins(sources: &[Source], security: &Security) -> Result<Vec<Origin>, Error> {
-    if sources.is_empty() {
-        return Err(Error::invalid("there are no voters"));
-    }
-    #[cfg(feature = "tls")]
-    if security.tls.is_some() && !sources.iter().any(Source::has_tls) {
-        return Err(Error::invalid("TLS is set up, but no address asks for it by `rediss`"));
-    }
-    let mut origins = Vec::new();
-    for source in sources {
-        match source {
-            Source::Address(address) => origins.push(Origin::Single(address.read(security)?)),
-            Source::Cluster(cluster) => {
-                origins.extend(cluster.parts(security)?.into_iter().map(Origin::Cluster));
-            }
-            #[cfg(feature = "embedded")]
-            Source::Embedded(voter) => origins.push(Origin::Embedded(voter.clone())),
-        }
-    }
-    Ok(origins)
-}
-
 /// Servers live in real time; voters inside the process in the runtime's, or in that of the machine
 /// which the client was put on.
 pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, Error> {
     #[cfg(feature = "embedded")]
-    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
+    if are_inside(origins) {
         return Ok(asked.cloned().unwrap_or_else(Clock::tokio));
     }
     let _ = origins;
@@ -102,12 +106,30 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
 /// such needs no name, and then a simulation repeats itself.
 pub(super) fn name(origins: &[Origin], settings: &Settings) -> Result<Option<ClientName>, Error> {
     let named = settings.client_name()?;
-    #[cfg(feature = "embedded")]
-    if origins.iter().all(|origin| matches!(origin, Origin::Embedded(_))) {
+    if are_inside(origins) {
         return Ok(named);
     }
-    let _ = origins;
     Ok(Some(named.unwrap_or_else(ClientName::of_this_process)))
+}
+
+/// Some clients take part in a roster only if they name one. Voters inside the process are nobody
+/// else's. And with the names of Redisson a service may well have a client with one voter for
+/// read/write locks beside one with several.
+pub(super) fn with_roster(origins: &[Origin], settings: Settings) -> Settings {
+    if settings.roster.is_some() {
+        return settings;
+    }
+    let only_looks =
+        settings.only_looks || settings.keys.is_shared_with_java() || are_inside(origins);
+    Settings { only_looks, ..settings }
+}
+
+fn are_inside(origins: &[Origin]) -> bool {
+    #[cfg(feature = "embedded")]
+    let are_inside = origins.iter().all(|origin| matches!(origin, Origin::Embedded(_)));
+    #[cfg(not(feature = "embedded"))]
+    let are_inside = origins.is_empty();
+    are_inside
 }
 
 /// Voters inside the process have no replicas.
@@ -129,11 +151,6 @@ impl Origin {
             #[cfg(feature = "embedded")]
             Self::Embedded(_) => false,
         }
-    }
-
-    /// Which of the voters of its cluster, if it has others.
-    pub(super) fn seat(&self) -> usize {
-        if let Self::Cluster(part) = self { part.seat() } else { 0 }
     }
 
     pub(super) fn label(&self) -> Arc<str> {

@@ -5,17 +5,33 @@ use std::fmt;
 use super::Quorate;
 use crate::{
     coordinator::Panel,
-    engine::Place,
+    engine::{Place, Quorum},
     node::ONLY,
-    words::{Cause, Quarantined},
+    words::{Cause, Quarantined, Side, Sided},
 };
 
 /// How a client stands with its voters, as [`Quorate::status`] found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Every voter, in the order in which they were configured.
+    /// Every voter, in the order in which they were configured. Where voters are being
+    /// [replaced](crate::Builder::replacing): those that are only new, those in both sets, and
+    /// those that are only old.
     pub voters: Vec<VoterStatus>,
+}
+
+/// How a client stands with one set of voters, as [`Status::sets`] has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SetStatus {
+    /// Which set it is, where there are two: the [new](Side::New) or the [old](Side::Old) voters.
+    pub side: Option<Side>,
+    /// How many voters it has.
+    pub voters: usize,
+    /// How many votes of it a lock needs.
+    pub needed: usize,
+    /// How many of its votes would count for a new hold.
+    pub counting: usize,
 }
 
 /// How a client stands with one voter.
@@ -24,6 +40,9 @@ pub struct Status {
 pub struct VoterStatus {
     /// The voter's address, without credentials.
     pub voter: String,
+    /// In which set it is, where the client has two: while its voters are being
+    /// [replaced](crate::Builder::replacing).
+    pub side: Option<Side>,
     /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
     /// cluster: to one of its servers.
     pub connection: Result<(), Cause>,
@@ -33,19 +52,36 @@ pub struct VoterStatus {
     pub refuses: Option<String>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
+    /// Why its vote does not count for new holds, where other clients of this voter disagree with
+    /// this one about who the voters are: what each side believes.
+    pub out_of_step: Option<String>,
 }
 
 impl VoterStatus {
     /// Whether its vote would count for a new hold.
     pub fn counts(&self) -> bool {
-        self.connection.is_ok() && self.refuses.is_none() && self.quarantine.is_none()
+        self.connection.is_ok()
+            && self.refuses.is_none()
+            && self.quarantine.is_none()
+            && self.out_of_step.is_none()
     }
 }
 
 impl Status {
-    /// How many votes a lock needs.
+    /// How many votes a lock needs; of two sets, the fewest that can be a majority of each.
     pub fn needed(&self) -> usize {
-        self.voters.len() / 2 + 1
+        self.quorum().fewest()
+    }
+
+    /// Each set of voters: one, or the new and the old ones while they are being
+    /// [replaced](crate::Builder::replacing). Locks can be given when each has a majority.
+    pub fn sets(&self) -> impl Iterator<Item = SetStatus> {
+        self.quorum().each().map(|(side, set)| {
+            let voters = &self.voters[set];
+            let counting = voters.iter().filter(|voter| voter.counts()).count();
+            let (voters, needed) = (voters.len(), Quorum::of(voters.len()).fewest());
+            SetStatus { side, voters, needed, counting }
+        })
     }
 
     /// How many votes would count for a new hold.
@@ -55,14 +91,20 @@ impl Status {
 
     /// Whether locks can be given now.
     pub fn has_quorum(&self) -> bool {
-        self.counting() >= self.needed()
+        self.quorum().reached(|voter| self.voters[voter].counts())
+    }
+
+    fn quorum(&self) -> Quorum {
+        Quorum::of_sides(self.voters.iter().map(|voter| voter.side))
     }
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (counting, voters, needed) = (self.counting(), self.voters.len(), self.needed());
-        write!(f, "{counting} of {voters} votes count, {needed} are needed (")?;
+        for (place, set) in self.sets().enumerate() {
+            write!(f, "{}{set}", if place == 0 { "" } else { "; " })?;
+        }
+        f.write_str(" (")?;
         for (place, voter) in self.voters.iter().enumerate() {
             f.write_str(if place == 0 { "" } else { "; " })?;
             voter.fmt(f)?;
@@ -71,14 +113,26 @@ impl fmt::Display for Status {
     }
 }
 
+impl fmt::Display for SetStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { side, voters, needed, counting } = self;
+        write!(f, "{counting} of {voters} ")?;
+        side.map_or(Ok(()), |side| write!(f, "{side} "))?;
+        write!(f, "votes count, {needed} are needed")
+    }
+}
+
 impl fmt::Display for VoterStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.voter)?;
+        write!(f, "{}: ", Sided { voter: &self.voter, side: self.side })?;
         match (&self.connection, &self.refuses, &self.quarantine) {
             (Err(cause), ..) => cause.fmt(f),
             (Ok(()), Some(why), _) => write!(f, "takes no new votes: {why}"),
             (Ok(()), None, Some(quarantined)) => quarantined.fmt(f),
-            (Ok(()), None, None) => f.write_str("connected"),
+            (Ok(()), None, None) => match &self.out_of_step {
+                Some(why) => f.write_str(why),
+                None => f.write_str("connected"),
+            },
         }
     }
 }
@@ -137,8 +191,10 @@ impl Quorate {
             let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
-            let voter = label.to_string();
-            found.push(VoterStatus { voter, connection, refuses, quarantine });
+            let out_of_step = standings.out_of_step(voter).map(|why| why.to_string());
+            let (voter, side) = (label.to_string(), panel.quorum.side(voter));
+            let status = VoterStatus { voter, side, connection, refuses, quarantine, out_of_step };
+            found.push(status);
         }
         Status { voters: found }
     }

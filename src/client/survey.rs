@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     coordinator::Panel,
     node::{Outcome, VoterReply},
-    words::{Cause, ServerReport},
+    words::{Cause, RosterEntry, ServerReport},
 };
 
 /// How long servers may take to answer at least, where the voter deadline is shorter: nobody waits
@@ -28,6 +28,9 @@ pub struct Survey {
     pub longest_lease: Duration,
     /// How long the slowest voter may take to answer, by its round trips so far.
     pub voter_deadline: Duration,
+    /// What clients of these voters believe of the voters, the latest first: see
+    /// [`Builder::roster`](crate::Builder::roster).
+    pub roster: Vec<RosterEntry>,
 }
 
 /// What the servers of one voter say of themselves.
@@ -97,6 +100,7 @@ impl Quorate {
             (wakes, servers.unwrap_or_else(|cause| vec![unheard(cause)]))
         });
         let (status, asked) = tokio::join!(self.status(), join_all(asked));
+        let roster = coordinator.roster().await;
         let surveyed = status.voters.into_iter().zip(asked).enumerate();
         let surveyed = surveyed.map(|(voter, (status, (wakes, servers)))| VoterSurvey {
             status,
@@ -109,6 +113,7 @@ impl Quorate {
             lease: settings.lease,
             longest_lease: settings.longest_lease(),
             voter_deadline,
+            roster,
         }
     }
 }

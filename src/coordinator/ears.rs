@@ -48,7 +48,7 @@ impl Ears {
         let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
         let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
         let subscribing = async move {
-            let heard = wakeup::majority(replies, coordinator.panel.quorum.needed());
+            let heard = wakeup::majority(replies, coordinator.panel.quorum);
             let check = coordinator.check_for_fair_lock(&*record, until);
             join!(heard, check).1
         };

@@ -13,8 +13,9 @@ impl Coordinator {
     ) -> Result<(), Error> {
         let Some(call) = record.look_for_java() else { return Ok(()) };
         let mut replies = self.panel.ask_all(&call);
-        let (mut answers, voters) = (0, self.panel.quorum.voters());
-        for _ in 0..voters {
+        let quorum = self.panel.quorum;
+        let mut answered = vec![false; quorum.voters()];
+        for _ in 0..quorum.voters() {
             let (voter, outcome) = tokio::select! {
                 biased;
                 heard = replies.next() => heard,
@@ -31,8 +32,8 @@ impl Coordinator {
                     call.requests[0].keys[0],
                 )));
             }
-            answers += 1;
-            if answers == self.panel.quorum.needed() {
+            answered[voter] = true;
+            if quorum.reached(|voter| answered[voter]) {
                 break;
             }
         }

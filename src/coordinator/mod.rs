@@ -13,6 +13,7 @@ mod panel;
 mod question;
 mod queue;
 mod record;
+mod roster;
 mod waiting;
 
 use std::{
@@ -44,6 +45,7 @@ use admission::Admission;
 use gate::ClosingGate;
 use line::Lines;
 use names::ClientNames;
+use roster::Rosters;
 
 /// What all locks of one client share.
 #[derive(Debug)]
@@ -62,6 +64,7 @@ pub(crate) struct Coordinator {
     gate: ClosingGate,
     admission: Admission,
     names: ClientNames,
+    rosters: Rosters,
 }
 
 impl Coordinator {
@@ -92,6 +95,7 @@ impl Coordinator {
             gate: ClosingGate::open(),
             admission: Admission::new(),
             names: ClientNames::new(name),
+            rosters: Rosters::default(),
         };
         this.introduce();
         this

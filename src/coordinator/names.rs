@@ -44,6 +44,10 @@ impl ClientNames {
         Self { own, known: Mutex::default() }
     }
 
+    pub(super) fn own(&self) -> Option<&ClientName> {
+        self.own.as_ref()
+    }
+
     /// Nothing where a voter is to be asked.
     fn recall(&self, client: &str, now: Moment) -> Option<KnownClient> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

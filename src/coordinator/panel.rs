@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     clock::Moment,
-    engine::{KeptOut, Place, Quorum, Rules},
+    engine::{Place, Quorum, Rules},
     node::{Call, ONLY, Outcome, Replies, Standings, Voter},
     scripts::Answer,
     words::{Verdict, VoterReport},
@@ -19,18 +19,18 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    pub(crate) fn new(voters: Vec<Voter>, standings: Arc<Standings>) -> Self {
-        let quorum = Quorum::of(voters.len());
+    pub(crate) fn new(voters: Vec<Voter>, quorum: Quorum, standings: Arc<Standings>) -> Self {
         Self { voters: voters.into(), quorum, standings }
     }
 
     /// What a voter's verdict counts for when a new hold has asked since then: where it may have
-    /// forgotten whose its vote was, a grant counts for nothing.
+    /// forgotten whose its vote was, and where its clients disagree about the voters, a grant
+    /// counts for nothing.
     pub(super) fn counted(&self, place: Place, verdict: Verdict, started: Moment) -> Verdict {
         if verdict != Verdict::Granted || crate::mutant!("quarantined_vote_counts") {
             return verdict;
         }
-        self.standings.kept_out(place, started).map_or(verdict, KeptOut::verdict)
+        self.standings.withheld(place, started).unwrap_or(verdict)
     }
 
     /// How long the slowest voter may take to answer, by its round trips so far.
@@ -74,9 +74,7 @@ impl Panel {
     }
 
     fn queue_all(&self, call: &Call, owed_until: Option<Moment>) -> Replies {
-        // With fewer answers than that neither is a majority reached nor can it be missed.
-        let least = self.quorum.spare() + 1;
-        let mut replies = Replies::new(self.voters.len(), least);
+        let mut replies = Replies::new(self.voters.len(), self.quorum.least());
         for (voter, queue) in self.voters.iter().enumerate() {
             queue.queue_script(call.clone(), owed_until, Some(replies.expect(voter)));
         }
@@ -85,8 +83,12 @@ impl Panel {
 
     /// Names each verdict's voter.
     pub(crate) fn report(&self, verdicts: Vec<Verdict>) -> Vec<VoterReport> {
-        let labels = self.voters.iter().map(|voter| voter.label().to_string());
-        labels.zip(verdicts).map(|(voter, verdict)| VoterReport::new(voter, verdict)).collect()
+        let voters = self.voters.iter().zip(verdicts).enumerate();
+        let report = |(at, (voter, verdict)): (usize, (&Voter, Verdict))| VoterReport {
+            side: self.quorum.side(at),
+            ..VoterReport::new(&**voter.label(), verdict)
+        };
+        voters.map(report).collect()
     }
 }
 

@@ -46,8 +46,7 @@ impl Coordinator {
         rules: Rules,
     ) -> Result<(), Error> {
         let Panel { quorum, .. } = &self.panel;
-        let needed = quorum.needed();
-        if answers.iter().filter(|answer| answer.is_ok()).count() >= needed {
+        if quorum.reached(|voter| answers[voter].is_ok()) {
             return Ok(());
         }
         let verdicts = answers.iter().map(|answer| match answer {
@@ -55,6 +54,7 @@ impl Coordinator {
             Err(cause) => Verdict::Unknown(cause.clone()),
         });
         let lock = record.info().name.as_str().into();
+        let needed = quorum.needed();
         let kind = Kind::NoQuorum { lock, needed, after: rules.voter_deadline };
         Err(Error::new(kind, self.report(verdicts.collect())))
     }

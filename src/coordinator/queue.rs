@@ -102,7 +102,7 @@ impl Coordinator {
     async fn hear_calls(&self) {
         let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
         let Panel { voters, quorum, .. } = &self.panel;
-        self.wakeups.hear_calls(voters, &channel, quorum.needed()).await;
+        self.wakeups.hear_calls(voters, &channel, *quorum).await;
     }
 }
 

@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
             let subscribed = async {
                 tokio::select! {
                     biased;
-                    () = wakeup::majority(replies, panel.quorum.needed()) => {}
+                    () = wakeup::majority(replies, panel.quorum) => {}
                     () = clock.sleep_until(until) => {}
                 }
             };

@@ -142,7 +142,7 @@ impl Attempt {
         if !self.votes.is_hopeless() {
             return Next::Wait(answers_due);
         }
-        match self.votes.loss() {
+        match self.votes.loss(&self.me) {
             Some(Loss::Split) => self.split(now),
             // A short round; all that is known is from the one before.
             Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS => Next::Lost(Loss::Split),

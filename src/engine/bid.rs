@@ -213,18 +213,15 @@ impl Bid {
     }
 
     fn again_at(&mut self, now: Moment, called: &[bool]) -> Moment {
-        let (refusing, needed) = self.votes.calls_needed();
-        let calls = refusing.iter().filter(|voter| called[**voter]).count();
-        if calls >= needed {
+        let awaited = self.votes.awaited();
+        if awaited.have_called(called) {
             return now;
         }
-        if calls > 0 {
+        if awaited.has_called(called) {
             self.first_call.get_or_insert(now);
         }
         let called = self.first_call.map(|call| call + Self::CALLS);
-        let mut ends: Vec<Moment> = self.ends.iter().copied().flatten().collect();
-        ends.sort_unstable();
-        let free = ends.get(self.quorum.needed() - 1).copied();
+        let free = self.quorum.lowest(|voter| self.ends[voter]);
         [called, free].into_iter().flatten().fold(self.refresh, Moment::min)
     }
 }

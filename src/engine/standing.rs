@@ -55,6 +55,7 @@ pub(crate) struct Birth {
 #[derive(Debug)]
 pub(crate) struct Register {
     suspicion: Suspicion,
+    quorum: Quorum,
     /// Each by its shards.
     voters: Vec<Vec<Standing>>,
     /// The cluster that each voter is a part of; those of one may share servers.
@@ -120,9 +121,9 @@ impl Register {
     const TOGETHER: Duration = Duration::from_secs(5);
 
     /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
-    pub(crate) fn new(clusters: Vec<usize>, suspicion: Suspicion) -> Self {
+    pub(crate) fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
         let voters = vec![vec![Standing::default()]; clusters.len()];
-        Self { suspicion, voters, clusters, twins: Vec::new(), moves: Vec::new() }
+        Self { suspicion, quorum, voters, clusters, twins: Vec::new(), moves: Vec::new() }
     }
 
     /// The server that is about to be [met](Self::met) took over from another, whose grants some
@@ -257,7 +258,7 @@ impl Register {
         let steps = others
             .map(|(_, shards)| shards.iter().filter_map(|standing| standing.clock?.step).collect());
         // A voter that is alone may be the one that is wrong.
-        let needed = Quorum::of(self.voters.len()).needed().max(2);
+        let needed = self.quorum.enough().max(2);
         let skip = step.and_then(|step| pause::made_up(step, steps, needed));
         skip.map_or(Shown::Moved, Shown::StoodStill)
     }
@@ -347,7 +348,7 @@ impl Register {
         let median = spans[spans.len() / 2];
         let allowed = nanos(drift.over(longest));
         let is_near = |span: &&Span| (span.middle() - median.middle()).abs() <= allowed;
-        let majority = Quorum::of(spans.len().max(self.voters.len())).needed();
+        let majority = Quorum::of(spans.len()).enough().max(self.quorum.enough());
         let are_together = spans.iter().filter(is_near).count() >= majority;
         let clocks = self.voters.iter_mut().flatten().filter_map(|other| other.clock.as_mut());
         for course in clocks {

@@ -111,7 +111,7 @@ fn shard(shard: usize) -> Place {
 fn sharded() -> Register {
     let suspicion =
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
-    let mut register = Register::new(vec![0], suspicion);
+    let mut register = Register::new(vec![0], Quorum::of(1), suspicion);
     for number in 0..3 {
         register.met(shard(number), &format!("life {number}"), SECS(100), true, at(0));
     }
@@ -273,7 +273,7 @@ fn a_server_is_the_same_after_its_promotion_and_another_after_its_restart() {
 fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
     let suspicion =
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
-    let mut register = Register::new(vec![0, 0, 2], suspicion);
+    let mut register = Register::new(vec![0, 0, 2], Quorum::of(3), suspicion);
     for (voter, shard) in [(0, 1), (1, 1), (2, 0)] {
         register.met(Place { voter, shard }, "a", SECS(100), true, at(0));
     }

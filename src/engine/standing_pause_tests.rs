@@ -118,7 +118,7 @@ fn a_step_back_is_never_the_clients() {
 fn with_a_single_voter_a_step_is_the_voters() {
     let suspicion =
         Suspicion { guard: RestartGuard::Relative, longest: SECS(30), drift: Drift::DEFAULT };
-    let mut register = Register::new(vec![0], suspicion);
+    let mut register = Register::new(vec![0], Quorum::of(1), suspicion);
     let stamp = |shown_ms: u64, ms: u64| Stamp {
         shown: MS(10_000_000 + shown_ms),
         asked: at_ms(ms),

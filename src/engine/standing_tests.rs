@@ -17,7 +17,7 @@ pub(super) fn only(voter: usize) -> Place {
 
 pub(super) fn register(guard: RestartGuard) -> Register {
     let suspicion = Suspicion { guard, longest: SECS(30), drift: Drift::DEFAULT };
-    Register::new(vec![0, 1, 2], suspicion)
+    Register::new(vec![0, 1, 2], Quorum::of(3), suspicion)
 }
 
 /// Three voters that were met now, with these uptimes in seconds.

@@ -118,8 +118,7 @@ impl Support {
     /// they say now proves nothing against that. Fewer are healed by the round that finds it out.
     pub(crate) fn is_forgotten(&self, quorum: Quorum, round: RoundId) -> bool {
         let since = |forgot: u64| forgot > round.confirmed;
-        let forgot = self.voters.iter().filter(|backing| backing.forgot.is_some_and(since));
-        forgot.count() >= quorum.needed()
+        quorum.reached_in_one(|voter| self.voters[voter].forgot.is_some_and(since))
     }
 }
 

@@ -35,21 +35,23 @@ impl Tickets {
     /// voter, which gave its ticket after that. And where a majority said the same, it is that: the
     /// place stands there already, ahead of whoever has asked since.
     pub(crate) fn fixed(&self) -> Option<Ticket> {
-        let mut said: Vec<Ticket> = self.said.iter().flatten().map(|said| said.ticket).collect();
-        said.sort_unstable();
-        if crate::mutant!("ticket_is_raised") && said.len() >= self.quorum.needed() {
-            return said.last().copied();
+        let said = |voter: usize| self.said[voter].map(|said| said.ticket);
+        let highest = || {
+            let decided = self.quorum.reached(|voter| said(voter).is_some());
+            (0..self.said.len()).filter_map(said).max().filter(|_| decided)
+        };
+        if crate::mutant!("ticket_is_raised") {
+            return highest();
         }
-        if crate::mutant!("highest_ticket_is_fixed") && said.len() >= self.quorum.needed() {
-            return said.last().copied();
+        if crate::mutant!("highest_ticket_is_fixed") {
+            return highest();
         }
-        said.get(self.quorum.needed() - 1).copied()
+        self.quorum.lowest(said)
     }
 
     /// Whether the place stands with this ticket on a majority.
     pub(crate) fn stand_at(&self, ticket: Ticket) -> bool {
-        let stand = self.said.iter().flatten().filter(|said| said.is(ticket)).count();
-        stand >= self.quorum.needed()
+        self.quorum.reached(|voter| self.said[voter].is_some_and(|said| said.is(ticket)))
     }
 
     /// Whether everybody who was heard has the place in the queue, with this ticket.

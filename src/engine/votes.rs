@@ -2,44 +2,13 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
+use super::Quorum;
 use crate::words::{Cause, HoldId, Verdict};
-
-/// The majority of the configured voters.
-///
-/// Its law: two sets of `needed` voters out of `voters` always share one. It is always counted of
-/// all that were configured, never of those that answered or once granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quorum {
-    voters: usize,
-}
-
-impl Quorum {
-    pub(crate) fn of(voters: usize) -> Self {
-        assert!(voters > 0, "a quorum of no voters");
-        Self { voters }
-    }
-
-    pub(crate) fn voters(self) -> usize {
-        self.voters
-    }
-
-    pub(crate) fn needed(self) -> usize {
-        if crate::mutant!("half_is_a_majority") {
-            return self.voters.div_ceil(2);
-        }
-        self.voters / 2 + 1
-    }
-
-    /// How many may say no, or nothing, while a majority is still possible.
-    pub(crate) fn spare(self) -> usize {
-        self.voters - self.needed()
-    }
-}
 
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// Another hold has a majority.
+    /// Another hold has a majority: of each set of voters, or of one of them and leads.
     Held,
     /// Nobody has a majority, as far as is known.
     Split,
@@ -88,7 +57,7 @@ impl Votes {
 
     /// Opens the voters that another hold has, to be asked again; returns them.
     pub(crate) fn reopen_refused(&mut self) -> Vec<usize> {
-        let (refused, _) = self.calls_needed();
+        let refused = self.refusing();
         for voter in &refused {
             self.verdicts[*voter] = None;
         }
@@ -110,6 +79,18 @@ impl Votes {
         self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
     }
 
+    fn is_granted(&self, voter: usize) -> bool {
+        self.verdicts[voter] == Some(Verdict::Granted)
+    }
+
+    fn is_unknown(&self, voter: usize) -> bool {
+        matches!(self.verdicts[voter], Some(Verdict::Unknown(_)))
+    }
+
+    fn is_unheard(&self, voter: usize) -> bool {
+        self.verdicts[voter].is_none()
+    }
+
     fn open(&self) -> usize {
         self.count(Option::is_none)
     }
@@ -119,7 +100,7 @@ impl Votes {
     }
 
     pub(crate) fn is_won(&self) -> bool {
-        self.granted() >= self.quorum.needed()
+        self.quorum.reached(|voter| self.is_granted(voter))
             || crate::mutant!("majority_of_the_answered")
                 && !self.is_open()
                 && 2 * self.granted() > self.quorum.voters() - self.unknown()
@@ -127,13 +108,12 @@ impl Votes {
 
     /// The voters that have not been heard.
     pub(crate) fn unheard(&self) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| self.verdicts[*voter].is_none()).collect()
+        (0..self.verdicts.len()).filter(|voter| self.is_unheard(*voter)).collect()
     }
 
     /// The voters whose vote the hold has.
     pub(crate) fn granting(&self) -> Vec<usize> {
-        let granted = |voter: &usize| self.verdicts[*voter] == Some(Verdict::Granted);
-        (0..self.verdicts.len()).filter(granted).collect()
+        (0..self.verdicts.len()).filter(|voter| self.is_granted(*voter)).collect()
     }
 
     /// Some voter has not been heard.
@@ -143,7 +123,7 @@ impl Votes {
 
     /// Too few voters can give an answer that is of use.
     pub(crate) fn lacks_quorum(&self) -> bool {
-        self.unknown() > self.quorum.spare()
+        self.quorum.missed(|voter| self.is_unknown(voter))
     }
 
     /// Another hold has a vote.
@@ -158,13 +138,15 @@ impl Votes {
 
     /// More said no, or nothing, than a majority can do without.
     pub(crate) fn is_hopeless(&self) -> bool {
-        self.quorum.voters() - self.granted() - self.open() > self.quorum.spare()
+        self.quorum.missed(|voter| !self.is_granted(voter) && !self.is_unheard(voter))
     }
 
     /// The hold may have had a majority of grants, counting every voter not known to say no: others
     /// may have seen it as the holder.
     pub(crate) fn may_have_been_won(&self) -> bool {
-        self.granted() + self.unknown() + self.open() >= self.quorum.needed()
+        self.quorum.reached(|voter| {
+            self.is_granted(voter) || self.is_unknown(voter) || self.is_unheard(voter)
+        })
     }
 
     /// The voters that may have given a vote: all but those that refused and those that nothing was
@@ -185,16 +167,27 @@ impl Votes {
 
     /// Few enough are silent for the others to decide the class of a hopeless round.
     pub(crate) fn may_spare_the_silent(&self) -> bool {
-        self.unknown() + self.open() <= self.quorum.spare()
+        !self.quorum.missed(|voter| self.is_unknown(voter) || self.is_unheard(voter))
     }
 
-    /// The class of a hopeless round; `None` while answers that have not come could change it.
-    pub(crate) fn loss(&self) -> Option<Loss> {
+    /// The class of a hopeless round of this hold; `None` while answers that have not come could
+    /// change it.
+    ///
+    /// A hold with a majority of one of two sets may be that of a client which has this set alone,
+    /// and hold the lock, or an attempt as this one. So it counts as the holder unless this hold
+    /// leads: of two attempts with a majority of a set each, one then goes on.
+    pub(crate) fn loss(&self, me: &HoldId) -> Option<Loss> {
         if self.lacks_quorum() && !crate::mutant!("no_quorum_is_busy") {
             return Some(Loss::NoQuorum);
         }
-        let most = self.holders(|_| true).into_values().max().unwrap_or(0);
-        if most >= self.quorum.needed() {
+        let mut holders = self.holders(|_| true).into_keys();
+        let mut leads = None;
+        let is_held = holders.any(|id| {
+            let has = |voter: usize| self.obstacle_at(voter) == Some(id);
+            self.quorum.reached(has)
+                || self.quorum.reached_in_one(has) && !*leads.get_or_insert(self.leads(me))
+        });
+        if is_held {
             return Some(Loss::Held);
         }
         (self.open() == 0).then_some(Loss::Split)
@@ -214,19 +207,21 @@ impl Votes {
     /// others may have lost it.
     pub(crate) fn is_superseded(&self) -> bool {
         let revoked = self.count(|verdict| matches!(verdict, Some(Verdict::Revoked)));
-        let holders = self.holders(|voter| !self.suspected.contains(&voter));
-        revoked > 0 || holders.into_values().any(|votes| votes >= self.quorum.needed())
+        let counts = |voter: usize| !self.suspected.contains(&voter);
+        let mut holders = self.holders(counts).into_keys();
+        let has = |voter, id| counts(voter) && self.obstacle_at(voter) == Some(id);
+        revoked > 0 || holders.any(|id| self.quorum.reached_in_one(|voter| has(voter, id)))
     }
 
     /// More voters have no vote of the hold than a majority can do without.
     pub(crate) fn lacks_majority(&self) -> bool {
-        self.lacking() > self.quorum.spare()
+        self.quorum.missed(|voter| self.is_lacking(voter))
     }
 
     /// A majority has no vote of the hold any more: it was given back there, or had never been the
     /// hold's.
     pub(crate) fn frees_majority(&self) -> bool {
-        self.granted() + self.lacking() >= self.quorum.needed()
+        self.quorum.reached(|voter| self.is_granted(voter) || self.is_lacking(voter))
     }
 
     /// Nothing that is still to come changes what a release came to: a majority gave a vote back,
@@ -238,11 +233,13 @@ impl Votes {
             || !self.is_open()
     }
 
-    fn lacking(&self) -> usize {
-        self.count(|verdict| {
-            is_refusal(verdict.as_ref())
-                || matches!(verdict, Some(Verdict::Absent | Verdict::Revoked))
-        })
+    fn is_lacking(&self, voter: usize) -> bool {
+        let verdict = self.verdicts[voter].as_ref();
+        is_refusal(verdict) || matches!(verdict, Some(Verdict::Absent | Verdict::Revoked))
+    }
+
+    fn obstacle_at(&self, voter: usize) -> Option<&HoldId> {
+        Some(self.verdicts[voter].as_ref()?.obstacle()?.0)
     }
 
     /// The hold, or the place in a queue, that most voters named as what is in the way.
@@ -260,36 +257,29 @@ impl Votes {
         places.any(|place| place == id)
     }
 
-    /// The time until a majority could be free, if nobody renews: the Q-th smallest time left.
-    /// A voter that has not been heard may be free now. `None` where that many have no known end.
+    /// The time until a majority could be free, if nobody renews. A voter that has not been heard
+    /// may be free now. `None` where too many have no known end.
     pub(crate) fn free_in(&self) -> Option<Duration> {
-        let mut times: Vec<Duration> = self
-            .verdicts
-            .iter()
-            .filter_map(|verdict| match verdict {
-                None | Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
-                Some(verdict) => verdict.obstacle()?.1,
-            })
-            .collect();
-        times.sort_unstable();
-        times.get(self.quorum.needed() - 1).copied()
+        self.quorum.lowest(|voter| match &self.verdicts[voter] {
+            None | Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
+            Some(verdict) => verdict.obstacle()?.1,
+        })
     }
 
-    /// The voters that refused, whose call is worth waiting for, and how many of them must call
-    /// before a majority is possible.
-    pub(crate) fn calls_needed(&self) -> (Vec<usize>, usize) {
-        let refusing: Vec<usize> = (0..self.verdicts.len())
-            .filter(|voter| is_refusal(self.verdicts[*voter].as_ref()))
-            .collect();
-        let others = self.quorum.voters() - refusing.len();
-        let needed = self.quorum.needed().saturating_sub(others).clamp(1, refusing.len().max(1));
-        (refusing, needed)
+    /// The voters that refused, whose calls are worth waiting for.
+    pub(crate) fn awaited(&self) -> Awaited {
+        Awaited { quorum: self.quorum, refusing: self.refusing() }
+    }
+
+    fn refusing(&self) -> Vec<usize> {
+        let refused = |voter: &usize| is_refusal(self.verdicts[*voter].as_ref());
+        (0..self.verdicts.len()).filter(refused).collect()
     }
 
     /// The voters that refused, and by whom each was held up.
     pub(crate) fn refusals(&self) -> Vec<(usize, HoldId)> {
-        let by = |voter: &usize| Some(self.verdicts[*voter].as_ref()?.obstacle()?.0.clone());
-        (0..self.verdicts.len()).filter_map(|voter| Some((voter, by(&voter)?))).collect()
+        let by = |voter| Some((voter, self.obstacle_at(voter)?.clone()));
+        (0..self.verdicts.len()).filter_map(by).collect()
     }
 
     /// Every voter's verdict, in order; one that has not come is unheard.
@@ -301,13 +291,32 @@ impl Votes {
     /// How many of these voters each hold has.
     fn holders(&self, counts: impl Fn(usize) -> bool) -> BTreeMap<&HoldId, usize> {
         let mut holders = BTreeMap::new();
-        for (voter, verdict) in self.verdicts.iter().enumerate() {
-            let obstacle = verdict.as_ref().and_then(Verdict::obstacle);
-            if let Some((by, _)) = obstacle.filter(|_| counts(voter)) {
+        for voter in 0..self.verdicts.len() {
+            if let Some(by) = self.obstacle_at(voter).filter(|_| counts(voter)) {
                 *holders.entry(by).or_default() += 1;
             }
         }
         holders
+    }
+}
+
+/// The voters that refused, and call when they are free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    quorum: Quorum,
+    refusing: Vec<usize>,
+}
+
+impl Awaited {
+    /// Some of them have called.
+    pub(crate) fn has_called(&self, called: &[bool]) -> bool {
+        self.refusing.iter().any(|voter| called.get(*voter) == Some(&true))
+    }
+
+    /// So many of them have called that a majority is possible, with all that did not refuse.
+    pub(crate) fn have_called(&self, called: &[bool]) -> bool {
+        let may_grant = |voter| called.get(voter) == Some(&true) || !self.refusing.contains(&voter);
+        self.has_called(called) && self.quorum.reached(may_grant)
     }
 }
 

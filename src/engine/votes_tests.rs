@@ -15,19 +15,12 @@ fn votes(verdicts: Vec<Option<Verdict>>) -> Votes {
     Votes { verdicts, ..Votes::new(quorum) }
 }
 
-fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Votes {
-    votes(verdicts.into_iter().map(Some).collect())
+fn me() -> HoldId {
+    HoldId::parse("me")
 }
 
-#[test]
-fn two_majorities_always_share_a_voter() {
-    for voters in 1..=64 {
-        let quorum = Quorum::of(voters);
-        assert!(2 * quorum.needed() > voters, "{voters}");
-        assert_eq!(quorum.needed() + quorum.spare(), voters);
-        // And no larger than that takes: one fewer would not.
-        assert!(2 * (quorum.needed() - 1) <= voters, "{voters}");
-    }
+fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Votes {
+    votes(verdicts.into_iter().map(Some).collect())
 }
 
 #[test]
@@ -52,7 +45,7 @@ fn others_may_have_seen_a_holder_where_a_majority_is_not_known_to_have_refused()
 fn refusals_of_one_hold_by_a_majority_mean_held_before_the_rest_answers() {
     let open = votes(vec![Some(by("a", 1)), Some(by("a", 1)), None]);
     assert!(open.is_hopeless());
-    assert_eq!(open.loss(), Some(Loss::Held));
+    assert_eq!(open.loss(&me()), Some(Loss::Held));
 }
 
 // Claim 39
@@ -60,7 +53,10 @@ fn refusals_of_one_hold_by_a_majority_mean_held_before_the_rest_answers() {
 fn two_against_two_is_a_split_and_has_one_leader() {
     let seen_by_a = all([Verdict::Granted, Verdict::Granted, by("b", 1), by("b", 1)]);
     let seen_by_b = all([by("a", 1), by("a", 1), Verdict::Granted, Verdict::Granted]);
-    assert_eq!((seen_by_a.loss(), seen_by_b.loss()), (Some(Loss::Split), Some(Loss::Split)));
+    assert_eq!(
+        (seen_by_a.loss(&me()), seen_by_b.loss(&me())),
+        (Some(Loss::Split), Some(Loss::Split))
+    );
     let (a, b) = (HoldId::parse("a"), HoldId::parse("b"));
     assert_ne!(seen_by_a.leads(&a), seen_by_b.leads(&b));
 }
@@ -91,13 +87,13 @@ fn a_hold_without_a_vote_leads_nothing() {
 #[test]
 fn silence_of_more_than_the_spare_is_no_quorum_whoever_granted() {
     let votes = all([Verdict::Granted, silent(), silent()]);
-    assert_eq!(votes.loss(), Some(Loss::NoQuorum));
+    assert_eq!(votes.loss(&me()), Some(Loss::NoQuorum));
 }
 
 #[test]
 fn the_class_waits_for_answers_that_could_change_it() {
     // Two refusals by different holds: the third voter may be the second one of `a`.
-    assert_eq!(votes(vec![Some(by("a", 1)), Some(by("b", 1)), None]).loss(), None);
+    assert_eq!(votes(vec![Some(by("a", 1)), Some(by("b", 1)), None]).loss(&me()), None);
 }
 
 #[test]
@@ -113,10 +109,18 @@ fn a_majority_is_free_when_the_last_voter_it_needs_is() {
 
 #[test]
 fn only_voters_that_refused_are_worth_hearing() {
-    let votes = all([by("a", 1), by("a", 1), Verdict::Granted]);
-    assert_eq!(votes.calls_needed(), (vec![0, 1], 1));
-    let votes = all([by("a", 1), by("a", 1), by("a", 1)]);
-    assert_eq!(votes.calls_needed(), (vec![0, 1, 2], 2));
+    let awaited = all([by("a", 1), by("a", 1), Verdict::Granted]).awaited();
+    assert!(
+        awaited.have_called(&[true, false, false]) && awaited.has_called(&[false, true, false])
+    );
+    assert!(!awaited.has_called(&[false, false, true]), "nobody waits for the third");
+    let awaited = all([by("a", 1), by("a", 1), by("a", 1)]).awaited();
+    assert!(
+        awaited.has_called(&[false, true, false]) && !awaited.have_called(&[false, true, false])
+    );
+    assert!(awaited.have_called(&[true, true, false]));
+    let nobody = all([Verdict::Granted, silent(), silent()]).awaited();
+    assert!(!nobody.have_called(&[true; 3]), "no call is worth waiting for");
 }
 
 #[test]
@@ -171,7 +175,7 @@ proptest! {
         prop_assert!(!(votes.is_won() && votes.is_hopeless()));
         if votes.open() == 0 {
             prop_assert!(votes.is_won() || votes.is_hopeless());
-            prop_assert!(votes.is_won() || votes.loss().is_some());
+            prop_assert!(votes.is_won() || votes.loss(&me()).is_some());
         }
         if votes.is_won() {
             prop_assert!(votes.may_have_been_won());
@@ -202,8 +206,8 @@ proptest! {
         }
         prop_assert!(!before.is_won() || after.is_won());
         prop_assert!(!before.is_hopeless() || after.is_hopeless());
-        if before.is_hopeless() && before.loss() == Some(Loss::Held) {
-            prop_assert_ne!(after.loss(), Some(Loss::Split));
+        if before.is_hopeless() && before.loss(&me()) == Some(Loss::Held) {
+            prop_assert_ne!(after.loss(&me()), Some(Loss::Split));
         }
     }
 }
@@ -226,4 +230,111 @@ fn a_voter_that_never_had_the_vote_is_as_free_as_one_that_gave_it_back() {
     let freed = all([Verdict::Granted, by("a", 5), silent()]);
     assert!(freed.frees_majority() && !freed.lacks_majority());
     assert!(!all([Verdict::Granted, silent(), silent()]).frees_majority());
+}
+
+/// Of two sets: those that are only new, in both, and only old.
+fn joint(new: &[Verdict], both: &[Verdict], old: &[Verdict]) -> Votes {
+    let quorum = Quorum::joint(new.len(), both.len(), old.len());
+    let verdicts = [new, both, old].concat().into_iter().map(Some).collect();
+    Votes { verdicts, ..Votes::new(quorum) }
+}
+
+const GRANTED: Verdict = Verdict::Granted;
+
+#[test]
+fn with_two_sets_a_lock_is_won_by_a_majority_of_each_and_hopeless_without_one_of_them() {
+    let new_alone = joint(&[GRANTED, GRANTED, GRANTED], &[], &[GRANTED, by("o", 1), by("o", 1)]);
+    assert!(!new_alone.is_won() && new_alone.is_hopeless());
+    let each = joint(&[GRANTED, GRANTED, silent()], &[], &[GRANTED, GRANTED, by("o", 1)]);
+    assert!(each.is_won() && !each.is_hopeless());
+    // Two silent of the three old ones are no quorum, whatever the other five say.
+    let silent = joint(&[GRANTED, GRANTED], &[GRANTED], &[silent(), silent()]);
+    assert!(silent.lacks_quorum() && silent.loss(&me()) == Some(Loss::NoQuorum));
+}
+
+/// A client that has the old voters alone holds by a majority of them.
+#[test]
+fn a_hold_with_a_majority_of_one_set_has_the_lock() {
+    let votes = joint(&[GRANTED], &[by("o", 9), by("o", 9)], &[by("o", 9)]);
+    assert_eq!(votes.loss(&me()), Some(Loss::Held));
+    assert_eq!(votes.free_in(), Some(Duration::from_millis(9)));
+    assert!(votes.is_superseded(), "and if I held it, I do no more");
+    // Of three voters that call two must, though I have a majority of the new ones with one.
+    let awaited = votes.awaited();
+    assert!(!awaited.have_called(&[false, true, false, false]));
+    assert!(awaited.have_called(&[false, true, true, false]));
+}
+
+/// Two attempts with a majority of one set each: one of them goes on, as in any split.
+#[test]
+fn of_two_attempts_with_a_majority_of_one_set_each_one_leads() {
+    let (a, b) = (HoldId::parse("a"), HoldId::parse("b"));
+    let to = |mine: &str, it: &str| if mine == it { GRANTED } else { by(it, 5) };
+    let view = |me: &str| {
+        let (new, old) = (to(me, "a"), to(me, "b"));
+        joint(&[new.clone(), new.clone(), old.clone()], &[], &[old.clone(), old, new])
+    };
+    let losses = [view("a").loss(&a), view("b").loss(&b)];
+    let leaders = losses.iter().filter(|loss| **loss == Some(Loss::Split)).count();
+    assert_eq!(leaders, 1, "{losses:?}");
+    assert!(losses.contains(&Some(Loss::Held)));
+}
+
+#[test]
+fn a_release_is_confirmed_by_a_majority_of_each_set() {
+    let old = [GRANTED, silent(), silent()];
+    let new_alone = joint(&[GRANTED, GRANTED, GRANTED], &[], &old);
+    assert!(!new_alone.frees_majority() && !new_alone.lacks_majority());
+    let each = joint(&[GRANTED, GRANTED, silent()], &[], &[GRANTED, Verdict::Absent, silent()]);
+    assert!(each.frees_majority() && each.settles_release());
+    let gone = [Verdict::Absent, Verdict::Absent, GRANTED];
+    assert!(joint(&[GRANTED, GRANTED, GRANTED], &[], &gone).lacks_majority());
+}
+
+fn any_sets() -> impl Strategy<Value = Votes> {
+    let some = || prop::collection::vec(any_verdict(), 0..4);
+    let sets = (some(), some(), some());
+    let sets = sets.prop_filter("a set has a voter", |(new, both, old)| {
+        new.len() + both.len() > 0 && both.len() + old.len() > 0
+    });
+    sets.prop_map(|(new, both, old)| {
+        let quorum = Quorum::joint(new.len(), both.len(), old.len());
+        Votes { verdicts: [new, both, old].concat(), ..Votes::new(quorum) }
+    })
+}
+
+proptest! {
+    #[test]
+    fn with_two_sets_too_a_full_round_is_decided_and_a_later_answer_does_not_turn_it(
+        before in any_sets(), rest in any_verdict(),
+    ) {
+        prop_assert!(!(before.is_won() && before.is_hopeless()));
+        if before.open() == 0 {
+            prop_assert!(before.is_won() || before.is_hopeless());
+            prop_assert!(before.is_won() || before.loss(&me()).is_some());
+        }
+        prop_assert!(!before.is_won() || before.may_have_been_won());
+        let mut after = before.clone();
+        if let Some(voter) = before.verdicts.iter().position(Option::is_none) {
+            after.record(voter, rest.unwrap_or_else(silent));
+        }
+        prop_assert!(!before.is_won() || after.is_won());
+        prop_assert!(!before.is_hopeless() || after.is_hopeless());
+    }
+
+    /// Whoever has a joint majority excludes all others, whichever sets they count.
+    #[test]
+    fn nobody_else_has_a_majority_of_either_set_beside_a_hold_with_both(
+        sets in (0..4_usize, 0..4_usize, 0..4_usize),
+        choices in prop::collection::vec(0..3_usize, 12),
+    ) {
+        let (new, both, old) = sets;
+        prop_assume!(new + both > 0 && both + old > 0);
+        let quorum = Quorum::joint(new, both, old);
+        let has = |who: usize| quorum.reached(|voter| choices[voter] == who);
+        let in_one = |who: usize| quorum.reached_in_one(|voter| choices[voter] == who);
+        for who in 0..3 {
+            prop_assert!(!has(who) || (0..3).all(|other| other == who || !in_one(other)));
+        }
+    }
 }

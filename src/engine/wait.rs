@@ -5,6 +5,7 @@ use std::{mem, time::Duration};
 use super::{
     Backoff, Limit, Loss, Votes, Window,
     denial::{Denial, Outage, Refusal},
+    votes::Awaited,
 };
 use crate::{clock::Moment, words::HoldId};
 
@@ -90,8 +91,7 @@ enum WaitState {
     /// Until the moment at which the lock may be free, or so many of these voters have called.
     Listening {
         until: Moment,
-        refusing: Vec<usize>,
-        needed: usize,
+        awaited: Awaited,
     },
     Over,
 }
@@ -213,9 +213,7 @@ impl Wait {
             WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
             WaitState::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
             WaitState::Queueing(refresh) => WaitNext::Queue { refresh: *refresh },
-            WaitState::Listening { refusing, needed, .. }
-                if have_called(refusing, called) >= *needed =>
-            {
+            WaitState::Listening { awaited, .. } if awaited.have_called(called) => {
                 self.wake(Wake::Called)
             }
             WaitState::Pausing(until) | WaitState::Listening { until, .. } => {
@@ -295,9 +293,8 @@ impl Wait {
                 WaitState::Subscribing(now + setup)
             }
             WhileHeld::Listen { .. } => {
-                let (refusing, needed) = defeat.votes.calls_needed();
                 let until = now + self.contended.pause(chance);
-                WaitState::Listening { until, refusing, needed }
+                WaitState::Listening { until, awaited: defeat.votes.awaited() }
             }
             WhileHeld::Bid { .. } => {
                 self.deaf_until = None;
@@ -324,12 +321,8 @@ impl Wait {
             WhileHeld::Listen { poll, .. } => {
                 // A voter's expiry has a resolution of a millisecond.
                 let free = votes.free_in().map(|time| time + Duration::from_millis(2));
-                let (refusing, needed) = votes.calls_needed();
-                WaitState::Listening {
-                    until: now + free.map_or(poll, |free| free.min(poll)),
-                    refusing,
-                    needed,
-                }
+                let until = now + free.map_or(poll, |free| free.min(poll));
+                WaitState::Listening { until, awaited: votes.awaited() }
             }
             WhileHeld::Bid { .. } => {
                 if self.deaf_until.is_none_or(|until| now < until) {
@@ -380,10 +373,6 @@ impl Wait {
             WhileHeld::Listen { .. } => again,
         }
     }
-}
-
-fn have_called(refusing: &[usize], called: &[bool]) -> usize {
-    refusing.iter().filter(|voter| called.get(**voter) == Some(&true)).count()
 }
 
 #[cfg(test)]

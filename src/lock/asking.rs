@@ -10,7 +10,7 @@ use crate::{
     node::{Call, Outcome},
     scripts::Answer,
     settings::Settings,
-    words::{Error, HoldId, Kind, LockName, Owner, Quarantined, VoterReport},
+    words::{Error, HoldId, Kind, LockName, Owner, Quarantined, Side, VoterReport},
 };
 
 /// What a client gives to each of its locks.
@@ -34,6 +34,7 @@ pub(super) struct Asking {
 pub(super) struct VoterSaid {
     /// The voter, as errors call it.
     pub(super) voter: String,
+    pub(super) side: Option<Side>,
     pub(super) answer: Outcome<Answer>,
     pub(super) quarantine: Option<Quarantined>,
 }
@@ -101,6 +102,7 @@ impl Asking {
             let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
             VoterSaid {
                 voter: panel.voters[voter].label().to_string(),
+                side: panel.quorum.side(voter),
                 answer,
                 quarantine: kept_out.map(|kept_out| kept_out.quarantined),
             }

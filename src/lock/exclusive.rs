@@ -88,7 +88,7 @@ impl Exclusive {
     async fn look(&self) -> Result<Inspection, Error> {
         let (record, rules) = self.usable()?;
         let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
-        let views = answers.into_iter().map(|VoterSaid { voter, answer, quarantine }| {
+        let views = answers.into_iter().map(|VoterSaid { voter, side, answer, quarantine }| {
             let seen = answer.and_then(|answer| MutexSeen::read(&answer));
             let (holder, queue, token) = match seen {
                 Ok(MutexSeen { holder, waiting, token }) => (Ok(holder), waiting, token),
@@ -96,6 +96,7 @@ impl Exclusive {
             };
             VoterView {
                 voter,
+                side,
                 holder: holder.map(|holder| holder.map(Holder::from)),
                 queue: queue.into_iter().map(Waiting::from).collect(),
                 token,

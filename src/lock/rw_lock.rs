@@ -351,8 +351,9 @@ impl RwLock {
     async fn look(&self) -> Result<RwInspection, Error> {
         let (record, rules) = self.checked(Access::Read)?;
         let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
-        let view = |VoterSaid { voter, answer, quarantine }| RwView {
+        let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
             voter,
+            side,
             state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
             quarantine,
         };

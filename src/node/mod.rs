@@ -27,6 +27,6 @@ pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
 pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
-pub(crate) use standings::Standings;
+pub(crate) use standings::{Cast, Standings};
 pub(crate) use voter::{Seen, Voter};
 pub(crate) use voter_reply::VoterReply;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::Quorum;
+use crate::{engine::Quorum, words::Majorities};
 
 /// How many connections stand to each voter.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub(super) fn new(voters: usize) -> Self {
-        Self { connections: vec![0; voters], quorum: Quorum::of(voters), has_quorum: None }
+    pub(super) fn new(quorum: Quorum) -> Self {
+        Self { connections: vec![0; quorum.voters()], quorum, has_quorum: None }
     }
 
     /// A connection to a voter stands.
@@ -27,7 +27,7 @@ impl Reach {
         if self.has_quorum.replace(true) == Some(false) {
             let (answering, needed, voters) = self.numbers();
             let missing = self.missing(labels);
-            tracing::info!(answering, needed, voters, %missing, "the quorum is back");
+            tracing::info!(answering, %needed, voters, %missing, "the quorum is back");
         }
     }
 
@@ -42,21 +42,20 @@ impl Reach {
         let missing = self.missing(labels);
         tracing::warn!(
             answering,
-            needed,
+            %needed,
             voters,
             %missing,
             "no quorum: no lock is given or renewed"
         );
     }
 
-    fn numbers(&self) -> (usize, usize, usize) {
+    fn numbers(&self) -> (usize, Majorities, usize) {
         let answering = self.connections.iter().filter(|count| **count > 0).count();
         (answering, self.quorum.needed(), self.quorum.voters())
     }
 
     fn is_majority(&self) -> bool {
-        let (answering, needed, _) = self.numbers();
-        answering >= needed
+        self.quorum.reached(|voter| self.connections[voter] > 0)
     }
 
     /// The voters without a connection, one after the other.

@@ -1,5 +1,7 @@
 //! What this client has seen of its voters: who may have forgotten votes.
 
+mod steps;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -12,10 +14,18 @@ use tokio::runtime::Handle;
 use super::{Identity, reach::Reach};
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Place, Register, RoundTrips, Shown, Stamp, Suspicion},
+    engine::{KeptOut, Place, Quorum, Register, RoundTrips, Shown, Stamp, Suspicion},
     signal::Signal,
     words::{Cause, Quarantined, series::VoterSeries},
 };
+
+/// Who the voters are.
+pub(crate) struct Cast {
+    pub(crate) labels: Vec<Arc<str>>,
+    /// A number for each voter, the same for all that are parts of one cluster.
+    pub(crate) clusters: Vec<usize>,
+    pub(crate) quorum: Quorum,
+}
 
 /// The standing of every voter.
 pub(crate) struct Standings {
@@ -40,6 +50,8 @@ struct StandingsState {
     /// What takes no new votes, and why, by what was last heard of it.
     refusing: BTreeMap<Place, Arc<str>>,
     reach: Reach,
+    /// Of each voter, what clients believe of the voters that clashes with what this one does.
+    out_of_step: Vec<Option<Arc<str>>>,
     /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
     /// told first.
     held_back: Option<Vec<(usize, Quarantined)>>,
@@ -48,23 +60,28 @@ struct StandingsState {
 }
 
 impl Standings {
-    /// To be called on the client's runtime. `clusters`: a number for each voter, the same for all
-    /// that are parts of one cluster.
-    pub(crate) fn new(
-        labels: Vec<Arc<str>>,
-        clusters: Vec<usize>,
-        clock: Clock,
-        suspicion: Suspicion,
-    ) -> Arc<Self> {
-        let register = Register::new(clusters, suspicion);
+    /// To be called on the client's runtime.
+    pub(crate) fn new(cast: Cast, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
+        let Cast { labels, clusters, quorum } = cast;
+        let register = Register::new(clusters, quorum, suspicion);
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
+        let out_of_step = vec![None; labels.len()];
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let skips = clock.skips().count;
-        let reach = Reach::new(labels.len());
+        let reach = Reach::new(quorum);
         let (held_back, retired) = (None, false);
-        let state = StandingsState { register, skips, told, refusing, reach, held_back, retired };
+        let state = StandingsState {
+            register,
+            skips,
+            told,
+            refusing,
+            reach,
+            out_of_step,
+            held_back,
+            retired,
+        };
         Arc::new(Self {
             labels,
             series,
@@ -165,6 +182,11 @@ impl Standings {
         }
         let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
         self.series[place.voter].refusing.change(more);
+    }
+
+    /// Whether two voters are parts of one cluster in different sets.
+    pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
+        self.state().register.are_apart(one, other)
     }
 
     /// Why a voter has no vote where it is now, if that is the server of another.
@@ -342,6 +364,11 @@ impl Standings {
             self.series[voter].refusing.change(-1.0);
         }
         state.refusing.clear();
+        for (series, out_of_step) in self.series.iter().zip(&mut state.out_of_step) {
+            if out_of_step.take().is_some() {
+                series.out_of_step.change(-1.0);
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, StandingsState> {

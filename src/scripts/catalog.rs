@@ -327,6 +327,16 @@ pub(crate) mod voter {
         votes: false,
     };
 
+    pub(crate) static ROSTER: Script = Script {
+        name: "voter/roster",
+        source: source!("voter/roster", ["time", "each"]),
+        keys: &["roster"],
+        shared: &[KEEP_MS, Arg::Text("late_ms")],
+        args: &[Arg::Text("mine"), Arg::Text("who"), Arg::Text("heard")],
+        width: 4,
+        votes: false,
+    };
+
     pub(crate) static NAME: Script = Script {
         name: "voter/name",
         source: source!("voter/name", ["each"]),
@@ -339,7 +349,7 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 23] = [
+pub(crate) static ALL: [&Script; 24] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -362,5 +372,6 @@ pub(crate) static ALL: [&Script; 23] = [
     &redisson::RW_INSPECT,
     &voter::LOOK,
     &voter::INTRODUCE,
+    &voter::ROSTER,
     &voter::NAME,
 ];

@@ -183,6 +183,14 @@ impl Answer {
         self.is_done().then_some(&self.id)
     }
 
+    /// Of `voter/roster`: what clients believe.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.more[0] {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     fn unexpected(&self) -> Cause {
         Cause::Rejected(format!("unexpected answer {self:?}").into())
     }

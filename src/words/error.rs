@@ -2,46 +2,10 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{HoldId, HolderKind, Rounded, Taker, Verdict};
-
-/// What one voter contributed to an [`Error`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct VoterReport {
-    /// The voter's address, without credentials.
-    pub voter: String,
-    /// What it said, or why it said nothing.
-    pub verdict: Verdict,
-    /// What the client of the hold that the verdict names is
-    /// [called](crate::Builder::client_name), if that is known.
-    pub client_name: Option<String>,
-}
-
-impl VoterReport {
-    pub(crate) fn new(voter: impl Into<String>, verdict: Verdict) -> Self {
-        Self { voter: voter.into(), verdict, client_name: None }
-    }
-}
-
-impl fmt::Display for VoterReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.voter)?;
-        self.verdict.write(f, self.client_name.as_deref())
-    }
-}
-
-/// One after the other, as errors and the log show them.
-pub(crate) struct Listed<'a>(pub(crate) &'a [VoterReport]);
-
-impl fmt::Display for Listed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, report) in self.0.iter().enumerate() {
-            f.write_str(if place == 0 { "" } else { "; " })?;
-            report.fmt(f)?;
-        }
-        Ok(())
-    }
-}
+use super::{
+    HoldId, HolderKind, Listed, Majorities, Rounded, Taker, Verdict, VoterReport,
+    majorities::Lacking,
+};
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
@@ -113,6 +77,10 @@ pub enum ErrorKind {
     /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
     /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
     Overloaded,
+    /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
+    /// lease, or are more than one step of a change of the voters apart; from
+    /// [`connect`](crate::Builder::connect). The message says what each side believes.
+    OutOfStep,
     /// The client was closed.
     Closed,
     /// A call of the feature `blocking` was made inside a future that tokio runs. It would block
@@ -123,15 +91,16 @@ pub enum ErrorKind {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Invalid(String),
-    Connect { needed: usize, voters: usize, after: Duration },
-    NoQuorum { lock: String, needed: usize, after: Duration },
+    Connect { needed: Majorities, after: Duration },
+    NoQuorum { lock: String, needed: Majorities, after: Duration },
     Busy { lock: String, by: Option<Taker>, retry_after: Option<Duration> },
     Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
     Released { lock: String, hold: HoldId },
     Reads { lock: String, hold: HoldId },
-    Unconfirmed { lock: String, hold: HoldId, needed: usize, frees_in: Duration },
-    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: usize },
+    Unconfirmed { lock: String, hold: HoldId, needed: Majorities, frees_in: Duration },
+    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: Majorities },
     NotHolding { lock: String, hold: HoldId },
+    OutOfStep(String),
     Overloaded { lock: String, most: usize, after: Duration },
     Refused { kind: ErrorKind, why: &'static str },
 }
@@ -167,6 +136,7 @@ impl Error {
             Kind::NotHolding { .. } => ErrorKind::NotHolding,
             Kind::Reads { .. } => ErrorKind::Deadlock,
             Kind::Overloaded { .. } => ErrorKind::Overloaded,
+            Kind::OutOfStep(_) => ErrorKind::OutOfStep,
             Kind::Refused { kind, .. } => kind,
         }
     }
@@ -226,6 +196,11 @@ impl Error {
         self.kind() == ErrorKind::Overloaded
     }
 
+    /// Of the kind [`OutOfStep`](ErrorKind::OutOfStep).
+    pub fn is_out_of_step(&self) -> bool {
+        self.kind() == ErrorKind::OutOfStep
+    }
+
     /// Of the kind [`Closed`](ErrorKind::Closed).
     pub fn is_closed(&self) -> bool {
         self.kind() == ErrorKind::Closed
@@ -234,6 +209,16 @@ impl Error {
     /// Of the kind [`InsideRuntime`](ErrorKind::InsideRuntime).
     pub fn is_inside_runtime(&self) -> bool {
         self.kind() == ErrorKind::InsideRuntime
+    }
+
+    fn needed(&self) -> Option<Majorities> {
+        match self.0.kind {
+            Kind::Connect { needed, .. }
+            | Kind::NoQuorum { needed, .. }
+            | Kind::Unconfirmed { needed, .. }
+            | Kind::NotEntered { needed, .. } => Some(needed),
+            _ => None,
+        }
     }
 
     /// The name of the lock that it is about, if of one.
@@ -248,7 +233,9 @@ impl Error {
             | Kind::NotEntered { lock, .. }
             | Kind::NotHolding { lock, .. }
             | Kind::Overloaded { lock, .. } => Some(lock),
-            Kind::Invalid(_) | Kind::Connect { .. } | Kind::Refused { .. } => None,
+            Kind::Invalid(_) | Kind::Connect { .. } | Kind::OutOfStep(_) | Kind::Refused { .. } => {
+                None
+            }
         }
     }
 
@@ -324,10 +311,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.kind {
-            Kind::Invalid(what) => f.write_str(what)?,
-            Kind::Connect { needed, voters, after } => {
+            Kind::Invalid(what) | Kind::OutOfStep(what) => f.write_str(what)?,
+            Kind::Connect { needed, after } => {
                 let after = Rounded(*after);
-                write!(f, "fewer than {needed} of {voters} voters could be reached in {after}")?;
+                write!(f, "fewer than {needed:#} voters could be reached in {after}")?;
             }
             Kind::NoQuorum { lock, needed, after } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
@@ -373,6 +360,9 @@ impl fmt::Display for Error {
                 Rounded(*after)
             )?,
             Kind::Refused { why, .. } => f.write_str(why)?,
+        }
+        if let Some(needed) = self.needed() {
+            Lacking(needed, &self.0.voters).fmt(f)?;
         }
         if self.0.voters.is_empty() { Ok(()) } else { write!(f, " ({})", Listed(&self.0.voters)) }
     }

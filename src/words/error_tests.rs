@@ -1,11 +1,13 @@
 //! What errors say.
 
 use super::*;
-use crate::words::{Cause, Quarantine, Quarantined};
+use crate::words::{Cause, Quarantine, Quarantined, Side};
+
+const TWO: Majorities = Majorities { new: (2, 3), old: None };
 
 #[test]
 fn a_message_names_the_lock_and_each_voter_with_its_cause() {
-    let kind = Kind::NoQuorum { lock: "a".into(), needed: 2, after: Duration::from_secs(1) };
+    let kind = Kind::NoQuorum { lock: "a".into(), needed: TWO, after: Duration::from_secs(1) };
     let report = |voter: &str, cause| VoterReport::new(voter, Verdict::Unknown(cause));
     let voters = vec![
         report("a:1", Cause::Unreachable("connection refused".into())),
@@ -59,11 +61,11 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
     let secs = Duration::from_secs;
     for (kind, told) in [
         (
-            Kind::Connect { needed: 2, voters: 3, after: secs(5) },
+            Kind::Connect { needed: TWO, after: secs(5) },
             "fewer than 2 of 3 voters could be reached in 5s",
         ),
         (
-            Kind::NoQuorum { lock: lock(), needed: 2, after: secs(10) },
+            Kind::NoQuorum { lock: lock(), needed: TWO, after: secs(10) },
             "no quorum of 2 for lock `a` in 10s",
         ),
         (
@@ -79,11 +81,11 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
             "lock `a` cannot be written by an owner that reads it as c:1",
         ),
         (
-            Kind::Unconfirmed { lock: lock(), hold: hold(), needed: 2, frees_in: secs(7) },
+            Kind::Unconfirmed { lock: lock(), hold: hold(), needed: TWO, frees_in: secs(7) },
             "release of lock `a` by hold c:1 not confirmed by 2 voters, free in 7s at the latest",
         ),
         (
-            Kind::NotEntered { lock: lock(), hold: hold(), what: "re-entry", needed: 2 },
+            Kind::NotEntered { lock: lock(), hold: hold(), what: "re-entry", needed: TWO },
             "re-entry of lock `a` not confirmed by 2 voters; hold c:1 has it as before",
         ),
         (
@@ -141,4 +143,33 @@ fn each_quarantine_says_why_and_for_how_long() {
         let quarantined = Quarantined { why, left };
         assert_eq!(quarantined.to_string(), format!("in quarantine for 9s more: {told}"));
     }
+}
+
+#[test]
+fn with_two_sets_a_message_says_what_each_needs_and_which_one_lacks_answers() {
+    let needed = Majorities { new: (3, 5), old: Some((2, 3)) };
+    let report = |voter: &str, side, verdict| VoterReport {
+        side: Some(side),
+        ..VoterReport::new(voter, verdict)
+    };
+    let voters = vec![
+        report("a:1", Side::New, Verdict::Granted),
+        report("b:1", Side::New, Verdict::Granted),
+        report("c:1", Side::Both, Verdict::Granted),
+        report("d:1", Side::Old, Verdict::Unknown(Cause::Unheard)),
+        report("e:1", Side::Old, Verdict::Unknown(Cause::Unheard)),
+    ];
+    let kind = Kind::NoQuorum { lock: "a".into(), needed, after: Duration::from_secs(1) };
+    assert_eq!(
+        Error::new(kind, voters.clone()).to_string(),
+        "no quorum of 3 of 5 new and 2 of 3 old for lock `a` in 1s, 1 of the old voters gave a \
+         usable answer (a:1 (new): granted; b:1 (new): granted; c:1 (new and old): granted; \
+         d:1 (old): not waited for; e:1 (old): not waited for)"
+    );
+    let kind = Kind::Connect { needed, after: Duration::from_secs(5) };
+    assert_eq!(
+        Error::new(kind, Vec::new()).to_string(),
+        "fewer than 3 of 5 new and 2 of 3 old voters could be reached in 5s, 0 of the new voters \
+         gave a usable answer, 0 of the old voters gave a usable answer"
+    );
 }

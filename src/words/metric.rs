@@ -65,6 +65,8 @@ pub const QUARANTINES: &str = "quorate_quarantines_total";
 pub const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
 /// Clients for which a voter takes no new votes now.
 pub const REFUSING: &str = "quorate_refusing";
+/// Clients that disagree with others about who the voters are.
+pub const OUT_OF_STEP: &str = "quorate_out_of_step";
 /// How much of its memory a voter uses.
 pub const MEMORY: &str = "quorate_memory_ratio";
 /// Tokens that a majority had to be told.
@@ -267,6 +269,7 @@ pub const ALL: &[Metric] = &[
         "voter's clock ahead of the client's",
     ),
     gauge(REFUSING, &[VOTER], "clients for which the voter answers but takes no new votes now"),
+    gauge(OUT_OF_STEP, &[VOTER], "clients that disagree with others of the voter about the voters"),
     gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
 ];

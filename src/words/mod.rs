@@ -4,10 +4,13 @@ mod client_name;
 mod error;
 mod found_lock;
 mod ids;
+mod majorities;
 pub mod metric;
 mod name;
 mod owner;
 mod quarantine;
+mod report;
+mod roster;
 mod rounded;
 #[cfg(feature = "serde")]
 mod serial;
@@ -18,14 +21,20 @@ mod token;
 mod verdict;
 
 pub(crate) use client_name::ClientName;
-pub use error::{Error, ErrorKind, VoterReport};
-pub(crate) use error::{Kind, Listed};
+pub(crate) use error::Kind;
+pub use error::{Error, ErrorKind};
 pub use found_lock::{FoundKind, FoundLock};
 pub use ids::HoldId;
 pub(crate) use ids::{ClientId, HoldIds};
+pub(crate) use majorities::Majorities;
+pub use majorities::Side;
 pub(crate) use name::LockName;
 pub use owner::Owner;
 pub use quarantine::{Quarantine, Quarantined, RestartGuard};
+pub use report::VoterReport;
+pub(crate) use report::{Listed, Sided};
+pub use roster::RosterEntry;
+pub(crate) use roster::{Belief, who as roster_of};
 pub(crate) use rounded::Rounded;
 #[cfg(feature = "serde")]
 pub(crate) use serial::millis;

@@ -12,7 +12,7 @@ use serde::{
 
 use super::{
     Cause, ClockOffset, Error, FoundKind, FoundLock, HoldId, Owner, Persistence, Quarantine,
-    Quarantined, ServerInfo, ServerReport, Token,
+    Quarantined, RosterEntry, ServerInfo, ServerReport, Side, Token,
 };
 
 /// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
@@ -84,11 +84,15 @@ impl Serialize for Cause {
             Self::Duplicate(_) => "duplicate",
             Self::Quarantined(_) => "quarantined",
             Self::Unacknowledged { .. } => "unacknowledged",
+            Self::OutOfStep(_) => "out_of_step",
             Self::Unheard => "unheard",
         };
         map.serialize_entry("kind", kind)?;
         match self {
-            Self::Unreachable(text) | Self::Broken(text) | Self::Rejected(text) => {
+            Self::Unreachable(text)
+            | Self::Broken(text)
+            | Self::Rejected(text)
+            | Self::OutOfStep(text) => {
                 map.serialize_entry("text", &**text)?;
             }
             Self::Duplicate(of) => map.serialize_entry("of", &**of)?,
@@ -121,6 +125,32 @@ impl Quarantined {
     fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         self.why.entries(map)?;
         map.serialize_entry("left_ms", &millis(self.left))
+    }
+}
+
+/// `replaced` is `null` where there is one set of voters.
+impl Serialize for RosterEntry {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("number", &self.number)?;
+        map.serialize_entry("voters", &self.voters)?;
+        map.serialize_entry("replaced", &self.replaced)?;
+        map.serialize_entry("longest_lease_ms", &millis(self.longest_lease))?;
+        map.serialize_entry("seen_ms", &millis(self.seen))?;
+        map.serialize_entry("client", &self.client)?;
+        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("clashes", &self.clashes)?;
+        map.end()
+    }
+}
+
+impl Serialize for Side {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match self {
+            Self::New => "new",
+            Self::Both => "both",
+            Self::Old => "old",
+        })
     }
 }
 

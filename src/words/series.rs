@@ -162,6 +162,7 @@ pub(crate) struct VoterSeries {
     pub(crate) quarantined: Series,
     pub(crate) quarantines: Family,
     pub(crate) refusing: Series,
+    pub(crate) out_of_step: Series,
     pub(crate) clock_ahead: Series,
     pub(crate) memory: Series,
 }
@@ -180,6 +181,7 @@ impl VoterSeries {
             quarantined: of.series(metric::QUARANTINED),
             quarantines: of.family(metric::QUARANTINES, metric::SUSPICION),
             refusing: of.series(metric::REFUSING),
+            out_of_step: of.series(metric::OUT_OF_STEP),
             clock_ahead: of.series(metric::CLOCK_AHEAD),
             memory: of.series(metric::MEMORY),
         }
@@ -194,7 +196,7 @@ impl VoterSeries {
         quarantines.begin();
         unacknowledged.count(0);
         leaked_votes.count(0);
-        for gauge in [&self.connections, &self.quarantined, &self.refusing] {
+        for gauge in [&self.connections, &self.quarantined, &self.refusing, &self.out_of_step] {
             gauge.change(0.0);
         }
         self.clients.change(1.0);

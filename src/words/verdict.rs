@@ -107,6 +107,9 @@ pub enum Cause {
         /// How long they had.
         within: Duration,
     },
+    /// It granted, and that does not count: clients of this voter disagree about who the voters
+    /// are; see [`Builder::roster`](crate::Builder::roster).
+    OutOfStep(Arc<str>),
     /// The verdict stood before its answer came.
     Unheard,
 }
@@ -126,6 +129,7 @@ impl fmt::Display for Cause {
                 let within = Rounded(*within);
                 write!(f, "{acknowledged} of {needed} replicas acknowledged within {within}")
             }
+            Self::OutOfStep(why) => f.write_str(why),
             Self::Unheard => f.write_str("not waited for"),
         }
     }

@@ -26,7 +26,7 @@ const MACHINES: u64 = 5;
 
 /// Writes its id into a file that nobody else may have made, and takes it away at the end. A file
 /// that is there is of a process that was killed, or of one that runs: that is an overlap.
-const JOB: &str = r#"
+pub(crate) const JOB: &str = r#"
     if ! (set -C; echo $$ > "$WITNESS/holder") 2>/dev/null; then
         other=$(cat "$WITNESS/holder" 2>/dev/null)
         case $(cut -d ')' -f 2 "/proc/$other/stat" 2>/dev/null) in

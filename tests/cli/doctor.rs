@@ -13,8 +13,9 @@ use quorate_tests::{rights, scene::DURABLE};
 use serde_json::Value;
 
 use crate::{
-    program::{output, quorate},
+    program::{Running, output, quorate},
     status::json,
+    voters::Voters,
 };
 
 /// What a server that forgets nothing is started with, to be reached by three addresses.
@@ -267,4 +268,28 @@ fn voters_of_a_cluster_that_share_a_server_are_an_error() {
     assert!(found.is_empty() && code < 2, "{found:?}");
     let (code, found) = findings(patient(&mut quorate(arguments("5"))));
     assert_eq!(code, 2, "{found:?}");
+}
+
+#[test]
+fn clients_that_are_out_of_step_are_named_and_nobody_joins_them() {
+    let voters = Voters::start();
+    let _held = Running::start(&mut voters.run(&["job"], "exec sleep 1000"));
+    let mut doctor = voters.quorate(&["doctor", "--json"]);
+    let (_, found) = findings(doctor.env("QUORATE_LONGEST_LEASE", "60s"));
+    let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "roster").collect();
+    let [[_, level, _, seen]] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(level, "error");
+    let told = "roster 1 with 3 voters and a longest lease of 4s, last seen ";
+    assert!(seen.starts_with(told), "{seen}");
+
+    let mut other = voters.run(&["other"], "true");
+    let (code, _, errors) = output(other.env("QUORATE_LONGEST_LEASE", "60s"));
+    assert_eq!(code, 78, "{errors}");
+    let told = "it has roster 1 with 3 voters and a longest lease of 60s; others have roster 1 \
+                with 3 voters and a longest lease of 4s, last seen ";
+    assert!(errors.contains(told), "{errors}");
+    assert!(errors.contains("all clients need the same longest lease"), "{errors}");
+    // Nothing is wrong for those that agree.
+    let (_, found) = findings(&mut voters.quorate(&["doctor", "--json"]));
+    assert!(found.iter().all(|finding| finding[0] != "roster"), "{found:?}");
 }

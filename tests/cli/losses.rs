@@ -147,7 +147,8 @@ fn the_hold_is_ended_by_force() {
         a_while();
         let deadline = runtime.block_on(async {
             let urls = voters.urls();
-            let quorum = Quorate::connect(urls.split(' ')).await.unwrap();
+            let operator = Quorate::builder().voters(urls.split(' ')).only_looks(true);
+            let quorum = operator.connect().await.unwrap();
             let deadline = voters.deadline(&name);
             assert!(quorum.mutex(&name).force_release().await.unwrap());
             quorum.close().await;

@@ -15,6 +15,7 @@ mod doctor;
 mod losses;
 mod processes;
 mod program;
+mod rolled;
 mod screen;
 mod settings;
 mod signals;

@@ -5,6 +5,7 @@ mod blocking;
 mod cancel;
 mod fair;
 mod found;
+mod joint;
 mod mutex;
 mod redisson;
 mod rw;

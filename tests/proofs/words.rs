@@ -10,8 +10,12 @@ mod error;
     reason = "clippy judges some names only where they are public"
 )]
 mod ids;
+#[path = "../../src/words/majorities.rs"]
+mod majorities;
 #[path = "../../src/words/quarantine.rs"]
 mod quarantine;
+#[path = "../../src/words/report.rs"]
+mod report;
 #[path = "../../src/words/rounded.rs"]
 mod rounded;
 #[path = "../../src/words/taker.rs"]
@@ -23,7 +27,9 @@ mod verdict;
 
 pub(crate) use error::Error;
 pub(crate) use ids::HoldId;
+pub(crate) use majorities::{Majorities, Side};
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
+pub(crate) use report::{Listed, VoterReport};
 pub(crate) use rounded::Rounded;
 pub(crate) use taker::{HolderKind, Taker, Whose};
 pub(crate) use token::Token;

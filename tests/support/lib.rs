@@ -47,10 +47,16 @@ pub fn is_client_name(key: &str) -> bool {
     key.contains("{%client:") || key.ends_with("quorate_client")
 }
 
+/// Whether a key has what clients believe of the voters.
+pub fn is_roster(key: &str) -> bool {
+    key.contains("{%roster") || key.ends_with("quorate_roster")
+}
+
 /// These keys but for those that outlast their locks: they remember tokens, or are the marks of
-/// voters or the names of clients.
+/// voters, the names of clients or what these believe.
 pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
     let is_fence = |key: &str| key.ends_with("fence") || key.starts_with("redisson_lock_token:");
-    keys.retain(|key| !is_fence(key) && !is_mark(key) && !is_client_name(key));
+    let lasts = |key: &str| is_fence(key) || is_mark(key) || is_client_name(key) || is_roster(key);
+    keys.retain(|key| !lasts(key));
     keys
 }

@@ -29,6 +29,10 @@ pub(crate) struct VoterOptions {
     #[arg(long, value_name = "N", requires = "cluster")]
     cluster_voters: Option<u16>,
 
+    /// An old server, while --voter names the new ones; once for each
+    #[arg(long, value_name = "ADDRESS")]
+    replaced_voter: Vec<String>,
+
     /// The user that logs in to the servers
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -63,7 +67,13 @@ impl VoterOptions {
     }
 
     fn layer(&self) -> Result<Layer, Failure> {
-        if let Some(place) = self.voter.iter().chain(&self.cluster).position(|at| has_secret(at)) {
+        if let Some(place) = self
+            .voter
+            .iter()
+            .chain(&self.cluster)
+            .chain(&self.replaced_voter)
+            .position(|at| has_secret(at))
+        {
             let what = format!(
                 "address {} of the command line has a password, which others can see in the list \
                  of processes: use --password-file, --ask-password, QUORATE_VOTERS or the file",
@@ -72,7 +82,11 @@ impl VoterOptions {
             return Err(Failure::new(Code::Usage, what));
         }
         let mut layer = Layer::command_line();
-        for (name, addresses) in [("voters", &self.voter), ("cluster", &self.cluster)] {
+        for (name, addresses) in [
+            ("voters", &self.voter),
+            ("cluster", &self.cluster),
+            ("replaced_voters", &self.replaced_voter),
+        ] {
             if !addresses.is_empty() {
                 layer.set(name, addresses.join(" "));
             }

@@ -65,7 +65,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            ErrorKind::Invalid => Code::Config,
+            ErrorKind::Invalid | ErrorKind::OutOfStep => Code::Config,
             ErrorKind::NotConnected | ErrorKind::NoQuorum | ErrorKind::Overloaded => {
                 Code::Unavailable
             }

@@ -67,7 +67,14 @@ pub(crate) fn variable(key: &str) -> String {
 
 /// Settings that belong together: whoever sets one of them does not want the others of below.
 const TOGETHER: [&[&str]; 3] = [
-    &["QUORATE_VOTERS", "QUORATE_CLUSTER", "QUORATE_CLUSTER_VOTERS"],
+    &[
+        "QUORATE_VOTERS",
+        "QUORATE_CLUSTER",
+        "QUORATE_CLUSTER_VOTERS",
+        "QUORATE_REPLACED_VOTERS",
+        "QUORATE_REPLACED_CLUSTER",
+        "QUORATE_REPLACED_CLUSTER_VOTERS",
+    ],
     &["QUORATE_PASSWORD", "QUORATE_PASSWORD_FILE"],
     &["QUORATE_TLS_CERTIFICATE_FILE", "QUORATE_TLS_KEY_FILE"],
 ];
@@ -110,8 +117,9 @@ impl Setup {
         })
     }
 
+    /// A client that takes no locks.
     pub(crate) async fn connect(&self) -> Result<Quorate, Failure> {
-        Ok(self.builder()?.connect().await?)
+        Ok(self.builder()?.only_looks(true).connect().await?)
     }
 
     /// The library speaks of variables: says where the setting really stands.

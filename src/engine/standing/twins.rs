@@ -1,12 +1,25 @@
 //! Voters that are one server.
 
 use super::{Life, Place, Register};
-use crate::{clock::Moment, engine::nanos::since_beginning, words::Quarantine};
+use crate::{
+    clock::Moment,
+    engine::nanos::since_beginning,
+    words::{Quarantine, Side},
+};
 
 impl Register {
     /// Whose server this voter has come to, if that is another's: it has no vote of its own there.
     pub(crate) fn twin(&self, place: Place) -> Option<usize> {
         self.twins.iter().find(|(twin, _)| *twin == place).map(|(_, other)| *other)
+    }
+
+    /// Whether two voters are parts of one cluster in different sets: other keys, and so other
+    /// votes, though they may be on one server.
+    pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
+        let sides = [one, other].map(|voter| self.quorum.side(voter));
+        let share_a_set = matches!(sides, [Some(one), Some(other)] if one == other)
+            || sides.iter().any(|side| matches!(side, None | Some(Side::Both)));
+        self.clusters[one] == self.clusters[other] && !share_a_set
     }
 
     /// Looks for voters that are one server. Who comes to another's or leaves it, or has it alone

@@ -3,8 +3,9 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
+    engine::Quorum,
     scripts::{Holding, ListEntry},
-    words::{Cause, HoldId, Quarantined, Token, Verdict, VoterReport, Whose},
+    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport, Whose},
 };
 
 /// What each voter says about one lock, at about the same time.
@@ -21,6 +22,9 @@ pub struct Inspection {
 pub struct VoterView {
     /// The voter's address, without credentials.
     pub voter: String,
+    /// In which set the voter is, where the client has two: while its voters are being
+    /// [replaced](crate::Builder::replacing).
+    pub side: Option<Side>,
     /// Who has its vote, if anybody has; or why it did not say.
     pub holder: Result<Option<Holder>, Cause>,
     /// Who waits in its queue for a [`FairMutex`](crate::FairMutex), the first first; nobody where
@@ -54,63 +58,76 @@ impl From<ListEntry> for Waiting {
 }
 
 impl Waiting {
-    /// Those that stand on a majority of so many voters with the same ticket, in order.
-    pub(super) fn standing<'a>(seen: impl Iterator<Item = &'a Self>, voters: usize) -> Vec<Self> {
-        let seen = seen.map(|seen| ((seen.ticket, &seen.place, &seen.client_name), seen.ttl));
+    /// Those that stand on a majority with the same ticket, in order.
+    pub(super) fn standing<'a>(
+        seen: impl Iterator<Item = (usize, &'a Self)>,
+        quorum: Quorum,
+    ) -> Vec<Self> {
+        let key = |seen: &'a Self| (seen.ticket, &seen.place, &seen.client_name);
+        let seen = seen.map(|(voter, seen)| (voter, key(seen), seen.ttl));
         let waiting = |((ticket, place, client_name), ttl): ((u64, &HoldId, &Option<_>), _)| Self {
             place: place.clone(),
             ticket,
             ttl,
             client_name: client_name.clone(),
         };
-        standing(seen, voters).map(waiting).collect()
+        standing(seen, quorum).map(waiting).collect()
     }
 }
 
-fn needed(voters: usize) -> usize {
-    voters / 2 + 1
-}
-
-/// What stands on a majority of so many voters, in order, with the time for which it keeps one.
+/// What stands on a majority of a set of voters, in order, with the time for which it keeps one.
+/// Each is seen by a voter. Where there are two sets, a client may have one of them alone.
 pub(super) fn standing<K: Ord>(
-    seen: impl Iterator<Item = (K, Duration)>,
-    voters: usize,
+    seen: impl Iterator<Item = (usize, K, Duration)>,
+    quorum: Quorum,
 ) -> impl Iterator<Item = (K, Duration)> {
-    let mut times: BTreeMap<K, Vec<Duration>> = BTreeMap::new();
-    for (what, ttl) in seen {
-        times.entry(what).or_default().push(ttl);
+    let mut times: BTreeMap<K, BTreeMap<usize, Duration>> = BTreeMap::new();
+    for (voter, what, ttl) in seen {
+        times.entry(what).or_default().insert(voter, ttl);
     }
-    times.into_iter().filter_map(move |(what, mut times)| {
-        times.sort_by_key(|ttl| Reverse(*ttl));
-        Some((what, *times.get(needed(voters) - 1)?))
-    })
+    let kept = move |times: BTreeMap<usize, Duration>| {
+        let longest_first = quorum.lowest_of_each(|voter| times.get(&voter).map(Reverse));
+        longest_first.flatten().max().map(|Reverse(ttl)| *ttl)
+    };
+    times.into_iter().filter_map(move |(what, times)| Some((what, kept(times)?)))
 }
 
-/// The highest number that a majority of so many voters has reached.
-pub(super) fn reached(tokens: impl Iterator<Item = Token>, voters: usize) -> Option<Token> {
-    let mut tokens: Vec<Token> = tokens.collect();
-    tokens.sort_unstable_by_key(|token| Reverse(*token));
-    tokens.get(needed(voters) - 1).copied()
+/// The highest number that a majority of a set of voters has reached.
+pub(super) fn reached(
+    tokens: impl Iterator<Item = (usize, Token)>,
+    quorum: Quorum,
+) -> Option<Token> {
+    let tokens: BTreeMap<usize, Token> = tokens.collect();
+    let highest_first = quorum.lowest_of_each(|voter| tokens.get(&voter).map(Reverse));
+    highest_first.flatten().min().map(|Reverse(token)| *token)
 }
 
-/// The hold that has a majority of so many voters, with the count that a majority has heard of.
+/// The hold that has a majority, with the count that a majority has heard of. Where there are two
+/// sets and nobody has a majority of each, a hold with a majority of one: its client may have this
+/// set alone.
 pub(super) fn majority<'a>(
-    holders: impl Iterator<Item = &'a Holder>,
-    voters: usize,
+    holders: impl Iterator<Item = (usize, &'a Holder)>,
+    quorum: Quorum,
 ) -> Option<Holder> {
-    let mut holds: BTreeMap<&HoldId, Vec<&Holder>> = BTreeMap::new();
-    for holder in holders {
-        holds.entry(&holder.hold).or_default().push(holder);
+    let mut holds: BTreeMap<&HoldId, BTreeMap<usize, &Holder>> = BTreeMap::new();
+    for (voter, holder) in holders {
+        holds.entry(&holder.hold).or_default().insert(voter, holder);
     }
-    let needed = needed(voters);
-    let (hold, mut seen) = holds.into_iter().find(|(_, seen)| seen.len() >= needed)?;
-    // The highest first: what the last says that the majority needs, a majority says at least.
-    seen.sort_by_key(|holder| Reverse(holder.count));
-    let count = seen[needed - 1].count;
-    // No expiry is the longest.
-    seen.sort_by_key(|holder| Reverse(holder.ttl.unwrap_or(Duration::MAX)));
-    let client_name = seen[0].client_name.clone();
-    Some(Holder { hold: hold.clone(), count, ttl: seen[needed - 1].ttl, client_name })
+    let mut holds: Vec<_> = holds.into_iter().collect();
+    let has = |seen: &BTreeMap<usize, &Holder>| quorum.reached(|voter| seen.contains_key(&voter));
+    holds.sort_by_key(|(_, seen)| !has(seen));
+    holds.into_iter().find_map(|(hold, seen)| {
+        // The highest first: what the last says that the majority needs, a majority says at least.
+        let counts = quorum.lowest_of_each(|voter| Some(Reverse(seen.get(&voter)?.count)));
+        let Reverse(count) = counts.flatten().max()?;
+        // No expiry is the longest.
+        let left = |holder: &Holder| Reverse(holder.ttl.unwrap_or(Duration::MAX));
+        let times = quorum.lowest_of_each(|voter| Some(left(seen.get(&voter)?)));
+        let ttl = times.flatten().max().map(|Reverse(ttl)| ttl);
+        let longest = seen.values().min_by_key(|holder| left(holder))?;
+        let (hold, client_name) = (hold.clone(), longest.client_name.clone());
+        Some(Holder { hold, count, ttl: ttl.filter(|ttl| *ttl < Duration::MAX), client_name })
+    })
 }
 
 /// A hold that has votes.
@@ -134,30 +151,43 @@ impl From<Holding> for Holder {
 }
 
 impl Inspection {
+    fn quorum(&self) -> Quorum {
+        Quorum::of_sides(self.voters.iter().map(|view| view.side))
+    }
+
     /// The hold that has a majority of the voters, with the time for which it keeps one unless it
     /// is renewed, and the count that a majority has heard of. `None` where nobody is known to have
     /// one: also where a `RedissonRedLock` has one, which has another owner on each voter.
+    ///
+    /// Of a client whose voters are being [replaced](crate::Builder::replacing): the hold that has
+    /// a majority of both sets, or else of one. That may be the hold of a client with this set
+    /// alone.
     pub fn holder(&self) -> Option<Holder> {
-        let holders = self.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref());
-        majority(holders, self.voters.len())
+        let seen = self.voters.iter().enumerate();
+        let holders =
+            seen.filter_map(|(voter, view)| Some((voter, view.holder.as_ref().ok()?.as_ref()?)));
+        majority(holders, self.quorum())
     }
 
     /// True where a majority of the voters has given its vote to nobody.
     pub fn is_free(&self) -> bool {
-        let free = self.voters.iter().filter(|view| matches!(view.holder, Ok(None))).count();
-        free >= needed(self.voters.len())
+        self.quorum().reached(|voter| matches!(self.voters[voter].holder, Ok(None)))
     }
 
     /// Those who wait in order: the places that stand on a majority of the voters with the same
     /// ticket, the first first, with the time for which they keep standing on one.
     pub fn queue(&self) -> Vec<Waiting> {
-        Waiting::standing(self.voters.iter().flat_map(|view| &view.queue), self.voters.len())
+        let queues = self.voters.iter().enumerate();
+        let places =
+            queues.flat_map(|(voter, view)| view.queue.iter().map(move |waiting| (voter, waiting)));
+        Waiting::standing(places, self.quorum())
     }
 
     /// The token of the hold that has a majority of the voters, or of the latest that had one: the
     /// highest that a majority has reached. `None` where no majority knows any.
     pub fn token(&self) -> Option<Token> {
-        reached(self.voters.iter().filter_map(|view| view.token), self.voters.len())
+        let views = self.voters.iter().enumerate();
+        reached(views.filter_map(|(voter, view)| Some((voter, view.token?))), self.quorum())
     }
 
     /// Who has each voter's vote, for an error.
@@ -170,7 +200,11 @@ impl Inspection {
         let report = |view: &VoterView| {
             let holder = view.holder.as_ref().ok().and_then(Option::as_ref);
             let client_name = holder.and_then(|holder| holder.client_name.clone());
-            VoterReport { client_name, ..VoterReport::new(&*view.voter, verdict(view)) }
+            VoterReport {
+                side: view.side,
+                client_name,
+                ..VoterReport::new(&*view.voter, verdict(view))
+            }
         };
         self.voters.iter().map(report).collect()
     }
@@ -191,7 +225,7 @@ impl fmt::Display for Inspection {
             if place > 0 {
                 f.write_str("; ")?;
             }
-            write!(f, "{}: ", view.voter)?;
+            write!(f, "{}: ", Sided { voter: &view.voter, side: view.side })?;
             match &view.holder {
                 Ok(None) => f.write_str("free")?,
                 Ok(Some(holder)) => write!(f, "held by {holder}")?,
@@ -242,6 +276,7 @@ mod tests {
         });
         VoterView {
             voter: format!("v{voter}"),
+            side: None,
             holder,
             queue: Vec::new(),
             token: None,

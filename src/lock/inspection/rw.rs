@@ -7,8 +7,9 @@ use super::{
     mutex::{majority, reached, standing},
 };
 use crate::{
+    engine::Quorum,
     scripts::{ListEntry, RwSeen},
-    words::{Cause, HoldId, Quarantined, Token, Verdict, VoterReport, Whose},
+    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport, Whose},
 };
 
 /// What each voter says about one read/write lock, at about the same time.
@@ -25,6 +26,9 @@ pub struct RwInspection {
 pub struct RwView {
     /// The voter's address, without credentials.
     pub voter: String,
+    /// In which set the voter is, where the client has two: while its voters are being
+    /// [replaced](crate::Builder::replacing).
+    pub side: Option<Side>,
     /// Who has its vote and who waits for it; or why it did not say.
     pub state: Result<RwState, Cause>,
     /// Whether its vote does not count for new holds now.
@@ -74,27 +78,44 @@ impl From<RwSeen> for RwState {
 }
 
 impl RwInspection {
-    fn states(&self) -> impl Iterator<Item = &RwState> {
-        self.voters.iter().filter_map(|view| view.state.as_ref().ok())
+    fn states(&self) -> impl Iterator<Item = (usize, &RwState)> {
+        let views = self.voters.iter().enumerate();
+        views.filter_map(|(voter, view)| Some((voter, view.state.as_ref().ok()?)))
+    }
+
+    fn quorum(&self) -> Quorum {
+        Quorum::of_sides(self.voters.iter().map(|view| view.side))
+    }
+
+    fn waiting(&self, which: impl Fn(&RwState) -> &[Waiting]) -> Vec<Waiting> {
+        let places = self
+            .states()
+            .flat_map(|(voter, state)| which(state).iter().map(move |waiting| (voter, waiting)));
+        Waiting::standing(places, self.quorum())
     }
 
     /// The hold that writes: that has a majority of the voters; as
     /// [`Inspection::holder`](super::Inspection::holder).
     pub fn writer(&self) -> Option<Holder> {
-        majority(self.states().filter_map(|state| state.writer.as_ref()), self.voters.len())
+        let states = self.states();
+        let writers = states.filter_map(|(voter, state)| Some((voter, state.writer.as_ref()?)));
+        majority(writers, self.quorum())
     }
 
     /// The holds that read: each that has a majority of the voters, with the time for which it
     /// keeps one unless it is renewed.
     pub fn readers(&self) -> Vec<Reader> {
-        let readers = self.states().flat_map(|state| &state.readers);
-        let readers = readers.map(|reader| ((&reader.hold, &reader.client_name), reader.ttl));
+        let readers = self
+            .states()
+            .flat_map(|(voter, state)| state.readers.iter().map(move |reader| (voter, reader)));
+        let readers =
+            readers.map(|(voter, reader)| (voter, (&reader.hold, &reader.client_name), reader.ttl));
         let reader = |((hold, client_name), ttl): ((&HoldId, &Option<_>), Duration)| Reader {
             hold: hold.clone(),
             ttl,
             client_name: client_name.clone(),
         };
-        standing(readers, self.voters.len()).map(reader).collect()
+        standing(readers, self.quorum()).map(reader).collect()
     }
 
     /// How the lock is held by a majority: to write, with or without reads of the writer's own, or
@@ -108,25 +129,26 @@ impl RwInspection {
 
     /// True where a majority of the voters has given its vote to nobody.
     pub fn is_free(&self) -> bool {
-        let free = |state: &&RwState| state.writer.is_none() && state.readers.is_empty();
-        self.states().filter(free).count() > self.voters.len() / 2
+        let free = |state: &RwState| state.writer.is_none() && state.readers.is_empty();
+        self.quorum().reached(|voter| self.voters[voter].state.as_ref().is_ok_and(free))
     }
 
     /// Those who wait to write: the places that stand on a majority with the same ticket, the first
     /// first.
     pub fn waiting_writers(&self) -> Vec<Waiting> {
-        Waiting::standing(self.states().flat_map(|state| &state.waiting_writers), self.voters.len())
+        self.waiting(|state| &state.waiting_writers)
     }
 
     /// Those who wait to read, likewise. Readers that come behind all writers have one ticket.
     pub fn waiting_readers(&self) -> Vec<Waiting> {
-        Waiting::standing(self.states().flat_map(|state| &state.waiting_readers), self.voters.len())
+        self.waiting(|state| &state.waiting_readers)
     }
 
     /// The token of the hold that writes, or of the latest that wrote: as
     /// [`Inspection::token`](super::Inspection::token).
     pub fn token(&self) -> Option<Token> {
-        reached(self.states().filter_map(|state| state.token), self.voters.len())
+        let tokens = self.states().filter_map(|(voter, state)| Some((voter, state.token?)));
+        reached(tokens, self.quorum())
     }
 
     /// Who has each voter's vote, for an error: of several readers the last to end.
@@ -145,7 +167,7 @@ impl RwInspection {
                 Err(cause) => (Verdict::Unknown(cause.clone()), &None),
             };
             let client_name = client_name.clone();
-            VoterReport { client_name, ..VoterReport::new(&*view.voter, verdict) }
+            VoterReport { side: view.side, client_name, ..VoterReport::new(&*view.voter, verdict) }
         };
         self.voters.iter().map(report).collect()
     }
@@ -155,11 +177,11 @@ impl RwInspection {
     pub(in crate::lock) fn holds(&self, access: Access) -> Vec<(HoldId, Option<Duration>)> {
         let mut holds: Vec<_> = match access {
             Access::Write => {
-                let writers = self.states().filter_map(|state| state.writer.as_ref());
+                let writers = self.states().filter_map(|(_, state)| state.writer.as_ref());
                 writers.map(|writer| (writer.hold.clone(), writer.ttl)).collect()
             }
             Access::Read => {
-                let readers = self.states().flat_map(|state| &state.readers);
+                let readers = self.states().flat_map(|(_, state)| &state.readers);
                 readers.map(|reader| (reader.hold.clone(), Some(reader.ttl))).collect()
             }
         };
@@ -174,7 +196,9 @@ impl RwInspection {
 
 impl fmt::Display for RwInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, RwView { voter, state, quarantine }) in self.voters.iter().enumerate() {
+        for (place, view) in self.voters.iter().enumerate() {
+            let RwView { voter, side, state, quarantine } = view;
+            let voter = Sided { voter, side: *side };
             write!(f, "{}{voter}: ", if place > 0 { "; " } else { "" })?;
             match state {
                 Ok(state) => state.fmt(f)?,
@@ -220,7 +244,8 @@ mod tests {
     }
 
     fn of(states: Vec<RwState>) -> RwInspection {
-        let view = |state| RwView { voter: "v".into(), state: Ok(state), quarantine: None };
+        let view =
+            |state| RwView { voter: "v".into(), side: None, state: Ok(state), quarantine: None };
         RwInspection { voters: states.into_iter().map(view).collect() }
     }
 

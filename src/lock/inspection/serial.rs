@@ -30,6 +30,9 @@ impl Serialize for VoterView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("voter", &self.voter)?;
+        if let Some(side) = &self.side {
+            map.serialize_entry("side", side)?;
+        }
         match &self.holder {
             Ok(holder) => map.serialize_entry("holder", holder)?,
             // Without a `holder`: `null` would say that the vote is free.
@@ -85,6 +88,9 @@ impl Serialize for RwView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("voter", &self.voter)?;
+        if let Some(side) = &self.side {
+            map.serialize_entry("side", side)?;
+        }
         match &self.state {
             Ok(state) => map.serialize_entry("state", state)?,
             Err(cause) => map.serialize_entry("error", cause)?,
@@ -233,6 +239,7 @@ mod tests {
     fn an_inspection_has_what_a_majority_says_and_what_each_voter_says() {
         let view = |voter: &str, holder| VoterView {
             voter: voter.into(),
+            side: None,
             holder,
             queue: vec![waiting()],
             token: Token::new(7),
@@ -289,7 +296,7 @@ mod tests {
             waiting_readers: Vec::new(),
             token: Token::new(7),
         };
-        let view = |state| RwView { voter: "a:1".into(), state, quarantine: None };
+        let view = |state| RwView { voter: "a:1".into(), side: None, state, quarantine: None };
         let readers = json!([{ "hold": "c:1", "client_name": null, "ttl_ms": 5 }]);
         let writers = json!([{
             "place": "c:2", "client_name": null, "ticket": 7, "ttl_ms": 2,

@@ -24,6 +24,11 @@ use crate::{
 pub struct EmbeddedVoter(pub(super) Arc<Server>);
 
 impl EmbeddedVoter {
+    /// Whether it is the same voter.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Makes an empty voter; its label stands for its address. Its clock begins now: where a test
     /// pauses the time, make it inside the test's runtime.
     ///

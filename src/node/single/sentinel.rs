@@ -70,7 +70,7 @@ impl Lookout {
     /// answered or failed to.
     pub(super) async fn ask(&mut self) -> Result<Primary, Arc<str>> {
         let Sentinels { service, all } = &*self.sentinels;
-        let needed = Quorum::of(all.len()).needed();
+        let needed = Quorum::of(all.len()).enough();
         let mut asked: FuturesUnordered<_> =
             self.contacts
                 .iter_mut()

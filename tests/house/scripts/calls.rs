@@ -198,6 +198,7 @@ impl Request {
             "mutex/release" | "mutex/force_release" => &["calls:", "", "PUBLISH"],
             "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
             "voter/look" | "voter/introduce" => &[time_ms],
+            "voter/roster" => &[time_ms, "30000"],
             _ => &[],
         };
         words(shared)
@@ -206,10 +207,16 @@ impl Request {
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
-        let [revoked, queue, alive, fence, mark, client] =
-            &["revoked", "queue", "alive", "fence", "mark", "client"]
+        let [revoked, queue, alive, fence, mark, client, roster] =
+            &["revoked", "queue", "alive", "fence", "mark", "client", "roster"]
                 .map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
+        // Of the step before, and of one that clashes, both seen before whatever happens here.
+        let heard = match count {
+            "0" => "",
+            "1" => "3 5 3 30000 500000 client-b:x web 1\n4 5 0 30000 900000 client-c:x",
+            _ => "5 5 3 30000 20000 client-d:x",
+        };
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
         let left = place.filter(|_| leaves).unwrap_or_default();
@@ -224,6 +231,7 @@ impl Request {
             "redisson/queue" => (&[queue, alive], &[]),
             "voter/introduce" => (&[client], &[hold]),
             "voter/name" => (&[client], &[]),
+            "voter/roster" => (&[roster], &["2 3 0 30000", hold, heard]),
             "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")]]),
             other => panic!("{other} is not compared: say here what it takes"),
         };

@@ -40,7 +40,8 @@ impl Pair {
     pub(crate) fn must_answer_alike(&self, words: &[&str]) -> TestCaseResult {
         let [embedded, served] = self.ask(words);
         // For how long data are known may be no time at all.
-        let ages = words.iter().any(|word| word.starts_with("mark:"));
+        let ages =
+            words.iter().any(|word| ["mark:", "roster:"].iter().any(|key| word.starts_with(key)));
         let alike = match (&embedded, &served) {
             (Ok(embedded), Ok(served)) => are_alike(embedded, served, ages),
             (embedded, served) => embedded == served,
@@ -112,7 +113,7 @@ fn are_alike(embedded: &Reply, served: &Reply, ages: bool) -> bool {
         }
         (Reply::List(a), Reply::List(b)) => {
             let mut both = a.iter().zip(b).enumerate();
-            a.len() == b.len() && both.all(|(at, (a, b))| are_alike(a, b, ages && at % 4 == 1))
+            a.len() == b.len() && both.all(|(at, (a, b))| are_alike(a, b, ages && at % 2 == 1))
         }
         (a, b) => a == b,
     }

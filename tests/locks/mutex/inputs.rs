@@ -178,6 +178,7 @@ async fn each_setting_that_cannot_work_is_refused_by_its_name() {
         ),
         (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
         (builder().batch_size(0), "the batch size is zero"),
+        (builder().roster(0), "the roster is number 0, and the first is 1"),
         (
             builder().lease(secs(31)),
             "the lease of 31s is over the longest lease of 30s, for which voters that may have \

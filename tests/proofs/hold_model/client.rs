@@ -20,7 +20,13 @@ impl State {
         let it = self.client_mut(client);
         it.attempts += 1;
         it.phase = Phase::Asking { age: 0, again: false };
-        self.send(client, (Kind::Acquire, rules.floor(client)), &[0, 1, 2], rules);
+        let all = self.all_of(client, rules);
+        self.send(client, (Kind::Acquire, rules.floor(client)), &all, rules);
+    }
+
+    /// The voters that it has.
+    fn all_of(&self, client: u8, rules: &Rules) -> Vec<usize> {
+        rules.voters_of(self.client(client).sets).collect()
     }
 
     fn send(&mut self, client: u8, (kind, token): (Kind, u8), to: &[usize], rules: &Rules) {
@@ -58,7 +64,7 @@ impl State {
     pub(crate) fn give_up(&mut self, client: u8, rules: &Rules) {
         let owed = match self.client(client).phase {
             Phase::Asking { .. } => self.may_have_granted(client, rules),
-            _ => vec![0, 1, 2],
+            _ => self.all_of(client, rules),
         };
         self.send(client, (Kind::Undo, 0), &owed, rules);
         self.end(client);
@@ -66,7 +72,8 @@ impl State {
 
     /// The caller releases, or trust has ended.
     pub(crate) fn release(&mut self, client: u8, rules: &Rules) {
-        self.send(client, (Kind::Release, 0), &[0, 1, 2], rules);
+        let all = self.all_of(client, rules);
+        self.send(client, (Kind::Release, 0), &all, rules);
         self.end(client);
     }
 
@@ -90,10 +97,11 @@ impl State {
     pub(crate) fn renew(&mut self, client: u8, rules: &Rules) {
         self.budget.renewals -= 1;
         self.end_round(client);
+        let all = self.all_of(client, rules);
         if let Phase::Holding { round, token, .. } = &mut self.client_mut(client).phase {
             *round = Some(0);
             let renewal = (Kind::Renew, *token);
-            self.send(client, renewal, &[0, 1, 2], rules);
+            self.send(client, renewal, &all, rules);
         }
     }
 
@@ -114,7 +122,7 @@ impl State {
             Phase::Idle => {}
             Phase::Asking { .. } => self.judge_attempt(client, age, rules),
             Phase::Storing { token, .. } => {
-                if self.is_stored(client) && rules.is_in_time(age) {
+                if self.is_stored(client, rules) && rules.is_in_time(age) {
                     self.hand_out(client, age, token, rules);
                 }
             }
@@ -126,10 +134,10 @@ impl State {
         if !self.is_won(client, rules) {
             return;
         }
-        let Some((token, stored)) = self.fix_token(client, rules) else { return };
-        let at_once = stored.is_won() || !rules.bounds.fenced || rules.breaks(Broken::NoWriteBack);
+        let Some((token, is_stored, others)) = self.fix_token(client, rules) else { return };
+        let at_once = is_stored || !rules.bounds.fenced || rules.breaks(Broken::NoWriteBack);
         if !at_once {
-            self.store(client, token, stored.unheard(), rules);
+            self.store(client, token, others, rules);
         }
         if at_once || rules.breaks(Broken::WriteBackNotAwaited) {
             self.hand_out(client, age, token, rules);

@@ -14,7 +14,7 @@ use crate::{
     },
     hold_model::{
         rules::{Broken, RenewalCounts, Rules},
-        state::{Answer, Hold, Line, Phase, State, VOTERS},
+        state::{Answer, Hold, Line, Phase, State},
     },
     words::{Cause, HoldId, Quarantine, Quarantined, RestartGuard, Token, Verdict},
 };
@@ -35,10 +35,6 @@ fn ago(ticks: u8) -> Moment {
 
 fn ticks(length: Duration) -> u8 {
     u8::try_from(length.as_secs()).expect("leases are short")
-}
-
-fn quorum() -> Quorum {
-    Quorum::of(VOTERS)
 }
 
 impl Rules {
@@ -96,7 +92,8 @@ impl Rules {
         let guard = if self.quarantine > 0 { RestartGuard::Relative } else { RestartGuard::Off };
         let drift = Drift { ppm: 0, fixed: u32::from(self.drift) * TICK };
         let longest = u32::from(self.quarantine) * TICK;
-        let mut register = Register::new(vec![0], Suspicion { guard, longest, drift });
+        let mut register =
+            Register::new(vec![0], Quorum::of(1), Suspicion { guard, longest, drift });
         let place = Place { voter: 0, shard: 0 };
         register.met(place, "before", 500 * TICK, false, ago(200));
         register.met(place, "after", Duration::ZERO, false, ago(forgot));
@@ -180,19 +177,30 @@ impl Rules {
 }
 
 impl State {
+    fn quorum(&self, client: u8, rules: &Rules) -> Quorum {
+        rules.quorum_of(self.client(client).sets)
+    }
+
+    /// By their places in the state: a client calls its voters by their places among its own.
+    fn places(&self, client: u8, voters: Vec<usize>, rules: &Rules) -> Vec<usize> {
+        let first = rules.voters_of(self.client(client).sets).start;
+        voters.into_iter().map(|voter| first + voter).collect()
+    }
+
     /// The client's attempt, by what it has heard.
     pub(crate) fn attempt(&self, client: u8, rules: &Rules) -> Attempt {
         let it = self.client(client);
         let Phase::Asking { age, again } = it.phase else { unreachable!("it asks") };
         let (hold, started) = (it.hold(client, rules), ago(age));
-        let mut attempt = Attempt::start(id(hold), quorum(), rules.measures(), started);
+        let mut attempt =
+            Attempt::start(id(hold), self.quorum(client, rules), rules.measures(), started);
         if again {
-            self.lines(client).enumerate().for_each(|(voter, line)| {
+            self.lines(client, rules).enumerate().for_each(|(voter, line)| {
                 attempt.heard(voter, verdict_of_all(line.before), started);
             });
             ask_again(&mut attempt, started).expect("it was asked again");
         }
-        for (voter, line) in self.lines(client).enumerate() {
+        for (voter, line) in self.lines(client, rules).enumerate() {
             if line.heard != Answer::None {
                 attempt.heard(voter, verdict(line.heard), now());
             }
@@ -209,23 +217,26 @@ impl State {
         let it = self.client(client);
         let Phase::Asking { age, .. } = it.phase else { return None };
         let (hold, started) = (it.hold(client, rules), ago(age));
-        let mut attempt = Attempt::start(id(hold), quorum(), rules.measures(), started);
-        for (voter, line) in self.lines(client).enumerate() {
+        let mut attempt =
+            Attempt::start(id(hold), self.quorum(client, rules), rules.measures(), started);
+        for (voter, line) in self.lines(client, rules).enumerate() {
             attempt.heard(voter, verdict_of_all(line.heard), started);
         }
-        ask_again(&mut attempt, started)
+        let voters = ask_again(&mut attempt, started)?;
+        Some(self.places(client, voters, rules))
     }
 
     /// The voters that may have given the attempt a vote.
     pub(crate) fn may_have_granted(&self, client: u8, rules: &Rules) -> Vec<usize> {
-        self.attempt(client, rules).into_votes().may_have_granted()
+        let granted = self.attempt(client, rules).into_votes().may_have_granted();
+        self.places(client, granted, rules)
     }
 
-    /// The token of a client that has won, and who stores it.
-    pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, Votes)> {
-        let counters = || self.lines(client).map(|line| line.heard.counter());
+    /// The token of a client that has won, whether a majority stores it, and who else is to.
+    pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, bool, Vec<usize>)> {
+        let counters = || self.lines(client, rules).map(|line| line.heard.counter());
         let lowest = counters().flatten().min();
-        let mut tokens = Tokens::new(quorum());
+        let mut tokens = Tokens::new(self.quorum(client, rules));
         for (voter, counter) in counters().enumerate() {
             let Some(counter) = counter else { continue };
             let lowest = lowest.filter(|_| rules.breaks(Broken::LowestAnswer));
@@ -235,13 +246,13 @@ impl State {
         }
         let (token, stored) = tokens.fix()?;
         let token = u8::try_from(u64::from(token) - 1).expect("counters are low");
-        Some((token, stored))
+        Some((token, stored.is_won(), self.places(client, stored.unheard(), rules)))
     }
 
     /// Whether a majority stores the token, by what was heard.
-    pub(crate) fn is_stored(&self, client: u8) -> bool {
-        let mut stored = Votes::new(quorum());
-        for (voter, line) in self.lines(client).enumerate() {
+    pub(crate) fn is_stored(&self, client: u8, rules: &Rules) -> bool {
+        let mut stored = Votes::new(self.quorum(client, rules));
+        for (voter, line) in self.lines(client, rules).enumerate() {
             if matches!(line.heard, Answer::Granted { .. } | Answer::Stored) {
                 stored.record(voter, Verdict::Granted);
             }
@@ -252,19 +263,20 @@ impl State {
     /// How the round of renewal has ended by what was heard, if it has.
     pub(crate) fn round_end(&self, client: u8, rules: &Rules) -> Option<RoundEnd> {
         let age = self.client(client).phase.asked()?;
-        let open = self.lines(client).any(Line::is_awaited);
+        let open = self.lines(client, rules).any(Line::is_awaited);
         let patience = if open { NEVER } else { Duration::ZERO };
-        let mut round = Round::start(quorum(), rules.terms(), ago(age), patience);
-        let lines: Vec<Line> = self.lines(client).copied().collect();
+        let mut round = Round::start(self.quorum(client, rules), rules.terms(), ago(age), patience);
+        let lines: Vec<Line> = self.lines(client, rules).copied().collect();
         for (voter, line) in lines.iter().enumerate() {
             if line.heard != Answer::None {
-                let suspected = rules.is_kept_out(self.voters[voter].forgot, age);
+                let place = rules.voters_of(self.client(client).sets).start + voter;
+                let suspected = rules.is_kept_out(self.voters[place].forgot, age);
                 round.heard(voter, verdict(line.heard), suspected);
             }
         }
         let mut support = rules.support(&lines);
         let latest = support.begin();
-        if support.is_forgotten(quorum(), latest) {
+        if support.is_forgotten(self.quorum(client, rules), latest) {
             round.vanish();
         }
         match round.next(now(), 0) {

@@ -3,6 +3,7 @@
 use crate::{
     check::{Mark, Passed},
     hold_model::{
+        change::Sets,
         moves::Move,
         requests::{Kind, Request},
         rules::Rules,
@@ -40,6 +41,12 @@ pub(crate) enum Landmark {
     NotStored,
     /// A voter refused to store a token, for another hold had its vote.
     StoringRefused,
+    /// A client of the old voters alone won while another had both sets.
+    WonOld,
+    /// A client of both sets won.
+    WonJoint,
+    /// A client of the new voters alone won while another had both sets.
+    WonNew,
     /// A voter that had forgotten voted again outside of its quarantine, below the highest token.
     Behind,
 }
@@ -52,7 +59,7 @@ impl Mark for Landmark {
 
 pub(crate) fn pass(passed: &Passed, before: &State, step: Move, after: &State, rules: &Rules) {
     match step {
-        Move::Hear(client, voter) => heard(before, (client, voter), after, passed),
+        Move::Hear(client, voter) => heard(before, (client, voter), after, (passed, rules)),
         Move::Arrive(client, voter) => arrived(before, (client, voter), after, (passed, rules)),
         Move::ArriveLate(client, voter) => {
             let record = after.voters[voter].record;
@@ -76,12 +83,24 @@ pub(crate) fn pass(passed: &Passed, before: &State, step: Move, after: &State, r
     }
 }
 
-fn heard(before: &State, (client, voter): (u8, usize), after: &State, passed: &Passed) {
-    let refused = |state: &State| state.lines(client).any(|line| is_refusal(line.heard));
+fn heard(
+    before: &State,
+    (client, voter): (u8, usize),
+    after: &State,
+    (passed, rules): (&Passed, &Rules),
+) {
+    let refused = |state: &State| state.lines(client, rules).any(|line| is_refusal(line.heard));
     let reply = before.voters[voter].line(client).reply;
     match (before.client(client).phase, after.client(client).phase) {
         (Phase::Asking { again, .. }, Phase::Holding { .. }) => {
             passed.add(Landmark::Won);
+            let beside = before.clients.iter().any(|client| client.sets == Sets::Joint);
+            match before.client(client).sets {
+                Sets::Old if beside => passed.add(Landmark::WonOld),
+                Sets::Joint => passed.add(Landmark::WonJoint),
+                Sets::New if beside => passed.add(Landmark::WonNew),
+                _ => {}
+            }
             let releasing =
                 |line: &Line| line.requests.iter().any(|request| request.kind == Kind::Release);
             let mut lines = before.voters.iter().flat_map(|voter| &voter.lines);

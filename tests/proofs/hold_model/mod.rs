@@ -6,6 +6,7 @@
 //! voter does follows `lua/` step by step (`voter.rs`). `tests/proofs/model.md` says what it leaves
 //! out.
 
+pub(crate) mod change;
 mod client;
 mod judge;
 mod landmarks;
@@ -18,10 +19,11 @@ mod tell;
 mod voter;
 
 use crate::check::{finds, holds, is_large};
+use change::{Change, Sets};
 use landmarks::Landmark::{
     self, Behind, ExpiredEarly, HandedOver, LostAtItsDeadline, NotCounted, NotStored, Proven,
     RenewalRefused, Renewed, SplitWon, StoredFirst, StoringRefused, UndoneTooEarly, Vanished,
-    VoteRegained, VoteWithoutOwner, Won,
+    VoteRegained, VoteWithoutOwner, Won, WonJoint, WonNew, WonOld,
 };
 use properties::{BACKED, EXCLUSION, FREE, HEALS, NO_LEAK, TOKENS, UNINTERRUPTED, has_one_leader};
 use rules::{Bounds, Broken, Budget, Clock, RenewalCounts, Rules, Start};
@@ -371,4 +373,67 @@ fn a_token_falls_where_a_voter_forgets_a_counter_that_ran_ahead_of_the_clock() {
     };
     holds("as the clock", ahead(0), 500, &[Won, NotCounted]);
     finds("ahead", ahead(RUNS.step), TOKENS);
+}
+
+/// One voter to three, three to one, one after another, and two in the place of one.
+const CHANGES: [Change; 4] =
+    [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0), Change::of(1, 1)];
+
+/// Clients that go from the old voters over both sets to the new voters, each at any time that the
+/// rule allows.
+#[test]
+fn clients_exclude_each_other_while_the_voters_are_changed() {
+    let passing = [Won, HandedOver, WonOld, WonJoint, WonNew];
+    for change in CHANGES {
+        let renewals = TWO.busy(2).changing(change).with(Budget { renewals: 1, ..NONE });
+        holds("changed, one renewal", exact(renewals, 2), 50_000, &passing);
+        let amnesias = TWO.changing(change).with(Budget { amnesias: 1, ..NONE });
+        holds("changed, a voter forgets", exact(amnesias, 1), 5_000, &passing);
+        if is_large() {
+            let again = TWO_AND_AGAIN.changing(change);
+            holds("changed, asked twice", exact(again, 2), 200_000, &passing);
+            let deaths = TWO_AND_AGAIN.changing(change).with(Budget { deaths: 1, ..NONE });
+            holds("changed, a client dies", exact(deaths, 1), 200_000, &passing);
+            let both = Budget { renewals: 1, amnesias: 1, ..NONE };
+            let amnesias = TWO.changing(change).with(both);
+            holds("changed, renewed, a voter forgets", exact(amnesias, 2), 200_000, &passing);
+            let bounds = TWO_AND_AGAIN.changing(change).with(Budget { cuts: 1, ..NONE });
+            holds("changed, a connection breaks", exact(bounds, 1), 20_000, &passing);
+            let three = THREE.changing(change);
+            holds("changed, three clients", exact(three, 1), 20_000, &passing);
+        }
+    }
+}
+
+/// From one step to the next the counters do the work alone: each hold that comes later shares a
+/// voter with each that came before.
+#[test]
+fn tokens_rise_from_one_step_of_a_change_to_the_next() {
+    for (from, to) in [(Sets::Old, Sets::Joint), (Sets::Joint, Sets::New)] {
+        for change in CHANGES.map(|change| Change { from, to, ..change }) {
+            let attempts = if is_large() { TWO_AND_AGAIN } else { TWO };
+            let bounds = attempts.fenced([0; 3]).changing(change);
+            holds("tokens, the voters are changed", exact(bounds, 1), 2_000, &[Won, WonJoint]);
+        }
+    }
+}
+
+#[test]
+fn a_majority_of_one_of_two_sets_breaks_exclusion() {
+    for change in CHANGES {
+        // Where the sets share a voter that both need, no hold comes in beside another.
+        if (change.only_new, change.both) != (1, 1) {
+            let bounds = TWO.changing(change);
+            finds("one set", exact(bounds, 2).mutant("one_set_decides"), EXCLUSION);
+        }
+    }
+}
+
+/// Three clients that have the old voters alone, both, and the new ones alone.
+#[test]
+fn a_step_that_is_skipped_breaks_exclusion() {
+    for change in [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0)] {
+        let bounds = TWO.changing(change);
+        finds("a step is skipped", exact(bounds, 2).breaking(Broken::StepSkipped), EXCLUSION);
+    }
 }

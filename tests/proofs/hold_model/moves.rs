@@ -30,8 +30,13 @@ pub(crate) enum Move {
     Hear(u8, usize),
     ExpireEarly(usize),
     Cut(u8, usize),
-    Crash { voter: usize, keeps_data: bool },
+    Crash {
+        voter: usize,
+        keeps_data: bool,
+    },
     Die(u8),
+    /// The client starts again with the voters of the next step.
+    Step(u8),
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +66,10 @@ impl Model for Locks {
         for voter in 0..VOTERS {
             // What happens to one of two equal voters leads to the same situation as what happens
             // to the other, and equal ones are neighbours.
-            if voter == 0 || state.voters[voter] != state.voters[voter - 1] {
+            let is_alike = |it: usize| {
+                self.rules.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1]
+            };
+            if voter == 0 || !is_alike(voter) {
                 state.moves_of_voter(voter, &self.rules, moves);
             }
         }
@@ -71,7 +79,7 @@ impl Model for Locks {
         let mut after = before.after(step, &self.rules);
         landmarks::pass(&self.landmarks, before, step, &after, &self.rules);
         after.drop_void(&self.rules);
-        after.put_in_order();
+        after.put_in_order(&self.rules);
         // Where no time is left to run out, time changes nothing. Everything else does.
         (step != Move::Tick || after != *before).then_some(after)
     }
@@ -119,6 +127,9 @@ impl State {
         }
         if self.budget.deaths > 0 && self.client(client).attempts > 0 {
             moves.push(Move::Die(client));
+        }
+        if self.next_sets(client, rules).is_some() {
+            moves.push(Move::Step(client));
         }
     }
 
@@ -179,6 +190,11 @@ impl State {
                 next.voters[voter].crash(keeps_data, rules);
             }
             Move::Die(client) => next.die(client),
+            Move::Step(client) => {
+                if let Some(sets) = self.next_sets(client, rules) {
+                    next.client_mut(client).sets = sets;
+                }
+            }
         }
         next
     }

@@ -47,9 +47,12 @@ fn is_backed(state: &State, rules: &Rules) -> bool {
     rules.clients().all(|client| {
         let it = state.client(client);
         let hold = it.hold(client, rules);
-        let backs =
-            state.voters.iter().filter(|it| it.is_held_by(hold) || it.is_in_quarantine(rules));
-        !it.trusts() || backs.count() >= QUORUM
+        let first = rules.voters_of(it.sets).start;
+        let backs = |voter: usize| {
+            let voter = &state.voters[first + voter];
+            voter.is_held_by(hold) || voter.is_in_quarantine(rules)
+        };
+        !it.trusts() || rules.quorum_of(it.sets).reached(backs)
     })
 }
 
@@ -90,7 +93,10 @@ fn heals(state: &State, rules: &Rules) -> bool {
 fn wins(state: State, rules: &Rules) -> bool {
     let mut asking = state;
     asking.ask(0, rules);
-    (0..VOTERS).all(|silent| {
+    let sets = asking.client(0).sets;
+    let (quorum, voters) = (rules.quorum_of(sets), rules.voters_of(sets));
+    let may_be_spared = |silent: &usize| !quorum.missed(|voter| voters.start + voter == *silent);
+    (0..=VOTERS).filter(may_be_spared).all(|silent| {
         let mut state = asking.clone();
         // The votes, and the token where it has to be stored.
         for _ in 0..2 {

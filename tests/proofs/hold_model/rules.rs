@@ -1,6 +1,9 @@
 //! What the model follows: the protocol's rules, a rule broken on purpose, and how far it goes.
 
-use crate::hold_model::state::{MOST_CLIENTS, VOTERS};
+use crate::hold_model::{
+    change::Change,
+    state::{MOST_CLIENTS, VOTERS},
+};
 
 /// The rules that a model follows. Times are in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +72,8 @@ pub(crate) enum Broken {
     ProofToTheLastTick,
     /// A vote that was given in quarantine counts if it is heard after it.
     JudgedWhenHeard,
+    /// A client goes from the old voters to the new ones at once.
+    StepSkipped,
 }
 
 /// How much of everything may happen on one path. Time itself has no bound.
@@ -80,6 +85,8 @@ pub(crate) struct Bounds {
     /// and the clients are alike, one to whom it happens is as good as two.
     pub(crate) busy: u8,
     pub(crate) start: Start,
+    /// The voters are changed.
+    pub(crate) change: Option<Change>,
     /// Tokens are part of it.
     pub(crate) fenced: bool,
     /// Nobody releases or gives up before its time is over: there are fewer paths to search for one
@@ -124,7 +131,8 @@ impl Bounds {
     pub(crate) const fn of(attempts: [u8; MOST_CLIENTS]) -> Self {
         let start = Start::Free([0; VOTERS]);
         let budget = Budget::NONE;
-        Self { attempts, busy: 1, start, fenced: false, patient: false, budget }
+        let (change, fenced, patient) = (None, false, false);
+        Self { attempts, busy: 1, start, change, fenced, patient, budget }
     }
 
     pub(crate) const fn with(self, budget: Budget) -> Self {
@@ -142,6 +150,10 @@ impl Bounds {
     /// With tokens, and these counters.
     pub(crate) const fn fenced(self, counters: [u8; VOTERS]) -> Self {
         Self { start: Start::Free(counters), fenced: true, ..self }
+    }
+
+    pub(crate) const fn changing(self, change: Change) -> Self {
+        Self { change: Some(change), ..self }
     }
 
     pub(crate) const fn patient(self) -> Self {

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use crate::hold_model::{
+    change::Sets,
     requests::{Kind, Request, Requests},
     rules::{Broken, Budget, Rules, Start},
 };
@@ -100,6 +101,7 @@ pub(crate) struct Client {
     /// Attempts so far.
     pub(crate) attempts: u8,
     pub(crate) phase: Phase,
+    pub(crate) sets: Sets,
 }
 
 /// Ages are counted from before the first request.
@@ -130,7 +132,7 @@ impl State {
         let mut state = Self {
             voters: [Voter::default(); VOTERS],
             names: [1, 2, 3],
-            clients: [Client::default(); MOST_CLIENTS],
+            clients: [Client { sets: rules.first_sets(), ..Client::default() }; MOST_CLIENTS],
             budget: rules.bounds.budget,
             highest: 0,
             fell: false,
@@ -146,7 +148,7 @@ impl State {
             }
             Start::Held(by) => state.give_to_the_first(by, rules),
         }
-        state.put_in_order();
+        state.put_in_order(rules);
         state
     }
 
@@ -192,10 +194,10 @@ impl State {
         }
     }
 
-    /// Puts the voters in order, each with its name.
-    pub(crate) fn put_in_order(&mut self) {
+    /// Puts voters of the same sets in order, each with its name.
+    pub(crate) fn put_in_order(&mut self, rules: &Rules) {
         for (left, right) in [(0, 1), (1, 2), (0, 1)] {
-            if self.voters[left] > self.voters[right] {
+            if rules.are_alike(left, right) && self.voters[left] > self.voters[right] {
                 self.voters.swap(left, right);
                 self.names.swap(left, right);
             }
@@ -210,8 +212,10 @@ impl State {
         &mut self.clients[usize::from(client)]
     }
 
-    pub(crate) fn lines(&self, client: u8) -> impl Iterator<Item = &Line> {
-        self.voters.iter().map(move |voter| voter.line(client))
+    /// Those to the voters that the client has now.
+    pub(crate) fn lines(&self, client: u8, rules: &Rules) -> impl Iterator<Item = &Line> {
+        let voters = &self.voters[rules.voters_of(self.client(client).sets)];
+        voters.iter().map(move |voter| voter.line(client))
     }
 
     pub(crate) fn lines_mut(&mut self, client: u8) -> impl Iterator<Item = &mut Line> {

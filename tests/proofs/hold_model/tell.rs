@@ -40,6 +40,10 @@ pub(crate) fn tell(state: &State, step: Move, rules: &Rules) -> String {
             format!("{} restarts and has forgotten everything", at(voter))
         }
         Move::Die(client) => format!("{} dies and starts again", name(client)),
+        Move::Step(client) => match state.next_sets(client, rules) {
+            Some(sets) => format!("{} starts again with the voters {sets:?}", name(client)),
+            None => format!("{} takes no step", name(client)),
+        },
     }
 }
 

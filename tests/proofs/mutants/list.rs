@@ -59,6 +59,18 @@ pub(crate) const ALL: &[Mutant] = &[
         "An attempt is won when all voters have answered.",
         &[FewestTrips],
     ),
+    // Two sets of voters
+    Mutant::new(
+        "one_set_decides",
+        "A client of two sets needs a majority of one of them.",
+        &[TrustEndsEarly, Exclusion, TokensGrow],
+    ),
+    Mutant::new(
+        "lowest_of_one_set",
+        "A ticket, and when a majority is free, is what a majority of the new voters said.",
+        // Whoever takes a lock for free that is not asks for it without a pause.
+        &[FairOrder, AnswersInTime, FewestTrips],
+    ),
     // Voters that forget
     Mutant::new(
         "quarantined_vote_counts",

@@ -2,6 +2,7 @@
 
 use crate::{
     check::{finds, holds, is_large},
+    hold_model::change::{Change, Sets},
     queue_model::{
         landmarks::Landmark::{self, BidAtOnce, Ghost, Lowered, NotCounted, Won, WonInTurn},
         properties::{ALL_ENTER, EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, all_enter},
@@ -42,7 +43,7 @@ fn two_places_of_one_client_win_in_their_order() {
         let behind = behind.bids([2, 1, 1, 1]);
         holds("two of one client behind another", Rules::kept(behind), 1_000_000, &ALWAYS);
         let free = THREE.clients([2, 1, 0]).from(Start::Free);
-        holds("two of one client, a free lock", Rules::kept(free), 400_000, &ALWAYS);
+        holds("two of one client, a free lock", Rules::kept(free), 100_000, &ALWAYS);
         let four = Bounds { users: [W; 4], tries: [false, true, false, true], ..BEHIND_ADA };
         let four = Rules::kept(four.clients([2, 2, 0]).bids([1; 4]));
         holds("two of both, a lock and a try each", four, 200_000, &[BidAtOnce]);
@@ -215,5 +216,35 @@ fn a_dead_place_that_is_never_swept_blocks_the_others() {
     let broken = Rules::broken(Broken::StaleMark, bounds);
     for property in [HEAD_WINS, ALL_ENTER] {
         finds("never swept", broken, property);
+    }
+}
+
+/// One voter to three, three to one, one in the place of others, and two of which one stays.
+const CHANGES: [Change; 4] =
+    [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0), Change::of(1, 1)];
+/// Two that are in one step of a change, or in two that follow each other.
+const BESIDE: [[Sets; 3]; 5] = [
+    [Sets::Old, Sets::Joint, Sets::Joint],
+    [Sets::Joint, Sets::Old, Sets::Joint],
+    [Sets::Joint, Sets::Joint, Sets::Joint],
+    [Sets::Joint, Sets::New, Sets::Joint],
+    [Sets::New, Sets::Joint, Sets::Joint],
+];
+
+#[test]
+fn order_is_kept_while_the_voters_are_changed() {
+    for change in CHANGES {
+        for sets in BESIDE {
+            let free = TWO.changing(change, sets).from(Start::Free);
+            holds("changed, a free lock", Rules::kept(free), 100, &[Won]);
+            if is_large() {
+                let taken = TWO.changing(change, sets).bids([1; 4]);
+                holds("the voters are changed", Rules::kept(taken), 100, &[]);
+                let late = free.bids([1; 4]).with(Budget { timeouts: 1, ..NONE });
+                holds("changed, an answer is late", Rules::kept(late), 100, &[]);
+                let leaves = free.with(Budget { leaves: 1, ..NONE });
+                holds("changed, one gives up", Rules::kept(leaves), 100, &[]);
+            }
+        }
     }
 }

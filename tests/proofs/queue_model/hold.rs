@@ -67,7 +67,7 @@ impl State {
     fn send(&mut self, place: usize, kind: Kind, round: u8, rules: &Rules) {
         let bid = self.places[place].bids;
         let request = Request { kind, place, bid, ticket: round };
-        self.queues(place, rules).for_each(|queue| queue.push(request));
+        self.queues(place, rules).for_each(|(_, queue)| queue.push(request));
     }
 
     /// It listens for the answer to this request.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::{
     clock::Moment,
     engine::{
-        Asked, Bid, BidNext, Drift, KeptOut, Quorum, Round, RoundEnd, RoundId, RoundNext,
+        Asked, Bid, BidNext, Drift, KeptOut, Round, RoundEnd, RoundId, RoundNext,
         Rules as Measures, Support, Terms, Ticket, Until, Votes,
     },
     queue_model::{
@@ -45,10 +45,6 @@ fn terms() -> Terms {
 }
 
 impl Rules {
-    fn majority(&self) -> Quorum {
-        Quorum::of(self.voters())
-    }
-
     /// Any vote is enough if that rule is broken.
     fn is_won(&self, votes: &Votes) -> bool {
         votes.is_won() || self.breaks(Broken::WonByAMinority) && votes.granted() > 0
@@ -68,8 +64,8 @@ impl State {
         let until = Until { refresh, limit: None };
         let number = |ticket: u8| Ticket(u64::from(ticket));
         let ticket = Some(self.places[place].ticket).filter(|ticket| *ticket > 0).map(number);
-        let mut bid = Bid::start(rules.majority(), measures, ticket, until, now());
-        for (voter, answer) in self.heard(place, heard) {
+        let mut bid = Bid::start(rules.quorum_of(place), measures, ticket, until, now());
+        for (voter, answer) in self.heard(place, heard, rules) {
             let told = Some(answer.ticket).filter(|ticket| *ticket > 0);
             bid.heard(voter, verdict(answer), told.map(number), now());
         }
@@ -77,17 +73,27 @@ impl State {
     }
 
     fn votes_of(&self, place: usize, heard: u8, rules: &Rules) -> Votes {
-        let mut votes = Votes::new(rules.majority());
-        for (voter, answer) in self.heard(place, heard) {
+        let mut votes = Votes::new(rules.quorum_of(place));
+        for (voter, answer) in self.heard(place, heard, rules) {
             votes.record(voter, verdict(answer));
         }
         votes
     }
 
-    fn heard(&self, place: usize, heard: u8) -> impl Iterator<Item = (usize, Answer)> {
+    /// By the places of the voters among those that its user has.
+    fn heard(
+        &self,
+        place: usize,
+        heard: u8,
+        rules: &Rules,
+    ) -> impl Iterator<Item = (usize, Answer)> {
+        let first = rules.voters_of(place).start;
         let is_heard = move |at: usize| heard >> at & 1 > 0;
         let answers = self.answers(place).enumerate();
-        answers.filter_map(move |(at, it)| Some((at, it.filter(|_| is_heard(at))?)))
+        answers.filter_map(move |(at, it)| {
+            let answer = it.filter(|_| is_heard(at))?;
+            Some((at - first, answer))
+        })
     }
 
     /// The bid is won if all is heard that has been answered.
@@ -99,6 +105,12 @@ impl State {
             return rules.is_won(&self.votes_of(place, u8::MAX, rules));
         }
         self.bid_of(place, u8::MAX, LEASE, rules).next(now(), &[false; 3]) == BidNext::Won
+    }
+
+    /// Among all voters.
+    fn places_of(place: usize, voters: Vec<usize>, rules: &Rules) -> Vec<usize> {
+        let first = rules.voters_of(place).start;
+        voters.into_iter().map(|voter| first + voter).collect()
     }
 
     /// So much was heard that the bid is lost, though nobody has been late.
@@ -114,7 +126,8 @@ impl State {
     /// What becomes of a bid that is lost by what was heard, or for want of answers.
     pub(crate) fn lost_bid(&self, place: usize, heard: u8, rules: &Rules) -> Lost {
         if rules.only_tries(place) {
-            let give_back = self.votes_of(place, heard, rules).granting();
+            let give_back =
+                Self::places_of(place, self.votes_of(place, heard, rules).granting(), rules);
             return Lost { give_back, ..Lost::default() };
         }
         let mut bid = self.bid_of(place, heard, LEASE, rules);
@@ -129,7 +142,7 @@ impl State {
         let mut give_back = Vec::new();
         let mut next = bid.next(at, &[false; 3]);
         if let BidNext::GiveBack(voters) = next {
-            give_back = voters;
+            give_back = Self::places_of(place, voters, rules);
             next = bid.next(at, &[false; 3]);
         }
         // What was not heard is given back too, but not always so soon.
@@ -138,13 +151,13 @@ impl State {
             bid.ticket().map_or(0, |Ticket(number)| u8::try_from(number).expect("tickets are low"));
         let lost = Lost { give_back, ticket, again: next == BidNext::Again };
         if lost.ticket == 0 && rules.breaks(Broken::TicketOfAMinority) {
-            return self.fix_by_a_minority(place, heard, lost);
+            return self.fix_by_a_minority(place, heard, lost, rules);
         }
         lost
     }
 
-    fn fix_by_a_minority(&self, place: usize, heard: u8, lost: Lost) -> Lost {
-        let told = || self.heard(place, heard).map(|(_, answer)| answer);
+    fn fix_by_a_minority(&self, place: usize, heard: u8, lost: Lost, rules: &Rules) -> Lost {
+        let told = || self.heard(place, heard, rules).map(|(_, answer)| answer);
         let Some(ticket) = told().map(|answer| answer.ticket).min() else { return lost };
         let again = told().any(|answer| answer.ticket != ticket || !answer.stands);
         Lost { ticket, again, ..lost }
@@ -152,8 +165,8 @@ impl State {
 
     /// A majority has granted the round that was heard so.
     pub(crate) fn is_granted(&self, place: usize, rules: &Rules) -> bool {
-        let mut round = Round::start(rules.majority(), terms(), now(), DUE);
-        for (voter, answer) in self.heard(place, u8::MAX) {
+        let mut round = Round::start(rules.quorum_of(place), terms(), now(), DUE);
+        for (voter, answer) in self.heard(place, u8::MAX, rules) {
             round.heard(voter, verdict(answer), answer.uncounted);
         }
         round.next(now(), 0) == RoundNext::End(RoundEnd::Renewed)

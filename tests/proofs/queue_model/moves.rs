@@ -76,7 +76,10 @@ impl Model for Queues {
         for voter in 0..self.rules.voters() {
             // What happens to one of two equal voters leads to the same situation as what happens
             // to the other, and equal ones are neighbours.
-            if voter == 0 || state.voters[voter] != state.voters[voter - 1] {
+            let is_alike = |it: usize| {
+                self.rules.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1]
+            };
+            if voter == 0 || !is_alike(voter) {
                 state.moves_of_voter(voter, &self.rules, moves);
             }
         }

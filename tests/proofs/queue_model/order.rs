@@ -2,7 +2,7 @@
 
 use crate::queue_model::{
     rules::Rules,
-    state::{MOST_PLACES, State, Voter},
+    state::{MOST_PLACES, State},
 };
 
 impl State {
@@ -38,8 +38,8 @@ impl State {
     }
 
     fn drop_lost_claim(&mut self, place: usize, other: usize, rules: &Rules) {
-        let stands = |voter: &&Voter| voter.stood[place] >> other & 1 > 0;
-        let keeps = self.voters.iter().filter(stands).count() >= rules.quorum();
+        let stands = |voter: usize| self.voters[voter].stood[place] >> other & 1 > 0;
+        let keeps = rules.decide(other, stands);
         // Where nothing can be lost any more it is all the same on which voters.
         let is_safe = self.budget.amnesias + self.budget.lapses == 0;
         let any = rules.takes_any_majority();

@@ -69,10 +69,12 @@ fn nothing_is_left(state: &State, rules: &Rules) -> bool {
     })
 }
 
-/// Of more it need not: see `the_first_of_three_may_need_the_bids_of_the_others`.
+/// Of more it need not: see `the_first_of_three_may_need_the_bids_of_the_others`. Nor need it where
+/// one of two sets has no majority without a voter that has the other with a lower ticket still:
+/// the other tells that voter with its next bid.
 fn head_wins(state: &State, rules: &Rules) -> bool {
     let waiting = rules.places().filter(|place| state.waits(*place)).count();
-    waiting > 2 || wins_at_once(state, rules)
+    waiting > 2 || rules.bounds.change.is_some() || wins_at_once(state, rules)
 }
 
 /// Whichever minority is silent.
@@ -81,7 +83,7 @@ pub(crate) fn all_enter(state: &State, rules: &Rules) -> bool {
     if !state.is_at_rest() || waiting().next().is_none() {
         return true;
     }
-    let minorities = (0..rules.voters()).filter(|_| rules.voters() > 1);
+    let minorities = (0..rules.voters()).filter(|voter| rules.may_be_spared(*voter));
     minorities.map(Some).chain([None]).all(|silent| {
         let mut later = state.past_deadlines(rules);
         // The first of three may have to wait for a bid of each of the others.

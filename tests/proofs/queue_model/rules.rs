@@ -1,6 +1,12 @@
 //! What the model follows: the rules of the lock, one broken on purpose, and how far it goes.
 
-use crate::queue_model::state::{MOST_CLIENTS, MOST_PLACES};
+use std::ops::Range;
+
+use crate::{
+    engine::Quorum,
+    hold_model::change::{Change, Sets},
+    queue_model::state::{MOST_CLIENTS, MOST_PLACES},
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
@@ -81,6 +87,8 @@ pub(crate) enum Broken {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) voters: usize,
+    /// The voters are changed, and these are those of each user.
+    pub(crate) change: Option<(Change, [Sets; MOST_PLACES])>,
     pub(crate) users: [Option<Wish>; MOST_PLACES],
     /// How many of them belong to each client, in their order.
     pub(crate) clients: [usize; MOST_CLIENTS],
@@ -140,6 +148,7 @@ impl Bounds {
         let users = [ada, ben, cleo, None];
         Self {
             voters: 3,
+            change: None,
             users,
             clients: [1; MOST_CLIENTS],
             tries: [false; MOST_PLACES],
@@ -155,6 +164,12 @@ impl Bounds {
 
     pub(crate) const fn from(self, start: Start) -> Self {
         Self { start, ..self }
+    }
+
+    /// Users with these voters each.
+    pub(crate) const fn changing(self, change: Change, sets: [Sets; MOST_CLIENTS]) -> Self {
+        let [ada, ben, cleo] = sets;
+        Self { change: Some((change, [ada, ben, cleo, Sets::Joint])), ..self }
     }
 
     pub(crate) const fn bids(self, bids: [u8; MOST_PLACES]) -> Self {
@@ -199,8 +214,30 @@ impl Rules {
         self.bounds.voters
     }
 
-    pub(crate) fn quorum(&self) -> usize {
-        self.voters() / 2 + 1
+    /// The voters that the user of this place has, which are neighbours.
+    pub(crate) fn voters_of(&self, place: usize) -> Range<usize> {
+        self.bounds.change.map_or(0..self.voters(), |(change, sets)| change.voters_of(sets[place]))
+    }
+
+    /// The majorities that decide for it; of its own voters.
+    pub(crate) fn quorum_of(&self, place: usize) -> Quorum {
+        let one = || Quorum::of(self.voters());
+        self.bounds.change.map_or_else(one, |(change, sets)| change.quorum_of(sets[place]))
+    }
+
+    /// Whether these voters decide for it.
+    pub(crate) fn decide(&self, place: usize, which: impl Fn(usize) -> bool) -> bool {
+        let first = self.voters_of(place).start;
+        self.quorum_of(place).reached(|voter| which(first + voter))
+    }
+
+    /// Whether all users can do without this voter.
+    pub(crate) fn may_be_spared(&self, voter: usize) -> bool {
+        self.places().all(|place| self.decide(place, |other| other != voter))
+    }
+
+    pub(crate) fn are_alike(&self, one: usize, other: usize) -> bool {
+        self.bounds.change.is_none_or(|(change, _)| change.are_alike(one, other))
     }
 
     /// In the order of their texts, which is what tells equal tickets apart.

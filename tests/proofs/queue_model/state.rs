@@ -165,7 +165,7 @@ impl State {
 
     fn queue_up(&mut self, place: usize, rules: &Rules) {
         self.call(place, rules);
-        for voter in 0..rules.quorum() {
+        for voter in 0..rules.quorum_of(place).fewest() {
             self.arrive(rules.client_of(place), voter, rules);
         }
         self.lose(place, Loss { heard: 0b011, undo_last: false }, rules);
@@ -195,7 +195,8 @@ impl State {
     /// Puts the voters in order, each with its name.
     pub(crate) fn put_in_order(&mut self, rules: &Rules) {
         for (left, right) in [(0, 1), (1, 2), (0, 1)] {
-            if right < rules.voters() && self.voters[left] > self.voters[right] {
+            let are_alike = right < rules.voters() && rules.are_alike(left, right);
+            if are_alike && self.voters[left] > self.voters[right] {
                 self.voters.swap(left, right);
                 self.names.swap(left, right);
             }

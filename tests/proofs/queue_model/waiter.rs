@@ -36,7 +36,7 @@ impl State {
         let ticket = if rules.breaks(Broken::OrderOfArrival) { 0 } else { it.ticket };
         let kind = if rules.only_tries(place) { Kind::Try } else { Kind::Bid };
         let request = Request { kind, place, bid: it.bids, ticket };
-        self.queues(place, rules).for_each(|queue| queue.push(request));
+        self.queues(place, rules).for_each(|(_, queue)| queue.push(request));
     }
 
     pub(crate) fn win(&mut self, place: usize) {
@@ -59,15 +59,15 @@ impl State {
         let may_time_out = self.budget.timeouts > 0;
         let is_lost = |heard: &u8| {
             // What was granted and not heard is no better than what was not granted.
-            let grants = self.count_granted(place, *heard);
-            may_time_out && (is_fixed || grants < rules.quorum())
+            let granted = |voter: usize| self.has_granted(place, voter, *heard);
+            may_time_out && (is_fixed || !rules.decide(place, granted))
                 || self.is_refused(place, *heard, rules)
         };
         let mut losses = Vec::new();
         for heard in heard.filter(is_lost) {
             losses.push(Loss { heard, undo_last: false });
             let again = !is_fixed && self.lost_bid(place, heard, rules).again;
-            if again && heard + 1 < 1 << rules.voters() {
+            if again && rules.voters_of(place).any(|voter| heard >> voter & 1 == 0) {
                 losses.push(Loss { heard, undo_last: true });
             }
         }
@@ -81,7 +81,7 @@ impl State {
         }
         let lost = self.lost_bid(place, loss.heard, rules);
         let bid = self.places[place].bids;
-        let unheard = (0..rules.voters()).filter(|voter| loss.heard >> voter & 1 == 0);
+        let unheard = rules.voters_of(place).filter(|voter| loss.heard >> voter & 1 == 0);
         let unheard: Vec<usize> = unheard.collect();
         self.forget_answers(place);
         self.undo(place, bid, &lost.give_back, rules);
@@ -107,8 +107,8 @@ impl State {
         let kind = if rules.only_tries(place) { Kind::Undo } else { Kind::Leave };
         let only_granted = rules.breaks(Broken::LeavesWhereGranted);
         let granted = self.voters.map(|voter| voter.is_held_by(place, bid));
-        for (queue, granted) in self.queues(place, rules).zip(granted) {
-            if granted || !only_granted {
+        for (at, queue) in self.queues(place, rules) {
+            if granted[at] || !only_granted {
                 queue.push(Request { kind, place, bid, ticket: 0 });
             }
         }
@@ -134,21 +134,22 @@ impl State {
     }
 
     fn undo(&mut self, place: usize, bid: u8, voters: &[usize], rules: &Rules) {
-        for (queue, at) in self.queues(place, rules).zip(0..) {
+        for (at, queue) in self.queues(place, rules) {
             if voters.contains(&at) {
                 queue.push(Request { kind: Kind::Undo, place, bid, ticket: 0 });
             }
         }
     }
 
+    /// Those to its voters, each with the place of the voter.
     pub(crate) fn queues(
         &mut self,
         place: usize,
         rules: &Rules,
-    ) -> impl Iterator<Item = &mut Requests> {
-        let client = rules.client_of(place);
-        let voters = self.voters.iter_mut().take(rules.voters());
-        voters.map(move |voter| &mut voter.lines[client].queue)
+    ) -> impl Iterator<Item = (usize, &mut Requests)> {
+        let (client, voters) = (rules.client_of(place), rules.voters_of(place));
+        let queues = self.voters.iter_mut().map(move |voter| &mut voter.lines[client].queue);
+        queues.enumerate().filter(move |(at, _)| voters.contains(at))
     }
 
     pub(crate) fn answers(&self, place: usize) -> impl Iterator<Item = Option<Answer>> {
@@ -159,11 +160,9 @@ impl State {
         self.voters.iter_mut().for_each(|voter| voter.answers[place] = None);
     }
 
-    fn count_granted(&self, place: usize, heard: u8) -> usize {
-        let granted = |(at, it): (usize, Option<Answer>)| {
-            heard >> at & 1 > 0 && it.is_some_and(Answer::counts)
-        };
-        self.answers(place).enumerate().filter(|it| granted(*it)).count()
+    fn has_granted(&self, place: usize, voter: usize, heard: u8) -> bool {
+        let answer = self.voters[voter].answers[place];
+        heard >> voter & 1 > 0 && answer.is_some_and(Answer::counts)
     }
 }
 

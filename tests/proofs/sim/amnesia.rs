@@ -255,7 +255,7 @@ impl Amnesia {
                 let aged = |trouble: &Trouble| {
                     trouble.at_ms >= lapse.at_ms && moves(trouble, voter) && is_forward(trouble)
                 };
-                restarted(plan) <= plan.voters.len() - plan.quorum()
+                restarted(plan) <= plan.spare()
                     && !self.kept.iter().any(kept)
                     && !plan.troubles.iter().any(aged)
             }
@@ -265,8 +265,7 @@ impl Amnesia {
                 let voters = 0..plan.voters.len();
                 let moved = voters.filter(|voter| troubles(*voter).next().is_some()).count();
                 // Who met it after that finds it apart from the others, where these are together.
-                let knows = met_before
-                    || plan.clocks_are_together() && moved <= plan.voters.len() - plan.quorum();
+                let knows = met_before || plan.clocks_are_together() && moved <= plan.spare();
                 // What one movement gives another may take back before anybody has seen it.
                 ms > hidden_ms && troubles(voter).all(is_forward) && knows
             }

@@ -1,6 +1,7 @@
 //! The clients of a schedule, as they come and go.
 
 use std::{
+    collections::BTreeSet,
     pin::pin,
     sync::{
         Arc, Mutex,
@@ -9,13 +10,13 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Owner, Quorate};
+use quorate::{Builder, Owner, Quorate};
 use rand::RngExt;
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{sync::Notify, task::JoinHandle, time::sleep};
 
 use crate::sim::{
     laws::minority,
-    plan::{Plan, Times},
+    plan::{ClientPlan, Plan, Sets, Times},
     tasks::Task,
     voters::chance,
     world::{World, locked},
@@ -27,6 +28,8 @@ pub(crate) const FENCE_MEMORY_MS: u64 = 2 * 3_600_000;
 /// All clients.
 pub(crate) struct Clients {
     connected: Vec<Mutex<Option<Quorate>>>,
+    /// The clients that have come to their end.
+    ended: Mutex<BTreeSet<usize>>,
     healed: Arc<Healed>,
 }
 
@@ -54,7 +57,7 @@ impl Healed {
 impl Clients {
     pub(crate) fn new(world: &World) -> Self {
         let connected = world.plan.clients.iter().map(|_| Mutex::default()).collect();
-        Self { connected, healed: Arc::default() }
+        Self { connected, ended: Mutex::default(), healed: Arc::default() }
     }
 
     /// The faults have ended.
@@ -74,11 +77,14 @@ impl Clients {
         let plan = world.plan.clients[client].clone();
         world.machines[client].set_clock_rate(plan.clock_ppm);
         world.sleep_until_ms(plan.starts_at_ms).await;
+        if plan.sets == Sets::New {
+            self.old_ones_end(&world).await;
+        }
         let label = world.machines[client].label().to_owned();
         let seed = chance(&world.plan, client).random();
         let quorum = loop {
             locked(&world.ledger).amnesia.connects(client, world.now_ms());
-            let builder = builder(&world.plan).embedded(&world.voters).seed(seed);
+            let builder = with_sets(builder(&world.plan), &world, plan.sets).seed(seed);
             match builder.machine(&world.machines[client]).connect().await {
                 Ok(quorum) => break quorum,
                 Err(error) => {
@@ -107,6 +113,23 @@ impl Clients {
             // A panic is reported by the hook that sees all of them.
             let _ = task.await;
         }
+        locked(&self.ended).insert(client);
+    }
+
+    /// No client that has the old voters alone is left, as when a fleet is rolled: the next step
+    /// begins a longest lease after the last one was there. Until then the clocks by which tokens
+    /// go have overtaken those that were given by the old voters.
+    async fn old_ones_end(&self, world: &World) {
+        let is_left = |(client, plan): (usize, &ClientPlan)| {
+            let is_dead = locked(&world.ledger).dead.contains(&client);
+            plan.sets == Sets::Old && !is_dead && !locked(&self.ended).contains(&client)
+        };
+        while world.plan.clients.iter().enumerate().any(is_left) && !world.plan.skips_a_step {
+            sleep(Duration::from_millis(20)).await;
+        }
+        if !world.plan.skips_a_step {
+            sleep(Duration::from_millis(world.plan.longest_lease_ms())).await;
+        }
     }
 
     /// Closes a client, if it is connected, in the background.
@@ -120,6 +143,17 @@ impl Clients {
     pub(crate) fn leave(&self, client: usize) {
         let gone = locked(&self.connected[client]).take();
         drop(gone);
+    }
+}
+
+/// Gives a client its voters.
+pub(crate) fn with_sets(builder: Builder, world: &World, sets: Sets) -> Builder {
+    let Some(change) = world.plan.change else { return builder.embedded(&world.voters) };
+    let (new, old) = (&world.voters[change.new_ones()], &world.voters[change.old_ones()]);
+    match sets {
+        Sets::Old => builder.embedded(old),
+        Sets::New => builder.embedded(new),
+        Sets::All | Sets::Joint => builder.embedded(new).replacing(old),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Draws a plan from a seed.
 
+mod change;
 mod scenes;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -10,8 +11,8 @@ use crate::sim::{
     asking::Kind,
     locks::Lock,
     plan::{
-        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan, Step,
-        Times, Trouble, VoterPlan, What,
+        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan, Sets,
+        Step, Times, Trouble, VoterPlan, What,
     },
 };
 
@@ -19,8 +20,13 @@ use crate::sim::{
 pub(crate) fn plan(seed: u64) -> Plan {
     let chance = StdRng::seed_from_u64(seed);
     let draft = Draft { chance, forces: false, kinds: Vec::new() };
-    // Every eighth is led to what chance alone rarely brings together.
-    if seed % 8 == 7 { draft.scene(seed) } else { draft.plan(seed) }
+    // Every eighth is led to what chance alone rarely brings together, and in every eighth the
+    // voters are changed.
+    match seed % 8 {
+        7 => draft.scene(seed),
+        3 => draft.change(seed),
+        _ => draft.plan(seed),
+    }
 }
 
 /// How many kinds of troubles are drawn.
@@ -77,8 +83,18 @@ impl Draft {
         let heals_at_ms = self.between(3, 6) * times.lease_ms;
         let clients = self.clients(mood, times, locks, heals_at_ms);
         let network = self.network(mood, times);
-        let mut plan =
-            Plan { seed, mood, voters, clients, network, times, troubles: Vec::new(), heals_at_ms };
+        let mut plan = Plan {
+            seed,
+            mood,
+            change: None,
+            skips_a_step: false,
+            voters,
+            clients,
+            network,
+            times,
+            troubles: Vec::new(),
+            heals_at_ms,
+        };
         plan.troubles = self.troubles(&plan);
         plan
     }
@@ -115,6 +131,10 @@ impl Draft {
 
     fn voters(&mut self, mood: Mood) -> Vec<VoterPlan> {
         let count = self.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 7]);
+        self.voters_of(mood, count)
+    }
+
+    fn voters_of(&mut self, mood: Mood, count: usize) -> Vec<VoterPlan> {
         let wrong_clocks = self.one_in(3);
         let together = !wrong_clocks && self.one_in(2);
         let troubled = match mood {
@@ -162,6 +182,7 @@ impl Draft {
                 clock_ppm: if wrong_clocks { self.ppm(mood) } else { 0 },
                 wall_ahead_ms: if wrong_walls { self.wall_ms(times) } else { 0 },
                 tasks: (0..tasks).map(|_| self.task(mood, times, locks, heals_at_ms)).collect(),
+                sets: Sets::All,
                 closes: self.one_in(2),
             }
         };
@@ -303,7 +324,9 @@ impl Draft {
             .collect();
         self.set_clocks_right(plan, &mut troubles);
         // Where no voter forgets what it counted to, the counts alone keep tokens growing.
-        if !troubles.iter().any(|trouble| trouble.what.takes_fences()) {
+        // New voters know none of them.
+        let counts_are_known = !troubles.iter().any(|trouble| trouble.what.takes_fences());
+        if counts_are_known && plan.change.is_none() {
             for trouble in &mut troubles {
                 if let What::WallClockSet { ahead_ms, .. } = &mut trouble.what {
                     *ahead_ms = self.chance.random_range(-3_600_000..=3_600_000);

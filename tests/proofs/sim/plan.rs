@@ -3,7 +3,7 @@
 //! A plan is plain data, so that it can be printed, and made smaller until little more is left than
 //! what breaks a law.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, ops::Range};
 
 use crate::sim::{asking::Kind, locks::Lock};
 
@@ -12,6 +12,10 @@ use crate::sim::{asking::Kind, locks::Lock};
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) mood: Mood,
+    /// Where the voters are changed meanwhile.
+    pub(crate) change: Option<Change>,
+    /// Whether clients of the new voters begin while clients of the old ones are there.
+    pub(crate) skips_a_step: bool,
     pub(crate) voters: Vec<VoterPlan>,
     pub(crate) clients: Vec<ClientPlan>,
     pub(crate) network: Network,
@@ -19,6 +23,38 @@ pub(crate) struct Plan {
     pub(crate) troubles: Vec<Trouble>,
     /// When the faults end.
     pub(crate) heals_at_ms: u64,
+}
+
+/// Which voters are new, in both sets, and old, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) only_new: usize,
+    pub(crate) both: usize,
+    pub(crate) only_old: usize,
+}
+
+impl Change {
+    pub(crate) fn voters(self) -> usize {
+        self.only_new + self.both + self.only_old
+    }
+
+    pub(crate) fn new_ones(self) -> Range<usize> {
+        0..self.only_new + self.both
+    }
+
+    pub(crate) fn old_ones(self) -> Range<usize> {
+        self.only_new..self.voters()
+    }
+}
+
+/// Which voters a client has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sets {
+    /// All, where none are changed.
+    All,
+    Old,
+    Joint,
+    New,
 }
 
 /// How much goes wrong.
@@ -46,6 +82,7 @@ pub(crate) struct ClientPlan {
     pub(crate) clock_ppm: i32,
     /// What its wall clock shows too much, by which nothing but tokens goes.
     pub(crate) wall_ahead_ms: i64,
+    pub(crate) sets: Sets,
     pub(crate) tasks: Vec<Vec<Step>>,
     /// Whether it is closed in the end; otherwise it is dropped.
     pub(crate) closes: bool,
@@ -293,8 +330,40 @@ impl What {
 }
 
 impl Plan {
+    /// How many voters are a majority; of the smaller of two sets.
     pub(crate) fn quorum(&self) -> usize {
-        self.voters.len() / 2 + 1
+        let sets = self.sets(Sets::Joint).into_iter();
+        sets.map(|set| set.len() / 2 + 1).min().unwrap_or(1)
+    }
+
+    /// How many voters can be spared; of the smaller of two sets.
+    pub(crate) fn spare(&self) -> usize {
+        let sets = self.sets(Sets::Joint).into_iter();
+        sets.map(|set| (set.len() - 1) / 2).min().unwrap_or(0)
+    }
+
+    /// The voters of which a client needs a majority each. One that is no client of the schedule
+    /// has all there are.
+    pub(crate) fn sets_of(&self, client: Option<usize>) -> Vec<Range<usize>> {
+        self.sets(client.map_or(Sets::Joint, |client| self.clients[client].sets))
+    }
+
+    fn sets(&self, sets: Sets) -> Vec<Range<usize>> {
+        let all = 0..self.voters.len();
+        let Some(change) = self.change else { return vec![all] };
+        match sets {
+            Sets::All | Sets::Joint => vec![change.new_ones(), change.old_ones()],
+            Sets::Old => vec![change.old_ones()],
+            Sets::New => vec![change.new_ones()],
+        }
+    }
+
+    /// Whether these voters decide for a client.
+    pub(crate) fn decide(&self, client: Option<usize>, which: impl Fn(usize) -> bool) -> bool {
+        self.sets_of(client).into_iter().all(|set| {
+            let all = set.len();
+            2 * set.filter(|voter| which(*voter)).count() > all
+        })
     }
 
     /// The locks that anybody asks for.
@@ -355,6 +424,9 @@ impl fmt::Display for Plan {
             "seed {}, {:?}, the faults end at {} ms",
             self.seed, self.mood, self.heals_at_ms
         )?;
+        if let Some(change) = self.change {
+            writeln!(f, "  {change:?}")?;
+        }
         writeln!(f, "  {:?}", self.times)?;
         writeln!(f, "  {:?}", self.network)?;
         for (number, voter) in self.voters.iter().enumerate() {
@@ -368,10 +440,10 @@ impl fmt::Display for Plan {
             )?;
         }
         for (number, client) in self.clients.iter().enumerate() {
-            let ClientPlan { starts_at_ms, clock_ppm, wall_ahead_ms, closes, tasks } = client;
+            let ClientPlan { starts_at_ms, clock_ppm, wall_ahead_ms, sets, closes, tasks } = client;
             writeln!(
                 f,
-                "  c{number}: from {starts_at_ms} ms on, clock {clock_ppm} ppm, \
+                "  c{number}: {sets:?}, from {starts_at_ms} ms on, clock {clock_ppm} ppm, \
                  wall clock {wall_ahead_ms} ms ahead, closes: {closes}"
             )?;
             for (task, steps) in tasks.iter().enumerate() {

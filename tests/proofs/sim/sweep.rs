@@ -73,6 +73,20 @@ fn the_same_seed_gives_the_same_trace() {
     }
 }
 
+/// What the rule is for that no step is skipped: a client that has the new voters alone excludes
+/// nobody who has the old ones alone.
+#[test]
+fn a_step_that_is_skipped_gives_two_clients_one_lock() {
+    let mut skipping = (3..800).step_by(8).map(|seed| {
+        let mut plan = draft::plan(seed);
+        plan.skips_a_step = true;
+        schedule::run(plan, Verbosity::Silent)
+    });
+    let breaks =
+        |outcome: Outcome| outcome.failure().is_some_and(|breach| breach.law == Law::Exclusion);
+    assert!(skipping.any(breaks), "no schedule shows what the rule is for");
+}
+
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))

@@ -1,6 +1,7 @@
 //! Locks in a real cluster: where their keys are, and what redirects, migrations and failovers do
 //! to them.
 
+mod changed;
 mod down;
 mod failover;
 mod formed;

@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(30);
 async fn cluster() -> Cluster {
     let cluster = Cluster::start(3, 1);
     // Where marks are is a client's choice.
-    let first = connect(builder(&cluster.urls(), 3)).await;
+    let first = connect(builder(&cluster.urls(), 3).only_looks(true)).await;
     drop(first.mutex("a").inspect().await.expect("all are up"));
     first.close().await;
     make_old([0, 8_000, 16_000].map(|slot| &cluster[cluster.primary_of(slot)]));

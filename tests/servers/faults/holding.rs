@@ -103,7 +103,7 @@ async fn a_majority_that_comes_back_in_time_with_its_data_loses_nothing() {
     let guard = quorum.mutex("a").lock().await.expect("all are up");
     servers[1..].iter_mut().for_each(RedisServer::kill);
     servers[1..].iter_mut().for_each(RedisServer::restart);
-    let other = connect(builder(&servers)).await;
+    let other = connect(leased(builder(&servers), MS(6000))).await;
     let taken = other.mutex("a").try_lock().await.expect("all are up");
     assert!(taken.is_none(), "it is held");
     tokio::time::sleep(MS(7000)).await;

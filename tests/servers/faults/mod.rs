@@ -4,6 +4,7 @@
 //! Starting a server blocks the thread of the test. Where a lock is to be renewed meanwhile the
 //! runtime has others.
 
+mod changed;
 mod contention;
 mod crowd;
 mod down;

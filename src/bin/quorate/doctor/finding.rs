@@ -14,6 +14,8 @@ pub(crate) enum Check {
     Connection,
     /// How many voters there are
     Number,
+    /// Whether the clients agree about the voters
+    Roster,
     /// Whether each voter is a server of its own
     Distinct,
     /// Whether voters share a host

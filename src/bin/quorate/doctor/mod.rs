@@ -1,6 +1,7 @@
 //! `quorate doctor`: whether the voters are set up so that locks can rely on them.
 
 mod finding;
+mod roster;
 mod servers;
 mod set;
 
@@ -48,7 +49,7 @@ pub(crate) struct DoctorOptions {
 
 pub(crate) async fn run(options: DoctorOptions) -> Result<ExitCode, Failure> {
     // A server that may delete keys is to be looked at too.
-    let builder = options.voters.setup()?.builder()?.allow_eviction(true);
+    let builder = options.voters.setup()?.builder()?.allow_eviction(true).only_looks(true);
     let mut findings = Findings::default();
     match builder.connect().await {
         Ok(quorum) => {
@@ -77,6 +78,7 @@ pub(crate) async fn run(options: DoctorOptions) -> Result<ExitCode, Failure> {
 /// All checks, of a set of voters of which a majority answers.
 fn examine(survey: &Survey, findings: &mut Findings) {
     set::number(survey, findings);
+    roster::steps(survey, findings);
     set::distinct(survey, findings);
     set::domains(survey, findings);
     for voter in &survey.voters {

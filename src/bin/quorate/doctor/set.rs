@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Survey, VoterSurvey};
+use quorate::{SetStatus, Survey, VoterSurvey};
 
 use super::{
     finding::{Check, Finding, Findings, Level},
@@ -22,8 +22,15 @@ const SLOWER: u32 = 10;
 const SLOW: Duration = Duration::from_millis(10);
 
 pub(super) fn number(survey: &Survey, findings: &mut Findings) {
-    let (voters, needed) = (survey.voters.len(), survey.status().needed());
-    let seen = format!("{voters} voters, {needed} of them are a majority");
+    for set in survey.status().sets() {
+        number_of(&set, findings);
+    }
+}
+
+fn number_of(set: &SetStatus, findings: &mut Findings) {
+    let (voters, needed) = (set.voters, set.needed);
+    let side = set.side.map_or_else(String::new, |side| format!("{side} "));
+    let seen = format!("{voters} {side}voters, {needed} of them are a majority");
     let survives = voters - needed;
     let finding = |level| Finding::new(Check::Number, level, seen.as_str());
     let means = format!("{survives} of them may fail");

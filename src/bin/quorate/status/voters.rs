@@ -1,7 +1,8 @@
 //! The voters, as people read them.
 
 use quorate::{
-    Cause, ClockOffset, Persistence, ServerInfo, ServerReport, Status, Survey, VoterSurvey,
+    Cause, ClockOffset, Persistence, ServerInfo, ServerReport, SetStatus, Survey, VoterStatus,
+    VoterSurvey,
 };
 
 use crate::frame::{Frame, Tone, quoted, time_or};
@@ -11,22 +12,20 @@ const HEADINGS: [&str; 9] =
 
 pub(super) fn show(frame: &mut Frame, survey: &Survey) {
     let status = survey.status();
-    let (tone, text) = summary(&status);
-    frame.line(tone, text);
+    for set in status.sets() {
+        frame.line(tone(&set), set.to_string());
+    }
     frame.blank();
     let rows: Vec<_> = survey.voters.iter().flat_map(rows).collect();
     frame.table(&HEADINGS, &rows);
 }
 
-fn summary(status: &Status) -> (Tone, String) {
-    let (counting, voters, needed) = (status.counting(), status.voters.len(), status.needed());
-    let text = format!("{counting} of {voters} votes count, {needed} are needed");
-    let tone = match counting {
-        counting if counting < needed => Tone::Bad,
-        counting if counting < voters => Tone::Doubtful,
+fn tone(set: &SetStatus) -> Tone {
+    match set.counting {
+        counting if counting < set.needed => Tone::Bad,
+        counting if counting < set.voters => Tone::Doubtful,
         _ => Tone::Good,
-    };
-    (tone, text)
+    }
 }
 
 /// One for each server of the voter; the first also has the voter.
@@ -38,7 +37,7 @@ fn rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
         let [server, version, disk, when_full, replicas, clock] =
             server(&voter.status.voter, report);
         let row = vec![
-            only_first(quoted(&voter.status.voter)),
+            only_first(name(&voter.status)),
             server,
             version,
             disk,
@@ -51,6 +50,12 @@ fn rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
         (tone, row)
     };
     voter.servers.iter().enumerate().map(row).collect()
+}
+
+/// The voter, and its set where there are two.
+fn name(VoterStatus { voter, side, .. }: &VoterStatus) -> String {
+    let side = side.map_or_else(String::new, |side| format!(" ({side})"));
+    quoted(&format!("{voter}{side}"))
 }
 
 /// Role, version, disk, eviction, replicas, clock. A voter that is one server is called alike.
@@ -96,6 +101,7 @@ fn state(voter: &VoterSurvey) -> String {
         (Err(cause), ..) => cause.to_string(),
         (_, Some(why), ..) => format!("takes no new votes: {why}"),
         (_, _, Some(quarantined), _) => quarantined.to_string(),
+        _ if status.out_of_step.is_some() => status.out_of_step.clone().unwrap_or_default(),
         (_, _, _, Some(cause)) => unheard(cause),
         _ => "connected".into(),
     };

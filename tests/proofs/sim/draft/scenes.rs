@@ -5,8 +5,8 @@ use super::Draft;
 use crate::sim::{
     asking::Kind,
     plan::{
-        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Plan, Step, Times,
-        Trouble, VoterPlan, What,
+        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Plan, Sets, Step,
+        Times, Trouble, VoterPlan, What,
     },
 };
 
@@ -170,6 +170,8 @@ impl Draft {
         Plan {
             seed,
             mood: Mood::Chaos,
+            change: None,
+            skips_a_step: false,
             voters: vec![voter; self.pick(counts).into()],
             clients: Vec::new(),
             network: Network {
@@ -218,7 +220,14 @@ impl Draft {
 }
 
 fn client(starts_at_ms: u64, steps: Vec<Step>) -> ClientPlan {
-    ClientPlan { starts_at_ms, clock_ppm: 0, wall_ahead_ms: 0, tasks: vec![steps], closes: false }
+    ClientPlan {
+        starts_at_ms,
+        clock_ppm: 0,
+        wall_ahead_ms: 0,
+        sets: Sets::All,
+        tasks: vec![steps],
+        closes: false,
+    }
 }
 
 fn finished(mut plan: Plan) -> Plan {

@@ -16,8 +16,9 @@ use tokio::{
 use super::Law;
 use crate::sim::{
     asking::{Asking, Kind},
-    clients::{Clients, FENCE_MEMORY_MS, builder},
+    clients::{Clients, FENCE_MEMORY_MS, builder, with_sets},
     locks::Lock,
+    plan::Sets,
     world::{World, claims, locked},
 };
 
@@ -99,7 +100,7 @@ fn quarantines_ms(world: &World) -> u64 {
 /// A client of its own can have every lock, one after the other.
 async fn acquire_all(world: &Arc<World>) {
     let machine = Machine::new("heal");
-    let builder = builder(&world.plan).embedded(&world.voters).seed(!world.plan.seed);
+    let builder = with_sets(builder(&world.plan), world, Sets::Joint).seed(!world.plan.seed);
     let quorum: Quorate = match builder.machine(&machine).connect().await {
         Ok(quorum) => quorum,
         Err(error) => {

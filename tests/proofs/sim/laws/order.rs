@@ -133,7 +133,7 @@ pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
         }
     }
     standing.retain(|(place, _), voters| {
-        voters.len() >= world.plan.quorum() && comes_behind(kind, queues.turn(place))
+        decide(world, place, voters) && comes_behind(kind, queues.turn(place))
     });
     drop(queues);
     let stood = standing.into_iter();
@@ -205,7 +205,9 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
         let lost = ends
             .iter()
             .filter(|(voter, why)| *why == Why::Forced || world.plan.voters[*voter].troubled);
-        let excuse = (voters.len() - lost.clone().count() < world.plan.quorum()).then(|| {
+        let is_lost = |voter: &usize| lost.clone().any(|(one, _)| one == voter);
+        let left: Vec<usize> = voters.iter().copied().filter(|voter| !is_lost(voter)).collect();
+        let excuse = (!decide(world, place, &left)).then(|| {
             if lost.clone().any(|(_, why)| *why == Why::Forgotten) {
                 "a voter forgot its place"
             } else if lost.clone().any(|(_, why)| *why == Why::Forced) {
@@ -223,6 +225,12 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
             _ => {}
         }
     }
+}
+
+/// Whether these voters are a majority, of each set that the client of the place has.
+fn decide(world: &World, place: &str, voters: &[usize]) -> bool {
+    let client = locked(&world.ledger).client(place);
+    world.plan.decide(client, |voter| voters.contains(&voter))
 }
 
 fn is_dead(world: &World, place: &str) -> bool {
@@ -400,11 +408,13 @@ impl Queues {
         // One way is this long at most: the answer, and the request that runs now.
         let heard_ms = world.now_ms().saturating_sub(2 * world.plan.network.usual_ms + 1);
         let heard = told.iter().filter(|(one, (_, at_ms))| is_well(one) && *at_ms < heard_ms);
-        let tickets: Vec<&str> = heard.map(|(_, (ticket, _))| ticket.as_str()).collect();
+        let tickets: BTreeMap<usize, &str> =
+            heard.map(|(voter, (ticket, _))| (*voter, ticket.as_str())).collect();
+        let client = locked(&world.ledger).client(place);
         let majority = |ticket: &&&str| {
-            tickets.iter().filter(|one| one == ticket).count() >= world.plan.quorum()
+            world.plan.decide(client, |voter| tickets.get(&voter) == Some(*ticket))
         };
-        if let Some(first) = tickets.iter().find(majority).filter(|first| **first != ticket) {
+        if let Some(first) = tickets.values().find(majority).filter(|first| **first != ticket) {
             let what = format!("a majority told {place} the ticket {first}, and it took {ticket}");
             world.breach(Law::FairOrder, None, what);
         }

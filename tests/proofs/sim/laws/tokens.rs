@@ -92,11 +92,11 @@ fn is_stored(world: &World, lock: Lock, (hold, token): (&str, u64), asked_ms: u6
     let knowing: Vec<bool> = world.voters.iter().map(knows).collect();
     let ledger = locked(&world.ledger);
     let knew = |voter: usize| knowing[voter] || ledger.amnesia.lost_fence(voter, lock, asked_ms);
-    let stored = (0..knowing.len()).filter(|voter| knew(*voter)).count();
+    let stored: Vec<usize> = (0..knowing.len()).filter(|voter| knew(*voter)).collect();
+    let client = ledger.client(hold);
     drop(ledger);
-    let needed = world.plan.quorum();
-    if stored < needed {
-        let what = format!("{hold} has the token {token}: {stored} voters store it of {needed}");
+    if !world.plan.decide(client, |voter| stored.contains(&voter)) {
+        let what = format!("{hold} has the token {token}: the voters {stored:?} store it");
         world.breach(Law::TokensGrow, None, what);
     }
 }

@@ -54,17 +54,18 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
         return;
     }
     let (keys, count) = (step.lock().records(), guard.count().to_string());
-    let told = world.voters.iter().filter(|voter| {
+    let told = |voter: usize| {
+        let voter = &world.voters[voter];
         let records = voter.records();
         let records = records.iter().filter(|record| keys.contains(&record.key));
         let mut fields = records.flat_map(|record| &record.fields);
         // Of a read they know that there is one.
         let reads = guard.access() == Access::Read;
         fields.any(|(hold, told)| hold == guard.hold().as_str() && (reads || *told == count))
-    });
-    let told = told.count();
-    if told < world.plan.quorum() {
-        let what = format!("{} was entered {count} times, {told} voters know", guard.hold());
+    };
+    let client = locked(&world.ledger).client(guard.hold().as_str());
+    if !world.plan.decide(client, told) {
+        let what = format!("{} was entered {count} times, and no majority knows", guard.hold());
         world.breach(Law::WhatIsTold, None, what);
     }
 }

@@ -25,17 +25,30 @@ pub(crate) fn check(world: &World, look: &Look) {
             told::check_renewed(world, &held.hold, lease_ms, held.remaining);
         }
         let votes = votes(world, look, held);
-        let needed = world.plan.quorum();
+        let client = locked(&world.ledger).client(&held.hold);
         let excuse = locked(&world.ledger).excuse_of_trust(&held.hold);
-        if votes.len() < needed {
-            let what = format!(
-                "{} is held with the votes of {} voters, {needed} are needed",
-                held.hold,
-                votes.len()
-            );
-            world.breach(Law::TrustEndsEarly, excuse, what);
-        } else if world.plan.clocks_are_true() {
-            check_drift(world, held, votes[needed - 1], excuse);
+        // For so long there is a majority, of each set of voters that the client has.
+        let lasts = world.plan.sets_of(client).into_iter().map(|set| {
+            let needed = set.len() / 2 + 1;
+            let mut of_set: Vec<Duration> = set.filter_map(|voter| votes[voter]).collect();
+            of_set.sort_unstable();
+            of_set.reverse();
+            of_set.get(needed - 1).copied()
+        });
+        match lasts.collect::<Option<Vec<Duration>>>().map(|lasts| lasts.into_iter().min()) {
+            None => {
+                let votes = votes.iter().flatten().count();
+                let what = format!(
+                    "{} is held with the votes of {votes} voters, a majority of {:?} is needed",
+                    held.hold,
+                    world.plan.sets_of(client)
+                );
+                world.breach(Law::TrustEndsEarly, excuse, what);
+            }
+            Some(lasts) if world.plan.clocks_are_true() => {
+                check_drift(world, held, lasts.unwrap_or_default(), excuse);
+            }
+            Some(_) => {}
         }
     }
 }
@@ -65,10 +78,10 @@ fn check_course(world: &World, held: &Held) {
     }
 }
 
-/// How long the votes for a hold last, the longest first; those that a voter should still have but
+/// How long each voter's vote for a hold lasts; those that a voter should still have but
 /// forgot last for ever, as it is not the client's fault. Those are left out that a voter has given
 /// twice, as its client knows.
-fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
+fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
     let ledger = locked(&world.ledger);
     let client = ledger.client(&held.hold);
     let gave_to_another = |voter, asked| {
@@ -89,11 +102,7 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Duration> {
         }
     };
     let votes = look.records.iter().enumerate();
-    let mut votes: Vec<Duration> =
-        votes.filter_map(|(voter, records)| vote(voter, records)).collect();
-    votes.sort_unstable();
-    votes.reverse();
-    votes
+    votes.map(|(voter, records)| vote(voter, records)).collect()
 }
 
 /// Where no clock is wrong, the votes last longer than the trust by all of the drift.

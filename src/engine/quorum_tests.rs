@@ -1,0 +1,163 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Voters that are only new, in both sets, and only old.
+fn any_sets(most: usize) -> impl Strategy<Value = (usize, usize, usize)> {
+    (0..=most, 0..=most, 0..=most)
+        .prop_filter("a set has a voter", |(new, both, old)| new + both > 0 && both + old > 0)
+}
+
+fn quorum((only_new, both, only_old): (usize, usize, usize)) -> Quorum {
+    Quorum::joint(only_new, both, only_old)
+}
+
+/// The voters of a number's bits.
+fn has(choice: u32) -> impl Fn(usize) -> bool + Copy {
+    move |voter| choice >> voter & 1 == 1
+}
+
+/// A majority of this part of the list, counted by hand.
+fn is_majority(set: std::ops::Range<usize>, by: impl Fn(usize) -> bool) -> bool {
+    let (all, yes) = (set.len(), set.filter(|voter| by(*voter)).count());
+    2 * yes > all
+}
+
+fn new_of((only_new, both, _): (usize, usize, usize)) -> std::ops::Range<usize> {
+    0..only_new + both
+}
+
+fn old_of((only_new, both, only_old): (usize, usize, usize)) -> std::ops::Range<usize> {
+    only_new..only_new + both + only_old
+}
+
+#[test]
+fn two_majorities_always_share_a_voter() {
+    for voters in 1..=64 {
+        let (set, quorum) = (OneSet(0..voters), Quorum::of(voters));
+        assert!(2 * set.needed() > voters, "{voters}");
+        assert_eq!(set.needed() + set.spare(), voters);
+        // And no larger than that takes: one fewer would not.
+        assert!(2 * (set.needed() - 1) <= voters, "{voters}");
+        let all = [quorum.fewest(), quorum.enough(), set.needed()];
+        assert_eq!(all, [set.needed(); 3], "with one set there is one number");
+        assert_eq!((quorum.least(), quorum.side(0)), (set.spare() + 1, None));
+    }
+}
+
+/// Every size of sets up to four voters each, and every choice of voters.
+#[test]
+fn what_has_both_majorities_meets_each_majority_of_the_old_set_and_of_the_new_one() {
+    for sets in (0..5_usize).flat_map(|a| (0..5).flat_map(move |b| (0..5).map(move |c| (a, b, c))))
+    {
+        let (new, old) = (new_of(sets), old_of(sets));
+        if new.is_empty() || old.is_empty() {
+            continue;
+        }
+        let quorum = quorum(sets);
+        let choices = 0..1_u32 << quorum.voters();
+        for choice in choices {
+            let by = has(choice);
+            let each = [new.clone(), old.clone()].map(|set| is_majority(set, by));
+            assert_eq!(quorum.reached(by), each == [true; 2], "{sets:?} {choice:b}");
+            assert_eq!(quorum.reached_in_one(by), each.contains(&true), "{sets:?} {choice:b}");
+            // Those that are left can still be a majority of each, or cannot.
+            let rest = quorum.reached(|voter| !by(voter));
+            assert_eq!(quorum.missed(by), !rest, "{sets:?} {choice:b}");
+        }
+    }
+}
+
+#[test]
+fn a_voter_in_both_sets_is_one_with_a_vote_in_each() {
+    // 3 to 5: three in both, two that are only new.
+    let quorum = Quorum::joint(2, 3, 0);
+    let sides: Vec<_> = (0..5).map(|voter| quorum.side(voter)).collect();
+    let (new, both) = (Some(Side::New), Some(Side::Both));
+    assert_eq!(sides, [new, new, both, both, both]);
+    assert_eq!((quorum.fewest(), quorum.voters()), (3, 5));
+    assert!(quorum.reached(|voter| voter >= 2), "all three of the old ones are three of the new");
+    assert!(!quorum.reached(|voter| voter < 3), "one of the old ones is none of their majorities");
+    assert_eq!(quorum.needed().to_string(), "3 of 5 new and 2 of 3 old");
+    // Disjoint: two of each.
+    assert_eq!(Quorum::joint(3, 0, 3).fewest(), 4);
+    assert_eq!(Quorum::joint(0, 3, 0).fewest(), 2, "the same voters twice");
+}
+
+proptest! {
+    #[test]
+    fn sides_tell_the_sets(sets in any_sets(5)) {
+        let quorum = quorum(sets);
+        let sides = (0..quorum.voters()).map(|voter| quorum.side(voter));
+        prop_assert_eq!(Quorum::of_sides(sides), quorum);
+        let each: Vec<_> = quorum.each().collect();
+        prop_assert_eq!(each, [(Some(Side::New), new_of(sets)), (Some(Side::Old), old_of(sets))]);
+        let one = Quorum::of(quorum.voters());
+        prop_assert_eq!(Quorum::of_sides((0..one.voters()).map(|_| None)), one);
+    }
+
+    /// By trying all choices of voters.
+    #[test]
+    fn the_numbers_are_those_of_all_choices(sets in any_sets(3)) {
+        let quorum = quorum(sets);
+        let all = 0..1_u32 << quorum.voters();
+        let size = |choice: &u32| usize::try_from(choice.count_ones()).unwrap();
+        let reached = || all.clone().filter(|choice| quorum.reached(has(*choice)));
+        let others = || all.clone().filter(|choice| !quorum.reached(has(*choice)));
+        let missed = || all.clone().filter(|choice| quorum.missed(has(*choice)));
+        prop_assert_eq!(quorum.fewest(), reached().map(|choice| size(&choice)).min().unwrap());
+        prop_assert_eq!(quorum.enough(), others().map(|choice| size(&choice)).max().unwrap() + 1);
+        let least = missed().map(|choice| size(&choice)).min().unwrap();
+        prop_assert_eq!(quorum.least(), least);
+        prop_assert!(quorum.least() <= quorum.fewest());
+    }
+
+    /// Of all voters that are a majority of each set, those with the lowest maximum.
+    #[test]
+    fn the_lowest_is_that_of_the_best_choice(
+        sets in any_sets(3),
+        values in prop::collection::vec(prop::option::weighted(0.8, 0..6_u8), 9),
+    ) {
+        let quorum = quorum(sets);
+        let choices = (0..1_u32 << quorum.voters()).filter(|choice| quorum.reached(has(*choice)));
+        let highest = |choice: u32| {
+            let chosen = (0..quorum.voters()).filter(|voter| has(choice)(*voter));
+            chosen.map(|voter| values[voter]).try_fold(0, |most, value| Some(value?.max(most)))
+        };
+        let best = choices.filter_map(highest).min();
+        prop_assert_eq!(quorum.lowest(|voter| values[voter]), best);
+        // Where a majority of each says the same, it is that, whatever the others say.
+        for value in values.iter().flatten().collect::<BTreeSet<_>>() {
+            if quorum.reached(|voter| values[voter] == Some(*value)) {
+                prop_assert_eq!(best, Some(*value));
+            }
+        }
+    }
+
+    /// So that whoever stood before is before: the two share a voter, whichever sets they have.
+    #[test]
+    fn a_number_above_those_of_one_majority_is_above_them_for_every_other_client(
+        sets in any_sets(3), choice: u32, raised in 1..5_u8,
+    ) {
+        let joint = quorum(sets);
+        prop_assume!(joint.reached(has(choice)));
+        // The first stands with 5 where it was chosen; whoever asks there later gets more.
+        let later = |voter: usize| if has(choice)(voter) { 5 + raised } else { 1 };
+        for set in [new_of(sets), old_of(sets)] {
+            let one = Quorum::of(set.len());
+            prop_assert!(one.lowest(|voter| Some(later(set.start + voter))) > Some(5));
+        }
+        prop_assert!(joint.lowest(|voter| Some(later(voter))) > Some(5));
+        // And the other way round: a client of one set stood first.
+        for set in [new_of(sets), old_of(sets)] {
+            if is_majority(set.clone(), has(choice)) {
+                let later = |voter: usize| {
+                    if set.contains(&voter) { later(voter) } else { 1 }
+                };
+                prop_assert!(joint.lowest(|voter| Some(later(voter))) > Some(5));
+            }
+        }
+    }
+}

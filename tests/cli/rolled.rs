@@ -1,0 +1,236 @@
+//! Services that are rolled from some voters to others, step by step, while processes are killed:
+//! never two at once, by a witness outside of the locks, and nobody waits for long.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use quorate_support::{RedisServer, Settings, eventually};
+use quorate_tests::scene::{Ending, knob};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rustix::process::Signal;
+
+use crate::{
+    contest::JOB,
+    processes::is_alive,
+    program::{Running, output, quorate},
+    status::json,
+};
+
+const MACHINES: usize = 4;
+
+/// The code of a service that is told that it starts too early.
+const CONFIG: i32 = 78;
+
+/// A killed holder keeps the lock for its lease.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// The settings of one step.
+#[derive(Clone, Debug)]
+struct Step {
+    roster: &'static str,
+    voters: String,
+    replaced: Option<String>,
+}
+
+impl Step {
+    fn belief(&self) -> String {
+        let count = |urls: &str| urls.split(' ').count();
+        let voters = format!("roster {} with {} voters", self.roster, count(&self.voters));
+        match &self.replaced {
+            Some(replaced) => format!("{voters} that replace {} and", count(replaced)),
+            None => format!("{voters} and"),
+        }
+    }
+
+    fn settings(&self, command: &mut Command) {
+        command.env("QUORATE_LEASE", "2s").env("QUORATE_LONGEST_LEASE", "2s");
+        command.env("QUORATE_VOTER_DEADLINE", "200ms");
+        command.env("QUORATE_ROSTER", self.roster).env("QUORATE_VOTERS", &self.voters);
+        if let Some(replaced) = &self.replaced {
+            command.env("QUORATE_REPLACED_VOTERS", replaced);
+        }
+    }
+}
+
+/// What all machines see of each other.
+struct Fleet<'a> {
+    folder: &'a Path,
+    over: AtomicBool,
+    /// By machine.
+    steps: Vec<Mutex<Step>>,
+    /// How many jobs of a machine have ended well since it was given its step.
+    ended: Vec<AtomicU64>,
+    /// When the last job ended well, and the longest time between two.
+    paused: Mutex<(Instant, Duration)>,
+}
+
+#[test]
+fn services_are_rolled_from_three_voters_to_five() {
+    roll(&[0, 1, 2], &[0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn services_are_rolled_from_five_voters_to_three() {
+    roll(&[0, 1, 2, 3, 4], &[0, 1, 2]);
+}
+
+#[test]
+fn services_are_rolled_from_three_voters_to_three_others() {
+    roll(&[0, 1, 2], &[3, 4, 5]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+fn roll(old: &[usize], new: &[usize]) {
+    let seed = knob("QUORATE_FAULT_SEED", rand::random());
+    println!("QUORATE_FAULT_SEED={seed}");
+    let count = old.iter().chain(new).max().expect("there are voters") + 1;
+    let servers = RedisServer::start_many(&Settings::new(), count);
+    let urls = |voters: &[usize]| {
+        voters.iter().map(|voter| servers[*voter].url()).collect::<Vec<_>>().join(" ")
+    };
+    let (old, new) = (urls(old), urls(new));
+    let steps = [
+        Step { roster: "1", voters: old.clone(), replaced: None },
+        Step { roster: "2", voters: new.clone(), replaced: Some(old) },
+        Step { roster: "2", voters: new, replaced: None },
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = Fleet {
+        folder: folder.path(),
+        over: AtomicBool::new(false),
+        steps: (0..MACHINES).map(|_| Mutex::new(steps[0].clone())).collect(),
+        ended: (0..MACHINES).map(|_| AtomicU64::new(0)).collect(),
+        paused: Mutex::new((Instant::now(), Duration::ZERO)),
+    };
+    thread::scope(|scope| {
+        let _ending = Ending(&fleet.over);
+        for machine in 0..MACHINES {
+            let chance = StdRng::seed_from_u64(seed.wrapping_add(machine as u64));
+            let fleet = &fleet;
+            scope.spawn(move || fleet.work(machine, chance));
+        }
+        fleet.has_run(0..MACHINES);
+        introduce(&steps[2]);
+        let mut from = &steps[0];
+        for step in &steps[1..] {
+            if step.replaced.is_none() {
+                // Who starts too early is told so; the others go on.
+                assert_eq!(tries("probe", step), CONFIG);
+                eventually("the step may begin", || tries("probe", step) == 0);
+            }
+            // A lock that is held over the whole step, by a service that moves last.
+            let mut long = hold("long", from);
+            for machine in 0..MACHINES {
+                *fleet.steps[machine].lock().unwrap() = step.clone();
+                fleet.ended[machine].store(0, Relaxed);
+                let before = fleet.ended[(machine + 1) % MACHINES].load(Relaxed);
+                if machine + 1 < MACHINES {
+                    // The rest goes on as before.
+                    eventually("others run", || {
+                        fleet.ended[(machine + 1) % MACHINES].load(Relaxed) > before
+                    });
+                }
+                assert_eq!(tries("long", step), 75, "it is held by {from:?}");
+            }
+            assert!(!long.has_ended(), "what is held stays held");
+            long.signal(Signal::TERM);
+            long.wait();
+            fleet.has_run(0..MACHINES);
+            assert!(roster(step).iter().any(|seen| seen.contains(&step.belief())));
+            from = step;
+        }
+    });
+    let overlaps = fs::read_to_string(folder.path().join("overlaps")).unwrap_or_default();
+    assert_eq!(overlaps, "");
+    let longest = fleet.paused.lock().unwrap().1;
+    println!("the longest time between two jobs: {longest:?}");
+    // A holder that was killed, and the time that a job takes.
+    assert!(longest < 2 * LEASE, "{longest:?}");
+}
+
+/// Servers that nobody knew do not count for a longest lease after a client has first met them:
+/// somebody looks at them for so long.
+fn introduce(step: &Step) {
+    let mut watch = quorate(["status", "--watch", "--interval", "1s"]);
+    step.settings(&mut watch);
+    let watching = Running::start_soon(&mut watch);
+    thread::sleep(2 * LEASE);
+    watching.signal(Signal::TERM);
+}
+
+/// A process that holds a lock until it is ended.
+fn hold(name: &str, step: &Step) -> Running {
+    let mut run = quorate(["run", name, "--", "sh", "-c", "echo $$; exec sleep 1000"]);
+    step.settings(&mut run);
+    Running::start(&mut run)
+}
+
+/// The code with which a process ends that wants a lock at once.
+fn tries(name: &str, step: &Step) -> i32 {
+    let mut run = quorate(["run", name, "--try", "--", "true"]);
+    step.settings(&mut run);
+    output(&mut run).0
+}
+
+/// In which steps clients are, as the doctor sees it.
+fn roster(step: &Step) -> Vec<String> {
+    let mut doctor = quorate(["doctor", "--json"]);
+    step.settings(&mut doctor);
+    let (_, said) = json(&mut doctor);
+    let findings = said["findings"].as_array().expect("it has findings").clone();
+    let found: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding["check"] == "roster")
+        .map(|finding| finding["seen"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    found
+}
+
+impl Fleet<'_> {
+    /// A machine that starts the job again and again, with the settings of its step, and sometimes
+    /// kills what it started.
+    #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+    fn work(&self, machine: usize, mut chance: StdRng) {
+        while !self.over.load(Relaxed) {
+            let step = self.steps[machine].lock().unwrap().clone();
+            let script = format!("echo $$; {JOB}");
+            let mut run = quorate(["run", "job", "--wait", "5s", "--", "sh", "-c", &script]);
+            step.settings(run.env("WITNESS", self.folder));
+            let mut running = Running::start_soon(&mut run);
+            if chance.random_ratio(1, 8) {
+                thread::sleep(Duration::from_millis(chance.random_range(0..800)));
+                if is_alive(running.id()) {
+                    running.signal(Signal::KILL);
+                }
+            }
+            match running.wait().code() {
+                Some(0) => {
+                    self.ended[machine].fetch_add(1, Relaxed);
+                    let now = Instant::now();
+                    let mut paused = self.paused.lock().unwrap();
+                    paused.1 = paused.1.max(now - paused.0);
+                    paused.0 = now;
+                }
+                // It starts too early, and is started again as by a supervisor.
+                Some(CONFIG) => thread::sleep(Duration::from_millis(500)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Each of these machines has run a job well in its step.
+    fn has_run(&self, machines: std::ops::Range<usize>) {
+        for machine in machines {
+            eventually("a job has run in its step", || self.ended[machine].load(Relaxed) > 0);
+        }
+    }
+}

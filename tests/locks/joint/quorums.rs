@@ -1,0 +1,208 @@
+//! A client of two sets needs a majority of each.
+
+use std::time::Duration;
+
+use quorate::{Quorate, Side, embedded::EmbeddedVoter};
+use quorate_tests::fixture::Stopwatch;
+use tokio::time::sleep;
+
+use super::{Changed, builder, changes};
+
+const SECS: fn(u64) -> Duration = Duration::from_secs;
+
+/// Whether two clients exclude each other from every kind of lock, whichever comes first.
+async fn exclude_each_other(one: &Quorate, other: &Quorate) {
+    for (first, second) in [(one, other), (other, one)] {
+        let held = first.mutex("m").lock().await.unwrap();
+        assert!(second.mutex("m").try_lock().await.unwrap().is_none());
+        assert!(second.fair_mutex("m").try_lock().await.unwrap().is_none());
+        held.release().await.unwrap();
+        let held = first.fair_mutex("f").lock().await.unwrap();
+        assert!(second.fair_mutex("f").try_lock().await.unwrap().is_none());
+        held.release().await.unwrap();
+        let held = first.rw_lock("rw").write().await.unwrap();
+        assert!(second.rw_lock("rw").try_write().await.unwrap().is_none());
+        assert!(second.rw_lock("rw").try_read().await.unwrap().is_none());
+        held.release().await.unwrap();
+        let read = first.rw_lock("rw").read().await.unwrap();
+        assert!(second.rw_lock("rw").try_write().await.unwrap().is_none());
+        let also = second.rw_lock("rw").try_read().await.unwrap().expect("both read");
+        also.release().await.unwrap();
+        read.release().await.unwrap();
+    }
+}
+
+// Claim 54
+#[tokio::test(start_paused = true)]
+async fn a_client_of_both_sets_excludes_clients_of_either() {
+    for changed in changes() {
+        let both = changed.with_both().await;
+        exclude_each_other(&both, &changed.with_old().await).await;
+        exclude_each_other(&both, &changed.with_both().await).await;
+        exclude_each_other(&both, &changed.with_new().await).await;
+    }
+}
+
+// Claim 54
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_woken_across_the_sets_and_tokens_grow() {
+    for changed in changes() {
+        let clients = [changed.with_old().await, changed.with_both().await];
+        hand_over(&clients).await;
+        let clients = [changed.with_both().await, changed.with_new().await];
+        hand_over(&clients).await;
+    }
+}
+
+/// The lock goes from the one to the other and back, soon after each release.
+async fn hand_over([one, other]: &[Quorate; 2]) {
+    let mut token = None;
+    for (from, to) in [(one, other), (other, one), (one, other)] {
+        let held = from.mutex("m").lock().await.unwrap();
+        assert!(Some(held.token()) > token, "{:?} after {token:?}", held.token());
+        token = Some(held.token());
+        let waiting = to.mutex("m");
+        let waiter = tokio::spawn(async move { waiting.lock().await });
+        sleep(SECS(1)).await;
+        let released = Stopwatch::start();
+        held.release().await.unwrap();
+        let next = waiter.await.unwrap().unwrap();
+        let took = released.time();
+        assert!(took < Duration::from_millis(100), "{took:?}");
+        assert!(Some(next.token()) > token, "{:?} after {token:?}", next.token());
+        token = Some(next.token());
+        next.release().await.unwrap();
+    }
+}
+
+// Claim 55
+#[tokio::test(start_paused = true)]
+async fn without_a_majority_of_either_set_there_is_no_lock_and_the_error_says_which_set_lacks_what()
+{
+    let changed = Changed::of(3, 0, 3);
+    let client =
+        changed.both_sets().quorum_timeout(Duration::from_millis(100)).connect().await.unwrap();
+    changed.all[3].kill();
+    changed.all[4].kill();
+    let error = client.mutex("m").lock().await.unwrap_err();
+    assert!(error.is_no_quorum());
+    let told = error.to_string();
+    assert!(told.starts_with("no quorum of 2 of 3 new and 2 of 3 old for lock `m`"), "{told}");
+    assert!(told.contains(", 1 of the old voters gave a usable answer ("), "{told}");
+    assert!(told.contains("embedded-4 (old): unreachable: killed"), "{told}");
+    let sides = error.voters().iter().map(|report| report.side);
+    let (new, old) = (Some(Side::New), Some(Side::Old));
+    assert_eq!(sides.collect::<Vec<_>>(), [new, new, new, old, old, old]);
+    let status = client.status().await;
+    assert!(!status.has_quorum());
+    let sets: Vec<_> = status.sets().map(|set| set.to_string()).collect();
+    assert_eq!(
+        sets,
+        ["3 of 3 new votes count, 2 are needed", "1 of 3 old votes count, 2 are needed"]
+    );
+    changed.all[3].restart();
+    let restarted = status.voters.len();
+    assert_eq!(restarted, 6);
+}
+
+// Claim 55
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_kept_by_a_majority_of_each_set_and_lost_without_one() {
+    for lost in [0..2, 3..5] {
+        let changed = Changed::of(3, 0, 3);
+        let client = changed.with_both().await;
+        let held = client.mutex("m").lock().await.unwrap();
+        // One of each can be spared.
+        changed.all[2].kill();
+        changed.all[5].kill();
+        sleep(SECS(60)).await;
+        assert!(held.is_held());
+        changed.all[lost.start].kill();
+        sleep(SECS(10)).await;
+        assert!(!held.is_held(), "{lost:?}");
+    }
+}
+
+// Claim 55
+#[tokio::test(start_paused = true)]
+async fn a_voter_in_both_sets_is_asked_once() {
+    let changed = Changed::of(2, 3, 0);
+    let client = changed.with_both().await;
+    let runs =
+        |script: &str| changed.all.iter().map(|voter| voter.runs(script)).collect::<Vec<_>>();
+    let guard = client.mutex("m").lock().await.unwrap();
+    assert_eq!(guard.votes(), 5);
+    guard.release().await.unwrap();
+    sleep(SECS(1)).await;
+    assert_eq!((runs("mutex/acquire"), runs("mutex/release")), (vec![1; 5], vec![1; 5]));
+}
+
+// Claim 55
+#[tokio::test(start_paused = true)]
+async fn inspection_and_force_see_the_holds_of_clients_of_one_set() {
+    let changed = Changed::of(3, 0, 3);
+    let (old, both) = (changed.with_old().await, changed.with_both().await);
+    let held = old.mutex("m").lock().await.unwrap();
+    let seen = both.mutex("m").inspect().await.unwrap();
+    assert_eq!(seen.holder().map(|holder| holder.hold), Some(held.hold().clone()));
+    assert!(!seen.is_free());
+    assert_eq!(seen.token(), Some(held.token()));
+    assert!(both.mutex("m").force_release().await.unwrap());
+    sleep(SECS(4)).await;
+    assert!(!held.is_held(), "it was ended by force");
+    let held = both.mutex("m").lock().await.unwrap();
+    let seen = both.mutex("m").inspect().await.unwrap();
+    assert_eq!(seen.holder().map(|holder| holder.hold), Some(held.hold().clone()));
+    held.release().await.unwrap();
+    assert!(both.mutex("m").inspect().await.unwrap().is_free());
+}
+
+// Claim 54
+#[tokio::test(start_paused = true)]
+async fn a_fair_lock_is_given_in_order_across_the_sets() {
+    for changed in changes() {
+        let clients = [changed.with_old().await, changed.with_both().await];
+        in_order(&clients).await;
+        let clients = [changed.with_both().await, changed.with_new().await];
+        in_order(&clients).await;
+    }
+}
+
+async fn in_order(clients: &[Quorate; 2]) {
+    let start = Stopwatch::start();
+    let held = clients[0].fair_mutex("f").lock().await.unwrap();
+    let waiters: Vec<_> = (0..6_u32)
+        .map(|number| {
+            let lock = clients[usize::from(number % 2 == 1)].fair_mutex("f");
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(400) * number).await;
+                let guard = lock.lock().await.unwrap();
+                let had = start.time();
+                guard.release().await.unwrap();
+                had
+            })
+        })
+        .collect();
+    sleep(SECS(5)).await;
+    held.release().await.unwrap();
+    let mut had = Vec::new();
+    for waiter in waiters {
+        had.push(waiter.await.unwrap());
+    }
+    assert!(had.is_sorted(), "{had:?}");
+}
+
+/// Two names of one server in two sets would be two voters, of which one has no vote.
+#[tokio::test(start_paused = true)]
+async fn the_same_voter_is_in_both_sets_however_often_it_is_named() {
+    let voter = EmbeddedVoter::new("only");
+    let one = std::slice::from_ref(&voter);
+    let client = builder().embedded(one).replacing(one).connect().await.unwrap();
+    let status = client.status().await;
+    let sides: Vec<_> = status.voters.iter().map(|voter| voter.side).collect();
+    assert_eq!(sides, [Some(Side::Both)]);
+    assert_eq!(status.needed(), 1);
+    client.mutex("m").lock().await.unwrap().release().await.unwrap();
+    let nobody = builder().embedded(one).replacing(quorate::VoterSet::new()).connect().await;
+    assert_eq!(nobody.unwrap_err().to_string(), "there are no voters to replace");
+}
