@@ -12,7 +12,7 @@ use std::{
 };
 
 use fred::types::Value;
-use quorate::Quorate;
+use quorate::{Quorate, Semaphore};
 use quorate_benches::{
     common::{self, Times},
     floor::{self, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script},
@@ -23,6 +23,8 @@ use tokio::runtime::{self, Runtime};
 
 /// The most that a percentile may be of what it is compared with.
 const LIMIT: f64 = 1.2;
+/// The same of a permit of a semaphore, against a lock.
+const PERMIT_LIMIT: f64 = 1.3;
 /// The same of locking with a token, against locking without.
 const TOKEN_LIMIT: f64 = 1.05;
 const BARS: Promised = Promised::always(&[
@@ -38,6 +40,10 @@ const BARS: Promised = Promised::always(&[
     "token_cost_p99",
     "token_cost_current_thread_p50",
     "token_cost_current_thread_p99",
+    "permit_3_p50",
+    "permit_3_p99",
+    "permit_3_current_thread_p50",
+    "permit_3_current_thread_p99",
     "one_stopped_of_5_p50",
     "one_stopped_of_5_p99",
     "one_stopped_of_5_current_thread_p50",
@@ -73,6 +79,16 @@ fn measure(length: Length) -> Report {
             measured: "the floor's lock alone, 3 servers, with a token".to_owned(),
             with: "without a token",
             limit: TOKEN_LIMIT,
+        }
+        .print(&mut report, runtime, sides);
+    }
+    for runtime in RUNTIMES {
+        let sides = runtime.start().block_on(permits_and_locks(&servers[..3], size));
+        Comparison {
+            bar: "permit_3".to_owned(),
+            measured: "acquire and release, 5 of 10 permits taken, 3 servers".to_owned(),
+            with: "lock and release",
+            limit: PERMIT_LIMIT,
         }
         .print(&mut report, runtime, sides);
     }
@@ -191,6 +207,23 @@ async fn with_and_without_tokens(servers: &[RedisServer], size: Size) -> Sides {
     measured.await.expect("the measuring task ends")
 }
 
+/// Of a semaphore of which half is taken all along.
+async fn permits_and_locks(servers: &[RedisServer], size: Size) -> Sides {
+    let locks = Ours::connect(servers).await;
+    let quorum = Ours::connect(servers).await.quorum;
+    let semaphore = quorum.semaphore("bench:permits", 10);
+    let taken = semaphore.acquire_many(5).await.expect("all are free");
+    let permits = Permits { semaphore };
+    let measured = tokio::spawn(async move {
+        let times = in_turns(&locks, &permits, size).await;
+        taken.release().await.expect("a majority confirms");
+        locks.quorum.close().await;
+        quorum.close().await;
+        times
+    });
+    measured.await.expect("the measuring task ends")
+}
+
 /// Times of a client whose servers are all healthy, and of one that has one of five stopped: two
 /// sets of servers, which change parts from time to time.
 async fn with_one_stopped(servers: &[RedisServer], size: Size) -> Sides {
@@ -270,6 +303,21 @@ impl Side for Ours {
     async fn cycle(&self) -> Duration {
         let started = Instant::now();
         let guard = self.quorum.mutex(&self.name).lock().await.expect("the lock is free");
+        guard.release().await.expect("a majority confirms");
+        started.elapsed()
+    }
+}
+
+/// Takes a permit that is free, and gives it back.
+struct Permits {
+    semaphore: Semaphore,
+}
+
+impl Side for Permits {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
+    async fn cycle(&self) -> Duration {
+        let started = Instant::now();
+        let guard = self.semaphore.acquire().await.expect("a permit is free");
         guard.release().await.expect("a majority confirms");
         started.elapsed()
     }

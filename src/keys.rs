@@ -97,6 +97,27 @@ pub(crate) struct RwKeys {
     pub(crate) calls: Arc<str>,
 }
 
+/// The names of one semaphore. It shares none with other locks of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SemaphoreKeys {
+    /// Who has which slot.
+    pub(crate) slots: Arc<str>,
+    /// Until when each of them counts.
+    pub(crate) ends: Arc<str>,
+    /// Holds that were ended by force.
+    pub(crate) revoked: Arc<str>,
+    /// Who waits, by ticket.
+    pub(crate) queue: Arc<str>,
+    /// Who waited and was given permits, by ticket.
+    pub(crate) served: Arc<str>,
+    /// Until when the places of both count.
+    pub(crate) alive: Arc<str>,
+    /// The fewest permits that anybody has asked with of late.
+    pub(crate) permits: Arc<str>,
+    /// Where those who wait are called: this, and the client's id.
+    pub(crate) calls: Arc<str>,
+}
+
 impl KeyScheme {
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self {
@@ -175,6 +196,10 @@ impl KeyScheme {
             (Self::Prefix(_), ":rw:writer" | ":rw:readers" | ":rw:queue")
             | (Self::Redisson, ":quorate_rw_fence") => FoundKind::RwLock,
             (Self::Redisson, part) if part.contains(":rwlock_timeout:") => FoundKind::RwLock,
+            (Self::Prefix(_), ":semaphore:slots" | ":semaphore:queue")
+            | (Self::Redisson, ":quorate_semaphore_slots" | ":quorate_semaphore_queue") => {
+                FoundKind::Semaphore
+            }
             _ => return None,
         };
         let name = match self {
@@ -246,6 +271,28 @@ impl KeyScheme {
                     stem: tagged.into(),
                 })
             }
+        }
+    }
+}
+
+impl KeyScheme {
+    pub(crate) fn semaphore(&self, name: &LockName) -> SemaphoreKeys {
+        let name = name.as_str();
+        let key = |part| match self {
+            Self::Prefix(prefix) => {
+                format!("{prefix}:{{{}}}:semaphore:{part}", encoded(name)).into()
+            }
+            Self::Redisson => format!("{}:quorate_semaphore_{part}", tagged(name)).into(),
+        };
+        SemaphoreKeys {
+            slots: key("slots"),
+            ends: key("ends"),
+            revoked: key("revoked"),
+            queue: key("queue"),
+            served: key("served"),
+            alive: key("alive"),
+            permits: key("permits"),
+            calls: self.calls().into(),
         }
     }
 }

@@ -31,6 +31,9 @@
 //! | to wait for a limited time | [`Mutex::lock_within`] |
 //! | an error that says who holds the lock, and when to retry | [`Mutex::lock_or_busy`] |
 //! | the order of asking, across processes | [`Quorate::fair_mutex`] |
+//! | at most so many at once | [`Quorate::semaphore`], [`Semaphore::acquire`] |
+//! | several permits, or none | [`Semaphore::acquire_many`] |
+//! | to know which of so many I am | [`PermitGuard::slot`] |
 //! | many readers or one writer | [`RwLock::read`], [`RwLock::write`], [`RwLock::run_read`] |
 //! | to choose whether readers or writers go first | [`RwLock::preference`] |
 //! | to go on reading after a write | [`WriteGuard::downgrade`] |
@@ -44,6 +47,7 @@
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
 //! | to know whether the release worked | [`MutexGuard::release`] |
 //! | to see who holds the lock and who waits | [`Mutex::inspect`], [`RwLock::inspect`] |
+//! | to see who has permits and how many are free | [`Semaphore::inspect`] |
 //! | to see how the servers are | [`Quorate::status`] |
 //! | to see how the servers are set up | [`Quorate::survey`] |
 //! | to see which locks there are | [`Quorate::find_locks`] |
@@ -75,6 +79,7 @@
 //! - *Token*: a number that grows with each exclusive hold of a lock ([`Token`]).
 //! - *Quarantine*: the time for which a voter that may have forgotten its votes does not count for
 //!   new holds ([`Quarantine`]).
+//! - *Slot*: the number of a semaphore's permit. No two holds have the same at the same time.
 //! - *Ticket*: the number of a waiter in a queue, the same on every voter.
 //!
 //! # What happens ...
@@ -133,7 +138,8 @@
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
 //!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that.
-//! - **An order between waiters of different processes,** except with [`FairMutex`] and [`RwLock`].
+//! - **An order between waiters of different processes,** except with [`FairMutex`], [`RwLock`] and
+//!   [`Semaphore`].
 //! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor
 //!   anywhere.
 //!
@@ -144,7 +150,7 @@
 //! | dropped | leaves |
 //! |---|---|
 //! | `lock` and the like | nothing: what was sent is undone, the queue left |
-//! | `read`, `write` and the like | the same |
+//! | `read`, `write`, `acquire` and the like | the same |
 //! | `run` | the work dropped, the lock released |
 //! | `downgrade` | nothing: the write is released |
 //! | `reenter` | the count as it was before |
@@ -206,6 +212,7 @@
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | not released yet | `lock`, `error` |
+//! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine | `voter`, `why`, `left` |
 //! | warn | no quorum: no lock is given or renewed | `answering`, `needed`, `voters`, `missing` |
 //! | warn | the voter takes no new votes | `voter`, `shard`, `why` |
@@ -290,7 +297,8 @@ pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use keys::KeyScheme;
 pub use lock::{
-    FairMutex, Mutex, MutexGuard, Preference, ReadGuard, RwLock, WriteGuard, inspection,
+    FairMutex, Mutex, MutexGuard, PermitGuard, Preference, ReadGuard, RwLock, Semaphore,
+    WriteGuard, inspection,
 };
 pub use node::Credentials;
 #[cfg(feature = "tls")]

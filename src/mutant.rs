@@ -130,6 +130,42 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "leave(place, queue, alive)\n    call_next",
     },
     ScriptMutant {
+        name: "slot_is_given_twice",
+        script: "semaphore/acquire",
+        find: "return redis.call('ZCOUNT', slots, from, last) > last - from",
+        replace: "return false",
+    },
+    ScriptMutant {
+        name: "waiter_for_permits_is_passed",
+        script: "semaphore/acquire",
+        find: "  if ahead and not had then\n",
+        replace: "  if false then\n",
+    },
+    ScriptMutant {
+        name: "served_place_is_forgotten",
+        script: "semaphore/acquire",
+        find: "    move_place(place, queue, served)\n",
+        replace: "    leave(place, queue, alive)\n",
+    },
+    ScriptMutant {
+        name: "next_for_permits_is_not_called",
+        script: "semaphore/acquire",
+        find: "  if waiting and (moved or list and free > wanted) then\n",
+        replace: "  if waiting and moved then\n",
+    },
+    ScriptMutant {
+        name: "release_of_permits_calls_nobody",
+        script: "semaphore/release",
+        find: "    if had or was_first then\n",
+        replace: "    if was_first then\n",
+    },
+    ScriptMutant {
+        name: "dead_hold_keeps_its_slot",
+        script: "semaphore/acquire",
+        find: "redis.call('ZRANGEBYSCORE', ends, '-inf', '(' .. now_ms())",
+        replace: "{}",
+    },
+    ScriptMutant {
         name: "last_reader_calls_nobody",
         script: "rw/release",
         find: "if next_writer ~= place and redis.call('EXISTS', readers) == 0 then",

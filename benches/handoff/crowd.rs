@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use quorate::{FairMutex, MutexGuard, Quorate};
+use quorate::{
+    Error, FairMutex, MutexGuard, PermitGuard, Quorate, Semaphore, inspection::SemaphoreState,
+};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -23,13 +25,31 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum Lock {
     Fair(FairMutex),
     Plain(quorate::Mutex),
+    /// Of one permit: so each hand-off lets one in, as with a mutex.
+    Permit(Semaphore),
+}
+
+/// A guard of one of them.
+pub(crate) enum Guard {
+    Mutex(MutexGuard),
+    Permit(PermitGuard),
+}
+
+impl Guard {
+    async fn release(self) -> Result<(), Error> {
+        match self {
+            Self::Mutex(guard) => guard.release().await,
+            Self::Permit(guard) => guard.release().await,
+        }
+    }
 }
 
 impl Lock {
-    async fn lock(&self) -> MutexGuard {
+    async fn lock(&self) -> Guard {
         let guard = match self {
-            Self::Fair(mutex) => mutex.lock().await,
-            Self::Plain(mutex) => mutex.lock().await,
+            Self::Fair(mutex) => mutex.lock().await.map(Guard::Mutex),
+            Self::Plain(mutex) => mutex.lock().await.map(Guard::Mutex),
+            Self::Permit(semaphore) => semaphore.acquire().await.map(Guard::Permit),
         };
         guard.expect("a majority answers")
     }
@@ -42,8 +62,8 @@ pub(crate) struct Crowd {
     come: usize,
     waiters: JoinSet<()>,
     chain: Arc<Chain>,
-    last: mpsc::UnboundedReceiver<MutexGuard>,
-    holder: Option<MutexGuard>,
+    last: mpsc::UnboundedReceiver<Guard>,
+    holder: Option<Guard>,
 }
 
 impl Crowd {
@@ -68,7 +88,7 @@ impl Crowd {
     }
 
     pub(crate) fn is_fair(&self) -> bool {
-        matches!(*self.locks[0], Lock::Fair(_))
+        !matches!(*self.locks[0], Lock::Plain(_))
     }
 
     /// Hands the lock on so often that nobody has to come for it in between.
@@ -108,10 +128,18 @@ impl Crowd {
     /// Whether every voter has all of them in its queue; the mutex has none. A voter that has not
     /// given the holder its vote has the holder there as well.
     async fn all_wait(&self) -> bool {
-        let Lock::Fair(mutex) = &*self.locks[0] else { return true };
         // A busy machine may be too late for a majority.
-        let Ok(seen) = mutex.inspect().await else { return false };
-        seen.voters.iter().all(|view| view.queue.len() >= self.size)
+        match &*self.locks[0] {
+            Lock::Fair(mutex) => mutex
+                .inspect()
+                .await
+                .is_ok_and(|seen| seen.voters.iter().all(|view| view.queue.len() >= self.size)),
+            Lock::Permit(semaphore) => semaphore.inspect().await.is_ok_and(|seen| {
+                let waiting = |state: &SemaphoreState| state.queue.len() >= self.size;
+                seen.voters.iter().all(|view| view.state.as_ref().is_ok_and(waiting))
+            }),
+            Lock::Plain(_) => true,
+        }
     }
 }
 
@@ -128,7 +156,7 @@ async fn wait(lock: Arc<Lock>, chain: Arc<Chain>) {
 /// Hand-offs one after the other.
 struct Chain {
     links: Mutex<Links>,
-    ended: mpsc::UnboundedSender<MutexGuard>,
+    ended: mpsc::UnboundedSender<Guard>,
 }
 
 #[derive(Default)]
@@ -144,7 +172,7 @@ impl Chain {
         self.with(|links| links.left = count);
     }
 
-    async fn release(&self, guard: MutexGuard) {
+    async fn release(&self, guard: Guard) {
         self.with(|links| links.released = Some(Instant::now()));
         guard.release().await.expect("a majority confirms");
     }

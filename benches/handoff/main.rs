@@ -6,8 +6,8 @@
 //!
 //! The floor is the same scripts, sent by hand with the same client library to the same servers: a
 //! release that calls the next one, and when a majority has called, one bid that a majority grants.
-//! Floor, fair mutex and mutex take turns, block by block, so whatever else the machine does falls
-//! on all of them. Meanwhile all waiters wait, those of the fair mutex refreshing their places.
+//! Floor, fair mutex, mutex and semaphore take turns, block by block, so whatever else the machine
+//! does falls on all of them. Meanwhile all waiters wait, those in a queue refreshing their places.
 //!
 //! Costs are counted apart, where nobody refreshes and while nobody comes: whatever is counted then
 //! is caused by hand-offs.
@@ -47,6 +47,10 @@ const BARS: Promised = Promised {
         "handoff_p50_10",
         "handoff_p50_100",
         "handoff_p50_1000",
+        "permit_handoff_p50_2",
+        "permit_handoff_p50_10",
+        "permit_handoff_p50_100",
+        "permit_handoff_p50_1000",
         "attempts_per_grant_2",
         "attempts_per_grant_10",
         "attempts_per_grant_100",
@@ -57,13 +61,16 @@ const BARS: Promised = Promised {
     short: &[
         "handoff_p50_2",
         "handoff_p50_20",
+        "permit_handoff_p50_2",
+        "permit_handoff_p50_20",
         "attempts_per_grant_2",
         "attempts_per_grant_20",
         "handoff_scripts_growth",
         "handoff_commands_growth",
     ],
 };
-const SIDES: [&str; 3] = ["the same scripts, raw", "fair mutex", "mutex"];
+const SIDES: [&str; 4] =
+    ["the same scripts, raw", "fair mutex", "mutex", "semaphore of one permit"];
 
 fn main() -> ExitCode {
     report::run(BARS, |length| common::in_a_task(measure(length)))
@@ -90,19 +97,24 @@ async fn measure(length: Length) -> Report {
         "waiters",
         "fair mutex / floor",
         "mutex / floor",
+        "semaphore / floor",
         "fair mutex: attempts per grant",
         "mutex: attempts per grant",
     ]);
-    for ((waiters, [fair, plain]), [fair_cost, plain_cost]) in crowds.iter().zip(times).zip(&costs)
+    for ((waiters, [fair, plain, permit]), [fair_cost, plain_cost]) in
+        crowds.iter().zip(times).zip(&costs)
     {
         let time = report.bar(&format!("handoff_p50_{waiters}"), fair, TIME_LIMIT);
         let attempts = format!("attempts_per_grant_{waiters}");
         let attempts = report.bar(&attempts, fair_cost.attempts, ATTEMPTS_LIMIT);
         let plain_attempts = format!("{:.2}", plain_cost.attempts);
-        report.row([waiters.to_string(), time, format!("{plain:.2}"), attempts, plain_attempts]);
+        let permit = report.bar(&format!("permit_handoff_p50_{waiters}"), permit, TIME_LIMIT);
+        let plain = format!("{plain:.2}");
+        report.row([waiters.to_string(), time, plain, permit, attempts, plain_attempts]);
     }
     let [time, attempts] = [TIME_LIMIT, ATTEMPTS_LIMIT].map(two_decimals);
-    report.row(["limit".to_owned(), time, String::new(), attempts, String::new()]);
+    let [limit, none] = ["limit".to_owned(), String::new()];
+    report.row([limit, time.clone(), none.clone(), time, attempts, none]);
     let [[fewest, _], .., [most, _]] = costs[..] else { panic!("there are two crowds or more") };
     let (few, many) = (crowds[0], crowds[crowds.len() - 1]);
     let growth = format!("one hand-off of the fair mutex: {many} waiters / {few} waiters");
@@ -124,28 +136,31 @@ fn two_decimals(limit: f64) -> String {
     format!("{limit:.2}")
 }
 
-/// Times all sides with so many waiters, in turns. Returns the medians of fair mutex and mutex, as
-/// multiples of the floor's.
-async fn time(servers: &[RedisServer], waiters: usize, rounds: usize) -> [f64; 2] {
+/// Times all sides with so many waiters, in turns. Returns the medians of fair mutex, mutex and
+/// semaphore, as multiples of the floor's.
+async fn time(servers: &[RedisServer], waiters: usize, rounds: usize) -> [f64; 3] {
     let clients = clients(servers, waiters, |builder| builder).await;
     let mut raw = Relay::connect(servers).await;
     let mut fair = Crowd::gather(&clients, waiters, fair).await;
     let mut plain = Crowd::gather(&clients, waiters, plain).await;
-    let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut permit = Crowd::gather(&clients, waiters, permit).await;
+    let mut times: [Vec<Duration>; 4] = Default::default();
     let block = fair.longest_block();
     raw.hand_on(block).await;
     for round in 0..rounds.div_ceil(block) {
         // Who goes first changes each round.
-        for side in (0..3).map(|side| (side + round) % 3) {
+        for side in (0..4).map(|side| (side + round) % 4) {
             times[side].extend(match side {
                 0 => raw.hand_on(block).await,
                 1 => fair.hand_on(block).await,
-                _ => plain.hand_on(block).await,
+                2 => plain.hand_on(block).await,
+                _ => permit.hand_on(block).await,
             });
             match side {
                 0 => {}
                 1 => fair.refill(block).await,
-                _ => plain.refill(block).await,
+                2 => plain.refill(block).await,
+                _ => permit.refill(block).await,
             }
         }
     }
@@ -157,9 +172,10 @@ async fn time(servers: &[RedisServer], waiters: usize, rounds: usize) -> [f64; 2
     }
     fair.dismiss().await;
     plain.dismiss().await;
+    permit.dismiss().await;
     close(clients).await;
     raw.close().await;
-    [ratios[1], ratios[2]]
+    [ratios[1], ratios[2], ratios[3]]
 }
 
 /// What one hand-off costs.
@@ -229,6 +245,10 @@ fn fair(client: &Quorate) -> Lock {
 
 fn plain(client: &Quorate) -> Lock {
     Lock::Plain(client.mutex("bench:plain"))
+}
+
+fn permit(client: &Quorate) -> Lock {
+    Lock::Permit(client.semaphore("bench:permit", 1))
 }
 
 /// Does nothing of its own accord for as long as the bench takes, and gives up on no voter.

@@ -16,19 +16,24 @@ end
 -- No place counts for longer than the longest lease from when it was asked from.
 local LONGEST_MS = 24 * 3600 * 1000
 
--- Takes out the places whose waiters have not asked for too long, also from `writers`, if any; and
+-- Takes out the places whose waiters have not asked for too long, of `alive` and of these keys; and
 -- those that count for longer than any can: the clock was ahead, or somebody else put them there.
--- Says whether there were places at all.
+local function drop_ended(alive, ...)
+  local too_far = '(' .. now_ms() + LONGEST_MS
+  for _, range in ipairs({ { '-inf', now_ms() }, { too_far, '+inf' } }) do
+    for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, unpack(range))) do
+      leave(place, alive, ...)
+    end
+  end
+end
+
+-- Takes out the places that count no more, also from `writers`, if any. Says whether there were
+-- places at all.
 local function sweep(queue, alive, writers)
   if redis.call('ZCARD', queue) == 0 then
     return false
   end
-  local too_far = '(' .. now_ms() + LONGEST_MS
-  for _, range in ipairs({ { '-inf', now_ms() }, { too_far, '+inf' } }) do
-    for _, place in ipairs(redis.call('ZRANGEBYSCORE', alive, unpack(range))) do
-      leave(place, queue, alive, writers)
-    end
-  end
+  drop_ended(alive, queue, writers)
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
     -- Somebody deleted one of the two. Everybody comes back, each with its ticket.
     redis.call('DEL', unpack({ queue, alive, writers }))

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{FairMutex, Mutex, RwLock, caller, client_thread::ClientThread};
+use super::{FairMutex, Mutex, RwLock, Semaphore, caller, client_thread::ClientThread};
 use crate::{
     client::{self, Builder, FoundLocks, Status, Survey},
     words::Error,
@@ -59,6 +59,11 @@ impl Quorate {
     /// [`Quorate::rw_lock`](crate::Quorate::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(self.client.rw_lock(name), &self.thread)
+    }
+
+    /// [`Quorate::semaphore`](crate::Quorate::semaphore).
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore::new(self.client.semaphore(name, permits), &self.thread)
     }
 
     /// [`Quorate::status`](crate::Quorate::status); blocks.

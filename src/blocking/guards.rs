@@ -179,6 +179,31 @@ guard! {
     WriteGuard, "rw_lock(\"prices\").write()"
 }
 
+guard! {
+    /// [`quorate::PermitGuard`](crate::PermitGuard) for programs without async.
+    ///
+    /// It behaves as a [`MutexGuard`] does.
+    PermitGuard, "semaphore(\"exports\", 3).acquire()"
+}
+
+impl PermitGuard {
+    /// How many permits it has.
+    pub fn permits(&self) -> u32 {
+        self.guard.permits()
+    }
+
+    /// The number of its permit, or of its first:
+    /// [`PermitGuard::slot`](crate::PermitGuard::slot).
+    pub fn slot(&self) -> u32 {
+        self.guard.slot()
+    }
+
+    /// The numbers of all its permits.
+    pub fn slots(&self) -> Vec<u32> {
+        self.guard.slots()
+    }
+}
+
 impl MutexGuard {
     /// The fencing token of this hold: [`MutexGuard::token`](crate::MutexGuard::token).
     pub fn token(&self) -> Token {

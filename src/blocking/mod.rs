@@ -63,8 +63,10 @@ mod client_thread;
 mod guards;
 mod mutex;
 mod rw_lock;
+mod semaphore;
 
 pub use client::Quorate;
-pub use guards::{MutexGuard, ReadGuard, WriteGuard};
+pub use guards::{MutexGuard, PermitGuard, ReadGuard, WriteGuard};
 pub use mutex::{FairMutex, Mutex};
 pub use rw_lock::RwLock;
+pub use semaphore::Semaphore;

@@ -29,7 +29,7 @@ pub use voter_set::VoterSet;
 use crate::{
     coordinator::Coordinator,
     hold::Hold,
-    lock::{FairMutex, LockParts, Mutex, RwLock},
+    lock::{FairMutex, LockParts, Mutex, RwLock, Semaphore},
     node::{Replies, Voter},
     words::Error,
 };
@@ -108,6 +108,13 @@ impl Quorate {
     /// this name.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.parts, name.as_ref())
+    }
+
+    /// The semaphore of this name and of so many permits, 1 to 10,000, with the client's settings;
+    /// another lock than the mutex of this name. All who use it should name the same number:
+    /// [what happens otherwise](Semaphore#permits).
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore::new(&self.parts, name.as_ref(), permits)
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

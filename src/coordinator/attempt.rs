@@ -5,10 +5,12 @@ use std::{pin::pin, sync::Arc};
 use super::{
     Ask, Coordinator, LockRecord,
     claim::{Claim, Won},
+    given::Given,
+    slots::Granted,
 };
 use crate::{
     clock::Moment,
-    engine::{Attempt, Defeat, Loss, Next, Rules, Tokens, Window},
+    engine::{Attempt, Defeat, Loss, Next, Rules, Window},
     words::Verdict,
 };
 
@@ -45,13 +47,13 @@ impl Coordinator {
         let rules = self.panel.adapt(rules);
         let hold = record.hold(&self.ids);
         let (lease, token) = (rules.terms.lease, self.floor(&**record));
-        let ask = Ask { hold: &hold, count: 1, lease, ticket: None, token };
+        let ask = Ask { hold: &hold, count: 1, lease, ticket: None, token, slots: None };
         let call = record.acquire(&ask);
         let started = self.clock.now();
         let mut attempt =
             Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
         let mut claim = Claim::of_all(self, record, hold, rules);
-        let mut tokens = Tokens::new(self.panel.quorum);
+        let mut given = Given::new(&**record, claim.hold(), self.panel.quorum);
         let mut replies = self.panel.ask_all(&call);
         let (mut now, mut due) = (started, None);
         let mut sleep = pin!(self.clock.sleep_until(started));
@@ -70,7 +72,7 @@ impl Coordinator {
                     };
                     now = self.clock.now();
                     if let Some((voter, outcome)) = heard {
-                        let vote = self.panel.hear(&mut tokens, voter, &outcome, started);
+                        let vote = self.panel.hear(&mut given, voter, &outcome, started);
                         attempt.heard(voter, vote.verdict, now);
                     } else if !crate::mutant!("ended_sleep_is_awaited") {
                         due = None;
@@ -80,15 +82,26 @@ impl Coordinator {
                     self.panel.ask_again(&mut replies, &voters, &call);
                 }
                 Next::Won(_) => {
-                    let fixed = self.fix_token(&mut claim, &tokens, rules, started, limit).await;
+                    let tokens = &given.tokens;
+                    let fixed = self.fix_token(&mut claim, tokens, rules, started, limit).await;
                     let token = fixed.inspect_err(|Defeat { loss, .. }| {
                         self.count_attempt(&**record, outcome_of(*loss));
                     })?;
-                    self.count_attempt(&**record, "won");
+                    let granted = Granted { rules, ticket: None, started, limit };
+                    let fixed = self.fix_slots(&mut claim, &mut given, &mut replies, granted).await;
                     let votes = attempt.into_votes();
+                    let slots = match fixed {
+                        Ok(slots) => slots,
+                        Err(loss) => {
+                            self.count_attempt(&**record, outcome_of(loss));
+                            return Err(Defeat { loss, votes, started });
+                        }
+                    };
+                    self.count_attempt(&**record, "won");
                     let late = crate::mutant!("validity_from_the_reply");
                     let started = if late { self.clock.now() } else { started };
-                    return Ok(Won::new(claim, started, rules, token, votes, replies));
+                    let won = Won::new(claim, started, rules, token, votes, replies);
+                    return Ok(won.with_slots(slots));
                 }
                 Next::Lost(loss) => {
                     let started = attempt.started();

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Coordinator, LockRecord};
+use super::{Coordinator, LockRecord, given::FixedSlots};
 use crate::{
     clock::Moment,
     engine::{Denial, Refusal, Rules, Votes},
     node::{Call, Replies},
-    words::{HoldId, Token},
+    words::{HoldId, Slots, Token},
 };
 
 /// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
@@ -23,6 +23,10 @@ pub(crate) struct Won {
     votes: Votes,
     /// The answers that were not waited for.
     late: Replies,
+    /// Of a semaphore.
+    slots: Option<Slots>,
+    /// Who gave other slots.
+    elsewhere: Vec<usize>,
 }
 
 /// The votes themselves.
@@ -31,6 +35,9 @@ pub(crate) struct Spoils {
     pub(crate) record: Arc<dyn LockRecord>,
     pub(crate) votes: Votes,
     pub(crate) late: Replies,
+    pub(crate) slots: Option<Slots>,
+    /// Voters that are to be told which slots.
+    pub(crate) elsewhere: Vec<usize>,
 }
 
 impl Won {
@@ -42,7 +49,14 @@ impl Won {
         votes: Votes,
         late: Replies,
     ) -> Self {
-        Self { claim, started, rules, token, attempts: 1, votes, late }
+        let (slots, elsewhere) = (None, Vec::new());
+        Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere }
+    }
+
+    /// The votes of a semaphore are those that came with these slots.
+    pub(super) fn with_slots(self, fixed: Option<FixedSlots>) -> Self {
+        let Some(FixedSlots { slots, votes, elsewhere }) = fixed else { return self };
+        Self { slots: Some(slots), votes, elsewhere, ..self }
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -59,7 +73,8 @@ impl Won {
     pub(crate) fn take(mut self) -> Spoils {
         self.claim.owed.clear();
         let (hold, record) = (self.claim.hold.clone(), Arc::clone(&self.claim.record));
-        Spoils { hold, record, votes: self.votes, late: self.late }
+        let Self { votes, late, slots, elsewhere, .. } = self;
+        Spoils { hold, record, votes, late, slots, elsewhere }
     }
 }
 

@@ -1,12 +1,11 @@
 //! The token of a hold that a majority has granted.
 
-use super::{Ask, Coordinator, LockRecord, Panel, claim::Claim, place};
+use super::{Ask, Coordinator, LockRecord, claim::Claim, place};
 use crate::{
     clock::Moment,
     engine::{Defeat, Loss, Rules, Tokens, Votes},
-    node::Outcome,
-    scripts::{Answer, Renewal, Vote},
-    words::{Token, Verdict},
+    scripts::Renewal,
+    words::Token,
 };
 
 impl Coordinator {
@@ -60,7 +59,7 @@ impl Coordinator {
     ) -> Votes {
         let Self { panel, clock, .. } = self;
         let (hold, lease) = (claim.hold(), rules.terms.lease);
-        let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token) };
+        let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token), slots: None };
         let mut replies = panel.ask(&stored.unheard(), &claim.record().renew(&ask));
         let asked = clock.now();
         let due = asked + panel.adapt(rules).voter_deadline;
@@ -77,25 +76,5 @@ impl Coordinator {
             }
         }
         stored
-    }
-}
-
-impl Panel {
-    /// A voter's vote as it counts when a new hold has asked since then; takes note of the number
-    /// that came with it.
-    pub(super) fn hear(
-        &self,
-        tokens: &mut Tokens,
-        voter: usize,
-        outcome: &Outcome<Answer>,
-        started: Moment,
-    ) -> Vote {
-        let place = place(voter, outcome);
-        let vote = Vote::of(outcome);
-        let verdict = self.counted(place, vote.verdict, started);
-        if let Some(token) = vote.token.filter(|_| verdict == Verdict::Granted) {
-            tokens.heard(voter, token);
-        }
-        Vote { verdict, ..vote }
     }
 }

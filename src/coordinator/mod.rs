@@ -6,6 +6,7 @@ mod claim;
 mod ears;
 mod fence;
 mod gate;
+mod given;
 mod java;
 mod line;
 mod names;
@@ -14,6 +15,7 @@ mod question;
 mod queue;
 mod record;
 mod roster;
+mod slots;
 mod waiting;
 
 use std::{
@@ -46,6 +48,7 @@ use gate::ClosingGate;
 use line::Lines;
 use names::ClientNames;
 use roster::Rosters;
+use slots::FewerTold;
 
 /// What all locks of one client share.
 #[derive(Debug)]
@@ -65,6 +68,7 @@ pub(crate) struct Coordinator {
     admission: Admission,
     names: ClientNames,
     rosters: Rosters,
+    fewer_told: FewerTold,
 }
 
 impl Coordinator {
@@ -96,6 +100,7 @@ impl Coordinator {
             admission: Admission::new(),
             names: ClientNames::new(name),
             rosters: Rosters::default(),
+            fewer_told: FewerTold::default(),
         };
         this.introduce();
         this

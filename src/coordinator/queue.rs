@@ -7,13 +7,15 @@ use super::{
     attempt::outcome_of,
     claim::{Claim, Won},
     ears::Ears,
+    given::Given,
     line::Turn,
+    slots::Granted,
 };
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Tokens, Until, Wait, WaitNext,
-        Wake, WhileHeld,
+        Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Until, Wait, WaitNext, Wake,
+        WhileHeld,
     },
     node::{Call, Replies},
     words::{Error, HoldId},
@@ -159,18 +161,32 @@ impl Waiter<'_> {
     async fn win(
         &mut self,
         bid: Bid,
-        tokens: &Tokens,
-        replies: Replies,
+        given: &mut Given,
+        mut replies: Replies,
         limit: Option<Moment>,
     ) -> BidEnd {
         let claim = self.claim.as_mut().expect("a bid makes one");
         let (rules, started) = (self.rules, bid.started());
-        match self.coordinator.fix_token(claim, tokens, rules, started, limit).await {
-            Ok(token) => {
+        let coordinator = &self.coordinator;
+        let mut fixed =
+            match coordinator.fix_token(claim, &given.tokens, rules, started, limit).await {
+                Ok(token) => Ok((token, None)),
+                Err(defeat) => Err(defeat),
+            };
+        if let Ok((_, slots)) = &mut fixed {
+            let granted = Granted { rules, ticket: self.ticket, started, limit };
+            match coordinator.fix_slots(claim, given, &mut replies, granted).await {
+                Ok(found) => *slots = found,
+                Err(loss) => fixed = Err(Defeat { loss, votes: bid.votes().clone(), started }),
+            }
+        }
+        match fixed {
+            Ok((token, slots)) => {
                 self.coordinator.count_attempt(&*self.record, "won");
                 let claim = self.claim.take().expect("it is there");
                 let votes = bid.into_votes();
-                let mut won = Won::new(claim, started, rules, token, votes, replies);
+                let won = Won::new(claim, started, rules, token, votes, replies);
+                let mut won = won.with_slots(slots);
                 won.attempts = self.wait.attempts();
                 BidEnd::Won(Box::new(won))
             }
@@ -189,7 +205,7 @@ impl Waiter<'_> {
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
-        let ask = Ask { hold: &hold, count: 1, lease, ticket, token };
+        let ask = Ask { hold: &hold, count: 1, lease, ticket, token, slots: None };
         let call = self.record.acquire(&ask);
         (hold, call)
     }
@@ -214,7 +230,7 @@ impl Waiter<'_> {
         let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
-        let mut tokens = Tokens::new(panel.quorum);
+        let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
         let mut replies = panel.ask_all(&call);
         let wake = loop {
             let now = clock.now();
@@ -223,7 +239,7 @@ impl Waiter<'_> {
                 self.wait.miss_calls(now, coordinator.chance());
             }
             match bid.next(now, &heard.called) {
-                BidNext::Won => return Ok(self.win(bid, &tokens, replies, limit).await),
+                BidNext::Won => return Ok(self.win(bid, &mut given, replies, limit).await),
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
                     let called = heard.called.contains(&true);
@@ -250,7 +266,7 @@ impl Waiter<'_> {
                     tokio::select! {
                         biased;
                         (voter, outcome) = replies.next() => {
-                            let vote = panel.hear(&mut tokens, voter, &outcome, started);
+                            let vote = panel.hear(&mut given, voter, &outcome, started);
                             bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);

@@ -3,9 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    engine::Ticket,
+    engine::{Circle, Ticket},
     node::Call,
-    words::{HoldId, HoldIds, HolderKind, LockName, Token},
+    words::{HoldId, HoldIds, HolderKind, LockName, Slots, Token},
 };
 
 /// What a hold asks of a voter.
@@ -19,6 +19,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) ticket: Option<Ticket>,
     /// The least that its token may be; once it has one, that. `None`: it has none.
     pub(crate) token: Option<Token>,
+    /// Of a semaphore: before which none of its slots may be, or, when it is renewed, its slots.
+    pub(crate) slots: Option<&'a Slots>,
 }
 
 /// One lock, as its client knows it.
@@ -34,6 +36,8 @@ pub(crate) struct LockInfo {
     pub(crate) channel: Option<Arc<str>>,
     /// Several may have it at once, so that nobody stands in line for it.
     pub(crate) is_shared: bool,
+    /// Of how many permits a semaphore is.
+    pub(crate) permits: Option<u16>,
     /// Its holds have tokens.
     pub(crate) is_fenced: bool,
     /// The key of the lock whose holder gets this one at once: of a read its write.
@@ -55,6 +59,9 @@ impl LockInfo {
 
     /// What a hold of this lock does with it.
     fn kind_of(&self, hold: &HoldId) -> HolderKind {
+        if self.permits.is_some() {
+            return HolderKind::Permit;
+        }
         // Of the two sides of a read/write lock each knows the other.
         match self.granted_under.is_some() || self.barred_by.is_some() {
             true if hold.reads() => HolderKind::Read,
@@ -65,7 +72,13 @@ impl LockInfo {
 
     /// A fresh hold, or a fresh place in the queue.
     pub(crate) fn fresh(&self, ids: &HoldIds) -> HoldId {
-        if self.is_shared { ids.fresh_read() } else { ids.fresh() }
+        let reads = self.is_shared && self.permits.is_none();
+        if reads { ids.fresh_read() } else { ids.fresh() }
+    }
+
+    /// In which order a hold looks for free slots; `None` where there are none.
+    pub(super) fn circle(&self, hold: &HoldId) -> Option<Circle> {
+        self.permits.map(|permits| Circle::of(hold, permits))
     }
 }
 

@@ -323,7 +323,7 @@ impl Awaited {
 /// Decides between holds with as many votes. Every contender computes the same number; it is
 /// another one for each attempt, so that no client is favoured (FNV-1a, and the last step of
 /// MurmurHash3, without which it would go by the first characters: the client's).
-fn lot(hold: &HoldId) -> u64 {
+pub(super) fn lot(hold: &HoldId) -> u64 {
     let hash = hold.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

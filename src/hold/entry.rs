@@ -13,7 +13,7 @@ use crate::{
     clock::Moment,
     coordinator::{Coordinator, Won},
     engine::{RoundEnd, Rules, Terms},
-    words::{Error, HoldId, Kind, Owner, Token, Verdict},
+    words::{Error, HoldId, Kind, Owner, Slots, Token, Verdict},
 };
 
 /// Leaves the hold on drop.
@@ -135,6 +135,10 @@ impl Entry {
 
     pub(crate) fn token(&self) -> Option<Token> {
         self.hold.token()
+    }
+
+    pub(crate) fn slots(&self) -> Option<&Slots> {
+        self.hold.slots()
     }
 
     pub(crate) fn votes(&self) -> usize {

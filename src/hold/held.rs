@@ -21,7 +21,7 @@ use crate::{
     engine::{Duty, Lease, RoundId, Support, Terms, Votes},
     node::Replies,
     signal::Signal,
-    words::{Error, HoldId, Kind, Listed, Owner, Token, Verdict, series::LockSeries},
+    words::{Error, HoldId, Kind, Listed, Owner, Slots, Token, Verdict, series::LockSeries},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -31,6 +31,8 @@ pub(crate) struct Hold {
     owner: Option<Owner>,
     record: Arc<dyn LockRecord>,
     token: Option<Token>,
+    /// Of a semaphore.
+    slots: Option<Slots>,
     voter_deadline: Duration,
     longest_deadline: Duration,
     coordinator: Arc<Coordinator>,
@@ -96,7 +98,7 @@ impl Hold {
         renewed: bool,
     ) -> (Arc<Self>, Exchange) {
         let (started, rules, token) = (won.started, won.rules, won.token);
-        let Spoils { hold: id, record, votes, late } = won.take();
+        let Spoils { hold: id, record, votes, late, slots, elsewhere } = won.take();
         let mut support = Support::of(coordinator.panel().quorum.voters());
         let sent = RoundSent { round: RoundId::FIRST, terms: rules.terms, started };
         let asked = sent.heard(coordinator.clock().now());
@@ -120,6 +122,7 @@ impl Hold {
             owner,
             record,
             token,
+            slots,
             voter_deadline: rules.voter_deadline,
             longest_deadline: rules.longest_deadline,
             coordinator: Arc::clone(coordinator),
@@ -130,6 +133,7 @@ impl Hold {
             over: Signal::new(false),
         });
         holds.add(&hold);
+        hold.put_right(sent, &elsewhere);
         (hold, Exchange { sent, replies: late })
     }
 
@@ -163,6 +167,11 @@ impl Hold {
 
     pub(super) fn token(&self) -> Option<Token> {
         self.token
+    }
+
+    /// The slots of a semaphore that it has.
+    pub(super) fn slots(&self) -> Option<&Slots> {
+        self.slots.as_ref()
     }
 
     /// How many voters are known to have it.

@@ -64,6 +64,21 @@ fn the_names_of_a_read_write_lock_are_pinned() {
     assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
 }
 
+#[test]
+fn the_names_of_a_semaphore_are_pinned() {
+    let name = LockName::parse("invoice:42").unwrap();
+    let keys = KeyScheme::default().semaphore(&name);
+    assert_eq!(&*keys.slots, "quorate:{invoice:42}:semaphore:slots");
+    assert_eq!(&*keys.ends, "quorate:{invoice:42}:semaphore:ends");
+    assert_eq!(&*keys.revoked, "quorate:{invoice:42}:semaphore:revoked");
+    assert_eq!(&*keys.queue, "quorate:{invoice:42}:semaphore:queue");
+    assert_eq!(&*keys.served, "quorate:{invoice:42}:semaphore:served");
+    assert_eq!(&*keys.alive, "quorate:{invoice:42}:semaphore:alive");
+    assert_eq!(&*keys.permits, "quorate:{invoice:42}:semaphore:permits");
+    let keys = KeyScheme::Redisson.semaphore(&name);
+    assert_eq!(&*keys.slots, "{invoice:42}:quorate_semaphore_slots");
+}
+
 /// As Redisson's `RedissonReadLock` makes them.
 #[test]
 fn redisson_names_the_record_the_readers_and_the_channel_of_a_read_write_lock() {
@@ -141,6 +156,11 @@ proptest! {
         for key in &rw_keys(&scheme, &name)[of_those..] {
             prop_assert_eq!(found(key), Some((name.clone(), FoundKind::RwLock)));
         }
+        let semaphore = scheme.semaphore(&LockName::parse(&name).unwrap());
+        for key in [&semaphore.slots, &semaphore.queue] {
+            prop_assert_eq!(found(key), Some((name.clone(), FoundKind::Semaphore)));
+        }
+        prop_assert_eq!(found(&semaphore.permits), None, "it outlasts whoever holds");
     }
 
     #[test]

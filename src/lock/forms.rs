@@ -6,6 +6,7 @@ use super::{
     Access, Preference,
     mutex_record::{MutexForms, MutexTerms},
     rw_record::{RwForms, RwTerms},
+    semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };
 use crate::settings::Settings;
 
@@ -15,12 +16,17 @@ pub(crate) struct Forms {
     calls: Arc<str>,
     mutexes: Vec<Arc<MutexForms>>,
     rw_locks: Vec<Arc<RwForms>>,
+    semaphore: Option<Arc<SemaphoreForms>>,
 }
 
 impl Forms {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let mut forms =
-            Self { calls: settings.keys.calls().into(), mutexes: Vec::new(), rw_locks: Vec::new() };
+        let mut forms = Self {
+            calls: settings.keys.calls().into(),
+            mutexes: Vec::new(),
+            rw_locks: Vec::new(),
+            semaphore: None,
+        };
         // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
         let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
@@ -31,12 +37,18 @@ impl Forms {
         forms.rw_locks = [Access::Read, Access::Write]
             .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, keep }))
             .to_vec();
+        forms.semaphore = Some(forms.of_semaphore(SemaphoreTerms { rules, waiting }));
         forms
     }
 
     pub(super) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
         let made = self.mutexes.iter().find(|made| made.terms == terms).cloned();
         made.unwrap_or_else(|| Arc::new(MutexForms::new(&self.calls, terms)))
+    }
+
+    pub(super) fn of_semaphore(&self, terms: SemaphoreTerms) -> Arc<SemaphoreForms> {
+        let made = self.semaphore.as_ref().filter(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(SemaphoreForms::new(&self.calls, terms)))
     }
 
     pub(super) fn of_rw(&self, terms: RwTerms) -> Arc<RwForms> {

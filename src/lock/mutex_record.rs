@@ -102,6 +102,7 @@ impl MutexRecord {
             key: Arc::clone(&keys.lock),
             channel: Some(Arc::clone(&keys.channel)),
             is_shared: false,
+            permits: None,
             is_fenced: true,
             granted_under: None,
             barred_by: None,

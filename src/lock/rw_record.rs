@@ -167,6 +167,7 @@ impl MadeRw {
             key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
             channel: None,
             is_shared: !writes,
+            permits: None,
             is_fenced: writes,
             granted_under: of(&keys.writer, !writes),
             barred_by: of(&keys.readers, writes),

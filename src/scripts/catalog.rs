@@ -4,17 +4,10 @@
 //! arguments of the first stand those that all requests share. Each request adds as many entries
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say.
 
-use super::script::{Arg, Script};
-
-/// The source of a script: its libraries, in their order, and its own file.
-macro_rules! source {
-    ($name:literal, [$($lib:literal),*]) => {
-        concat!(
-            $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
-            include_str!(concat!("../../lua/", $name, ".lua"))
-        )
-    };
-}
+use super::{
+    script::{Arg, Script, source},
+    semaphore,
+};
 
 const HOLD: Arg = Arg::Text("hold");
 const COUNT: Arg = Arg::Text("count");
@@ -35,7 +28,7 @@ const CHANNEL: Arg = Arg::Channel("channel");
 pub(crate) mod mutex {
     use super::{
         ALOUD, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
-        Script, TOKEN,
+        Script, TOKEN, source,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -113,7 +106,7 @@ pub(crate) mod mutex {
 
 /// What the fair mutex does besides.
 pub(crate) mod fair {
-    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS};
+    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS, source};
 
     pub(crate) static ACQUIRE: Script = Script {
         name: "fair/acquire",
@@ -133,7 +126,7 @@ pub(crate) mod fair {
 pub(crate) mod rw {
     use super::{
         Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script, TICKET,
-        TOKEN, WAIT_MS,
+        TOKEN, WAIT_MS, source,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -224,7 +217,9 @@ pub(crate) mod rw {
 /// Where programs in Java lock by the same records: what is asked about theirs, and the
 /// read/write lock in their format.
 pub(crate) mod redisson {
-    use super::{Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN};
+    use super::{
+        Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN, source,
+    };
 
     pub(crate) static QUEUE: Script = Script {
         name: "redisson/queue",
@@ -305,7 +300,7 @@ pub(crate) mod redisson {
 
 /// What is asked of a voter, and not of a lock.
 pub(crate) mod voter {
-    use super::{Arg, KEEP_MS, Script};
+    use super::{Arg, KEEP_MS, Script, source};
 
     pub(crate) static LOOK: Script = Script {
         name: "voter/look",
@@ -349,7 +344,7 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 24] = [
+pub(crate) static ALL: [&Script; 30] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -363,6 +358,12 @@ pub(crate) static ALL: [&Script; 24] = [
     &rw::FORCE_RELEASE,
     &rw::CLEAR,
     &rw::INSPECT,
+    &semaphore::ACQUIRE,
+    &semaphore::RENEW,
+    &semaphore::RELEASE,
+    &semaphore::FORCE_RELEASE,
+    &semaphore::CLEAR,
+    &semaphore::INSPECT,
     &redisson::QUEUE,
     &redisson::RW_ACQUIRE,
     &redisson::RW_RENEW,

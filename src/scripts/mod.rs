@@ -3,12 +3,13 @@
 mod catalog;
 mod replies;
 mod script;
+pub(crate) mod semaphore;
 
 #[cfg(test)]
 mod headers;
 
 pub(crate) use catalog::{ALL, fair, mutex, redisson, rw, voter};
 pub(crate) use replies::{
-    Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, Value, Vote,
+    Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, SemaphoreSeen, Value, Vote,
 };
 pub(crate) use script::{Arg, Script};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::words::{Cause, HoldId, Token, Verdict};
+use crate::words::{Cause, HoldId, Slots, Token, Verdict};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub(crate) struct Vote {
     pub(crate) token: Option<Token>,
     /// That of the place in the queue, where there is one.
     pub(crate) ticket: Option<u64>,
+    /// The slots that the voter gave.
+    pub(crate) slots: Option<Slots>,
+    /// Others use the semaphore with fewer permits: so many.
+    pub(crate) fewer: Option<u16>,
 }
 
 /// What a script of kind `renew` answered.
@@ -40,6 +44,8 @@ pub(crate) struct Renewal {
     pub(crate) verdict: Verdict,
     /// Granted to a hold that had no vote here any more.
     pub(crate) is_anew: bool,
+    /// What an acquisition that is heard late was given.
+    pub(crate) slots: Option<Slots>,
 }
 
 /// What `mutex/inspect` answered.
@@ -62,6 +68,16 @@ pub(crate) struct RwSeen {
     pub(crate) token: Option<Token>,
 }
 
+/// What `semaphore/inspect` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SemaphoreSeen {
+    /// The hold of each slot that is taken, in their order.
+    pub(crate) holders: Vec<ListEntry>,
+    pub(crate) waiting: Vec<ListEntry>,
+    /// The fewest permits that anybody has asked with of late.
+    pub(crate) permits: Option<u32>,
+}
+
 /// The hold in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holding {
@@ -71,7 +87,7 @@ pub(crate) struct Holding {
     pub(crate) left: Option<Duration>,
 }
 
-/// A place in a queue, or a hold that reads.
+/// A place in a queue, or a hold that reads or has a slot, which is its ticket then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListEntry {
     pub(crate) id: HoldId,
@@ -198,14 +214,21 @@ impl Answer {
 
 impl Vote {
     pub(crate) fn read(answer: &Answer) -> Self {
-        let [token, ticket] = &answer.more;
-        let token = token_of(token).filter(|_| answer.is_done());
-        Self { verdict: answer.verdict(), token, ticket: number(ticket) }
+        let [given, ticket] = &answer.more;
+        let token = token_of(given).filter(|_| answer.is_done());
+        let (slots, fewer) = slots_of(given);
+        Self { verdict: answer.verdict(), token, ticket: number(ticket), slots, fewer }
     }
 
     /// The same where there may be no answer.
     pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
-        let unknown = |cause| Self { verdict: Verdict::Unknown(cause), token: None, ticket: None };
+        let unknown = |cause| Self {
+            verdict: Verdict::Unknown(cause),
+            token: None,
+            ticket: None,
+            slots: None,
+            fewer: None,
+        };
         outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
     }
 }
@@ -213,12 +236,13 @@ impl Vote {
 impl Renewal {
     pub(crate) fn read(answer: &Answer) -> Self {
         let is_anew = answer.is_done() && answer.more[0] == Value::Int(1);
-        Self { verdict: answer.verdict(), is_anew }
+        Self { verdict: answer.verdict(), is_anew, slots: slots_of(&answer.more[0]).0 }
     }
 
     /// The same where there may be no answer.
     pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
-        let unknown = |cause| Self { verdict: Verdict::Unknown(cause), is_anew: false };
+        let verdict = Verdict::Unknown;
+        let unknown = |cause| Self { verdict: verdict(cause), is_anew: false, slots: None };
         outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
     }
 }
@@ -235,6 +259,14 @@ impl RwSeen {
         let ([readers, waiting_writers, waiting_readers], token) = listed(answer)?;
         let writer = Holding::read(answer);
         Ok(Self { writer, readers, waiting_writers, waiting_readers, token })
+    }
+}
+
+impl SemaphoreSeen {
+    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
+        let ([holders, waiting], permits) = listed(answer)?;
+        let permits = permits.and_then(|permits| u32::try_from(u64::from(permits)).ok());
+        Ok(Self { holders, waiting, permits })
     }
 }
 
@@ -277,7 +309,8 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// What a script that inspects a lock adds: so many lists, and the latest token.
+/// What a script that inspects a lock adds: so many lists, and the latest token, or a number of
+/// permits.
 fn listed<const LISTS: usize>(
     answer: &Answer,
 ) -> Result<([Vec<ListEntry>; LISTS], Option<Token>), Cause> {
@@ -294,6 +327,15 @@ fn token_of(value: &Value) -> Option<Token> {
     match value {
         Value::Text(text) => text.parse().ok().and_then(Token::new),
         _ => None,
+    }
+}
+
+/// `7-9,0-0`, or `7-9,0-0 of 5` where others use the semaphore with fewer permits.
+fn slots_of(value: &Value) -> (Option<Slots>, Option<u16>) {
+    let Value::Text(text) = value else { return (None, None) };
+    match text.split_once(" of ") {
+        Some((slots, fewer)) => (Slots::parse(slots), fewer.parse().ok()),
+        None => (Slots::parse(text), None),
     }
 }
 

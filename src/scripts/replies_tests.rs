@@ -42,9 +42,9 @@ fn who_asks_from_a_place_hears_its_ticket_whatever_else_it_hears() {
 #[test]
 fn a_renewal_says_whether_the_vote_was_given_anew() {
     let renewal = |code, anew| Renewal::read(&answer(code, 5, "", &[Value::Int(anew)]));
-    assert_eq!(renewal(1, 1), Renewal { verdict: Verdict::Granted, is_anew: true });
+    assert_eq!(renewal(1, 1), Renewal { verdict: Verdict::Granted, is_anew: true, slots: None });
     assert!(!renewal(1, 0).is_anew);
-    assert_eq!(renewal(2, 0), Renewal { verdict: Verdict::Revoked, is_anew: false });
+    assert_eq!(renewal(2, 0), Renewal { verdict: Verdict::Revoked, is_anew: false, slots: None });
 }
 
 #[test]
@@ -121,4 +121,16 @@ fn a_reply_of_another_shape_is_never_taken_for_a_grant() {
     for code in [0, 7] {
         assert!(matches!(vote(code, 5, "", "", -1).verdict, Verdict::Unknown(_)));
     }
+}
+
+#[test]
+fn a_vote_for_permits_says_which_slots_and_whether_others_use_fewer() {
+    let slots = |text: &str| {
+        let vote = vote(1, 0, "", text, 1);
+        (vote.slots.map(|slots| slots.text()), vote.fewer, vote.token)
+    };
+    assert_eq!(slots("7-9,0-0"), (Some("7-9,0-0".into()), None, None));
+    assert_eq!(slots("2-2 of 5"), (Some("2-2".into()), Some(5), None));
+    let token = slots("1763766000123456");
+    assert!(token.0.is_none() && token.2.is_some(), "a token is none");
 }

@@ -1,5 +1,17 @@
 //! A Lua script, and what it takes.
 
+/// The source of a script: its libraries, in their order, and its own file.
+macro_rules! source {
+    ($name:literal, [$($lib:literal),*]) => {
+        concat!(
+            $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
+            include_str!(concat!("../../lua/", $name, ".lua"))
+        )
+    };
+}
+
+pub(super) use source;
+
 /// One Lua script.
 #[derive(Debug)]
 pub(crate) struct Script {

@@ -11,7 +11,7 @@ pub struct FoundLock {
     pub kind: FoundKind,
 }
 
-/// Which of the two locks that a name has.
+/// Which of the locks that a name has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FoundKind {
@@ -19,4 +19,6 @@ pub enum FoundKind {
     Mutex,
     /// An [`RwLock`](crate::RwLock).
     RwLock,
+    /// A [`Semaphore`](crate::Semaphore).
+    Semaphore,
 }

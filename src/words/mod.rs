@@ -16,6 +16,7 @@ mod rounded;
 mod serial;
 pub(crate) mod series;
 mod server_info;
+mod slots;
 mod taker;
 mod token;
 mod verdict;
@@ -39,6 +40,7 @@ pub(crate) use rounded::Rounded;
 #[cfg(feature = "serde")]
 pub(crate) use serial::millis;
 pub use server_info::{ClockOffset, Persistence, ServerInfo, ServerReport};
+pub(crate) use slots::Slots;
 pub use taker::HolderKind;
 pub(crate) use taker::{Taker, Whose};
 pub use token::Token;

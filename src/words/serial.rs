@@ -248,6 +248,7 @@ impl Serialize for FoundKind {
         to.serialize_str(match self {
             Self::Mutex => "mutex",
             Self::RwLock => "rw_lock",
+            Self::Semaphore => "semaphore",
         })
     }
 }

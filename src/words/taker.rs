@@ -15,6 +15,8 @@ pub enum HolderKind {
     Read,
     /// It writes.
     Write,
+    /// It has permits of a [`Semaphore`](crate::Semaphore): of those that have, the last to end.
+    Permit,
     /// It waits in the queue, and comes before the caller. The lock itself may be free.
     Waiting,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Taker {
 impl fmt::Display for Taker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            HolderKind::Mutex => "taken by ",
+            HolderKind::Mutex | HolderKind::Permit => "taken by ",
             HolderKind::Read => "read by ",
             HolderKind::Write => "written by ",
             HolderKind::Waiting => "kept for a waiter that comes first, ",

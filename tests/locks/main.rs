@@ -9,3 +9,4 @@ mod joint;
 mod mutex;
 mod redisson;
 mod rw;
+mod semaphore;

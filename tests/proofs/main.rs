@@ -8,6 +8,8 @@ mod mutants;
 #[cfg(not(quorate_mutants))]
 mod queue_model;
 mod sim;
+#[cfg(not(quorate_mutants))]
+mod slot_model;
 
 #[cfg(not(quorate_mutants))]
 mod clock;

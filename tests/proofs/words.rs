@@ -18,6 +18,8 @@ mod quarantine;
 mod report;
 #[path = "../../src/words/rounded.rs"]
 mod rounded;
+#[path = "../../src/words/slots.rs"]
+mod slots;
 #[path = "../../src/words/taker.rs"]
 mod taker;
 #[path = "../../src/words/token.rs"]
@@ -31,6 +33,7 @@ pub(crate) use majorities::{Majorities, Side};
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use report::{Listed, VoterReport};
 pub(crate) use rounded::Rounded;
+pub(crate) use slots::Slots;
 pub(crate) use taker::{HolderKind, Taker, Whose};
 pub(crate) use token::Token;
 pub(crate) use verdict::{Cause, Verdict};

@@ -56,7 +56,9 @@ pub fn is_roster(key: &str) -> bool {
 /// voters, the names of clients or what these believe.
 pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
     let is_fence = |key: &str| key.ends_with("fence") || key.starts_with("redisson_lock_token:");
+    // What others asked with is remembered for a lease.
+    let is_number = |key: &str| key.ends_with("semaphore:permits");
     let lasts = |key: &str| is_fence(key) || is_mark(key) || is_client_name(key) || is_roster(key);
-    keys.retain(|key| !lasts(key));
+    keys.retain(|key| !lasts(key) && !is_number(key));
     keys
 }

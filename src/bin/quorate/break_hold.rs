@@ -15,6 +15,7 @@ use crate::{
     console::Console,
     exit::{Code, Failure},
     frame::{Short, quoted},
+    lock::any_semaphore,
 };
 
 const MEANS: &str = "\
@@ -31,7 +32,7 @@ Examples:
   quorate break invoice:42
   quorate break invoice:42 --hold 5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042")]
 pub(crate) struct BreakOptions {
-    /// The name of the lock: of the mutex and of the read/write lock
+    /// The name of the lock: of the mutex, the read/write lock and the semaphore
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -99,6 +100,7 @@ enum Held {
     Mutex,
     Write,
     Read,
+    Permits,
 }
 
 /// A hold that has votes.
@@ -118,6 +120,7 @@ impl FoundHold {
         match self.held {
             Held::Mutex => quorum.mutex(name).force_release_hold(&self.hold).await,
             Held::Write | Held::Read => quorum.rw_lock(name).force_release_hold(&self.hold).await,
+            Held::Permits => any_semaphore(quorum, name).force_release_hold(&self.hold).await,
         }
     }
 
@@ -127,6 +130,7 @@ impl FoundHold {
             Held::Mutex => "held",
             Held::Write => "written",
             Held::Read => "read",
+            Held::Permits => "held, with permits,",
         };
         let client = client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
         let left = left.map_or_else(
@@ -141,10 +145,12 @@ impl FoundHold {
     }
 }
 
-/// All holds of both locks of the name, also of a minority of the voters.
+/// All holds of all locks of the name, also of a minority of the voters.
 async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
     let (mutex, rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
-    let (in_mutex, in_rw_lock) = tokio::try_join!(mutex.inspect(), rw_lock.inspect())?;
+    let semaphore = any_semaphore(quorum, name);
+    let (in_mutex, in_rw_lock, in_semaphore) =
+        tokio::try_join!(mutex.inspect(), rw_lock.inspect(), semaphore.inspect())?;
     let mut holds: Vec<FoundHold> = Vec::new();
     let voters = in_mutex.voters.len();
     let mut note = |held, hold: &HoldId, client_name: &Option<String>, left: Option<Duration>| {
@@ -172,6 +178,11 @@ async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
         }
         for reader in &state.readers {
             note(Held::Read, &reader.hold, &reader.client_name, Some(reader.ttl));
+        }
+    }
+    for state in in_semaphore.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
+        for held in &state.holders {
+            note(Held::Permits, &held.hold, &held.client_name, Some(held.ttl));
         }
     }
     Ok(holds)

@@ -53,6 +53,8 @@ struct RoundHeard {
     suspected: bool,
     /// A majority of voters has forgotten the hold.
     is_forgotten: bool,
+    /// The voter gave other slots of the semaphore than the hold's.
+    is_elsewhere: bool,
 }
 
 impl Hold {
@@ -93,6 +95,7 @@ impl Hold {
             lease: terms.lease,
             ticket: None,
             token: self.token,
+            slots: self.slots.as_ref(),
         })
     }
 
@@ -109,14 +112,18 @@ impl Hold {
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
         let place = place(voter, outcome);
-        let Renewal { verdict, is_anew } = Renewal::of(outcome);
+        let Renewal { mut verdict, is_anew, slots } = Renewal::of(outcome);
+        let is_elsewhere = slots.is_some() && slots != self.slots;
+        if is_elsewhere && !crate::mutant!("any_slot_is_a_vote") {
+            verdict = Verdict::Absent;
+        }
         let kept_out = panel.standings.kept_out(place, sent.started);
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
         state.support.heard(voter, &verdict, had, sent.heard(clock.now()));
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten }
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere }
     }
 
     /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
@@ -126,13 +133,32 @@ impl Hold {
         replies.hand_over(|| Arc::new(LateAnswers { hold: Arc::clone(self), sent }));
     }
 
-    fn hear_late(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) {
+    fn hear_late(self: &Arc<Self>, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) {
         let heard = self.heard(sent, voter, outcome);
         if heard.verdict == Verdict::Revoked {
             self.lose(&mut self.state(), HoldLoss::Revoked);
         } else if heard.is_forgotten {
             self.lose(&mut self.state(), HoldLoss::Vanished);
+        } else if heard.is_elsewhere {
+            self.put_right(sent, &[voter]);
         }
+    }
+
+    /// Tells voters that gave other slots which the hold has, unless it has ended: what they gave
+    /// is no use to it, and kept from others.
+    pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
+        let state = self.state();
+        let now = self.coordinator.clock().now();
+        if voters.is_empty()
+            || state.lease.duty(now) == Duty::Lost
+            || crate::mutant!("other_slots_are_kept")
+        {
+            return;
+        }
+        let call = self.renewal(&state, sent.terms);
+        let replies = self.coordinator.panel().ask(voters, &call);
+        drop(state);
+        self.hear_on(Exchange { sent: RoundSent { started: now, ..sent }, replies });
     }
 
     /// Keeps the terms of an entry that was granted.

@@ -1,8 +1,9 @@
 //! What the voters say about a lock: the answers of `inspect`.
 //!
 //! [`Mutex::inspect`](crate::Mutex::inspect) and [`FairMutex::inspect`](crate::FairMutex::inspect)
-//! return an [`Inspection`], [`RwLock::inspect`](crate::RwLock::inspect) an [`RwInspection`]. Each
-//! has what every voter said, and methods that say what a majority of them agrees on.
+//! return an [`Inspection`], [`RwLock::inspect`](crate::RwLock::inspect) an [`RwInspection`], and
+//! [`Semaphore::inspect`](crate::Semaphore::inspect) a [`SemaphoreInspection`]. Each has what every
+//! voter said, and methods that say what a majority of them agrees on.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -29,6 +30,7 @@
 mod mutex;
 mod names;
 mod rw;
+mod semaphore;
 #[cfg(feature = "serde")]
 mod serial;
 
@@ -36,5 +38,6 @@ pub(super) use names::NamesHolds;
 
 pub use mutex::{Holder, Inspection, VoterView, Waiting};
 pub use rw::{Reader, RwInspection, RwState, RwView};
+pub use semaphore::{PermitHolder, SemaphoreInspection, SemaphoreState, SemaphoreView};
 
 pub use super::access::Access;

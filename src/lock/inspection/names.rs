@@ -1,6 +1,6 @@
 //! Which client each hold belongs to.
 
-use super::{Inspection, RwInspection};
+use super::{Inspection, RwInspection, SemaphoreInspection};
 use crate::words::HoldId;
 
 /// What names holds, each with its client's name.
@@ -32,6 +32,19 @@ impl NamesHolds for RwInspection {
                 visit(&reader.hold, &mut reader.client_name);
             }
             for waiting in state.waiting_writers.iter_mut().chain(&mut state.waiting_readers) {
+                visit(&waiting.place, &mut waiting.client_name);
+            }
+        }
+    }
+}
+
+impl NamesHolds for SemaphoreInspection {
+    fn visit(&mut self, mut visit: impl FnMut(&HoldId, &mut Option<String>)) {
+        for state in self.voters.iter_mut().filter_map(|view| view.state.as_mut().ok()) {
+            for held in &mut state.holders {
+                visit(&held.hold, &mut held.client_name);
+            }
+            for waiting in &mut state.queue {
                 visit(&waiting.place, &mut waiting.client_name);
             }
         }

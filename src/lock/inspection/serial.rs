@@ -7,7 +7,8 @@ use serde::{
 };
 
 use super::{
-    Access, Holder, Inspection, Reader, RwInspection, RwState, RwView, VoterView, Waiting,
+    Access, Holder, Inspection, PermitHolder, Reader, RwInspection, RwState, RwView,
+    SemaphoreInspection, SemaphoreState, SemaphoreView, VoterView, Waiting,
 };
 use crate::words::millis;
 
@@ -117,6 +118,57 @@ impl Serialize for Reader {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
         map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("ttl_ms", &millis(self.ttl))?;
+        map.end()
+    }
+}
+
+/// What a majority says, and what each voter says (`voters`).
+impl Serialize for SemaphoreInspection {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("permits", &self.permits())?;
+        map.serialize_entry("free", &self.free())?;
+        map.serialize_entry("holders", &self.holders())?;
+        map.serialize_entry("queue", &self.queue())?;
+        map.serialize_entry("voters", &self.voters)?;
+        map.end()
+    }
+}
+
+/// With `state`, or with `error` in its place.
+impl Serialize for SemaphoreView {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("voter", &self.voter)?;
+        if let Some(side) = &self.side {
+            map.serialize_entry("side", side)?;
+        }
+        match &self.state {
+            Ok(state) => map.serialize_entry("state", state)?,
+            Err(cause) => map.serialize_entry("error", cause)?,
+        }
+        map.serialize_entry("quarantine", &self.quarantine)?;
+        map.end()
+    }
+}
+
+impl Serialize for SemaphoreState {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("permits", &self.permits)?;
+        map.serialize_entry("holders", &self.holders)?;
+        map.serialize_entry("queue", &self.queue)?;
+        map.end()
+    }
+}
+
+impl Serialize for PermitHolder {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("hold", &self.hold)?;
+        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("slots", &self.slots)?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
     }
@@ -310,6 +362,35 @@ mod tests {
             &json!({
                 "is_free": false, "mode": "read", "writer": null, "readers": readers,
                 "waiting_writers": writers, "waiting_readers": [], "token": 7,
+                "voters": [{ "voter": "a:1", "state": seen, "quarantine": null }],
+            }),
+        );
+        written(&view(Err(Cause::Unheard)), &{
+            json!({ "voter": "a:1", "error": { "kind": "unheard" }, "quarantine": null })
+        });
+    }
+
+    #[test]
+    fn an_inspection_of_a_semaphore_says_who_has_which_permits() {
+        let holder = PermitHolder {
+            hold: HoldId::parse("c:1"),
+            slots: vec![0, 2],
+            ttl: MS(5),
+            client_name: None,
+        };
+        let state =
+            SemaphoreState { permits: Some(4), holders: vec![holder], queue: vec![waiting()] };
+        let view =
+            |state| SemaphoreView { voter: "a:1".into(), side: None, state, quarantine: None };
+        let holders = json!([{ "hold": "c:1", "client_name": null, "slots": [0, 2], "ttl_ms": 5 }]);
+        let queue = json!([{
+            "place": "c:2", "client_name": null, "ticket": 7, "ttl_ms": 2,
+        }]);
+        let seen = json!({ "permits": 4, "holders": holders, "queue": queue });
+        written(
+            &SemaphoreInspection { asked: 5, voters: vec![view(Ok(state))] },
+            &json!({
+                "permits": 4, "free": 2, "holders": holders, "queue": queue,
                 "voters": [{ "voter": "a:1", "state": seen, "quarantine": null }],
             }),
         );

@@ -2,10 +2,14 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use crate::scripts::{Step, words};
+use crate::scripts::{
+    Step,
+    semaphore::{is_of_a_semaphore, semaphore_call},
+    words,
+};
 
 /// Leases this long, and further apart than the tolerance, cannot be taken for one another.
-const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
+pub(crate) const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
 /// What the leases of a step are longer than those of the step before it. The order of two
 /// deadlines on one side is the order on the other then, whenever they were set.
 const APART_MS: u32 = 2_400;
@@ -58,12 +62,12 @@ const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
 pub(crate) const LAST: &str = "1000000000000";
 const TURNS: [&str; 3] = ["first", "last", "next"];
 
-fn place_of(hold: &'static str) -> Option<&'static str> {
+pub(crate) fn place_of(hold: &'static str) -> Option<&'static str> {
     let (place, _) = hold.split_once('.')?;
     (!hold.contains('/')).then_some(place)
 }
 
-fn lease(ms: u32) -> String {
+pub(crate) fn lease(ms: u32) -> String {
     format!("{LEASE}{ms}")
 }
 
@@ -144,12 +148,19 @@ pub(crate) fn any_call() -> impl Strategy<Value = Step> {
         u32::try_from(count).expect("there are few")
     };
     let (rw, java) = (weight(&is_rw), weight(&is_java_rw));
-    let others = weight(&|_| true) - rw - java;
-    prop_oneof![others => other_call(), rw => rw_call(), java => java_rw_call()]
+    let semaphore = weight(&is_of_a_semaphore);
+    let others = weight(&|_| true) - rw - java - semaphore;
+    prop_oneof![
+        others => other_call(),
+        rw => rw_call(),
+        java => java_rw_call(),
+        semaphore => semaphore_call(),
+    ]
 }
 
 fn other_call() -> impl Strategy<Value = Step> {
-    let scripts = quorate::scripts().filter(|(name, _)| !is_rw(name) && !is_java_rw(name));
+    let is_other = |name: &str| !is_rw(name) && !is_java_rw(name) && !is_of_a_semaphore(name);
+    let scripts = quorate::scripts().filter(|(name, _)| is_other(name));
     let scripts: Vec<_> = scripts.collect();
     (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
         let shared = requests[0].shared(name);
@@ -181,7 +192,11 @@ pub(crate) fn java_rw_call() -> impl Strategy<Value = Step> {
     })
 }
 
-fn call(source: &str, shared: Step, requests: impl Iterator<Item = (Step, Step)>) -> Step {
+pub(crate) fn call(
+    source: &str,
+    shared: Step,
+    requests: impl Iterator<Item = (Step, Step)>,
+) -> Step {
     let (keys, args): (Vec<_>, Vec<_>) = requests.unzip();
     let (keys, args) = (keys.concat(), args.concat());
     let head = [words(&["EVAL", source]), vec![keys.len().to_string()]];

@@ -4,6 +4,7 @@ mod calls;
 mod commands;
 mod declared;
 mod pair;
+mod semaphore;
 
 use proptest::{
     collection::vec,
@@ -15,6 +16,7 @@ use calls::{any_call, java_rw_call, java_rw_planted, planted, rw_call, rw_plante
 use commands::{command, sorted_set_command};
 use pair::Pair;
 use quorate_support::Reply;
+use semaphore::{semaphore_call, semaphore_planted};
 
 /// One step of a random sequence: a command's words.
 type Step = Vec<String>;
@@ -61,6 +63,13 @@ fn every_script_of_a_read_write_lock_answers_as_on_a_server() {
 fn every_script_of_an_r_read_write_lock_answers_as_on_a_server() {
     for seed in 1..=3 {
         compare(seed, prop_oneof![7 => java_rw_call(), 3 => java_rw_planted()]);
+    }
+}
+
+#[test]
+fn every_script_of_a_semaphore_answers_as_on_a_server() {
+    for seed in 1..=3 {
+        compare(seed, prop_oneof![9 => semaphore_call(), 1 => semaphore_planted()]);
     }
 }
 

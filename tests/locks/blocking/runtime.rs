@@ -66,6 +66,7 @@ fn calls(on: &Props) -> Vec<(&'static str, Call)> {
     ];
     calls.extend(calls_of_mutexes(on));
     calls.extend(calls_of_rw_locks(on));
+    calls.extend(calls_of_semaphores(on));
     calls.extend(calls_of_guards(on));
     calls.push(("Quorate::close", call(move || closing.close())));
     calls
@@ -125,11 +126,36 @@ fn calls_of_rw_locks(on: &Props) -> Vec<(&'static str, Call)> {
     ]
 }
 
+fn calls_of_semaphores(on: &Props) -> Vec<(&'static str, Call)> {
+    let semaphores = [(); 13].map(|()| on.quorum.semaphore("free", 3));
+    let [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13] = semaphores;
+    vec![
+        ("Semaphore::acquire", call(move || s1.acquire())),
+        ("Semaphore::run", call(move || s2.run(|_| Ok::<_, Error>(())))),
+        ("Semaphore::try_acquire", call(move || s3.try_acquire())),
+        ("Semaphore::acquire_within", call(move || s4.acquire_within(LONG))),
+        ("Semaphore::acquire_or_busy", call(move || s5.acquire_or_busy(LONG))),
+        ("Semaphore::acquire_many", call(move || s6.acquire_many(2))),
+        ("Semaphore::try_acquire_many", call(move || s7.try_acquire_many(2))),
+        ("Semaphore::acquire_many_within", call(move || s8.acquire_many_within(2, LONG))),
+        ("Semaphore::acquire_many_or_busy", call(move || s9.acquire_many_or_busy(2, LONG))),
+        ("Semaphore::inspect", call(move || s10.inspect())),
+        ("Semaphore::force_release", call(move || s11.force_release())),
+        ("Semaphore::force_clear", call(move || s12.force_clear())),
+        (
+            "Semaphore::force_release_hold",
+            call(move || end_nobody(|hold| s13.force_release_hold(hold))),
+        ),
+    ]
+}
+
 /// The calls of all guards; each has a lock of its own.
 fn calls_of_guards(on: &Props) -> Vec<(&'static str, Call)> {
     let lock = |name| on.quorum.mutex(name).lock().unwrap();
     let read = |name| on.quorum.rw_lock(name).read().unwrap();
     let write = |name| on.quorum.rw_lock(name).write().unwrap();
+    let permit = |name| on.quorum.semaphore(name, 1).acquire().unwrap();
+    let [p1, p2, p3, p4, p5] = ["1", "2", "3", "4", "5"].map(permit);
     let [m1, m2, m3, m4, m5] = ["1", "2", "3", "4", "5"].map(lock);
     let [r1, r2, r3, r4, r5] = ["1", "2", "3", "4", "5"].map(read);
     let [w1, w2, w3, w4, w5, w6, w7] = ["6", "7", "8", "9", "10", "11", "12"].map(write);
@@ -144,6 +170,11 @@ fn calls_of_guards(on: &Props) -> Vec<(&'static str, Call)> {
         ("ReadGuard::reenter", call(move || r3.reenter())),
         ("ReadGuard::keep_for", call(move || r4.keep_for(secs(5)))),
         ("ReadGuard::release", call(move || r5.release())),
+        ("PermitGuard::lost_within", call(move || p1.lost_within(LIMIT))),
+        ("PermitGuard::extend", call(move || p2.extend(secs(30)))),
+        ("PermitGuard::reenter", call(move || p3.reenter())),
+        ("PermitGuard::keep_for", call(move || p4.keep_for(secs(5)))),
+        ("PermitGuard::release", call(move || p5.release())),
         ("WriteGuard::lost_within", call(move || w1.lost_within(LIMIT))),
         ("WriteGuard::extend", call(move || w2.extend(secs(30)))),
         ("WriteGuard::reenter", call(move || w3.reenter())),
@@ -180,10 +211,10 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
     let calls = calls(&on);
     let asked = || {
         let runs = |script| on.voters.iter().map(move |voter| voter.runs(script)).sum::<u64>();
-        runs("mutex/acquire") + runs("rw/acquire")
+        runs("mutex/acquire") + runs("rw/acquire") + runs("semaphore/acquire")
     };
     // A majority is enough for a guard, and the last voter may be asked a little later.
-    let before = 17 * 3;
+    let before = 22 * 3;
     eventually("every voter was asked for each guard", || asked() == before);
     // A call that waits for its own thread would never return.
     let running = thread::spawn(move || run(calls));
@@ -200,6 +231,7 @@ fn every_call_that_blocks_is_in_the_table() {
         include_str!("../../../src/blocking/guards.rs"),
         include_str!("../../../src/blocking/mutex.rs"),
         include_str!("../../../src/blocking/rw_lock.rs"),
+        include_str!("../../../src/blocking/semaphore.rs"),
     ];
     // Whatever blocks can be refused, so it gives a result.
     let signatures = sources.iter().flat_map(|text| text.split("pub fn ").skip(1));

@@ -11,7 +11,9 @@ use tokio::time::sleep;
 pub(crate) const LOCK: &str = "quorate:{a}";
 const WRITER: &str = "quorate:{a}:rw:writer";
 const READERS: &str = "quorate:{a}:rw:readers";
-const QUEUES: [&str; 2] = ["quorate:{a}:queue", "quorate:{a}:rw:queue"];
+const ENDS: &str = "quorate:{a}:semaphore:ends";
+const QUEUES: [&str; 3] =
+    ["quorate:{a}:queue", "quorate:{a}:rw:queue", "quorate:{a}:semaphore:queue"];
 
 /// No hold but `allowed` has a vote of any of these voters.
 pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result<(), String> {
@@ -52,10 +54,11 @@ pub(crate) fn nobody_waits_in_order(voters: &[EmbeddedVoter]) -> Result<(), Stri
     Ok(())
 }
 
-/// The keys but for those that remember tokens: they outlast their locks.
+/// The keys but for those that remember tokens, or with how many permits somebody asked: they
+/// outlast their locks.
 fn keys_but_fences(voter: &EmbeddedVoter) -> Vec<String> {
     let mut keys = voter.keys();
-    keys.retain(|key| !key.ends_with(":fence"));
+    keys.retain(|key| !key.ends_with(":fence") && !key.ends_with(":permits"));
     keys
 }
 
@@ -98,8 +101,8 @@ pub(crate) fn all_expire(voters: &[EmbeddedVoter]) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds of every kind and their counts. Of those that read no voter has one: they have entered
-/// once.
+/// Holds of every kind and their counts. Of those that read or have permits no voter has one: they
+/// have entered once. Of several permits of a hold each has an entry.
 fn votes(voter: &EmbeddedVoter) -> Vec<(String, String)> {
     let mut votes = Vec::new();
     for key in [LOCK, WRITER] {
@@ -107,6 +110,9 @@ fn votes(voter: &EmbeddedVoter) -> Vec<(String, String)> {
     }
     let readers = pairs(voter, &["ZRANGE", READERS, "0", "-1", "WITHSCORES"]).into_iter();
     votes.extend(readers.map(|(hold, _)| (hold, "1".to_owned())));
+    let permits = pairs(voter, &["ZRANGE", ENDS, "0", "-1", "WITHSCORES"]).into_iter();
+    let permits = permits.filter(|(hold, _)| !hold.contains('+'));
+    votes.extend(permits.map(|(hold, _)| (hold, "1".to_owned())));
     votes
 }
 
@@ -122,8 +128,8 @@ fn pairs(voter: &EmbeddedVoter, words: &[&str]) -> Vec<(String, String)> {
 }
 
 pub(crate) fn renewals(voters: &[EmbeddedVoter]) -> u64 {
-    let renewals = |voter: &EmbeddedVoter| voter.runs("mutex/renew") + voter.runs("rw/renew");
-    voters.iter().map(renewals).sum()
+    let all = ["mutex/renew", "rw/renew", "semaphore/renew"];
+    voters.iter().flat_map(|voter| all.map(|script| voter.runs(script))).sum()
 }
 
 /// Waits until the check is passed; its last complaint where it is not in time.

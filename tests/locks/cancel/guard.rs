@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use quorate::{Error, HoldId, MutexGuard, Owner, Quorate, ReadGuard, WriteGuard};
+use quorate::{Error, HoldId, MutexGuard, Owner, PermitGuard, Quorate, ReadGuard, WriteGuard};
 use tokio::time::sleep;
 
 use crate::cancel::{
@@ -130,6 +130,28 @@ macro_rules! guard {
 guard!(MutexGuard, mutex.try_lock);
 guard!(ReadGuard, rw_lock.try_write);
 guard!(WriteGuard, rw_lock.try_write);
+
+impl Guard for PermitGuard {
+    fn hold(&self) -> &HoldId {
+        Self::hold(self)
+    }
+
+    fn count(&self) -> u32 {
+        Self::count(self)
+    }
+
+    fn is_held(&self) -> bool {
+        Self::is_held(self)
+    }
+
+    async fn release(self) -> Result<(), Error> {
+        Self::release(self).await
+    }
+
+    async fn lets_in(client: &Quorate) -> Result<bool, Error> {
+        client.semaphore("a", 2).try_acquire_many(2).await.map(|entered| entered.is_some())
+    }
+}
 
 /// One round trip later, and everywhere at the next renewal after the trouble, the voters know the
 /// hold with a count of one. Nobody else enters before a release, and that leaves nothing.

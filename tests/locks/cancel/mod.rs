@@ -7,6 +7,7 @@ mod check;
 mod client;
 mod fair;
 mod guard;
+mod permits;
 mod polls;
 mod rw;
 mod scene;

@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock,
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock, Semaphore,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::{runtime, task::JoinHandle, time::sleep};
@@ -49,12 +49,18 @@ pub(crate) enum Rivals {
     WaitingReader,
     /// Another client waits to write.
     WaitingWriter,
+    /// Another client has all permits, and gives them back after a while.
+    Permits,
+    /// Another client has all permits, and yet another task of that one waits for one before us.
+    PermitsInQueue,
+    /// Another client waits for a permit.
+    WaitingForPermits,
 }
 
 impl Rivals {
     /// Nobody is there but perhaps one who holds the lock.
     fn are_alone(self) -> bool {
-        matches!(self, Self::Nobody | Self::Holder | Self::Reader | Self::Writer)
+        matches!(self, Self::Nobody | Self::Holder | Self::Reader | Self::Writer | Self::Permits)
     }
 }
 
@@ -144,6 +150,11 @@ impl Scene {
         self.client().rw_lock("a")
     }
 
+    /// Of two permits.
+    pub(crate) fn semaphore(&self) -> Semaphore {
+        self.client().semaphore("a", 2)
+    }
+
     pub(crate) fn fair_mutex(&self) -> FairMutex {
         self.client().fair_mutex("a")
     }
@@ -188,6 +199,15 @@ impl Scene {
             rival.enters_and_leaves(async move { mutex.lock().await?.release().await });
             sleep(PLACED).await;
         }
+        if matches!(self.case.rivals, Rivals::Permits | Rivals::PermitsInQueue) {
+            let guard = self.other.semaphore("a", 2).acquire_many(2).await.expect("all are free");
+            rival.hold = Some(guard.hold().clone());
+            rival.leaves_later(async move { guard.release().await });
+        }
+        if self.case.rivals == Rivals::PermitsInQueue {
+            rival.enters_and_leaves(permit(self.other.semaphore("a", 2)));
+            sleep(PLACED).await;
+        }
         self.rivals_that_read_or_write(&mut rival).await;
         rival
     }
@@ -222,6 +242,9 @@ impl Scene {
             Rivals::Waiter => rival.enters_and_leaves(lock(self.other.mutex("a"))),
             Rivals::WaitingReader => rival.enters_and_leaves(read(self.other.rw_lock("a"))),
             Rivals::WaitingWriter => rival.enters_and_leaves(write(self.other.rw_lock("a"))),
+            Rivals::WaitingForPermits => {
+                rival.enters_and_leaves(permit(self.other.semaphore("a", 2)));
+            }
             _ => return rival,
         }
         sleep(PLACED).await;
@@ -254,6 +277,10 @@ impl Scene {
         guard.release().await.map_err(|error| error.to_string())?;
         let guard = other.rw_lock("a").try_write().await.map_err(|error| error.to_string())?;
         let guard = guard.ok_or("another client may not write")?;
+        guard.release().await.map_err(|error| error.to_string())?;
+        let all = other.semaphore("a", 2).try_acquire_many(2).await;
+        let guard = all.map_err(|error| error.to_string())?;
+        let guard = guard.ok_or("another client gets no permits")?;
         guard.release().await.map_err(|error| error.to_string())?;
         let renewals = check::renewals(&voters);
         sleep(LEASE_AND_MORE).await;
@@ -307,6 +334,10 @@ async fn lock(mutex: Mutex) -> Result<(), Error> {
 
 async fn read(lock: RwLock) -> Result<(), Error> {
     lock.read().await?.release().await
+}
+
+async fn permit(semaphore: Semaphore) -> Result<(), Error> {
+    semaphore.acquire().await?.release().await
 }
 
 async fn write(lock: RwLock) -> Result<(), Error> {

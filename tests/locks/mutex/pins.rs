@@ -11,12 +11,13 @@ use std::{
 use quorate::{
     Builder, Cause, ClockOffset, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate,
     FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Lost, Mutex, MutexGuard,
-    Owner, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard,
-    RwLock, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token, Verdict,
-    VoterReport, VoterStatus, VoterSurvey, WriteGuard,
+    Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard,
+    RestartGuard, RwLock, Semaphore, ServerInfo, ServerReport, SharedPrimaries, Stale, Status,
+    Survey, Tls, Token, Verdict, VoterReport, VoterStatus, VoterSurvey, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
     inspection::{
-        Access, Holder, Inspection, Reader, RwInspection, RwState, RwView, VoterView, Waiting,
+        Access, Holder, Inspection, PermitHolder, Reader, RwInspection, RwState, RwView,
+        SemaphoreInspection, SemaphoreState, SemaphoreView, VoterView, Waiting,
     },
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -44,10 +45,12 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         Fault, FaultGuard, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind,
         InFlight, Inspection, KeyScheme, Label, FoundKind, Lost,
         Machine,
-        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, Persistence, Preference,
+        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, PermitGuard, PermitHolder,
+        Persistence, Preference,
         Quarantine,
         Quarantined, Quorate,
         Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
+        Semaphore, SemaphoreInspection, SemaphoreState, SemaphoreView,
         Sent, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token, Verdict,
         VoterReport, VoterStatus,
         VoterSurvey, VoterView, Waiting, WriteGuard,
@@ -62,15 +65,23 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
 /// The types of programs without async have the names of those above.
 #[test]
 fn every_blocking_type_is_send_sync_unpin_and_debug() {
-    use quorate::blocking::{FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard};
+    use quorate::blocking::{
+        FairMutex, Mutex, MutexGuard, PermitGuard, Quorate, ReadGuard, RwLock, Semaphore,
+        WriteGuard,
+    };
 
-    let pinned = pinned![FairMutex, Mutex, MutexGuard, Quorate, ReadGuard, RwLock, WriteGuard];
+    #[rustfmt::skip]
+    let pinned = pinned![
+        FairMutex, Mutex, MutexGuard, PermitGuard, Quorate, ReadGuard, RwLock, Semaphore,
+        WriteGuard,
+    ];
     let shown = public_types(|path| path.starts_with("quorate::blocking::"));
     assert_eq!(pinned, shown, "the list above and what the module shows differ");
     cloned::<Quorate>();
     cloned::<Mutex>();
     cloned::<FairMutex>();
     cloned::<RwLock>();
+    cloned::<Semaphore>();
 }
 
 /// The types that users can name, by the paths that `tests/house/api` holds against the code.
@@ -94,6 +105,7 @@ fn values_can_be_cloned_compared_and_shown() {
     cloned::<Mutex>();
     cloned::<FairMutex>();
     cloned::<RwLock>();
+    cloned::<Semaphore>();
     cloned::<Error>();
     cloned::<EmbeddedVoter>();
     compared::<Owner>();
@@ -103,6 +115,10 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<RwView>();
     compared::<RwState>();
     compared::<Reader>();
+    compared::<SemaphoreInspection>();
+    compared::<SemaphoreView>();
+    compared::<SemaphoreState>();
+    compared::<PermitHolder>();
     compared::<Survey>();
     compared::<VoterSurvey>();
     compared::<ServerReport>();
@@ -130,6 +146,8 @@ fn values_can_be_cloned_compared_and_shown() {
     shown::<Inspection>();
     shown::<RwInspection>();
     shown::<RwState>();
+    shown::<SemaphoreInspection>();
+    shown::<SemaphoreState>();
     shown::<Holder>();
     shown::<Waiting>();
     shown::<VoterReport>();

@@ -270,4 +270,40 @@ pub(crate) const ALL: &[Mutant] = &[
         "Where the last reader leaves, the first writer is not called.",
         &[FewestTrips, AnswersInTime],
     ),
+    // Permits
+    Mutant::new(
+        "any_slot_is_a_vote",
+        "A majority that gave a hold any slots is enough: permits are counted.",
+        &[TrustEndsEarly, Exclusion],
+    ),
+    Mutant::new(
+        "slot_is_given_twice",
+        "A voter gives a slot that another hold has.",
+        &[Exclusion, TrustEndsEarly],
+    ),
+    Mutant::new(
+        "waiter_for_permits_is_passed",
+        "Whoever wants few permits passes one who waits for many.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "served_place_is_forgotten",
+        "A place leaves the queue for good when it is given permits.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "next_for_permits_is_not_called",
+        "Whoever is given permits calls nobody, though more are free.",
+        &[FewestTrips, AnswersInTime],
+    ),
+    Mutant::new(
+        "release_of_permits_calls_nobody",
+        "A release of permits calls nobody.",
+        &[FewestTrips, AnswersInTime],
+    ),
+    Mutant::new(
+        "dead_hold_keeps_its_slot",
+        "Slots come back when the last lease of all holds ends.",
+        &[FewestTrips, NothingLeaks, AnswersInTime, WhatIsTold],
+    ),
 ];

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use quorate::inspection::Access;
 
 use crate::sim::{
-    locks::{Lock, Vote, excludes},
+    locks::{Lock, Rival, Vote, excludes},
     plan::{Plan, Trouble, What},
 };
 
@@ -38,9 +38,16 @@ struct Given {
     lock: Lock,
     hold: String,
     access: Access,
+    slots: Vec<u32>,
     /// How long it would have stood.
     until_ms: u64,
     lapse: Lapse,
+}
+
+impl Given {
+    fn rival(&self) -> Rival<'_> {
+        Rival { hold: &self.hold, access: self.access, slots: &self.slots }
+    }
 }
 
 /// All of it in one schedule.
@@ -117,8 +124,8 @@ impl Amnesia {
         let lapse = self.lapse(voter, Cause::Restart, now_ms);
         self.given.extend(votes.iter().map(|vote| {
             let left_ms = vote.left_ms.and_then(|ms| u64::try_from(ms - 3).ok()).unwrap_or(0);
-            let (hold, access) = (vote.hold.to_owned(), vote.access);
-            Given { voter, lock, hold, access, until_ms: now_ms + left_ms, lapse }
+            let (hold, access, slots) = (vote.hold.to_owned(), vote.access, vote.slots.clone());
+            Given { voter, lock, hold, access, slots, until_ms: now_ms + left_ms, lapse }
         }));
     }
 
@@ -134,7 +141,7 @@ impl Amnesia {
         &self,
         plan: &Plan,
         voter: usize,
-        (lock, hold, access): (Lock, &str, Access),
+        (lock, asked): (Lock, Rival<'_>),
         client: Option<usize>,
         now_ms: u64,
     ) -> bool {
@@ -145,7 +152,7 @@ impl Amnesia {
                 given.voter == voter
                     && given.lock == lock
                     && now_ms < given.until_ms
-                    && excludes((&given.hold, given.access), (hold, access))
+                    && excludes(given.rival(), asked)
                     && self.can_know(plan, client, voter, given.lapse)
             })
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Preference, Quorate, ReadGuard, RwLock,
-    Token, WriteGuard, inspection::Access,
+    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, PermitGuard, Preference, Quorate,
+    ReadGuard, RwLock, Semaphore, Token, WriteGuard, inspection::Access,
 };
 
 use crate::sim::locks::Lock;
@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Read(Preference),
     /// A read/write lock, to write.
     Write,
+    /// So many permits of a semaphore of so many.
+    Permits { wanted: u32, of: u32 },
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
         match self {
             Self::Plain | Self::Fair => Lock::Mutex(number),
             Self::Read(_) | Self::Write => Lock::Rw(number),
+            Self::Permits { .. } => Lock::Semaphore(number),
         }
     }
 }
@@ -38,6 +41,7 @@ pub(crate) enum Asking {
     Fair(FairMutex),
     Read(RwLock),
     Write(RwLock),
+    Permits(Semaphore, u32),
 }
 
 impl Asking {
@@ -47,6 +51,7 @@ impl Asking {
             Kind::Fair => Self::Fair(quorum.fair_mutex(name)),
             Kind::Read(preference) => Self::Read(quorum.rw_lock(name).preference(preference)),
             Kind::Write => Self::Write(quorum.rw_lock(name)),
+            Kind::Permits { wanted, of } => Self::Permits(quorum.semaphore(name, of), wanted),
         }
     }
 
@@ -56,6 +61,7 @@ impl Asking {
             Self::Fair(mutex) => Self::Fair(mutex.owner(&owner)),
             Self::Read(lock) => Self::Read(lock.owner(&owner)),
             Self::Write(lock) => Self::Write(lock.owner(&owner)),
+            Self::Permits(lock, wanted) => Self::Permits(lock.owner(&owner), wanted),
         }
     }
 
@@ -65,6 +71,7 @@ impl Asking {
             Self::Fair(mutex) => Self::Fair(mutex.lease(lease)),
             Self::Read(lock) => Self::Read(lock.lease(lease)),
             Self::Write(lock) => Self::Write(lock.lease(lease)),
+            Self::Permits(lock, wanted) => Self::Permits(lock.lease(lease), wanted),
         }
     }
 
@@ -74,6 +81,7 @@ impl Asking {
             Self::Fair(mutex) => Self::Fair(mutex.lease_fixed(lease)),
             Self::Read(lock) => Self::Read(lock.lease_fixed(lease)),
             Self::Write(lock) => Self::Write(lock.lease_fixed(lease)),
+            Self::Permits(lock, wanted) => Self::Permits(lock.lease_fixed(lease), wanted),
         }
     }
 
@@ -83,6 +91,7 @@ impl Asking {
             Self::Fair(mutex) => mutex.lock().await.map(Guard::Mutex),
             Self::Read(lock) => lock.read().await.map(Guard::Read),
             Self::Write(lock) => lock.write().await.map(Guard::Write),
+            Self::Permits(lock, wanted) => lock.acquire_many(*wanted).await.map(Guard::Permits),
         }
     }
 
@@ -92,6 +101,9 @@ impl Asking {
             Self::Fair(mutex) => mutex.try_lock().await?.map(Guard::Mutex),
             Self::Read(lock) => lock.try_read().await?.map(Guard::Read),
             Self::Write(lock) => lock.try_write().await?.map(Guard::Write),
+            Self::Permits(lock, wanted) => {
+                lock.try_acquire_many(*wanted).await?.map(Guard::Permits)
+            }
         })
     }
 
@@ -101,6 +113,9 @@ impl Asking {
             Self::Fair(mutex) => mutex.lock_within(limit).await?.map(Guard::Mutex),
             Self::Read(lock) => lock.read_within(limit).await?.map(Guard::Read),
             Self::Write(lock) => lock.write_within(limit).await?.map(Guard::Write),
+            Self::Permits(lock, wanted) => {
+                lock.acquire_many_within(*wanted, limit).await?.map(Guard::Permits)
+            }
         })
     }
 }
@@ -111,6 +126,7 @@ pub(crate) enum Guard {
     Mutex(MutexGuard),
     Read(ReadGuard),
     Write(WriteGuard),
+    Permits(PermitGuard),
 }
 
 /// What all guards do alike.
@@ -120,13 +136,22 @@ macro_rules! each {
             Guard::Mutex($name) => $does,
             Guard::Read($name) => $does,
             Guard::Write($name) => $does,
+            Guard::Permits($name) => $does,
         }
     };
 }
 
 impl Guard {
     pub(crate) fn access(&self) -> Access {
-        if matches!(self, Self::Read(_)) { Access::Read } else { Access::Write }
+        if matches!(self, Self::Read(_) | Self::Permits(_)) { Access::Read } else { Access::Write }
+    }
+
+    /// Of a semaphore, in ascending order.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        let Self::Permits(guard) = self else { return Vec::new() };
+        let mut slots = guard.slots();
+        slots.sort_unstable();
+        slots
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -142,7 +167,7 @@ impl Guard {
         match self {
             Self::Mutex(guard) => Some(guard.token()),
             Self::Write(guard) => Some(guard.token()),
-            Self::Read(_) => None,
+            Self::Read(_) | Self::Permits(_) => None,
         }
     }
 
@@ -167,6 +192,7 @@ impl Guard {
             Self::Mutex(guard) => Self::Mutex(guard.reenter().await?),
             Self::Read(guard) => Self::Read(guard.reenter().await?),
             Self::Write(guard) => Self::Write(guard.reenter().await?),
+            Self::Permits(guard) => Self::Permits(guard.reenter().await?),
         })
     }
 

@@ -29,6 +29,9 @@ pub(crate) fn plan(seed: u64) -> Plan {
     }
 }
 
+/// Of so many permits each semaphore is.
+pub(crate) const PERMITS: u32 = 3;
+
 /// How many kinds of troubles are drawn.
 const KINDS: u64 = 19;
 
@@ -77,6 +80,9 @@ impl Draft {
         ]);
         self.forces = self.one_in(5);
         self.kinds = self.kinds();
+        if seed % 8 == 6 {
+            self.add_permits();
+        }
         let times = self.times();
         let voters = self.voters(mood);
         let locks = self.pick(&[1, 1, 1, Lock::MOST]);
@@ -118,6 +124,17 @@ impl Draft {
         kinds.extend(preferences.into_iter().map(Kind::Read));
         kinds.extend(vec![Kind::Write; self.pick(&[1, 2, 3, 6])]);
         kinds
+    }
+
+    /// Of eight plans one has semaphores: alone, or beside all else.
+    fn add_permits(&mut self) {
+        if self.one_in(2) {
+            self.kinds.clear();
+        }
+        let most = self.pick(&[1, 1, 2, PERMITS]);
+        for wanted in [1, 1, 1, 2, PERMITS] {
+            self.kinds.push(Kind::Permits { wanted: wanted.min(most), of: PERMITS });
+        }
     }
 
     fn times(&mut self) -> Times {

@@ -6,6 +6,8 @@ use quorate::{embedded::Record, inspection::Access};
 
 /// What the keys of the numbers end with that tokens are counted by.
 pub(crate) const FENCE: &str = ":fence";
+/// What the keys of the numbers end with that a semaphore is asked with.
+pub(crate) const PERMITS: &str = ":permits";
 
 /// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +16,8 @@ pub(crate) enum Lock {
     Mutex(usize),
     /// A read/write lock: another one than the mutex of its name.
     Rw(usize),
+    /// A semaphore: another one again.
+    Semaphore(usize),
 }
 
 /// How a lock and its keys are called. They are looked for after every script.
@@ -30,25 +34,31 @@ struct Keys {
 
 impl Keys {
     fn of(lock: Lock) -> Self {
-        let (Lock::Mutex(number) | Lock::Rw(number)) = lock;
+        let (Lock::Mutex(number) | Lock::Rw(number) | Lock::Semaphore(number)) = lock;
         let name = format!("lock-{number}");
         let stem = match lock {
             Lock::Mutex(_) => format!("quorate:{{{name}}}"),
             Lock::Rw(_) => format!("quorate:{{{name}}}:rw"),
+            Lock::Semaphore(_) => format!("quorate:{{{name}}}:semaphore"),
         };
         let key = |part| format!("{stem}:{part}");
         let records = match lock {
             Lock::Mutex(_) => vec![stem.clone()],
             Lock::Rw(_) => vec![key("writer"), key("readers")],
+            Lock::Semaphore(_) => vec![key("slots"), key("ends")],
         };
         Self {
-            claims: [records.clone(), vec![key("queue"), key("writers")]].concat(),
+            claims: [records.clone(), vec![key("queue"), key("writers"), key("served")]].concat(),
             records,
             readers: key("readers"),
             queue: key("queue"),
             alive: key("alive"),
             writers: key("writers"),
-            fence: format!("{stem}{FENCE}"),
+            fence: match lock {
+                // It has no tokens.
+                Lock::Semaphore(_) => format!("{stem}{PERMITS}"),
+                Lock::Mutex(_) | Lock::Rw(_) => format!("{stem}{FENCE}"),
+            },
             name,
         }
     }
@@ -60,7 +70,9 @@ impl Lock {
 
     fn keys(self) -> &'static Keys {
         static ALL: LazyLock<BTreeMap<Lock, Keys>> = LazyLock::new(|| {
-            let locks = (0..Lock::MOST).flat_map(|number| [Lock::Mutex(number), Lock::Rw(number)]);
+            let locks = (0..Lock::MOST).flat_map(|number| {
+                [Lock::Mutex(number), Lock::Rw(number), Lock::Semaphore(number)]
+            });
             locks.map(|lock| (lock, Keys::of(lock))).collect()
         });
         &ALL[&self]
@@ -115,6 +127,16 @@ pub(crate) struct Vote<'a> {
     pub(crate) left_ms: Option<i64>,
     /// A reader's deadline by the voter's clock.
     pub(crate) ends_ms: Option<i64>,
+    /// Of a semaphore, in ascending order.
+    pub(crate) slots: Vec<u32>,
+}
+
+/// A hold as it is a rival of others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rival<'a> {
+    pub(crate) hold: &'a str,
+    pub(crate) access: Access,
+    pub(crate) slots: &'a [u32],
 }
 
 /// The votes that are in the records with these keys.
@@ -122,10 +144,16 @@ pub(crate) fn votes<'a>(records: &'a [Record], keys: &[impl AsRef<str>]) -> Vec<
     let is_asked_for = |record: &&Record| keys.iter().any(|key| record.key == key.as_ref());
     let mut votes = Vec::new();
     for record in records.iter().filter(is_asked_for) {
-        let reads = record.key.ends_with(":rw:readers");
+        if record.key.ends_with(":semaphore:slots") {
+            continue;
+        }
+        let has_slots = record.key.ends_with(":semaphore:ends");
+        let reads = has_slots || record.key.ends_with(":rw:readers");
         let deadline = |score: &str| score.parse::<i64>().ok().filter(|_| reads);
         let last_ms = record.fields.last().and_then(|(_, score)| deadline(score));
-        votes.extend(record.fields.iter().map(|(hold, score)| {
+        // Of several slots of a hold each has a member.
+        let fields = record.fields.iter().filter(|(hold, _)| !hold.contains('+'));
+        votes.extend(fields.map(|(hold, score)| {
             let ends_ms = deadline(score);
             // The key ends with the last of them.
             let before_ms = last_ms.zip(ends_ms).map_or(0, |(last, ends)| last - ends);
@@ -134,8 +162,11 @@ pub(crate) fn votes<'a>(records: &'a [Record], keys: &[impl AsRef<str>]) -> Vec<
                 access: if reads { Access::Read } else { Access::Write },
                 left_ms: record.left_ms.map(|ms| ms - before_ms),
                 ends_ms,
+                slots: if has_slots { slots(records, &record.key, hold) } else { Vec::new() },
             }
         }));
+        // Where somebody deleted the slots alone, it is unknown who has which.
+        votes.retain(|vote| !has_slots || !vote.slots.is_empty());
     }
     votes
 }
@@ -145,9 +176,23 @@ pub(crate) fn is_under(read: &str, write: &str) -> bool {
     read.strip_prefix(write).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// The slots that a voter has given a hold of the semaphore with this key.
+fn slots(records: &[Record], ends: &str, hold: &str) -> Vec<u32> {
+    let is_of = |record: &&Record| {
+        record.key.strip_suffix("slots").is_some_and(|stem| ends.strip_suffix("ends") == Some(stem))
+    };
+    let of_hold = |member: &str| member.split('+').next() == Some(hold);
+    let fields = records.iter().find(is_of).map_or(&[][..], |record| &record.fields);
+    let own = fields.iter().filter(|(member, _)| of_hold(member));
+    let mut slots: Vec<u32> = own.filter_map(|(_, slot)| slot.parse().ok()).collect();
+    slots.sort_unstable();
+    slots
+}
+
 /// Whether only one of two different holds of a lock may be held at one moment.
-pub(crate) fn excludes(one: (&str, Access), other: (&str, Access)) -> bool {
-    let both_read = one.1 == Access::Read && other.1 == Access::Read;
-    let own = is_under(one.0, other.0) || is_under(other.0, one.0);
-    one.0 != other.0 && !both_read && !own
+pub(crate) fn excludes(one: Rival<'_>, other: Rival<'_>) -> bool {
+    let both_read = one.access == Access::Read && other.access == Access::Read;
+    let own = is_under(one.hold, other.hold) || is_under(other.hold, one.hold);
+    let same_slot = one.slots.iter().any(|slot| other.slots.contains(slot));
+    one.hold != other.hold && (same_slot || !both_read && !own)
 }

@@ -98,7 +98,7 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         match world.plan.seed % 3 {
             0 => laws::turns::measure(&calm).await,
             1 => laws::sharing::measure(&calm).await,
-            _ => {}
+            _ => laws::permits::measure(&calm).await,
         }
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;

@@ -233,6 +233,7 @@ impl Task {
                 let ended = match step.lock() {
                     Lock::Mutex(_) => self.quorum.mutex(name).force_release().await,
                     Lock::Rw(_) => self.quorum.rw_lock(name).force_release(guard.access()).await,
+                    Lock::Semaphore(_) => self.quorum.semaphore(name, 1).force_release().await,
                 };
                 self.say(|| format!("ends it by force: {ended:?}"));
                 if matches!(ended, Ok(true)) {

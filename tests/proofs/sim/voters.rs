@@ -25,6 +25,9 @@ const MOST_SCRIPTS: u64 = 30_000;
 /// What a voter says that is full.
 pub(crate) const OUT_OF_MEMORY: &str = "OOM ";
 
+/// What a voter says that has no permit left behind those that others gave.
+const NO_PERMIT: &str = "no permit is free behind";
+
 /// Deletes all data in place, and leaves no sign of it: as a flush is for as long as no client has
 /// looked.
 pub(crate) fn delete_all(voter: &EmbeddedVoter) {
@@ -149,6 +152,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     remember(world, voter, run);
     if let Ok((-1, _, message)) = run.answer()
         && !message.starts_with(OUT_OF_MEMORY)
+        && !message.starts_with(NO_PERMIT)
     {
         let what = format!("{} failed: {message}", run.script());
         world.breach(Law::NoPanic, None, what);
@@ -176,7 +180,8 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
         locked(&world.tokens).tells(hold, run.arg("token").unwrap_or_default());
     }
     match run.script() {
-        "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" => {
+        "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew"
+        | "semaphore/acquire" | "semaphore/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }
@@ -184,11 +189,11 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
                 ledger.asked(hold, lease_ms);
             }
         }
-        "mutex/force_release" | "rw/force_release" => {
+        "mutex/force_release" | "rw/force_release" | "semaphore/force_release" => {
             ledger.force(hold);
             ledger.amnesia.gives_back(voter, hold);
         }
-        "mutex/release" | "rw/release" if run.arg("count") == Some("0") => {
+        "mutex/release" | "rw/release" | "semaphore/release" if run.arg("count") == Some("0") => {
             ledger.amnesia.gives_back(voter, hold);
         }
         _ => {}

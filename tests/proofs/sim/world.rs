@@ -23,7 +23,7 @@ use crate::sim::{
     asking::Guard,
     laws::{Law, order::Queues, tokens::Tokens},
     ledger::Ledger,
-    locks::{FENCE, Lock},
+    locks::{FENCE, Lock, PERMITS},
     plan::{ClientPlan, Lease, Plan, Step},
     trace::{Trace, Verbosity},
 };
@@ -101,6 +101,8 @@ pub(crate) struct Held {
     pub(crate) hold: String,
     pub(crate) lock: Lock,
     pub(crate) access: Access,
+    /// Of a semaphore, in ascending order.
+    pub(crate) slots: Vec<u32>,
     pub(crate) remaining: Duration,
     pub(crate) renewed_ms: Option<u64>,
     pub(crate) fixed_until_ms: Option<u64>,
@@ -263,6 +265,7 @@ impl World {
                     hold: watched.hold.clone(),
                     lock: watched.lock,
                     access: guard.access(),
+                    slots: guard.slots(),
                     remaining: guard.remaining(),
                     renewed_ms: watched.renewed_ms,
                     fixed_until_ms: guards
@@ -315,10 +318,11 @@ impl World {
     }
 }
 
-/// What a voter has but for its fences, which outlast whoever holds.
+/// What a voter has but for its fences, and the numbers that semaphores are asked with, which
+/// outlast whoever holds.
 pub(crate) fn claims(voter: &EmbeddedVoter) -> Vec<Record> {
     let mut records = voter.records();
-    records.retain(|record| !record.key.ends_with(FENCE));
+    records.retain(|record| !record.key.ends_with(FENCE) && !record.key.ends_with(PERMITS));
     records
 }
 

@@ -129,6 +129,20 @@ async fn every_kind_of_lock_works_as_on_single_servers() {
         assert!(ours.rw_lock("c").try_read().await.unwrap().is_none());
         let read = writer.downgrade().await.unwrap();
         read.release().await.unwrap();
+        // So many at once, in order.
+        let permits = ours.semaphore("e", 2).acquire_many(2).await.unwrap();
+        assert!(theirs.semaphore("e", 2).try_acquire().await.unwrap().is_none());
+        let next = tokio::spawn({
+            let semaphore = theirs.semaphore("e", 2);
+            async move { semaphore.acquire().await }
+        });
+        let semaphore = ours.semaphore("e", 2);
+        eventually_async("the next one waits", async || {
+            semaphore.inspect().await.unwrap().queue().len() == 1
+        })
+        .await;
+        permits.release().await.unwrap();
+        next.await.unwrap().unwrap().release().await.unwrap();
         // By force.
         let guard = ours.mutex("d").lock().await.unwrap();
         assert!(theirs.mutex("d").force_release().await.unwrap());

@@ -3,38 +3,47 @@
 use futures::future::join_all;
 use quorate::{
     Error, FoundKind, FoundLock, FoundLocks, HoldId, Quorate,
-    inspection::{Holder, Inspection, RwInspection, Waiting},
+    inspection::{Holder, Inspection, RwInspection, SemaphoreInspection, Waiting},
 };
 use serde_json::{Value, json};
 
-use crate::frame::{Frame, Tone, counted, quoted, time_or};
+use super::{
+    parts::{heading, queue, row, show_queue, whose},
+    semaphore,
+};
+use crate::{
+    frame::{Frame, Tone, counted, quoted, time_or},
+    lock::any_semaphore,
+};
 
 /// So many locks are asked for at once.
 const TOGETHER: usize = 32;
 
-/// A name, and which of its two locks somebody wants to see.
+/// A name, and which of its locks somebody wants to see.
 pub(super) struct LooksFor {
     name: String,
     mutex: bool,
     rw_lock: bool,
+    semaphore: bool,
 }
 
 impl LooksFor {
-    pub(super) fn both(name: &str) -> Self {
-        Self { name: name.to_owned(), mutex: true, rw_lock: true }
+    pub(super) fn all(name: &str) -> Self {
+        Self { name: name.to_owned(), mutex: true, rw_lock: true, semaphore: true }
     }
 
     /// Each name once.
     pub(super) fn found(locks: &[FoundLock]) -> Vec<Self> {
         let mut wanted: Vec<Self> = Vec::new();
         for FoundLock { name, kind, .. } in locks {
-            let (mutex, rw_lock) = (*kind == FoundKind::Mutex, *kind == FoundKind::RwLock);
-            match wanted.last_mut().filter(|last| last.name == *name) {
-                Some(last) => {
-                    (last.mutex, last.rw_lock) = (last.mutex || mutex, last.rw_lock || rw_lock);
-                }
-                None => wanted.push(Self { name: name.clone(), mutex, rw_lock }),
+            if wanted.last().is_none_or(|last| last.name != *name) {
+                let name = name.clone();
+                wanted.push(Self { name, mutex: false, rw_lock: false, semaphore: false });
             }
+            let Some(last) = wanted.last_mut() else { continue };
+            last.mutex |= *kind == FoundKind::Mutex;
+            last.rw_lock |= *kind == FoundKind::RwLock;
+            last.semaphore |= *kind == FoundKind::Semaphore;
         }
         wanted
     }
@@ -46,19 +55,23 @@ pub(super) struct LockSeen {
     /// What was asked for.
     mutex: Option<Result<Inspection, Error>>,
     rw_lock: Option<Result<RwInspection, Error>>,
+    semaphore: Option<Result<SemaphoreInspection, Error>>,
 }
 
 /// Asks about each of them.
 pub(super) async fn look(quorum: &Quorate, wanted: Vec<LooksFor>) -> Vec<LockSeen> {
     let mut seen = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(TOGETHER) {
-        let asked = some.iter().map(async |LooksFor { name, mutex, rw_lock }| {
+        let asked = some.iter().map(async |wanted| {
+            let LooksFor { name, mutex, rw_lock, semaphore } = wanted;
             let (of_mutex, of_rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
-            let (in_mutex, in_rw_lock) = tokio::join!(
+            let of_semaphore = any_semaphore(quorum, name);
+            let (mutex, rw_lock, semaphore) = tokio::join!(
                 async { if *mutex { Some(of_mutex.inspect().await) } else { None } },
-                async { if *rw_lock { Some(of_rw_lock.inspect().await) } else { None } }
+                async { if *rw_lock { Some(of_rw_lock.inspect().await) } else { None } },
+                async { if *semaphore { Some(of_semaphore.inspect().await) } else { None } }
             );
-            LockSeen { name: name.clone(), mutex: in_mutex, rw_lock: in_rw_lock }
+            LockSeen { name: name.clone(), mutex, rw_lock, semaphore }
         });
         seen.extend(join_all(asked).await);
     }
@@ -68,7 +81,9 @@ pub(super) async fn look(quorum: &Quorate, wanted: Vec<LooksFor>) -> Vec<LockSee
 impl LockSeen {
     /// Whether a majority answered.
     pub(super) fn is_known(&self) -> bool {
-        !matches!(self.mutex, Some(Err(_))) && !matches!(self.rw_lock, Some(Err(_)))
+        !matches!(self.mutex, Some(Err(_)))
+            && !matches!(self.rw_lock, Some(Err(_)))
+            && !matches!(self.semaphore, Some(Err(_)))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -85,10 +100,16 @@ impl LockSeen {
                 Err(error) => json!({ "error": error.to_string() }),
             };
         }
+        if let Some(seen) = &self.semaphore {
+            json["semaphore"] = match seen {
+                Ok(seen) => with_agreement(json!(seen), semaphore::agree(seen)),
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+        }
         json
     }
 
-    /// Both locks; one that nobody wants is not shown where the other is.
+    /// All locks; one that nobody wants is not shown where another is.
     pub(super) fn show(&self, frame: &mut Frame) {
         let name = quoted(&self.name);
         if let Some(Err(error)) = self.mutex.as_ref().map(Result::as_ref) {
@@ -97,7 +118,12 @@ impl LockSeen {
         if let Some(Err(error)) = self.rw_lock.as_ref().map(Result::as_ref) {
             frame.line(Tone::Bad, quoted(&error.to_string()));
         }
+        if let Some(Err(error)) = self.semaphore.as_ref().map(Result::as_ref) {
+            frame.line(Tone::Bad, quoted(&error.to_string()));
+        }
         let mutex = self.mutex.as_ref().and_then(|seen| seen.as_ref().ok());
+        let semaphore = self.semaphore.as_ref().and_then(|seen| seen.as_ref().ok());
+        let semaphore = semaphore.filter(|seen| semaphore::is_wanted(seen));
         let rw_lock = self.rw_lock.as_ref().and_then(|seen| seen.as_ref().ok());
         let mutex = mutex.filter(|seen| is_wanted(seen));
         let rw_lock = rw_lock.filter(|seen| is_wanted_rw(seen));
@@ -110,7 +136,14 @@ impl LockSeen {
             }
             show_rw_lock(frame, &name, seen);
         }
-        if mutex.is_none() && rw_lock.is_none() && self.is_known() {
+        if let Some(seen) = semaphore {
+            if mutex.is_some() || rw_lock.is_some() {
+                frame.blank();
+            }
+            semaphore::show(frame, &name, seen);
+        }
+        let is_free = mutex.is_none() && rw_lock.is_none() && semaphore.is_none();
+        if is_free && self.is_known() {
             frame.line(Tone::Good, format!("`{name}`: free, and nobody waits"));
         }
     }
@@ -165,27 +198,8 @@ fn is_wanted_rw(seen: &RwInspection) -> bool {
     })
 }
 
-/// `web-1:4711 (5f0a..:1)`, as far as that is known.
-pub(crate) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
-    let hold = quoted(hold.as_str());
-    client_name.map_or_else(|| hold.clone(), |name| format!("{} ({hold})", quoted(name)))
-}
-
 fn holder(holder: &Holder) -> String {
     whose(&holder.hold, holder.client_name.as_deref())
-}
-
-fn queue(queue: &[Waiting]) -> String {
-    let places = queue.iter().map(|waiting| quoted(waiting.place.as_str()));
-    places.collect::<Vec<_>>().join(", ")
-}
-
-fn heading(agree: bool, answered: usize, voters: usize) -> (Tone, String) {
-    match (agree, answered == voters) {
-        (true, _) => (Tone::Good, format!("all {voters} voters agree")),
-        (false, true) => (Tone::Doubtful, "the voters do not agree".into()),
-        (false, false) => (Tone::Doubtful, format!("{answered} of {voters} voters answered")),
-    }
 }
 
 fn show_mutex(frame: &mut Frame, name: &str, seen: &Inspection) {
@@ -280,24 +294,6 @@ fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
     show_queue(frame, "waits to read", &seen.waiting_readers());
 }
 
-/// A row whose last columns may be empty.
-fn row<const FILLED: usize>(texts: [String; FILLED]) -> Vec<String> {
-    let mut row = Vec::from(texts);
-    row.resize(row.len().max(7), String::new());
-    row
-}
-
-/// Those who wait by what a majority says, in order.
-fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
-    for (place, Waiting { place: hold, ticket, ttl, client_name, .. }) in queue.iter().enumerate() {
-        let whose = whose(hold, client_name.as_deref());
-        let kept = time_or(Some(*ttl), "");
-        let number = place + 1;
-        let text = format!("  {number}. {whose} {waits}, ticket {ticket}, for {kept} more");
-        frame.line(Tone::Plain, text);
-    }
-}
-
 /// All locks that were found, a line for each.
 pub(super) fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen]) {
     let (all, count) = (found.missing.len(), found.locks.len());
@@ -351,5 +347,9 @@ fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
             (Tone::Plain, vec![name(), "read/write".into(), by, left, token, waiting])
         }
     });
-    mutex.into_iter().chain(rw_lock).collect()
+    let semaphore = lock.semaphore.as_ref().map(|seen| match seen {
+        Err(error) => failed("semaphore", error),
+        Ok(seen) => semaphore::found_row(name(), seen),
+    });
+    mutex.into_iter().chain(rw_lock).chain(semaphore).collect()
 }

@@ -1,6 +1,8 @@
 //! `quorate status`: how the voters are, and what they say about locks.
 
 mod locks;
+mod parts;
+mod semaphore;
 mod voters;
 
 use std::{num::NonZeroUsize, process::ExitCode, time::Duration};
@@ -24,10 +26,10 @@ const VERSION: u32 = 1;
 
 /// Show the voters and the locks, or what each voter says about some locks
 ///
-/// With names, each voter's answer about the mutex and the read/write lock of that name: who holds
-/// it, for how much longer, with which token, and who waits. Without, how each server is set up and
-/// which locks are held or waited for. To look for locks, the user of the servers needs the right
-/// +scan.
+/// With names, each voter's answer about the mutex, the read/write lock and the semaphore of that
+/// name: who holds it, for how much longer, with which token, and who waits. Without, how each
+/// server is set up and which locks are held or waited for. To look for locks, the user of the
+/// servers needs the right +scan.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -99,7 +101,7 @@ impl StatusOptions {
 
     async fn look(&self, quorum: &Quorate) -> StatusSeen {
         if !self.names.is_empty() {
-            let wanted = self.names.iter().map(|name| LooksFor::both(name)).collect();
+            let wanted = self.names.iter().map(|name| LooksFor::all(name)).collect();
             return StatusSeen { voters: None, locks: locks::look(quorum, wanted).await };
         }
         let found = quorum.find_locks(&self.pattern, self.limit.get());

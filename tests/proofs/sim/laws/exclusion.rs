@@ -1,14 +1,17 @@
 //! At no moment are two holds of one lock both held, unless both read, or one reads under the
-//! other, of its own owner, which writes.
+//! other, of its own owner, which writes. Of a semaphore no two have the same slot, and each slot
+//! is below the number of its permits: so no more are held than there are.
 
 use super::Law;
 use crate::sim::{
-    locks::excludes,
+    asking::Kind,
+    locks::{Rival, excludes},
     world::{Held, Look, World, locked},
 };
 
 pub(crate) fn check(world: &World, look: &Look) {
     for (place, one) in look.held.iter().enumerate() {
+        check_slots(world, one);
         for other in look.held[..place].iter().filter(|other| exclude_each_other(one, other)) {
             let mut ledger = locked(&world.ledger);
             let excuse = ledger.excuse_of_two(&world.plan, &one.hold, &other.hold);
@@ -22,5 +25,22 @@ pub(crate) fn check(world: &World, look: &Look) {
 }
 
 fn exclude_each_other(one: &Held, other: &Held) -> bool {
-    one.lock == other.lock && excludes((&one.hold, one.access), (&other.hold, other.access))
+    one.lock == other.lock && excludes(rival(one), rival(other))
+}
+
+fn rival(held: &Held) -> Rival<'_> {
+    Rival { hold: &held.hold, access: held.access, slots: &held.slots }
+}
+
+fn check_slots(world: &World, held: &Held) {
+    let steps = world.plan.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+    let permits = steps.filter_map(|step| match step.kind {
+        Kind::Permits { of, .. } => Some(of),
+        _ => None,
+    });
+    let permits = permits.max().unwrap_or(0);
+    if held.slots.iter().any(|slot| *slot >= permits) {
+        let what = format!("{} has the slots {:?} of {permits}", held.hold, held.slots);
+        world.breach(Law::Exclusion, None, what);
+    }
 }

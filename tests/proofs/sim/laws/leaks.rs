@@ -17,6 +17,7 @@ use super::Law;
 use crate::sim::{
     asking::{Asking, Kind},
     clients::{Clients, FENCE_MEMORY_MS, builder, with_sets},
+    draft::PERMITS,
     locks::Lock,
     plan::Sets,
     world::{World, claims, locked},
@@ -117,6 +118,7 @@ async fn acquire_all(world: &Arc<World>) {
         let kinds: &[Kind] = match lock {
             Lock::Mutex(_) => &[Kind::Plain],
             Lock::Rw(_) => &[Kind::Write, Kind::Read(Preference::Writers)],
+            Lock::Semaphore(_) => &[Kind::Permits { wanted: PERMITS, of: PERMITS }],
         };
         for kind in kinds {
             acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit).await;

@@ -12,6 +12,7 @@
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
 //! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
 //! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
+//! | `permits` | the same with semaphores: who enters with whom, and whose permits come back |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
@@ -28,6 +29,7 @@ pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
 pub(crate) mod order;
+pub(crate) mod permits;
 pub(crate) mod readers;
 pub(crate) mod renewal;
 pub(crate) mod sharing;

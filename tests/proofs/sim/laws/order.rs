@@ -63,6 +63,8 @@ enum Why {
     Silent,
     /// Somebody ended a vote that was asked for from it.
     Forced,
+    /// It was given permits of a semaphore, which may have permits for others.
+    Served,
 }
 
 /// Where in the queue of a read/write lock somebody comes.
@@ -144,7 +146,7 @@ pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
 /// Whether one who asks now comes behind a place that stands.
 fn comes_behind(kind: Kind, place: Turn) -> bool {
     match kind {
-        Kind::Plain | Kind::Fair => true,
+        Kind::Plain | Kind::Fair | Kind::Permits { .. } => true,
         Kind::Write => place != Turn::Last,
         // Readers enter together.
         Kind::Read(Preference::Writers | Preference::Fair) => place == Turn::Write,
@@ -195,6 +197,10 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
             })
             .collect();
         if ends.iter().any(|(_, why)| *why == Why::Left) {
+            continue;
+        }
+        let served = ends.iter().filter(|(_, why)| *why == Why::Served).count();
+        if served > 0 && voters.len() - ends.len() < world.plan.quorum() {
             continue;
         }
         let what = format!(
@@ -254,8 +260,12 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             .filter(|(place, ticket)| !now.iter().any(|(one, its)| one == place && its == ticket));
         for (place, _) in gone {
             let moved = now.iter().any(|(one, _)| one == place);
+            let served = record.key.replace(":queue", ":served");
+            let served = fields(after, &served).unwrap_or_default();
             let why = if is_forced(run, place) {
                 Some(Why::Forced)
+            } else if served.iter().any(|(one, _)| one == place) {
+                Some(Why::Served)
             } else if moved || queues.left.contains_key(place) || is_passed_over(run, place) {
                 Some(Why::Left)
             } else {
@@ -270,7 +280,7 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             queues.gone.insert((voter, place.clone()), gone);
         }
     }
-    if matches!(run.script(), "fair/acquire" | "rw/acquire") {
+    if matches!(run.script(), "fair/acquire" | "rw/acquire" | "semaphore/acquire") {
         queues.bid(world, voter, run);
     }
 }
@@ -303,7 +313,7 @@ impl Queues {
         let writers = fields(records, lock.writers()).unwrap_or_default();
         // A writer stands before readers by its mark.
         let is_whole = |place: &str| {
-            matches!(lock, Lock::Mutex(_))
+            matches!(lock, Lock::Mutex(_) | Lock::Semaphore(_))
                 || self.turn(place) != Turn::Write
                 || writers.iter().any(|(one, _)| one == place)
         };

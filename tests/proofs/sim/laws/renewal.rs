@@ -37,6 +37,9 @@ pub(crate) fn ran(
             continue;
         }
         let keeps = script.ends_with("/acquire") || script.ends_with("/renew");
+        if keeps && is_elsewhere(run, &vote) {
+            continue;
+        }
         let is_shorter = |now: &Vote<'_>| now.left_ms.is_some() && now.left_ms < left_ms;
         match now {
             Some(now) if keeps && !is_shorter(now) => {}
@@ -71,9 +74,24 @@ pub(crate) fn refused(world: &World, voter: usize, run: &Ran<'_>, before: (&[Rec
     }
 }
 
-/// The keys of the votes that a script is about: a read/write lock has them in two records.
+/// The keys of the votes that a script is about: a read/write lock and a semaphore have them in two
+/// records.
 fn keys<'a>(run: &'a Ran<'_>) -> Vec<&'a str> {
-    run.keys().take(if run.script().starts_with("rw/") { 2 } else { 1 }).collect()
+    let in_two = run.script().starts_with("rw/") || run.script().starts_with("semaphore/");
+    run.keys().take(if in_two { 2 } else { 1 }).collect()
+}
+
+/// Whether slots of a semaphore are not those that the hold asks for now: it has no use for them.
+fn is_elsewhere(run: &Ran<'_>, vote: &Vote<'_>) -> bool {
+    let goes_on = run.arg("floors").is_some_and(|floors| !floors.is_empty());
+    let given = run.arg("given").map(|given| {
+        let ranges = given.split(',').filter_map(|range| range.split_once('-'));
+        let ends = ranges.filter_map(|(one, last)| Some((one.parse().ok()?, last.parse().ok()?)));
+        let mut slots: Vec<u32> = ends.flat_map(|(one, last)| one..=last).collect();
+        slots.sort_unstable();
+        slots
+    });
+    goes_on || given.is_some_and(|given| given != vote.slots)
 }
 
 /// The votes that have not expired since, whatever the voter's clock did within its allowance, and

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use quorate::{
     Error, HoldId, Quorate,
-    inspection::{Access, Inspection, RwInspection},
+    inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
 };
 use tokio::time::{sleep, timeout};
 
@@ -74,6 +74,7 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
 pub(crate) enum Seen {
     Mutex(Inspection),
     Rw(RwInspection),
+    Semaphore(SemaphoreInspection),
 }
 
 impl fmt::Display for Seen {
@@ -81,6 +82,7 @@ impl fmt::Display for Seen {
         match self {
             Self::Mutex(seen) => seen.fmt(f),
             Self::Rw(seen) => seen.fmt(f),
+            Self::Semaphore(seen) => seen.fmt(f),
         }
     }
 }
@@ -89,6 +91,7 @@ pub(crate) async fn look(quorum: &Quorate, lock: Lock) -> Result<Seen, Error> {
     match lock {
         Lock::Mutex(_) => quorum.mutex(lock.name()).inspect().await.map(Seen::Mutex),
         Lock::Rw(_) => quorum.rw_lock(lock.name()).inspect().await.map(Seen::Rw),
+        Lock::Semaphore(_) => quorum.semaphore(lock.name(), 1).inspect().await.map(Seen::Semaphore),
     }
 }
 
@@ -101,6 +104,7 @@ pub(crate) fn inspected(world: &World, guard: &Guard, seen: &Seen) {
             seen.writer().into_iter().map(|holder| holder.hold).collect()
         }
         Seen::Rw(seen) => seen.readers().into_iter().map(|reader| reader.hold).collect(),
+        Seen::Semaphore(seen) => seen.holders().into_iter().map(|held| held.hold).collect(),
     };
     let own = holders.contains(guard.hold());
     if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {

@@ -49,16 +49,20 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     let mut within = |longest: Duration| longest.mul_f64(chance.random_range(0.0..1.0));
     let slowest = calm.slowest;
     let reading = Kind::Read(Preference::Writers);
-    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write] {
+    let permits = Kind::Permits { wanted: 2, of: 2 };
+    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write, permits] {
         let lock = Asking::of(&calm.holder, LOCK, kind);
         drop(timeout(within(2 * slowest), lock.lock()).await);
         expect_none(calm, "a lock() that was given up").await;
     }
     let (mutex, writing) = (calm.holder.mutex(LOCK), calm.holder.rw_lock(LOCK));
-    let (Ok(guard), Ok(writing)) = (mutex.lock().await, writing.write().await) else {
+    let has_permits = Asking::of(&calm.holder, LOCK, permits).lock().await;
+    let (Ok(guard), Ok(writing), Ok(has_permits)) =
+        (mutex.lock().await, writing.write().await, has_permits)
+    else {
         return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
     };
-    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write] {
+    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write, permits] {
         let lock = Asking::of(&calm.waiter, LOCK, kind);
         drop(timeout(within(6 * slowest), lock.lock()).await);
         sleep(2 * slowest + MS).await;
@@ -80,6 +84,8 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     }
     drop(timeout(within(slowest), guard.reenter()).await);
     drop(guard);
+    drop(timeout(within(slowest), has_permits.reenter()).await);
+    drop(has_permits);
     drop(timeout(within(2 * slowest), writing.read()).await);
     drop(timeout(within(3 * slowest), writing.downgrade()).await);
     expect_none(calm, "a guard that was dropped").await;

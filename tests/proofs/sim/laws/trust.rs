@@ -9,7 +9,7 @@ use quorate::embedded::Record;
 
 use super::{Law, told};
 use crate::sim::{
-    locks::{self, Vote},
+    locks::{self, Rival, Vote},
     world::{Held, Look, World, locked},
 };
 
@@ -85,13 +85,22 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
     let ledger = locked(&world.ledger);
     let client = ledger.client(&held.hold);
     let gave_to_another = |voter, asked| {
-        ledger.amnesia.gave_to_another(&world.plan, voter, asked, client, world.now_ms())
+        ledger.amnesia.gave_to_another(
+            &world.plan,
+            voter,
+            (held.lock, asked),
+            client,
+            world.now_ms(),
+        )
     };
     let keys = held.lock.records();
     let vote = |voter: usize, records: &Vec<Record>| {
         let mut votes = locks::votes(records, keys).into_iter();
-        let vote = votes.find(|vote| vote.hold == held.hold && vote.access == held.access);
-        let asked = (held.lock, &*held.hold, held.access);
+        let is_its = |vote: &Vote<'_>| {
+            vote.hold == held.hold && vote.access == held.access && vote.slots == held.slots
+        };
+        let vote = votes.find(is_its);
+        let asked = Rival { hold: &held.hold, access: held.access, slots: &held.slots };
         match vote {
             Some(_) if gave_to_another(voter, asked) => None,
             Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {

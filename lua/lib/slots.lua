@@ -1,0 +1,140 @@
+-- slots: who has which permits of a semaphore. A permit is a slot, a number from 0 on, which a
+-- voter gives to one hold. `slots` has the slot of each member, `ends` until when it counts, by
+-- this voter's clock; both expire with the last. A hold of several slots is several members: the
+-- hold, `<hold>+1`, `<hold>+2` and so on.
+local function hold_of(member)
+  return string.match(member, '^(.+)%+%d+$') or member
+end
+
+local function member_of(hold, at)
+  return at == 0 and hold or hold .. '+' .. at
+end
+
+-- Takes out the holds whose leases have ended; how many slots are taken then. Where somebody
+-- deleted one of the two keys, it is unknown who has what, as if both were gone.
+local function sweep_slots(slots, ends)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', '(' .. now_ms())) do
+    redis.call('ZREM', slots, member)
+    redis.call('ZREM', ends, member)
+  end
+  local taken = redis.call('ZCARD', slots)
+  if taken ~= redis.call('ZCARD', ends) then
+    redis.call('DEL', slots, ends)
+    return 0
+  end
+  return taken
+end
+
+-- The slots of a hold that asks for so many, in the order in which it has them.
+local function slots_of(slots, hold, wanted)
+  local own = {}
+  for at = 0, wanted - 1 do
+    local slot = redis.call('ZSCORE', slots, member_of(hold, at))
+    if not slot then
+      break
+    end
+    own[at + 1] = tonumber(slot)
+  end
+  return own
+end
+
+-- Slots as a text: ranges with both ends, `7-9,0-0`; and back.
+local function text_of(list)
+  local ranges, from = {}, list[1]
+  for at, slot in ipairs(list) do
+    if list[at + 1] ~= slot + 1 then
+      ranges[#ranges + 1] = from .. '-' .. slot
+      from = list[at + 1]
+    end
+  end
+  return table.concat(ranges, ',')
+end
+
+local function read_slots(text)
+  local list = {}
+  for from, to in string.gmatch(text, '(%d+)%-(%d+)') do
+    for slot = tonumber(from), tonumber(to) do
+      list[#list + 1] = slot
+    end
+  end
+  return list
+end
+
+-- A command with many words, some at a time.
+local function in_parts(command, key, words)
+  for at = 1, #words, 1000 do
+    redis.call(command, key, unpack(words, at, math.min(at + 999, #words)))
+  end
+end
+
+-- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
+local function take_slots(slots, ends, hold)
+  local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
+  if not until_ms then
+    return nil
+  end
+  local at, gone = 0, 1
+  while gone > 0 do
+    local member = member_of(hold, at)
+    gone = redis.call('ZREM', slots, member) + redis.call('ZREM', ends, member)
+    at = at + 1
+  end
+  if redis.call('ZCOUNT', ends, until_ms, '+inf') == 0 then
+    -- The keys end with the last of those that are left.
+    local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
+    if last then
+      last = math.max(last, now_ms() + 1)
+      redis.call('PEXPIREAT', slots, last)
+      redis.call('PEXPIREAT', ends, last)
+    end
+  end
+  return until_ms - now_ms()
+end
+
+-- Lets the members of a hold count for so long at least, and never for less than they do. Begins
+-- with PEXPIREAT: a server that is full refuses what could take memory only before a first write.
+local function keep_slots(slots, ends, hold, count, lease_ms)
+  local former = tonumber(redis.call('ZSCORE', ends, hold)) or 0
+  local until_ms = math.max(now_ms() + lease_ms, former)
+  redis.call('PEXPIREAT', slots, math.max(until_ms, now_ms() + redis.call('PTTL', slots)))
+  redis.call('PEXPIREAT', ends, math.max(until_ms, now_ms() + redis.call('PTTL', ends)))
+  local words = {}
+  for at = 0, count - 1 do
+    words[2 * at + 1], words[2 * at + 2] = until_ms, member_of(hold, at)
+  end
+  in_parts('ZADD', ends, words)
+end
+
+-- Gives slots that nobody else has to a hold that has none.
+local function give_slots(slots, ends, hold, list, lease_ms)
+  local until_ms, words, deadlines = now_ms() + lease_ms, {}, {}
+  for at, slot in ipairs(list) do
+    local member = member_of(hold, at - 1)
+    words[2 * at - 1], words[2 * at] = slot, member
+    deadlines[2 * at - 1], deadlines[2 * at] = until_ms, member
+  end
+  in_parts('ZADD', slots, words)
+  in_parts('ZADD', ends, deadlines)
+  for _, key in ipairs({ slots, ends }) do
+    if redis.call('PTTL', key) < lease_ms then
+      local done = redis.pcall('PEXPIREAT', key, until_ms)
+      if type(done) == 'table' and done.err then
+        take_slots(slots, ends, hold)
+        error(done.err, 0)
+      end
+    end
+  end
+end
+
+-- Of how many permits a semaphore is: of the fewest that somebody who holds or waits has asked with
+-- of late. `permits` has that number, for as long as a lease of who asked last.
+local function fewest(permits, asked)
+  return math.min(asked, tonumber(redis.call('GET', permits)) or asked)
+end
+
+local function remember(permits, asked, limit, lease_ms)
+  if asked == limit then
+    local ms = math.max(lease_ms, redis.call('PTTL', permits))
+    redis.call('SET', permits, string.format('%.0f', asked), 'PX', ms)
+  end
+end

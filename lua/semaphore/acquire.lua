@@ -1,0 +1,167 @@
+-- semaphore/acquire: asks for permits, by itself or from a place in the queue.
+-- KEYS, for each request: slots, ends, queue, served, alive, permits
+-- ARGV, for all requests: calls, lease_ms, wait_ms
+-- ARGV, for each request: hold, asked, wanted, start, floors, ticket
+--   asked: of how many permits the semaphore is; wanted: how many slots; start: the slot to look
+--   from, round to it again; floors '': none, or the least that each slot may be, in that order;
+--   ticket '': none is fixed yet; wait_ms: how long the place of the hold counts, if it has one
+-- returns, for each request: code, ms, id, given, ticket
+--   1, this voter's clock, '', slots, ticket  granted; the clock in ms since 1970; the slots as
+--                                             ranges; ticket -1 where there is no place
+--   0, time left in ms, holder, '', ticket    refused: too few are free; the hold that is the last
+--                                             to end, and the time until the first ends
+--   3, time left in ms, place, '', ticket     refused: that place comes first
+--   -1, 0, message, '', ''                    this request failed, alone
+--   given: behind the slots ` of ` and a number, if others have asked with fewer permits of late
+-- atomic, because two that look before either has a slot would both take it.
+local lease_ms, wait_ms = unpack(ARGV, 2, 3)
+lease_ms, wait_ms = tonumber(lease_ms), tonumber(wait_ms)
+
+-- The first slot from `from` to below `limit` that nobody has. No slot stands twice, so all of a
+-- range are taken if there are as many as it is long: a search by halves finds the gap.
+local function gap(slots, from, limit)
+  local function is_taken(last)
+    return redis.call('ZCOUNT', slots, from, last) > last - from
+  end
+  if from >= limit then
+    return nil
+  elseif not is_taken(from) then
+    return from
+  elseif is_taken(limit - 1) then
+    return nil
+  end
+  local taken, free = from, limit - 1
+  while free - taken > 1 do
+    local middle = math.floor((taken + free) / 2)
+    if is_taken(middle) then
+      taken = middle
+    else
+      free = middle
+    end
+  end
+  return free
+end
+
+-- So many free slots, in the order from `start` round to it: each the first behind the one before
+-- that is not before its floor. `all`: of how many slots the way round is; those from `limit` on
+-- are nobody's.
+local function choose(slots, wanted, start, floors, all, limit)
+  local list, way = {}, 0
+  for at = 1, wanted do
+    way = math.max(way, floors[at] and (floors[at] - start) % all or 0)
+    local slot, free = (start + way) % all, nil
+    if way < all and slot >= start then
+      free = gap(slots, slot, limit)
+      slot = free and slot or 0
+    end
+    free = free or way < all and gap(slots, slot, math.min(start, limit))
+    if not free then
+      return nil
+    end
+    list[at], way = free, (free - start) % all + 1
+  end
+  return list
+end
+
+-- Whether none of the slots that a hold has is before its floor.
+local function is_behind(own, floors, start, all)
+  for at, floor in ipairs(floors) do
+    if (own[at] - start) % all < (floor - start) % all then
+      return false
+    end
+  end
+  return true
+end
+
+-- Enters a place, or tells it its ticket again: the ticket, and who stands right before it.
+local function stand(queue, served, alive, place, ticket)
+  local head = first(queue)
+  local former = redis.call('ZSCORE', queue, place) or redis.call('ZSCORE', served, place)
+  ticket = tonumber(ticket) or tonumber(former)
+  if not ticket then
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
+    last = math.max(last, redis.call('ZRANGE', served, -1, -1, 'WITHSCORES')[2] or 0)
+    ticket = last + 1
+  end
+  enter(queue, alive, place, ticket, wait_ms)
+  redis.call('ZREM', served, place)
+  local rank = redis.call('ZRANK', queue, place) or 0
+  local ahead = rank > 0 and redis.call('ZRANGE', queue, rank - 1, rank - 1)[1]
+  if ahead and head == place then
+    -- Its ticket took this place from the front: whoever is there now was not called.
+    call_first(queue, place)
+  end
+  return ticket, ahead
+end
+
+-- Who is named where too few slots are free.
+local function refusal(ends, ticket)
+  local soon = redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2]
+  if not soon then
+    error('no permit is free behind those that were asked for', 0)
+  end
+  local by = hold_of(redis.call('ZRANGE', ends, -1, -1)[1])
+  return 0, math.max(tonumber(soon) - now_ms(), 0), by, '', ticket
+end
+
+local function acquire(key, arg)
+  local slots, ends, queue, served, alive, permits = unpack(KEYS, key + 1, key + 6)
+  local hold, asked, wanted, start, floors, ticket = unpack(ARGV, arg + 1, arg + 6)
+  asked, wanted, start = tonumber(asked), tonumber(wanted), tonumber(start)
+  floors = read_slots(floors)
+  local limit = fewest(permits, asked)
+  if wanted > limit then
+    error(wanted .. ' permits are more than others have asked for of late: ' .. limit, 0)
+  end
+  local free = limit - sweep_slots(slots, ends)
+  local own = slots_of(slots, hold, wanted)
+  local had, keeps = #own > 0, #own == wanted and is_behind(own, floors, start, asked)
+  free = free + #own
+  if keeps then
+    keep_slots(slots, ends, hold, wanted, lease_ms)
+  end
+  local place, waiting = place_of(hold), sweep_places(queue, served, alive)
+  local ahead, stands = waiting and first(queue), false
+  if place and (ticket ~= '' or not had and #floors == 0 and (waiting or free < wanted)) then
+    if not waiting then
+      -- Somebody may have deleted the queue alone.
+      redis.call('DEL', alive)
+    end
+    ticket, ahead = stand(queue, served, alive, place, ticket)
+    stands = true
+  else
+    ticket = not place and -1 or waiting and tonumber(redis.call('ZSCORE', served, place)) or 1
+  end
+  if stands or keeps then
+    remember(permits, asked, limit, lease_ms)
+  end
+  if ahead and not had then
+    return 3, left_ms(alive, ahead), ahead, '', ticket
+  end
+  local list, moved = own, had and not keeps
+  if not keeps then
+    if had then
+      take_slots(slots, ends, hold)
+    end
+    list = free >= wanted and choose(slots, wanted, start, floors, asked, limit)
+    if list then
+      give_slots(slots, ends, hold, list, lease_ms)
+    end
+  end
+  if list and stands then
+    move_place(place, queue, served)
+  end
+  if waiting and (moved or list and free > wanted) then
+    call_first(queue, place)
+  end
+  if not list then
+    return refusal(ends, ticket)
+  end
+  if not (stands or keeps) then
+    remember(permits, asked, limit, lease_ms)
+  end
+  local given = text_of(list)
+  return 1, now_ms(), '', limit < asked and given .. ' of ' .. limit or given, ticket
+end
+
+return each(6, 3, 6, 5, acquire)

@@ -1,0 +1,73 @@
+-- semaphore/renew: keeps the slots of a hold, or gives it these on a voter that has given it others
+-- or lost its data.
+-- KEYS, for each request: slots, ends, revoked, queue, served, alive, permits
+-- ARGV, for all requests: calls, lease_ms
+-- ARGV, for each request: hold, asked, given
+--   asked: of how many permits the semaphore is; given: the slots, as ranges
+-- returns, for each request: code, ms, id, anew
+--   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
+--                                    these slots, 1 where it had not
+--   0, lease left in ms, holder, 0   refused: that hold has one of the slots
+--   2, 0, '', 0                      the hold was ended by force and gets no slot again
+--   -1, 0, message, ''               this request failed, alone
+-- atomic, because a forced release between the check and the grant would be undone by it.
+local lease_ms = ARGV[2]
+lease_ms = tonumber(lease_ms)
+
+local function is_same(own, list)
+  for at, slot in ipairs(list) do
+    if own[at] ~= slot then
+      return false
+    end
+  end
+  return #own == #list
+end
+
+-- Of these slots those that the hold has, and a member of another hold that has one.
+local function look(slots, hold, list)
+  local kept, other = {}, nil
+  for _, slot in ipairs(list) do
+    local member = redis.call('ZRANGEBYSCORE', slots, slot, slot)[1]
+    if member and hold_of(member) ~= hold then
+      other = member
+    elseif member then
+      kept[#kept + 1] = slot
+    end
+  end
+  return kept, other
+end
+
+local function renew(key, arg)
+  local slots, ends, revoked, queue, served, alive, permits = unpack(KEYS, key + 1, key + 7)
+  local hold, asked, given = unpack(ARGV, arg + 1, arg + 3)
+  if redis.call('HEXISTS', revoked, hold) == 1 then
+    return 2, 0, '', 0
+  end
+  sweep_slots(slots, ends)
+  local list = read_slots(given)
+  asked = tonumber(asked)
+  local own = slots_of(slots, hold, #list)
+  if is_same(own, list) then
+    keep_slots(slots, ends, hold, #list, lease_ms)
+    remember(permits, asked, fewest(permits, asked), lease_ms)
+    return 1, now_ms(), '', 0
+  end
+  local kept, other = look(slots, hold, list)
+  local left = #own > 0 and take_slots(slots, ends, hold)
+  if not other then
+    give_slots(slots, ends, hold, list, lease_ms)
+    remember(permits, asked, fewest(permits, asked), lease_ms)
+  elseif #kept > 0 then
+    give_slots(slots, ends, hold, kept, left)
+  end
+  if left and #kept < #own and sweep_places(queue, served, alive) then
+    -- What it had elsewhere is free.
+    call_first(queue)
+  end
+  if other then
+    return 0, tonumber(redis.call('ZSCORE', ends, other)) - now_ms(), hold_of(other), 0
+  end
+  return 1, now_ms(), '', 1
+end
+
+return each(7, 2, 3, 4, renew)

@@ -1,0 +1,42 @@
+//! What tables of all locks have in common.
+
+use quorate::{HoldId, inspection::Waiting};
+
+use crate::frame::{Frame, Tone, quoted, time_or};
+
+/// `web-1:4711 (5f0a..:1)`, as far as that is known.
+pub(crate) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
+    let hold = quoted(hold.as_str());
+    client_name.map_or_else(|| hold.clone(), |name| format!("{} ({hold})", quoted(name)))
+}
+
+pub(super) fn queue(queue: &[Waiting]) -> String {
+    let places = queue.iter().map(|waiting| quoted(waiting.place.as_str()));
+    places.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn heading(agree: bool, answered: usize, voters: usize) -> (Tone, String) {
+    match (agree, answered == voters) {
+        (true, _) => (Tone::Good, format!("all {voters} voters agree")),
+        (false, true) => (Tone::Doubtful, "the voters do not agree".into()),
+        (false, false) => (Tone::Doubtful, format!("{answered} of {voters} voters answered")),
+    }
+}
+
+/// A row whose last columns may be empty.
+pub(super) fn row<const FILLED: usize>(texts: [String; FILLED]) -> Vec<String> {
+    let mut row = Vec::from(texts);
+    row.resize(row.len().max(7), String::new());
+    row
+}
+
+/// Those who wait by what a majority says, in order.
+pub(super) fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
+    for (place, Waiting { place: hold, ticket, ttl, client_name, .. }) in queue.iter().enumerate() {
+        let whose = whose(hold, client_name.as_deref());
+        let kept = time_or(Some(*ttl), "");
+        let number = place + 1;
+        let text = format!("  {number}. {whose} {waits}, ticket {ticket}, for {kept} more");
+        frame.line(Tone::Plain, text);
+    }
+}

@@ -1,0 +1,177 @@
+//! A semaphore on the voters: who has which slot, until when each of them counts, and the queue of
+//! those who wait.
+
+use std::{sync::Arc, time::Duration};
+
+use super::request::{Form, millis, number};
+use crate::{
+    coordinator::{Ask, LockInfo, LockRecord},
+    engine::{Circle, Rules, Ticket},
+    keys::SemaphoreKeys,
+    node::Call,
+    scripts::semaphore,
+    words::{HoldId, LockName},
+};
+
+/// How a semaphore is asked for, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SemaphoreTerms {
+    pub(super) rules: Rules,
+    /// How long a place in the queue counts without being asked from.
+    pub(super) waiting: Duration,
+}
+
+/// Of how many permits a semaphore is, and how many of them are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PermitsWanted {
+    pub(super) permits: u16,
+    pub(super) wanted: u16,
+}
+
+/// A semaphore, for so many of its permits.
+#[derive(Clone, Debug)]
+pub(super) struct SemaphoreRecord {
+    made: Arc<MadeSemaphore>,
+    /// From which place in the queue it is asked for.
+    place: Option<HoldId>,
+}
+
+/// What is the same for every request.
+#[derive(Debug)]
+struct MadeSemaphore {
+    info: LockInfo,
+    keys: SemaphoreKeys,
+    forms: Arc<SemaphoreForms>,
+    wanted: PermitsWanted,
+}
+
+/// What is the same for every semaphore.
+#[derive(Debug)]
+pub(super) struct SemaphoreForms {
+    pub(super) terms: SemaphoreTerms,
+    acquire: Form,
+    renew: Form,
+    release: Form,
+}
+
+impl SemaphoreForms {
+    /// `calls`: what the channels begin with on which clients are called.
+    pub(super) fn new(calls: &str, terms: SemaphoreTerms) -> Self {
+        let SemaphoreTerms { rules, waiting } = terms;
+        let lease = millis(rules.terms.lease);
+        Self {
+            terms,
+            acquire: Form::new(&semaphore::ACQUIRE, rules, &[calls, &lease, &millis(waiting)]),
+            renew: Form::new(&semaphore::RENEW, rules, &[calls, &lease]),
+            release: Form::new(&semaphore::RELEASE, rules, &[calls]),
+        }
+    }
+}
+
+impl SemaphoreRecord {
+    pub(super) fn new(
+        name: LockName,
+        keys: SemaphoreKeys,
+        forms: Arc<SemaphoreForms>,
+        wanted: PermitsWanted,
+    ) -> Self {
+        // Who has some enters again by asking for as many.
+        let key = match wanted.wanted {
+            1 => Arc::clone(&keys.slots),
+            many => format!("{} {many}", keys.slots).into(),
+        };
+        let info = LockInfo {
+            kind: "semaphore",
+            name,
+            key,
+            channel: None,
+            is_shared: true,
+            permits: Some(wanted.permits),
+            is_fenced: false,
+            granted_under: None,
+            barred_by: None,
+            waiting: Some(forms.terms.waiting),
+            is_fair: true,
+        };
+        Self { made: Arc::new(MadeSemaphore { info, keys, forms, wanted }), place: None }
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
+    }
+
+    pub(super) fn inspect(&self) -> Call {
+        let SemaphoreKeys { slots, ends, queue, alive, permits, .. } = &self.made.keys;
+        let form = Form::new(&semaphore::INSPECT, self.rules(), &[]);
+        form.question([slots, ends, queue, alive, permits])
+    }
+
+    /// Ends a named hold; its mark stays for `marker`.
+    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, calls, .. } =
+            &self.made.keys;
+        let form = Form::new(&semaphore::FORCE_RELEASE, self.rules(), &[calls]);
+        let keys = [slots, ends, revoked, queue, served, alive];
+        form.request(keys, hold, [millis(marker).into()])
+    }
+
+    /// Takes out who waits, and what is none of its records.
+    pub(super) fn clear(&self) -> Call {
+        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, .. } =
+            &self.made.keys;
+        let form = Form::new(&semaphore::CLEAR, self.rules(), &[]);
+        form.question([slots, ends, revoked, queue, served, alive, permits])
+    }
+
+    /// `place`: the one to leave, or nothing.
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
+        let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
+        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let keys = [slots, ends, queue, served, alive];
+        self.made.forms.release.request(keys, hold, [number(count), place])
+    }
+}
+
+impl LockRecord for SemaphoreRecord {
+    fn info(&self) -> &LockInfo {
+        &self.made.info
+    }
+
+    fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
+        Arc::new(Self { place: Some(place.clone()), ..self.clone() })
+    }
+
+    fn acquire(&self, ask: &Ask<'_>) -> Call {
+        let SemaphoreKeys { slots, ends, queue, served, alive, permits, .. } = &self.made.keys;
+        let keys = [slots, ends, queue, served, alive, permits];
+        let PermitsWanted { permits, wanted } = self.made.wanted;
+        let Circle { start, .. } = Circle::of(ask.hold, permits);
+        let floors = ask.slots.map_or_else(|| "".into(), |floors| floors.text().into());
+        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
+        let args = [number(permits), number(wanted), number(start), floors, ticket];
+        self.made.forms.acquire.request(keys, ask.hold, args)
+    }
+
+    fn renew(&self, ask: &Ask<'_>) -> Call {
+        let MadeSemaphore { keys, forms, wanted, .. } = &*self.made;
+        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, calls } = keys;
+        let keys = [slots, ends, revoked, queue, served, alive, permits];
+        let given = ask.slots.expect("whoever has permits has slots").text().into();
+        let args = [number(wanted.permits), given];
+        if ask.lease == forms.terms.rules.terms.lease {
+            return forms.renew.request(keys, ask.hold, args);
+        }
+        // Somebody has entered again and wanted it for longer.
+        let longer = Form::new(&semaphore::RENEW, self.rules(), &[calls, &millis(ask.lease)]);
+        longer.request(keys, ask.hold, args)
+    }
+
+    fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
+        self.give_back(hold, count, self.place.as_ref())
+    }
+
+    fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
+        self.give_back(hold, 0, None)
+    }
+}

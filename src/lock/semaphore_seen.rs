@@ -1,0 +1,127 @@
+//! Looking at a semaphore, and ending its holds by force.
+
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+
+use super::{
+    Semaphore,
+    asking::VoterSaid,
+    inspection::{SemaphoreInspection, SemaphoreState, SemaphoreView},
+    semaphore_record::SemaphoreRecord,
+};
+use crate::{
+    engine::Rules,
+    scripts::SemaphoreSeen,
+    words::{Error, HoldId},
+};
+
+impl Semaphore {
+    /// Asks every voter who has which permits, and who waits. Waits for all of them, no longer than
+    /// the voter deadline.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let exports = quorum.semaphore("exports", 3);
+    /// let guard = exports.acquire().await?;
+    /// let seen = exports.inspect().await?;
+    /// assert_eq!((seen.free(), &seen.holders()[0].hold), (2, guard.hold()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn inspect(&self) -> Result<SemaphoreInspection, Error> {
+        let mut seen = self.look().await?;
+        self.asking.name_clients(&mut seen).await;
+        Ok(seen)
+    }
+
+    /// Ends all holds that there are, whoever has them; calls whoever is next, and says whether
+    /// there was any. As [`Mutex::force_release`](crate::Mutex::force_release): for operators who
+    /// know that holders are gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some holds may have ended and others not; calling again finishes it.
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        let holds = self.look().await?.holds();
+        let (record, rules) = self.usable()?;
+        let ended = holds.iter().map(async |(hold, left)| {
+            let call = record.force_release(hold, self.asking.marker(Some(*left)));
+            self.asking.ask(&*record, &call, rules).await
+        });
+        try_join_all(ended).await?;
+        Ok(!holds.is_empty())
+    }
+
+    /// Ends this hold by force, and no other: all of its permits are free then. For operators who
+    /// have decided about the hold that they saw.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has a permit on no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let mut seen = self.look().await?;
+        let (record, rules) = self.usable()?;
+        let Some((_, left)) = seen.holds().into_iter().find(|(found, _)| found == hold) else {
+            self.asking.name_clients(&mut seen).await;
+            return Err(self.asking.not_holding(hold, seen.report()));
+        };
+        let call = record.force_release(hold, self.asking.marker(Some(left)));
+        self.asking.ask(&*record, &call, rules).await?;
+        Ok(())
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every hold, removes everybody who
+    /// waits, and deletes what no semaphore has written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        let (record, rules) = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
+        Ok(self.force_release().await? || cleared)
+    }
+
+    /// Who holds and who waits, without the names of their clients.
+    async fn look(&self) -> Result<SemaphoreInspection, Error> {
+        let (record, rules) = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let view = |VoterSaid { voter, side, answer, quarantine }| SemaphoreView {
+            voter,
+            side,
+            state: answer.and_then(|answer| SemaphoreSeen::read(&answer)).map(SemaphoreState::from),
+            quarantine,
+        };
+        let voters = answers.into_iter().map(view).collect();
+        Ok(SemaphoreInspection { asked: self.permits, voters })
+    }
+
+    fn usable(&self) -> Result<(Arc<SemaphoreRecord>, Rules), Error> {
+        let record = self.record.clone()?;
+        let rules = record.rules();
+        Ok((record, rules))
+    }
+}

@@ -1,0 +1,87 @@
+//! The scripts of the semaphore.
+
+use super::script::{Arg, Script, source};
+
+const CALLS: Arg = Arg::Channel("calls");
+const LEASE_MS: Arg = Arg::Text("lease_ms");
+const HOLD: Arg = Arg::Text("hold");
+const ASKED: Arg = Arg::Text("asked");
+
+pub(crate) static ACQUIRE: Script = Script {
+    name: "semaphore/acquire",
+    source: source!(
+        "semaphore/acquire",
+        ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+    ),
+    keys: &["slots", "ends", "queue", "served", "alive", "permits"],
+    shared: &[CALLS, LEASE_MS, Arg::Text("wait_ms")],
+    args: &[
+        HOLD,
+        ASKED,
+        Arg::Text("wanted"),
+        Arg::Text("start"),
+        Arg::Text("floors"),
+        Arg::Text("ticket"),
+    ],
+    width: 5,
+    votes: true,
+};
+
+pub(crate) static RENEW: Script = Script {
+    name: "semaphore/renew",
+    source: source!(
+        "semaphore/renew",
+        ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+    ),
+    keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
+    shared: &[CALLS, LEASE_MS],
+    args: &[HOLD, ASKED, Arg::Text("given")],
+    width: 4,
+    votes: true,
+};
+
+pub(crate) static RELEASE: Script = Script {
+    name: "semaphore/release",
+    source: source!(
+        "semaphore/release",
+        ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+    ),
+    keys: &["slots", "ends", "queue", "served", "alive"],
+    shared: &[CALLS],
+    args: &[HOLD, Arg::Text("count"), Arg::Text("place")],
+    width: 3,
+    votes: false,
+};
+
+pub(crate) static FORCE_RELEASE: Script = Script {
+    name: "semaphore/force_release",
+    source: source!(
+        "semaphore/force_release",
+        ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+    ),
+    keys: &["slots", "ends", "revoked", "queue", "served", "alive"],
+    shared: &[CALLS],
+    args: &[HOLD, Arg::Text("marker_ms")],
+    width: 3,
+    votes: false,
+};
+
+pub(crate) static CLEAR: Script = Script {
+    name: "semaphore/clear",
+    source: source!("semaphore/clear", ["clear", "each"]),
+    keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
+    shared: &[],
+    args: &[],
+    width: 3,
+    votes: false,
+};
+
+pub(crate) static INSPECT: Script = Script {
+    name: "semaphore/inspect",
+    source: source!("semaphore/inspect", ["time", "queue", "list", "slots", "each"]),
+    keys: &["slots", "ends", "queue", "alive", "permits"],
+    shared: &[],
+    args: &[],
+    width: 5,
+    votes: false,
+};

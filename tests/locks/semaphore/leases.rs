@@ -1,0 +1,88 @@
+//! Each hold has a lease of its own.
+
+use tokio::time::sleep;
+
+use crate::semaphore::waiting::{HELD, release, until, until_waiting, wait};
+use quorate_tests::{
+    claims,
+    doomed::Doomed,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+};
+
+claims!(everywhere:
+    a_dead_holders_permits_come_back_at_its_own_deadline_although_others_renew,
+    permits_outlive_many_leases_with_the_same_slots,
+    a_fixed_lease_ends_and_the_next_enters_without_any_message,
+    a_lease_can_be_extended,
+);
+
+// Claim 60
+async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_renew(on: Fixture) {
+    let lease = secs(3);
+    let watch = Stopwatch::start();
+    let dead = Doomed::take(&on, lease, async move |client| {
+        let semaphore = client.semaphore("a", 3).lease_fixed(lease);
+        semaphore.acquire_many(2).await.expect("they are free")
+    })
+    .await;
+    let after = Stopwatch::start();
+    let client = on.client_with_lease(secs(3)).await;
+    let live = client.semaphore("a", 3).acquire().await.unwrap();
+    let waiting = wait(&client, 3, 2);
+    until_waiting(&client, 1).await;
+    dead.die();
+    let next = waiting.await.unwrap();
+    assert!(watch.time() >= lease, "{:?}", watch.time());
+    assert!(after.time() <= on.at_most(lease + ms(20)), "{:?}", after.time());
+    assert!(live.is_held() && next.is_held());
+    release(&on, next).await;
+    on.until_only(HELD).await;
+    release(&on, live).await;
+    on.until_clean().await;
+}
+
+// Claim 60
+async fn permits_outlive_many_leases_with_the_same_slots(on: Fixture) {
+    let client = on.client_with_lease(secs(3)).await;
+    let semaphore = client.semaphore("a", 3);
+    let (one, two) = (semaphore.acquire().await.unwrap(), semaphore.acquire_many(2).await.unwrap());
+    sleep(secs(7)).await;
+    assert!(one.is_held() && two.is_held());
+    on.must_be_refused(semaphore.try_acquire().await);
+    until(&client, 3, "both have what they had", |seen| {
+        let holders = seen.holders();
+        holders.len() == 2 && holders.iter().any(|held| held.slots == [one.slot()])
+    })
+    .await;
+    release(&on, one).await;
+    sleep(secs(4)).await;
+    assert!(two.is_held());
+    release(&on, two).await;
+    on.until_clean().await;
+}
+
+async fn a_fixed_lease_ends_and_the_next_enters_without_any_message(on: Fixture) {
+    let client = on.client_with_lease(secs(3)).await;
+    let semaphore = client.semaphore("a", 1);
+    let watch = Stopwatch::start();
+    let first = semaphore.clone().lease_fixed(secs(3)).acquire().await.unwrap();
+    let second = semaphore.acquire().await.unwrap();
+    let entered = watch.time();
+    assert!(entered >= trusted(secs(3)), "{entered:?}");
+    assert!(entered <= on.at_most(secs(3) + ms(20)), "{entered:?}");
+    assert!(!first.is_held());
+    release(&on, second).await;
+}
+
+async fn a_lease_can_be_extended(on: Fixture) {
+    let client = on.client().await;
+    let guard = client.semaphore("a", 2).lease_fixed(secs(8)).acquire_many(2).await.unwrap();
+    guard.extend(secs(20)).await.unwrap();
+    assert!(guard.remaining() > secs(15), "{:?}", guard.remaining());
+    let slots = guard.slots();
+    let again = guard.reenter().await.unwrap();
+    assert_eq!(again.slots(), slots);
+    drop(guard);
+    again.keep_for(secs(8)).await.unwrap();
+    on.must_be_refused(client.semaphore("a", 2).try_acquire().await);
+}

@@ -1,0 +1,172 @@
+//! At most so many at once.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::semaphore::waiting::{release, until, until_waiting, wait};
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, ms, secs},
+};
+
+claims!(everywhere:
+    no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own,
+    several_permits_are_had_all_or_none,
+    what_inspect_says_follows_the_semaphore,
+    locks_of_the_same_name_are_others,
+    an_owner_enters_again_what_it_holds,
+    every_release_lets_in_as_many_as_it_frees,
+);
+claims!(minority: a_minority_that_is_dead_is_not_missed);
+
+// Claim 58
+// Twelve tasks of three clients want one to three of four permits each, again and again. Whoever
+// is in notes its slots: no other has one of them meanwhile.
+async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: Fixture) {
+    let clients = [on.client().await, on.client().await, on.client().await];
+    let taken = Arc::new(Mutex::new(BTreeSet::new()));
+    let mut tasks = JoinSet::new();
+    let rounds = on.rounds(20, (20, 5));
+    for (number, client) in clients.iter().cycle().take(12).enumerate() {
+        let (semaphore, taken) = (client.semaphore("a", 4), Arc::clone(&taken));
+        tasks.spawn(async move {
+            for round in 0..rounds {
+                let wanted = if number == 0 { 3 } else { 1 + u32::try_from(round % 2).unwrap() };
+                let guard = semaphore.acquire_many(wanted).await.unwrap();
+                let slots = guard.slots();
+                assert_eq!(slots.len(), wanted as usize);
+                for slot in &slots {
+                    assert!(*slot < 4 && taken.lock().unwrap().insert(*slot), "slot {slot}");
+                }
+                sleep(ms(1)).await;
+                assert!(guard.is_held());
+                for slot in &slots {
+                    taken.lock().unwrap().remove(slot);
+                }
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    on.until_clean().await;
+}
+
+// Claim 58
+async fn several_permits_are_had_all_or_none(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let big = ours.semaphore("a", 10).acquire_many(7).await.unwrap();
+    assert_eq!((big.permits(), big.slots().len()), (7, 7));
+    assert_eq!(big.slots().into_iter().collect::<BTreeSet<_>>().len(), 7);
+    let semaphore = theirs.semaphore("a", 10);
+    on.must_be_refused(semaphore.try_acquire_many(4).await);
+    let small = semaphore.try_acquire_many(3).await.unwrap().expect("three are free");
+    assert!(small.slots().iter().all(|slot| !big.slots().contains(slot)));
+    on.must_be_refused(semaphore.try_acquire().await);
+    release(&on, big).await;
+    release(&on, small).await;
+    on.until_clean().await;
+}
+
+async fn what_inspect_says_follows_the_semaphore(on: Fixture) {
+    let (client, theirs) = (on.client().await, on.client().await);
+    let semaphore = client.semaphore("a", 3);
+    assert_eq!(semaphore.inspect().await.unwrap().free(), 3);
+    let one = semaphore.acquire().await.unwrap();
+    let two = semaphore.acquire_many(2).await.unwrap();
+    until(&theirs, 3, "all three are held", |seen| {
+        let holders = seen.holders();
+        let has = |guard: &quorate::PermitGuard| {
+            let mut slots = guard.slots();
+            slots.sort_unstable();
+            holders.iter().any(|held| {
+                held.hold == *guard.hold() && held.slots == slots && held.ttl <= secs(30)
+            })
+        };
+        holders.len() == 2 && has(&one) && has(&two) && seen.free() == 0
+    })
+    .await;
+    let waiting = wait(&theirs, 3, 2);
+    until_waiting(&client, 1).await;
+    release(&on, one).await;
+    until(&theirs, 3, "one is free", |seen| seen.free() == 1 && seen.queue().len() == 1).await;
+    release(&on, two).await;
+    release(&on, waiting.await.unwrap()).await;
+    until(&theirs, 3, "all are free", |seen| seen.free() == 3 && seen.holders().is_empty()).await;
+    on.until_clean().await;
+}
+
+async fn locks_of_the_same_name_are_others(on: Fixture) {
+    let client = on.client().await;
+    let exclusive = client.mutex("a").lock().await.unwrap();
+    let writing = client.rw_lock("a").write().await.unwrap();
+    let permit = client.semaphore("a", 1).try_acquire().await.unwrap().expect("nobody has it");
+    release(&on, permit).await;
+    writing.release().await.unwrap();
+    on.release(exclusive).await;
+    on.until_clean().await;
+}
+
+async fn an_owner_enters_again_what_it_holds(on: Fixture) {
+    let client = on.client().await;
+    let owner = quorate::Owner::new();
+    let semaphore = client.semaphore("a", 2).owner(&owner);
+    let first = semaphore.acquire().await.unwrap();
+    let again = semaphore.acquire().await.unwrap();
+    assert_eq!((first.hold(), first.slot()), (again.hold(), again.slot()));
+    assert_eq!(again.count(), 2);
+    let other = client.semaphore("a", 2).try_acquire().await.unwrap().expect("one is free");
+    drop(first);
+    on.must_be_refused(client.semaphore("a", 2).try_acquire().await);
+    release(&on, again).await;
+    release(&on, other).await;
+    on.until_clean().await;
+}
+
+// Claim 59
+// One gives back three at once: three who wait enter, each called by the one before it.
+async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let all = ours.semaphore("a", 3).acquire_many(3).await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 1..=4 {
+        waiting.push(wait(&theirs, 3, 1));
+        until_waiting(&ours, number).await;
+    }
+    release(&on, all).await;
+    let mut last = waiting.pop().unwrap();
+    let mut guards = Vec::new();
+    for waiting in waiting {
+        guards.push(timeout(on.at_most(ms(50)), waiting).await.expect("it is called").unwrap());
+    }
+    assert!(timeout(ms(20), &mut last).await.is_err(), "all three are taken");
+    release(&on, guards.remove(0)).await;
+    guards.push(timeout(on.at_most(ms(50)), last).await.expect("it is called").unwrap());
+    for guard in guards {
+        release(&on, guard).await;
+    }
+    on.until_clean().await;
+}
+
+// Claim 58
+async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    on.kill(1);
+    on.stop(3);
+    let (one, other) = (ours.semaphore("a", 2).acquire().await.unwrap(), wait(&theirs, 2, 1));
+    let other = other.await.unwrap();
+    assert_ne!(one.slot(), other.slot());
+    let waiting = wait(&theirs, 2, 2);
+    until_waiting(&ours, 1).await;
+    release(&on, one).await;
+    release(&on, other).await;
+    let both = waiting.await.unwrap();
+    on.resume(3);
+    release(&on, both).await;
+}

@@ -1,0 +1,101 @@
+//! What may happen in a model, and which rule is left out.
+
+use crate::{check::Mark, engine::Circle};
+
+/// So many clients there are, of which some may want nothing.
+pub(crate) const CLIENTS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) permits: u16,
+    /// How many slots each client wants.
+    pub(crate) wanted: [usize; CLIENTS],
+    /// From where on each looks for free ones.
+    pub(crate) starts: [u16; CLIENTS],
+    /// The first client asks once more when it has given back what it had.
+    pub(crate) again: bool,
+    /// Nobody gives up or gives back.
+    pub(crate) steadfast: bool,
+    /// So many requests may be lost.
+    pub(crate) losses: u8,
+    /// So many requests may run once more, late.
+    pub(crate) copies: u8,
+    pub(crate) broken: Option<Broken>,
+}
+
+/// A rule that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// A majority of votes is enough, whichever slots came with them.
+    AnySlotIsAVote,
+    /// A voter looks for the first free slots again each time that it is asked.
+    CopyMovesBack,
+    /// A voter gives slots that another hold has.
+    GivesTaken,
+    /// Voters that gave a hold other slots keep them for it.
+    RenewalMovesNothing,
+    /// An undo goes only to voters that are known to have given something.
+    KeepsOnGivingUp,
+}
+
+impl Rules {
+    pub(crate) const fn of(permits: u16, wanted: [usize; CLIENTS]) -> Self {
+        let starts = [0; CLIENTS];
+        let (again, steadfast, broken) = (false, false, None);
+        Self { permits, wanted, starts, again, steadfast, losses: 0, copies: 0, broken }
+    }
+
+    pub(crate) const fn from(self, starts: [u16; CLIENTS]) -> Self {
+        Self { starts, ..self }
+    }
+
+    pub(crate) const fn again(self) -> Self {
+        Self { again: true, ..self }
+    }
+
+    pub(crate) const fn steadfast(self) -> Self {
+        Self { steadfast: true, ..self }
+    }
+
+    pub(crate) const fn losing(self, losses: u8) -> Self {
+        Self { losses, ..self }
+    }
+
+    pub(crate) const fn copying(self, copies: u8) -> Self {
+        Self { copies, ..self }
+    }
+
+    pub(crate) const fn broken(self, broken: Broken) -> Self {
+        Self { broken: Some(broken), ..self }
+    }
+
+    pub(crate) fn is_broken(&self, broken: Broken) -> bool {
+        self.broken == Some(broken)
+    }
+
+    pub(crate) fn circle(&self, client: usize) -> Circle {
+        Circle { start: self.starts[client], permits: self.permits }
+    }
+
+    /// The mutant of the engine that is alive.
+    pub(crate) fn alive(&self) -> Option<&'static str> {
+        self.is_broken(Broken::AnySlotIsAVote).then_some("any_slot_is_a_vote")
+    }
+}
+
+/// What some path should come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landmark {
+    Won,
+    /// Voters gave different slots, and were asked to go on.
+    AskedAgain,
+    GaveUp,
+    /// A voter that gave other slots was told which the hold has.
+    PutRight,
+}
+
+impl Mark for Landmark {
+    fn number(self) -> u32 {
+        self as u32
+    }
+}

@@ -1,0 +1,278 @@
+//! Clients and voters, and what is on its way between them.
+
+use crate::{
+    check::Passed,
+    engine::{Quorum, SlotNext, SlotVotes, Votes},
+    slot_model::{
+        rules::{Broken, CLIENTS, Landmark, Rules},
+        voter::{Request, Voter},
+    },
+    words::{Cause, Slots, Verdict},
+};
+
+pub(crate) const VOTERS: usize = 3;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) voters: [Voter; VOTERS],
+    pub(crate) clients: [Client; CLIENTS],
+    /// What is on its way between each client and each voter.
+    pub(crate) ways: [[Way; VOTERS]; CLIENTS],
+    pub(crate) losses: u8,
+    pub(crate) copies: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Client {
+    pub(crate) phase: Phase,
+    /// What it has made of what it heard so far.
+    heard: Vec<Event>,
+    /// How often it has begun.
+    pub(crate) begun: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    #[default]
+    Idle,
+    Asking,
+    Holding(Vec<u16>),
+}
+
+/// What moves on the engine's count.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Event {
+    Gave(usize, Vec<u16>),
+    Refused(usize),
+    Silent(usize),
+    /// It was looked at what to do next, and voters were asked again.
+    AskedOn,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Way {
+    /// In order, and whether the answer is waited for.
+    pub(crate) requests: Vec<(bool, Request)>,
+    /// One that may still run once more.
+    pub(crate) copy: Option<Request>,
+    /// The answer to the latest question.
+    pub(crate) reply: Option<SlotAnswer>,
+}
+
+/// What a voter answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SlotAnswer {
+    Gave(Vec<u16>),
+    Refused,
+}
+
+impl Way {
+    /// What was asked before is waited for no more.
+    fn forget(&mut self) {
+        self.reply = None;
+        self.requests.iter_mut().for_each(|(is_waited_for, _)| *is_waited_for = false);
+    }
+}
+
+impl State {
+    fn send(&mut self, client: usize, voter: usize, request: Request) {
+        let (way, asks) = (&mut self.ways[client][voter], request != Request::GiveBack);
+        if asks {
+            way.forget();
+        }
+        way.requests.push((asks, request));
+    }
+
+    pub(crate) fn ask(&mut self, client: usize) {
+        let Client { phase, heard, begun } = &mut self.clients[client];
+        *phase = Phase::Asking;
+        heard.clear();
+        *begun += 1;
+        for voter in 0..VOTERS {
+            self.send(client, voter, Request::Ask(Vec::new()));
+        }
+    }
+
+    /// Gives back all that it has, or may have.
+    pub(crate) fn give_up(&mut self, client: usize, rules: &Rules) {
+        let known = |voter: usize| {
+            let heard = &self.clients[client].heard;
+            heard.iter().any(|event| matches!(event, Event::Gave(one, _) if *one == voter))
+        };
+        let all = !rules.is_broken(Broken::KeepsOnGivingUp);
+        let owed: Vec<usize> = (0..VOTERS).filter(|voter| all || known(*voter)).collect();
+        for voter in 0..VOTERS {
+            self.ways[client][voter].forget();
+        }
+        for voter in owed {
+            self.send(client, voter, Request::GiveBack);
+        }
+        let client = &mut self.clients[client];
+        (client.phase, client.heard) = (Phase::Idle, Vec::new());
+    }
+
+    pub(crate) fn renew(&mut self, client: usize) {
+        let Phase::Holding(slots) = self.clients[client].phase.clone() else { return };
+        for voter in 0..VOTERS {
+            self.send(client, voter, Request::Renew(slots.clone()));
+        }
+    }
+
+    /// The next request runs, or is lost.
+    pub(crate) fn arrive(&mut self, client: usize, voter: usize, is_lost: bool, rules: &Rules) {
+        let way = &mut self.ways[client][voter];
+        let (asked, request) = way.requests.remove(0);
+        if is_lost {
+            self.losses += 1;
+            if asked {
+                self.note(client, Event::Silent(voter));
+            }
+            return;
+        }
+        let given = self.voters[voter].run(client, &request, rules);
+        let way = &mut self.ways[client][voter];
+        if asked {
+            way.reply = Some(given.map_or(SlotAnswer::Refused, SlotAnswer::Gave));
+        }
+        // Voters and clients are alike: one of each is enough.
+        let is_ones = (client, voter) == (0, 0);
+        if is_ones && self.copies < rules.copies && matches!(request, Request::Ask(_)) {
+            way.copy = Some(request);
+        }
+    }
+
+    /// A request runs once more.
+    pub(crate) fn run_copy(&mut self, client: usize, voter: usize, rules: &Rules) {
+        let Some(request) = self.ways[client][voter].copy.take() else { return };
+        self.copies += 1;
+        self.voters[voter].run(client, &request, rules);
+    }
+
+    /// An answer is heard, and what follows from it done.
+    pub(crate) fn hear(&mut self, client: usize, voter: usize, rules: &Rules, marks: &Passed) {
+        let Some(answer) = self.ways[client][voter].reply.take() else { return };
+        let given = match answer {
+            SlotAnswer::Gave(slots) => Some(slots),
+            SlotAnswer::Refused => None,
+        };
+        if let Phase::Holding(slots) = &self.clients[client].phase {
+            if let Some(given) = given.filter(|given| given != slots) {
+                let slots = slots.clone();
+                self.put_right(client, voter, slots, marks);
+                drop(given);
+            }
+            return;
+        }
+        let event = given.map_or(Event::Refused(voter), |given| Event::Gave(voter, given));
+        self.note(client, event);
+        self.decide(client, rules, marks);
+    }
+
+    fn note(&mut self, client: usize, event: Event) {
+        if self.clients[client].phase == Phase::Asking {
+            let heard = &mut self.clients[client].heard;
+            heard.push(event);
+            // In which order answers came between two looks changes nothing.
+            let last = heard.iter().rposition(|event| *event == Event::AskedOn);
+            heard[last.map_or(0, |last| last + 1)..].sort_unstable();
+        }
+    }
+
+    fn put_right(&mut self, client: usize, voter: usize, slots: Vec<u16>, marks: &Passed) {
+        marks.add(Landmark::PutRight);
+        self.send(client, voter, Request::Renew(slots));
+    }
+
+    fn decide(&mut self, client: usize, rules: &Rules, marks: &Passed) {
+        let (mut slots, votes) = self.count(client, rules);
+        let agrees = self.clients[client].heard.contains(&Event::AskedOn);
+        if !agrees && !votes.is_won() {
+            if votes.is_hopeless() {
+                marks.add(Landmark::GaveUp);
+                self.give_up(client, rules);
+            }
+            return;
+        }
+        match slots.next() {
+            SlotNext::Fixed(fixed, _) => {
+                marks.add(Landmark::Won);
+                let held = fixed.list().to_vec();
+                let elsewhere = slots.elsewhere(&fixed);
+                let it = &mut self.clients[client];
+                (it.phase, it.heard) = (Phase::Holding(held.clone()), Vec::new());
+                for voter in elsewhere {
+                    self.put_right(client, voter, held.clone(), marks);
+                }
+            }
+            SlotNext::Ask { floors, voters } => {
+                marks.add(Landmark::AskedAgain);
+                self.note(client, Event::AskedOn);
+                for voter in voters {
+                    self.send(client, voter, Request::Ask(floors.list().to_vec()));
+                }
+            }
+            SlotNext::Wait => {}
+            SlotNext::Apart => {
+                marks.add(Landmark::GaveUp);
+                self.give_up(client, rules);
+            }
+        }
+    }
+
+    /// What the engine makes of all that was heard.
+    fn count(&self, client: usize, rules: &Rules) -> (SlotVotes, Votes) {
+        let quorum = Quorum::of(VOTERS);
+        let mut slots = SlotVotes::new(quorum, rules.circle(client));
+        let mut votes = Votes::new(quorum);
+        for event in &self.clients[client].heard {
+            match event {
+                Event::Gave(voter, given) => {
+                    slots.heard(*voter, Slots::new(given.iter().copied()));
+                    votes.record(*voter, Verdict::Granted);
+                }
+                Event::Refused(voter) => {
+                    slots.missed(*voter);
+                    votes.record(*voter, Verdict::Absent);
+                }
+                Event::Silent(voter) => {
+                    slots.missed(*voter);
+                    votes.record(*voter, Verdict::Unknown(Cause::Unheard));
+                }
+                Event::AskedOn => {
+                    slots.next();
+                }
+            }
+        }
+        (slots, votes)
+    }
+
+    /// Everything that is on its way arrives and is heard, until nothing is.
+    pub(crate) fn settle(&mut self, rules: &Rules, marks: &Passed) {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for (client, voter) in pairs() {
+                while !self.ways[client][voter].requests.is_empty() {
+                    self.arrive(client, voter, false, rules);
+                    goes_on = true;
+                }
+                if self.ways[client][voter].reply.is_some() {
+                    self.hear(client, voter, rules, marks);
+                    goes_on = true;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn slots_held(&self) -> Vec<u16> {
+        let held = self.clients.iter().filter_map(|client| match &client.phase {
+            Phase::Holding(slots) => Some(slots),
+            Phase::Idle | Phase::Asking => None,
+        });
+        held.flatten().copied().collect()
+    }
+}
+
+pub(crate) fn pairs() -> impl Iterator<Item = (usize, usize)> {
+    (0..CLIENTS).flat_map(|client| (0..VOTERS).map(move |voter| (client, voter)))
+}
