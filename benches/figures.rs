@@ -22,7 +22,7 @@ use std::{
 use quorate_benches::page::{DIGEST, begin, block, digest, package, with_block};
 use quorate_support::{ROOT, RedisServer};
 
-const BENCHES: [&str; 11] = [
+const BENCHES: [&str; 12] = [
     "uncontended",
     "handoff",
     "crowd",
@@ -33,6 +33,7 @@ const BENCHES: [&str; 11] = [
     "scripts",
     "capacity",
     "observed",
+    "kinds",
     "peers",
 ];
 /// Runs only if it is named.

@@ -48,7 +48,7 @@ pub(crate) struct MutexKeys {
     pub(crate) queue: Arc<str>,
     /// Until when each of them counts.
     pub(crate) alive: Arc<str>,
-    /// Where a release is told if nobody waits in order.
+    /// Where a release is told if nobody waits in order; of an election whatever changes.
     pub(crate) channel: Arc<str>,
     /// Where those who wait in order are called: this, and the client's id.
     pub(crate) calls: Arc<str>,
@@ -200,6 +200,10 @@ impl KeyScheme {
             | (Self::Redisson, ":quorate_semaphore_slots" | ":quorate_semaphore_queue") => {
                 FoundKind::Semaphore
             }
+            (Self::Prefix(_), ":election" | ":election:queue")
+            | (Self::Redisson, ":quorate_election" | ":quorate_election_queue") => {
+                FoundKind::Election
+            }
             _ => return None,
         };
         let name = match self {
@@ -236,6 +240,26 @@ impl KeyScheme {
                     channel: format!("redisson_lock__channel:{tagged}").into(),
                 }
             }
+        }
+    }
+
+    /// Those of an election: another lock than the mutex of this name. Its channel is that of those
+    /// who watch. Programs in Java have nothing of the kind.
+    pub(crate) fn election(&self, name: &LockName) -> MutexKeys {
+        let name = name.as_str();
+        let (lock, mark) = match self {
+            Self::Prefix(prefix) => (format!("{prefix}:{{{}}}:election", encoded(name)), ':'),
+            Self::Redisson => (format!("{}:quorate_election", tagged(name)), '_'),
+        };
+        let key = |part| format!("{lock}{mark}{part}").into();
+        MutexKeys {
+            revoked: key("revoked"),
+            fence: key("fence"),
+            queue: key("queue"),
+            alive: key("alive"),
+            channel: key("news"),
+            calls: self.calls().into(),
+            lock: lock.into(),
         }
     }
 

@@ -36,6 +36,9 @@
 //! | to know which of so many I am | [`PermitGuard::slot`] |
 //! | many readers or one writer | [`RwLock::read`], [`RwLock::write`], [`RwLock::run_read`] |
 //! | to choose whether readers or writers go first | [`RwLock::preference`] |
+//! | several locks, all or none | [`Quorate::lock_all`] |
+//! | one leader among many, whom others can find | [`Quorate::election`] |
+//! | to follow who leads | [`Election::observe`] |
 //! | to go on reading after a write | [`WriteGuard::downgrade`] |
 //! | work that stops if the lock is lost | [`MutexGuard::while_held`] |
 //! | to be told of the loss | [`MutexGuard::lost`] |
@@ -153,6 +156,10 @@
 //! | `read`, `write`, `acquire` and the like | the same |
 //! | `run` | the work dropped, the lock released |
 //! | `downgrade` | nothing: the write is released |
+//! | `campaign` and the like | nothing: what was sent is undone, the queue left |
+//! | `proclaim` | the lead, with the new value once it was polled |
+//! | `resign` | the lead given up: only the answer is lost |
+//! | `leader`, `Observer::next` | nothing |
 //! | `reenter` | the count as it was before |
 //! | `extend` | the lock held, with the old lease or the new one |
 //! | `keep_for` | the lock released |
@@ -297,8 +304,8 @@ pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use keys::KeyScheme;
 pub use lock::{
-    FairMutex, Mutex, MutexGuard, PermitGuard, Preference, ReadGuard, RwLock, Semaphore,
-    WriteGuard, inspection,
+    AllGuard, Election, FairMutex, Leadership, LockAll, Lockable, Mutex, MutexGuard, Observed,
+    Observer, PermitGuard, Preference, ReadGuard, RwLock, Semaphore, WriteGuard, inspection,
 };
 pub use node::Credentials;
 #[cfg(feature = "tls")]
@@ -307,7 +314,7 @@ pub use node::Tls;
 pub use node::embedded;
 pub use words::metric;
 pub use words::{
-    Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Owner,
+    Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Leader, Owner,
     Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
     Side, Token, Verdict, VoterReport,
 };

@@ -17,13 +17,13 @@ local function readable(command, key, ...)
   return nil, wipe(key)
 end
 
--- A hold: one field, with a count.
+-- A hold: one field, which begins with a count.
 local function keep_hold(key)
   local record, gone = readable('HGETALL', key)
   if not record or #record == 0 then
     return gone
   end
-  local hold, count = record[1], tonumber(record[2])
+  local hold, count = record[1], tonumber(string.match(record[2], '^%S+'))
   local is_hold = #record == 2 and hold ~= '' and count and count > 0
   return is_hold and 0 or wipe(key)
 end

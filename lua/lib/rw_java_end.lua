@@ -2,13 +2,9 @@
 -- published, PUBLISH or SPUBLISH, is the first of ARGV, for all requests.
 local publish = ARGV[1]
 
--- '0' wakes one of those who wait in each client in Java, '1' all of them. Where the server does
--- not know the command, or does not allow it, nobody can listen that way either.
+-- '0' wakes one of those who wait in each client in Java, '1' all of them.
 local function tell(channel, message)
-  local told = redis.pcall(publish, channel, message)
-  if type(told) == 'table' and told.err then
-    redis.call('PUBLISH', channel, message)
-  end
+  announce(publish, channel, message)
 end
 
 -- Takes the vote from a hold, if it has it: says what was left of its lease. A read whose lease has

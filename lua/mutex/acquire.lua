@@ -14,23 +14,7 @@ local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 local function acquire(key, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
   local hold, floor = unpack(ARGV, arg + 1, arg + 2)
-  if redis.call('EXISTS', lock, queue) > 0 then
-    local head = sweep(queue, alive) and first(queue)
-    local by = holder(lock)
-    if by and by ~= hold then
-      return 0, redis.call('PTTL', lock), by, ''
-    end
-    if by then
-      keep(lock, lease_ms)
-      return 1, now_ms(), '', number_again(fence, floor, keep_ms)
-    end
-    if head then
-      return 3, left_ms(alive, head), head, ''
-    end
-  end
-  local token = number(fence, floor, keep_ms)
-  give(lock, hold, 1, lease_ms)
-  return 1, now_ms(), '', token
+  return take(lock, queue, alive, fence, hold, floor, 1, lease_ms, keep_ms)
 end
 
 return each(4, 2, 2, 4, acquire)

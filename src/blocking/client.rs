@@ -2,9 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{FairMutex, Mutex, RwLock, Semaphore, caller, client_thread::ClientThread};
+use super::{
+    Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller, client_thread::ClientThread,
+};
 use crate::{
     client::{self, Builder, FoundLocks, Status, Survey},
+    lock::Lockable,
     words::Error,
 };
 
@@ -64,6 +67,16 @@ impl Quorate {
     /// [`Quorate::semaphore`](crate::Quorate::semaphore).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::new(self.client.semaphore(name, permits), &self.thread)
+    }
+
+    /// [`Quorate::election`](crate::Quorate::election).
+    pub fn election(&self, name: impl AsRef<str>) -> Election {
+        Election::new(self.client.election(name), &self.thread)
+    }
+
+    /// [`Quorate::lock_all`](crate::Quorate::lock_all).
+    pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
+        LockAll::new(self.client.lock_all(locks), &self.thread)
     }
 
     /// [`Quorate::status`](crate::Quorate::status); blocks.

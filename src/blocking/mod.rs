@@ -60,13 +60,17 @@
 mod caller;
 mod client;
 mod client_thread;
+mod election;
 mod guards;
+mod lock_all;
 mod mutex;
 mod rw_lock;
 mod semaphore;
 
 pub use client::Quorate;
+pub use election::{Election, Leadership, Observer};
 pub use guards::{MutexGuard, PermitGuard, ReadGuard, WriteGuard};
+pub use lock_all::{AllGuard, LockAll};
 pub use mutex::{FairMutex, Mutex};
 pub use rw_lock::RwLock;
 pub use semaphore::Semaphore;

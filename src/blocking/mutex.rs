@@ -182,6 +182,12 @@ macro_rules! exclusive {
             }
         }
 
+        impl From<$name> for lock::Lockable {
+            fn from(mutex: $name) -> Self {
+                mutex.lock.into()
+            }
+        }
+
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.lock.fmt(f)

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{ReadGuard, WriteGuard, client_thread::ClientThread};
 use crate::{
     lock::{
-        self, Preference, after_work,
+        self, Lockable, Preference, after_work,
         inspection::{Access, RwInspection},
     },
     words::{Error, HoldId, Owner, Token},
@@ -45,6 +45,16 @@ impl RwLock {
     /// Whom its readers let pass; by default all [writers](Preference::Writers).
     pub fn preference(self, preference: Preference) -> Self {
         Self { lock: self.lock.preference(preference), ..self }
+    }
+
+    /// [`RwLock::reading`](crate::RwLock::reading).
+    pub fn reading(&self) -> Lockable {
+        self.lock.reading()
+    }
+
+    /// [`RwLock::writing`](crate::RwLock::writing).
+    pub fn writing(&self) -> Lockable {
+        self.lock.writing()
     }
 
     /// [`RwLock::read`](crate::RwLock::read); blocks.

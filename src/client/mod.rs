@@ -29,7 +29,7 @@ pub use voter_set::VoterSet;
 use crate::{
     coordinator::Coordinator,
     hold::Hold,
-    lock::{FairMutex, LockParts, Mutex, RwLock, Semaphore},
+    lock::{Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
     node::{Replies, Voter},
     words::Error,
 };
@@ -115,6 +115,19 @@ impl Quorate {
     /// [what happens otherwise](Semaphore#permits).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::new(&self.parts, name.as_ref(), permits)
+    }
+
+    /// The election of this name, with the client's settings; another lock than the mutex of this
+    /// name.
+    pub fn election(&self, name: impl AsRef<str>) -> Election {
+        Election::new(&self.parts, name.as_ref())
+    }
+
+    /// Several locks as one: all or none, whatever order callers name them in. Mutexes and fair
+    /// mutexes go into the list as they are; of a read/write lock it is the side that
+    /// [reads](RwLock::reading) or [writes](RwLock::writing). Each keeps its own settings.
+    pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
+        LockAll::new(&self.parts, locks.into_iter().map(Into::into).collect())
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod attempt;
+mod census;
 mod claim;
 mod ears;
 mod fence;
@@ -27,6 +28,7 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
+pub(crate) use census::{ElectionAsked, ElectionWatch};
 pub(crate) use claim::{Spoils, Won};
 pub(crate) use panel::{Panel, place};
 pub(crate) use record::{Ask, LockInfo, LockRecord};

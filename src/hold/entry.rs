@@ -117,12 +117,33 @@ impl Entry {
         Ok(())
     }
 
+    /// Renews now: a majority stores what its record has to say, `what`.
+    pub(crate) async fn tell(&self, what: &'static str) -> Result<(), Error> {
+        let hold = &self.hold;
+        let Some((mut round, mut exchange)) = hold.renew() else { return Err(hold.lost()) };
+        if crate::mutant!("proclaimed_to_nobody_yet") {
+            return Ok(());
+        }
+        let end = hold.conclude(&mut round, &mut exchange).await;
+        hold.hear_on(exchange);
+        keeper::attend(hold);
+        match end {
+            RoundEnd::Renewed if hold.is_held() => Ok(()),
+            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered(what, hold.failed())),
+            _ => Err(hold.lost()),
+        }
+    }
+
     /// Leaves the votes to their leases, of this length at least.
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
         let extended = self.extend(time).await;
         self.left = true;
         self.hold.keep()?;
         extended
+    }
+
+    pub(super) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -7,9 +7,11 @@ mod held;
 mod holds;
 mod keeper;
 mod lost;
+mod together;
 
 pub(crate) use enter::Wish;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
 pub use lost::Lost;
+pub(crate) use together::{first_loss, one_is_lost, stand_or_fall};

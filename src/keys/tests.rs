@@ -79,6 +79,23 @@ fn the_names_of_a_semaphore_are_pinned() {
     assert_eq!(&*keys.slots, "{invoice:42}:quorate_semaphore_slots");
 }
 
+#[test]
+fn the_names_of_an_election_are_pinned() {
+    let name = LockName::parse("invoice:42").unwrap();
+    let ours = KeyScheme::default().election(&name);
+    assert_eq!(&*ours.lock, "quorate:{invoice:42}:election");
+    assert_eq!(&*ours.revoked, "quorate:{invoice:42}:election:revoked");
+    assert_eq!(&*ours.fence, "quorate:{invoice:42}:election:fence");
+    assert_eq!(&*ours.queue, "quorate:{invoice:42}:election:queue");
+    assert_eq!(&*ours.alive, "quorate:{invoice:42}:election:alive");
+    assert_eq!(&*ours.channel, "quorate:{invoice:42}:election:news");
+    let beside_java = KeyScheme::Redisson.election(&name);
+    assert_eq!(&*beside_java.lock, "{invoice:42}:quorate_election");
+    assert_eq!(&*beside_java.fence, "{invoice:42}:quorate_election_fence");
+    assert_eq!(&*beside_java.queue, "{invoice:42}:quorate_election_queue");
+    assert_eq!(&*beside_java.channel, "{invoice:42}:quorate_election_news");
+}
+
 /// As Redisson's `RedissonReadLock` makes them.
 #[test]
 fn redisson_names_the_record_the_readers_and_the_channel_of_a_read_write_lock() {
@@ -140,6 +157,10 @@ proptest! {
         for key in rw_keys(&scheme, &name) {
             prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
         }
+        let election = scheme.election(&LockName::parse(&name).unwrap());
+        for key in [election.lock, election.queue, election.fence, election.channel] {
+            prop_assert_eq!(hash_tag(&keys.revoked), hash_tag(&key));
+        }
     }
 
     #[test]
@@ -151,6 +172,13 @@ proptest! {
         prop_assert_eq!(found(&mutex.queue), Some((name.clone(), FoundKind::Mutex)));
         if !redisson {
             prop_assert_eq!(found(&mutex.lock), Some((name.clone(), FoundKind::Mutex)));
+        }
+        let election = scheme.election(&LockName::parse(&name).unwrap());
+        for key in [&election.lock, &election.queue] {
+            prop_assert_eq!(found(key), Some((name.clone(), FoundKind::Election)));
+        }
+        for key in [&election.alive, &election.fence, &election.revoked] {
+            prop_assert_eq!(found(key), None);
         }
         let of_those = if redisson { 2 } else { 4 };
         for key in &rw_keys(&scheme, &name)[of_those..] {

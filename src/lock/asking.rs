@@ -6,7 +6,7 @@ use super::{Forms, inspection::NamesHolds};
 use crate::{
     coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
-    hold::{Entry, Holds, Wish},
+    hold::{Holds, Wish},
     node::{Call, Outcome},
     scripts::Answer,
     settings::Settings,
@@ -66,6 +66,15 @@ impl Asking {
 
     pub(super) fn settings(&self) -> &Settings {
         self.parts.coordinator.settings()
+    }
+
+    pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.parts.coordinator
+    }
+
+    /// What the caller called it, if that can be the name of a lock.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_ref().map_or("", |name| name.as_str())
     }
 
     /// How many voters the client has.
@@ -133,7 +142,7 @@ impl Asking {
 
     /// Why a hold cannot be ended by force.
     pub(super) fn not_holding(&self, hold: &HoldId, voters: Vec<VoterReport>) -> Error {
-        let lock = self.name.as_ref().map_or_else(|_| String::new(), |name| name.as_str().into());
+        let lock = self.name().into();
         Error::new(Kind::NotHolding { lock, hold: hold.clone() }, voters)
     }
 
@@ -151,7 +160,7 @@ impl Asking {
     ) -> fmt::DebugStruct<'a, 'b> {
         let mut shown = f.debug_struct(kind);
         shown
-            .field("name", &self.name.as_ref().map_or("", |name| name.as_str()))
+            .field("name", &self.name())
             .field("owner", &self.owner)
             .field("lease", &self.lease)
             .field("renewed", &self.renewed);
@@ -160,6 +169,6 @@ impl Asking {
 }
 
 /// Whoever has set no limit waits until the lock is its own.
-pub(super) fn without_limit(entered: Option<Entry>) -> Entry {
+pub(super) fn without_limit<T>(entered: Option<T>) -> T {
     entered.expect("only at a limit the answer is that the lock is held")
 }

@@ -1,4 +1,4 @@
-//! What the mutex and the fair mutex have in common.
+//! What the mutex, the fair mutex and the election have in common.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,36 +6,36 @@ use super::{
     LockParts, MutexGuard,
     asking::{Asking, VoterSaid, without_limit},
     inspection::{Holder, Inspection, VoterView, Waiting},
-    mutex_record::{MutexRecord, MutexTerms},
+    mutex_record::{ExclusiveKind, MutexRecord, MutexTerms},
 };
 use crate::{
     engine::{Limit, Rules},
     hold::Wish,
-    scripts::MutexSeen,
+    scripts::{Holding, MutexSeen},
     words::{Error, HoldId, Owner, Token},
 };
 
 /// Which lock, and how it is asked for.
 #[derive(Clone)]
 pub(super) struct Exclusive {
-    asking: Asking,
-    fair: bool,
+    pub(super) asking: Asking,
+    kind: ExclusiveKind,
     /// What every call asks with.
     record: Result<Arc<MutexRecord>, Error>,
 }
 
 impl Exclusive {
-    pub(super) fn new(parts: &Arc<LockParts>, name: &str, fair: bool) -> Self {
-        Self::made(Asking::new(parts, name), fair)
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str, kind: ExclusiveKind) -> Self {
+        Self::made(Asking::new(parts, name), kind)
     }
 
-    fn made(asking: Asking, fair: bool) -> Self {
+    fn made(asking: Asking, kind: ExclusiveKind) -> Self {
         let record = asking.checked().map(|(name, rules)| {
             let settings = asking.settings();
-            let terms = MutexTerms::new(settings, rules, fair);
+            let terms = MutexTerms::new(settings, rules, kind);
             Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
         });
-        Self { asking, fair, record }
+        Self { asking, kind, record }
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {
@@ -43,7 +43,7 @@ impl Exclusive {
     }
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
-        Self::made(self.asking.lease(lease, renewed), self.fair)
+        Self::made(self.asking.lease(lease, renewed), self.kind)
     }
 
     /// The wish for it.
@@ -97,13 +97,20 @@ impl Exclusive {
             VoterView {
                 voter,
                 side,
-                holder: holder.map(|holder| holder.map(Holder::from)),
+                holder: holder.map(|holder| holder.map(|holder| self.shown(holder))),
                 queue: queue.into_iter().map(Waiting::from).collect(),
                 token,
                 quarantine,
             }
         });
         Ok(Inspection { voters: views.collect() })
+    }
+
+    /// In the record of a leader its value stands in place of a count: it enters once.
+    fn shown(&self, holding: Holding) -> Holder {
+        let holder = Holder::from(holding);
+        let count = if self.kind == ExclusiveKind::Election { 1 } else { holder.count };
+        Holder { count, ..holder }
     }
 
     pub(super) async fn force_release(&self) -> Result<bool, Error> {
@@ -136,7 +143,7 @@ impl Exclusive {
         Ok(self.force_release().await? || cleared)
     }
 
-    fn usable(&self) -> Result<(Arc<MutexRecord>, Rules), Error> {
+    pub(super) fn usable(&self) -> Result<(Arc<MutexRecord>, Rules), Error> {
         let record = self.record.clone()?;
         let rules = record.rules();
         Ok((record, rules))

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive, inspection::Inspection,
+    mutex_record::ExclusiveKind,
 };
 use crate::{
     engine::Limit,
@@ -40,7 +41,11 @@ pub struct FairMutex(Exclusive);
 
 impl FairMutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, true))
+        Self(Exclusive::new(parts, name, ExclusiveKind::FairMutex))
+    }
+
+    pub(super) fn into_exclusive(self) -> Exclusive {
+        self.0
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Access, Preference,
-    mutex_record::{MutexForms, MutexTerms},
+    mutex_record::{ExclusiveKind, MutexForms, MutexTerms},
     rw_record::{RwForms, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };
@@ -30,8 +30,8 @@ impl Forms {
         // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
         let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
-        forms.mutexes = [false, true]
-            .map(|is_fair| forms.of_mutex(MutexTerms::new(settings, rules, is_fair)))
+        forms.mutexes = ExclusiveKind::ALL
+            .map(|kind| forms.of_mutex(MutexTerms::new(settings, rules, kind)))
             .to_vec();
         let preference = Preference::default();
         forms.rw_locks = [Access::Read, Access::Write]

@@ -1,15 +1,21 @@
 //! The kinds of locks: which scripts each runs, and the guard it gives.
 
 mod access;
+mod all_guard;
 mod asking;
+mod election;
+mod election_record;
 mod exclusive;
 mod fair_mutex;
 mod forms;
 mod guard;
 pub mod inspection;
+mod leadership;
+mod lock_all;
 mod mutex;
 mod mutex_guard;
 mod mutex_record;
+mod observer;
 mod permit_guard;
 mod read_guard;
 mod request;
@@ -25,13 +31,18 @@ mod write_guard;
 
 use access::Access;
 pub use access::Preference;
+pub use all_guard::AllGuard;
 pub(crate) use asking::LockParts;
+pub use election::Election;
 #[cfg(feature = "blocking")]
 pub(crate) use exclusive::after_work;
 pub use fair_mutex::FairMutex;
 pub(crate) use forms::Forms;
+pub use leadership::Leadership;
+pub use lock_all::{LockAll, Lockable};
 pub use mutex::Mutex;
 pub use mutex_guard::MutexGuard;
+pub use observer::{Observed, Observer};
 pub use permit_guard::PermitGuard;
 pub use read_guard::ReadGuard;
 pub use rw_lock::RwLock;

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive, inspection::Inspection,
+    mutex_record::ExclusiveKind,
 };
 use crate::{
     engine::Limit,
@@ -32,7 +33,11 @@ pub struct Mutex(Exclusive);
 
 impl Mutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, false))
+        Self(Exclusive::new(parts, name, ExclusiveKind::Mutex))
+    }
+
+    pub(super) fn into_exclusive(self) -> Exclusive {
+        self.0
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.

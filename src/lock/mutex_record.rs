@@ -9,20 +9,45 @@ use crate::{
     engine::{Rules, Ticket},
     keys::{KeyScheme, MutexKeys},
     node::Call,
-    scripts::{fair, mutex, redisson},
+    scripts::{election, fair, mutex, redisson},
     settings::Settings,
     words::{HoldId, LockName},
 };
+
+/// Which of those it is that one holds at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExclusiveKind {
+    Mutex,
+    FairMutex,
+    Election,
+}
+
+impl ExclusiveKind {
+    pub(super) const ALL: [Self; 3] = [Self::Mutex, Self::FairMutex, Self::Election];
+
+    /// As metrics and traces call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::FairMutex => "fair_mutex",
+            Self::Election => "election",
+        }
+    }
+
+    /// Whoever waits does so in the queue, from the beginning.
+    fn is_fair(self) -> bool {
+        self != Self::Mutex
+    }
+}
 
 /// How a mutex is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MutexTerms {
     pub(super) rules: Rules,
+    pub(super) kind: ExclusiveKind,
     /// How long a place in the queue counts without being asked from; `None` where there is no
     /// queue.
     pub(super) waiting: Option<Duration>,
-    /// Whoever waits does so in the queue, from the beginning.
-    pub(super) is_fair: bool,
     /// Programs in Java lock by the same records.
     pub(super) is_shared_with_java: bool,
     /// For how long the fence is remembered; `None` where that is for ever.
@@ -30,14 +55,15 @@ pub(super) struct MutexTerms {
 }
 
 impl MutexTerms {
-    pub(super) fn new(settings: &Settings, rules: Rules, is_fair: bool) -> Self {
-        let is_shared_with_java = settings.keys.is_shared_with_java();
+    pub(super) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
+        let is_election = kind == ExclusiveKind::Election;
+        let is_shared_with_java = settings.keys.is_shared_with_java() && !is_election;
         // Java knows nothing of the queue: its release calls nobody there.
-        let has_queue = is_fair || !is_shared_with_java;
+        let has_queue = kind.is_fair() || !is_shared_with_java;
         let waiting = has_queue.then(|| settings.waiting(rules.terms.lease));
         // Java counts on from what it finds, and from 1 where that has ended.
         let keep = (!is_shared_with_java).then_some(settings.fence_memory);
-        Self { rules, waiting, is_fair, is_shared_with_java, keep }
+        Self { rules, kind, waiting, is_shared_with_java, keep }
     }
 
     /// As an argument.
@@ -47,33 +73,37 @@ impl MutexTerms {
 
     /// As an argument: whether a release is told on the lock's channel whoever is called.
     fn aloud(&self) -> &'static str {
-        if self.is_shared_with_java { "1" } else { "" }
+        match self.kind {
+            ExclusiveKind::Election => "2",
+            _ if self.is_shared_with_java => "1",
+            _ => "",
+        }
     }
 }
 
-/// A mutex, or a fair mutex.
+/// A mutex, or a fair mutex; or an election, as far as it is one.
 #[derive(Clone, Debug)]
 pub(super) struct MutexRecord {
-    made: Arc<MadeMutex>,
+    pub(super) made: Arc<MadeMutex>,
     /// From which place in the queue it is asked for.
     place: Option<HoldId>,
 }
 
 /// What is the same for every request.
 #[derive(Debug)]
-struct MadeMutex {
+pub(super) struct MadeMutex {
     info: LockInfo,
-    keys: MutexKeys,
-    forms: Arc<MutexForms>,
+    pub(super) keys: MutexKeys,
+    pub(super) forms: Arc<MutexForms>,
 }
 
 /// What is the same for every lock.
 #[derive(Debug)]
 pub(super) struct MutexForms {
     pub(super) terms: MutexTerms,
-    acquire: Form,
+    pub(super) acquire: Form,
     from_a_place: Form,
-    renew: Form,
+    pub(super) renew: Form,
     release: Form,
 }
 
@@ -83,31 +113,40 @@ impl MutexForms {
         let MutexTerms { rules, waiting, .. } = terms;
         let (lease, keep) = (millis(rules.terms.lease), terms.keep_ms());
         let wait = waiting.map(millis).unwrap_or_default();
+        let release = Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]);
+        if terms.kind == ExclusiveKind::Election {
+            let acquire = Form::new(&election::ACQUIRE, rules, &[calls, &lease, &keep, &wait]);
+            let renew = Form::new(&election::RENEW, rules, &[&lease, &keep]);
+            return Self { terms, from_a_place: acquire.clone(), acquire, renew, release };
+        }
         Self {
             terms,
             acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
             from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
             renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
-            release: Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]),
+            release,
         }
     }
 }
 
 impl MutexRecord {
     pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<MutexForms>) -> Self {
-        let keys = scheme.mutex(&name);
+        let kind = forms.terms.kind;
+        let is_election = kind == ExclusiveKind::Election;
+        let keys = if is_election { scheme.election(&name) } else { scheme.mutex(&name) };
         let info = LockInfo {
-            kind: if forms.terms.is_fair { "fair_mutex" } else { "mutex" },
+            kind: kind.name(),
             name,
             key: Arc::clone(&keys.lock),
-            channel: Some(Arc::clone(&keys.channel)),
+            // That of an election is for those who watch.
+            channel: (!is_election).then(|| Arc::clone(&keys.channel)),
             is_shared: false,
             permits: None,
             is_fenced: true,
             granted_under: None,
             barred_by: None,
             waiting: forms.terms.waiting,
-            is_fair: forms.terms.is_fair,
+            is_fair: kind.is_fair(),
         };
         Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
     }
@@ -116,9 +155,20 @@ impl MutexRecord {
         self.made.forms.terms.rules
     }
 
+    /// The same as it is asked for from this place.
+    pub(super) fn from(&self, place: &HoldId) -> Self {
+        Self { place: Some(place.clone()), ..self.clone() }
+    }
+
     pub(super) fn inspect(&self) -> Call {
         let MutexKeys { lock, queue, alive, fence, .. } = &self.made.keys;
         Form::new(&mutex::INSPECT, self.rules(), &[]).question([lock, queue, alive, fence])
+    }
+
+    /// Asks who leads.
+    pub(super) fn look(&self) -> Call {
+        let MutexKeys { lock, fence, .. } = &self.made.keys;
+        Form::new(&election::LOOK, self.rules(), &[]).question([lock, fence])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
@@ -154,7 +204,7 @@ impl LockRecord for MutexRecord {
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
-        Arc::new(Self { place: Some(place.clone()), ..self.clone() })
+        Arc::new(self.from(place))
     }
 
     fn look_for_java(&self) -> Option<Call> {

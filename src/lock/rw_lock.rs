@@ -361,7 +361,7 @@ impl RwLock {
     }
 
     /// The wish for it.
-    fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
+    pub(super) fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
         let (record, rules) = self.checked(access)?;
         Ok(self.asking.wish(record, rules))
     }

@@ -5,7 +5,8 @@
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say.
 
 use super::{
-    script::{Arg, Script, source},
+    election,
+    script::{Arg, Script},
     semaphore,
 };
 
@@ -28,14 +29,14 @@ const CHANNEL: Arg = Arg::Channel("channel");
 pub(crate) mod mutex {
     use super::{
         ALOUD, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
-        Script, TOKEN, source,
+        Script, TOKEN,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
         name: "mutex/acquire",
         source: source!(
             "mutex/acquire",
-            ["expire", "time", "fence", "holder", "vote", "queue", "each"]
+            ["expire", "time", "fence", "holder", "vote", "queue", "take", "each"]
         ),
         keys: &["lock", "queue", "alive", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
@@ -61,7 +62,7 @@ pub(crate) mod mutex {
         name: "mutex/release",
         source: source!(
             "mutex/release",
-            ["time", "holder", "recount", "queue", "call", "tell", "each"]
+            ["time", "holder", "recount", "queue", "call", "publish", "tell", "each"]
         ),
         keys: &["lock", "queue", "alive"],
         shared: &[CALLS, ALOUD, Arg::Publish],
@@ -74,7 +75,7 @@ pub(crate) mod mutex {
         name: "mutex/force_release",
         source: source!(
             "mutex/force_release",
-            ["expire", "time", "holder", "queue", "call", "tell", "each"]
+            ["expire", "time", "holder", "queue", "call", "publish", "tell", "each"]
         ),
         keys: &["lock", "revoked", "queue", "alive"],
         shared: &[CALLS, ALOUD, Arg::Publish],
@@ -106,13 +107,13 @@ pub(crate) mod mutex {
 
 /// What the fair mutex does besides.
 pub(crate) mod fair {
-    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS, source};
+    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS};
 
     pub(crate) static ACQUIRE: Script = Script {
         name: "fair/acquire",
         source: source!(
             "fair/acquire",
-            ["expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "each"]
+            ["expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "bid", "each"]
         ),
         keys: &["lock", "queue", "alive", "fence"],
         shared: &[CALLS, LEASE_MS, KEEP_MS, WAIT_MS],
@@ -126,7 +127,7 @@ pub(crate) mod fair {
 pub(crate) mod rw {
     use super::{
         Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script, TICKET,
-        TOKEN, WAIT_MS, source,
+        TOKEN, WAIT_MS,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -217,9 +218,7 @@ pub(crate) mod rw {
 /// Where programs in Java lock by the same records: what is asked about theirs, and the
 /// read/write lock in their format.
 pub(crate) mod redisson {
-    use super::{
-        Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN, source,
-    };
+    use super::{Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN};
 
     pub(crate) static QUEUE: Script = Script {
         name: "redisson/queue",
@@ -259,7 +258,10 @@ pub(crate) mod redisson {
 
     pub(crate) static RW_RELEASE: Script = Script {
         name: "redisson/rw_release",
-        source: source!("redisson/rw_release", ["recount", "rw_java", "rw_java_end", "each"]),
+        source: source!(
+            "redisson/rw_release",
+            ["recount", "rw_java", "publish", "rw_java_end", "each"]
+        ),
         keys: &["lock", "stem"],
         shared: &[Arg::Publish],
         args: &[HOLD, COUNT, CHANNEL],
@@ -269,7 +271,10 @@ pub(crate) mod redisson {
 
     pub(crate) static RW_FORCE_RELEASE: Script = Script {
         name: "redisson/rw_force_release",
-        source: source!("redisson/rw_force_release", ["expire", "rw_java", "rw_java_end", "each"]),
+        source: source!(
+            "redisson/rw_force_release",
+            ["expire", "rw_java", "publish", "rw_java_end", "each"]
+        ),
         keys: &["lock", "stem", "revoked"],
         shared: &[Arg::Publish],
         args: &[HOLD, MARKER_MS, CHANNEL],
@@ -300,7 +305,7 @@ pub(crate) mod redisson {
 
 /// What is asked of a voter, and not of a lock.
 pub(crate) mod voter {
-    use super::{Arg, KEEP_MS, Script, source};
+    use super::{Arg, KEEP_MS, Script};
 
     pub(crate) static LOOK: Script = Script {
         name: "voter/look",
@@ -344,7 +349,7 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 30] = [
+pub(crate) static ALL: [&Script; 33] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -352,6 +357,9 @@ pub(crate) static ALL: [&Script; 30] = [
     &mutex::CLEAR,
     &mutex::INSPECT,
     &fair::ACQUIRE,
+    &election::ACQUIRE,
+    &election::RENEW,
+    &election::LOOK,
     &rw::ACQUIRE,
     &rw::RENEW,
     &rw::RELEASE,

@@ -1,8 +1,11 @@
 //! The Lua scripts: what there is, what they take, and how their replies read.
 
-mod catalog;
-mod replies;
+#[macro_use]
 mod script;
+
+mod catalog;
+pub(crate) mod election;
+mod replies;
 pub(crate) mod semaphore;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::words::{Cause, HoldId, Slots, Token, Verdict};
+use crate::words::{Cause, HoldId, Incumbent, Proclaimed, Slots, Token, Verdict};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +244,16 @@ impl Renewal {
         let verdict = Verdict::Unknown;
         let unknown = |cause| Self { verdict: verdict(cause), is_anew: false, slots: None };
         outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
+    }
+}
+
+impl Incumbent {
+    /// Of `election/look`: who has the vote, if anybody has.
+    pub(crate) fn read(answer: &Answer) -> Result<Option<Self>, Cause> {
+        let Some(hold) = answer.named().filter(|_| answer.is_done()) else { return Ok(None) };
+        let [number, Value::Text(said)] = &answer.more else { return Err(answer.unexpected()) };
+        let said = Proclaimed::parse(said).ok_or_else(|| answer.unexpected())?;
+        Ok(Some(Self { hold, left: answer.left(), number: token_of(number), said }))
     }
 }
 

@@ -10,8 +10,6 @@ macro_rules! source {
     };
 }
 
-pub(super) use source;
-
 /// One Lua script.
 #[derive(Debug)]
 pub(crate) struct Script {

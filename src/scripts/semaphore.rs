@@ -1,6 +1,6 @@
 //! The scripts of the semaphore.
 
-use super::script::{Arg, Script, source};
+use super::script::{Arg, Script};
 
 const CALLS: Arg = Arg::Channel("calls");
 const LEASE_MS: Arg = Arg::Text("lease_ms");

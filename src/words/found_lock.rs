@@ -21,4 +21,6 @@ pub enum FoundKind {
     RwLock,
     /// A [`Semaphore`](crate::Semaphore).
     Semaphore,
+    /// An [`Election`](crate::Election).
+    Election,
 }

@@ -154,7 +154,7 @@ const fn label(name: &'static str, values: &'static [&'static str]) -> Label {
 
 pub(super) const LOCK: Label = label("lock", &[]);
 pub(super) const KIND: Label =
-    label("kind", &["mutex", "fair_mutex", "read", "write", "semaphore"]);
+    label("kind", &["mutex", "fair_mutex", "read", "write", "semaphore", "election"]);
 pub(super) const VOTER: Label = label("voter", &[]);
 pub(super) const ACQUIRED: Label =
     label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
@@ -162,8 +162,10 @@ pub(super) const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "
 pub(super) const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
 pub(super) const RENEWED: Label =
     label("outcome", &["renewed", "failed", "superseded", "vanished"]);
-pub(super) const LOSS: Label =
-    label("reason", &["expired", "fixed", "superseded", "forced", "vanished", "abandoned"]);
+pub(super) const LOSS: Label = label(
+    "reason",
+    &["expired", "fixed", "superseded", "forced", "vanished", "abandoned", "forsaken"],
+);
 pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
 pub(super) const SUSPICION: Label =
     label("reason", &["restarted", "young", "emptied", "clock_moved", "clock_apart"]);

@@ -242,13 +242,14 @@ impl Serialize for FoundLock {
     }
 }
 
-/// `mutex` or `rw_lock`.
+/// `mutex`, `rw_lock` or `election`.
 impl Serialize for FoundKind {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(match self {
             Self::Mutex => "mutex",
             Self::RwLock => "rw_lock",
             Self::Semaphore => "semaphore",
+            Self::Election => "election",
         })
     }
 }

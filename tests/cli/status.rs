@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use quorate::blocking::Quorate;
 use quorate_support::{Cluster, RedisServer, Settings, eventually};
 use quorate_tests::rights;
 use rustix::process::Signal;
@@ -99,6 +100,28 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     assert!(said.contains("all 3 voters agree") && said.contains("  2. "), "{said}");
     let (_, said, _) = output(&mut voters.quorate(&["status", "b"]));
     assert_eq!(said, "`b`: free, and nobody waits\n");
+}
+
+// Claim 69
+#[test]
+fn an_election_is_shown_with_its_leader_and_what_that_says() {
+    let voters = Voters::start();
+    let servers = voters.urls();
+    let client = Quorate::connect(servers.split(' ')).unwrap();
+    let leadership = client.election("a").campaign("10.0.0.1:80").unwrap();
+    let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
+    let election = &seen["locks"][0]["election"];
+    assert_eq!((code, &seen["locks"][0]["name"]), (0, &"a".into()), "{seen}");
+    assert_eq!(keys(&seen["locks"][0]), ["election", "name"]);
+    assert_eq!(election["holder"]["hold"], leadership.hold().as_str());
+    assert_eq!((&election["value"], &election["agree"]), (&"10.0.0.1:80".into(), &true.into()));
+    let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
+    assert!(said.starts_with("election `a`: held by "), "{said}");
+    assert!(said.contains("the leader says: 10.0.0.1:80"), "{said}");
+    let (_, said, _) = output(&mut voters.quorate(&["status"]));
+    let line = said.lines().find(|line| line.starts_with("a  ")).expect("it is found");
+    assert!(line.contains("election"), "{said}");
+    leadership.resign().unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod amnesia;
 mod blocking;
 mod cancel;
+mod election;
 mod fair;
 mod found;
 mod joint;
@@ -10,3 +11,4 @@ mod mutex;
 mod redisson;
 mod rw;
 mod semaphore;
+mod several;

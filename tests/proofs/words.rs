@@ -10,6 +10,8 @@ mod error;
     reason = "clippy judges some names only where they are public"
 )]
 mod ids;
+#[path = "../../src/words/leader.rs"]
+mod leader;
 #[path = "../../src/words/majorities.rs"]
 mod majorities;
 #[path = "../../src/words/quarantine.rs"]
@@ -29,6 +31,7 @@ mod verdict;
 
 pub(crate) use error::Error;
 pub(crate) use ids::HoldId;
+pub(crate) use leader::{Incumbent, Leader, LeaderValue, Proclaimed};
 pub(crate) use majorities::{Majorities, Side};
 pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use report::{Listed, VoterReport};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Hold, HoldState, loss::HoldLoss};
+use super::{End, Hold, HoldState, loss::HoldLoss};
 use crate::{
     engine::Duty,
     hold::agenda::{AgendaPlace, Listing},
@@ -79,6 +79,15 @@ impl Hold {
         if !state.lease.is_fixed() {
             self.lose(&mut state, HoldLoss::Abandoned);
         }
+    }
+
+    /// Another hold was lost, without which this one is of no use.
+    pub(in crate::hold) fn forsake(&self) {
+        self.lose(&mut self.state(), HoldLoss::Forsaken);
+    }
+
+    pub(in crate::hold) fn is_forsaken(&self) -> bool {
+        matches!(self.state().end, Some(End::Lost(HoldLoss::Forsaken)))
     }
 }
 

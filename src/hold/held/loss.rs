@@ -15,6 +15,8 @@ pub(super) enum HoldLoss {
     Superseded,
     Vanished,
     Abandoned,
+    /// Another one was lost that was acquired together with it.
+    Forsaken,
 }
 
 impl HoldLoss {
@@ -35,6 +37,7 @@ impl HoldLoss {
             Self::Superseded => "another hold has a majority",
             Self::Vanished => "a majority of voters no longer had its vote",
             Self::Abandoned => "the runtime in which its client was connected has ended",
+            Self::Forsaken => "another lock of the same guard was lost",
         };
         text.into()
     }
@@ -48,6 +51,7 @@ impl HoldLoss {
             Self::Superseded => "superseded",
             Self::Vanished => "vanished",
             Self::Abandoned => "abandoned",
+            Self::Forsaken => "forsaken",
         }
     }
 }
@@ -71,6 +75,7 @@ mod tests {
             (HoldLoss::Superseded, "another hold has a majority"),
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
             (HoldLoss::Abandoned, "the runtime in which its client was connected has ended"),
+            (HoldLoss::Forsaken, "another lock of the same guard was lost"),
         ] {
             assert_eq!(loss.text(), told);
         }

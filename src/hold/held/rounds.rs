@@ -149,10 +149,7 @@ impl Hold {
     pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
         let state = self.state();
         let now = self.coordinator.clock().now();
-        if voters.is_empty()
-            || state.lease.duty(now) == Duty::Lost
-            || crate::mutant!("other_slots_are_kept")
-        {
+        if voters.is_empty() || state.lease.duty(now) == Duty::Lost {
             return;
         }
         let call = self.renewal(&state, sent.terms);

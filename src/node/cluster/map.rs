@@ -26,11 +26,11 @@ pub(super) struct Map {
     /// By slot, the config epoch of the primary that has it.
     epochs: Vec<u64>,
     /// Who leads each shard; nobody where it has no slots and its server is no primary any more.
-    leaders: Vec<Leader>,
+    leaders: Vec<ClusterLeader>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Leader {
+struct ClusterLeader {
     /// The server's name in the cluster, which stays when it restarts.
     id: String,
     endpoint: Endpoint,
@@ -38,7 +38,7 @@ struct Leader {
     alias: Option<String>,
 }
 
-impl Leader {
+impl ClusterLeader {
     fn is_at(&self, (host, port): &Endpoint) -> bool {
         let names = [Some(&self.endpoint.0), self.alias.as_ref()];
         self.endpoint.1 == *port && names.contains(&Some(host))
@@ -198,7 +198,7 @@ impl Map {
                 continue;
             }
             let ClusterServer { id, endpoint, alias, .. } = server.clone();
-            let leader = Leader { id, endpoint, alias };
+            let leader = ClusterLeader { id, endpoint, alias };
             let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
             // Who was no primary before was a replica, and may know less than its primary.
             let orphan = || {
@@ -244,7 +244,7 @@ impl Map {
         self.shards.iter().flatten().for_each(|shard| leads[*shard] = true);
         for (leader, leads) in self.leaders.iter_mut().zip(leads) {
             if !leads && !primaries().any(|server| server.id == leader.id) {
-                *leader = Leader::default();
+                *leader = ClusterLeader::default();
             }
         }
     }

@@ -81,9 +81,9 @@ impl Ran<'_> {
 }
 
 /// Whom [`EmbeddedVoter::observe`] put there.
-pub(super) struct Observer(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
+pub(super) struct RunObserver(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
 
-impl Observer {
+impl RunObserver {
     /// `tell` is called under the voter's lock.
     pub(super) fn new(tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) -> Self {
         Self(Box::new(tell))
@@ -122,8 +122,8 @@ pub(super) fn run(database: &mut Database, call: &Call) -> Result<Reply, String>
     lua::run(database, call.script, &keys, &args)
 }
 
-impl fmt::Debug for Observer {
+impl fmt::Debug for RunObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observer")
+        f.write_str("RunObserver")
     }
 }

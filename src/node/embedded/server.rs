@@ -16,7 +16,7 @@ use super::{
     life::{LifeNews, ServerLife},
     link::{Caller, Parcel, Telling, Wire},
     lua,
-    observe::Observer,
+    observe::RunObserver,
     reply::Reply,
     wall::Wall,
 };
@@ -51,7 +51,7 @@ pub(super) struct ServerState {
     counted: u64,
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
-    pub(super) observer: Option<Observer>,
+    pub(super) observer: Option<RunObserver>,
     pub(super) wall: Wall,
     pub(super) now: Moment,
     pub(super) after: After,

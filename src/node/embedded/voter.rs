@@ -5,7 +5,7 @@ use super::{
     cut::InFlight,
     fault::{Each, Fault},
     fault_guard::FaultGuard,
-    observe::{Observer, Ran},
+    observe::{Ran, RunObserver},
     record::Record,
     reply::Reply,
     sent::Sent,
@@ -334,7 +334,7 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn observe(&self, tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) {
-        let observer = Observer::new(tell);
+        let observer = RunObserver::new(tell);
         // What is replaced is dropped outside the lock: it may own what calls the voter.
         drop(self.0.act(|state| state.observer.replace(observer)));
     }

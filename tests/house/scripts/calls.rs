@@ -71,6 +71,9 @@ pub(crate) fn lease(ms: u32) -> String {
     format!("{LEASE}{ms}")
 }
 
+/// What leaders say of themselves, by version; the last of these nobody of ours has written.
+const SAID: [&str; 5] = ["1 - =a:1", "2 7 =a:1", "3 7 =a:2", "10 7 #ff00", "nothing"];
+
 /// One request of a script.
 #[derive(Clone, Debug)]
 struct Request {
@@ -81,14 +84,16 @@ struct Request {
     floor: &'static str,
     count: u8,
     leaves: bool,
+    said: &'static str,
 }
 
 fn request() -> impl Strategy<Value = Request> {
     let who = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS));
     let numbers = (select(&TICKETS), select(&FLOORS), 0..3_u8);
-    (who, numbers, any::<bool>()).prop_map(|(who, (ticket, floor, count), leaves)| {
+    let speech = (any::<bool>(), select(&SAID));
+    (who, numbers, speech).prop_map(|(who, (ticket, floor, count), (leaves, said))| {
         let (lock, hold, lease_ms) = who;
-        Request { lock, hold, lease_ms, ticket, floor, count, leaves }
+        Request { lock, hold, lease_ms, ticket, floor, count, leaves, said }
     })
 }
 
@@ -137,6 +142,10 @@ fn is_rw(script: &str) -> bool {
     script.starts_with("rw/")
 }
 
+fn is_election(script: &str) -> bool {
+    script.starts_with("election/")
+}
+
 fn is_java_rw(script: &str) -> bool {
     script.starts_with("redisson/rw_")
 }
@@ -162,6 +171,18 @@ fn other_call() -> impl Strategy<Value = Step> {
     let is_other = |name: &str| !is_rw(name) && !is_java_rw(name) && !is_of_a_semaphore(name);
     let scripts = quorate::scripts().filter(|(name, _)| is_other(name));
     let scripts: Vec<_> = scripts.collect();
+    (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
+        let shared = requests[0].shared(name);
+        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
+    })
+}
+
+/// A call of a script that an election runs, with one to four requests.
+pub(crate) fn election_call() -> impl Strategy<Value = Step> {
+    let ends = ["mutex/release", "mutex/force_release", "mutex/clear", "mutex/inspect"];
+    let scripts = quorate::scripts().filter(|(name, _)| is_election(name) || ends.contains(name));
+    let often = |(name, source)| vec![(name, source); if is_election(name) { 3 } else { 1 }];
+    let scripts: Vec<_> = scripts.flat_map(often).collect();
     (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
         let shared = requests[0].shared(name);
         call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
@@ -212,6 +233,8 @@ impl Request {
             "mutex/release" | "mutex/force_release" if self.leaves => &["calls:", "1", "PUBLISH"],
             "mutex/release" | "mutex/force_release" => &["calls:", "", "PUBLISH"],
             "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
+            "election/acquire" => &["calls:", time_ms, FENCE_MS, time_ms, "PUBLISH"],
+            "election/renew" => &[time_ms, FENCE_MS, "PUBLISH"],
             "voter/look" | "voter/introduce" => &[time_ms],
             "voter/roster" => &[time_ms, "30000"],
             _ => &[],
@@ -220,7 +243,7 @@ impl Request {
     }
 
     fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, lease_ms, ticket, floor, count, leaves } = self;
+        let Self { lock, hold, lease_ms, ticket, floor, count, leaves, said } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
         let [revoked, queue, alive, fence, mark, client, roster] =
             &["revoked", "queue", "alive", "fence", "mark", "client", "roster"]
@@ -243,6 +266,11 @@ impl Request {
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
             "mutex/inspect" => (&[lock, queue, alive, fence], &[]),
             "fair/acquire" => (&[lock, queue, alive, fence], &[attempt, floor, ticket]),
+            "election/acquire" => {
+                (&[lock, queue, alive, fence], &[hold, floor, ticket, said, "channel"])
+            }
+            "election/renew" => (&[lock, revoked, fence], &[hold, floor, said, "channel"]),
+            "election/look" => (&[lock, fence], &[]),
             "redisson/queue" => (&[queue, alive], &[]),
             "voter/introduce" => (&[client], &[hold]),
             "voter/name" => (&[client], &[]),

@@ -12,7 +12,10 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 
-use calls::{any_call, java_rw_call, java_rw_planted, planted, rw_call, rw_planted, with_leases};
+use calls::{
+    any_call, election_call, java_rw_call, java_rw_planted, planted, rw_call, rw_planted,
+    with_leases,
+};
 use commands::{command, sorted_set_command};
 use pair::Pair;
 use quorate_support::Reply;
@@ -49,6 +52,13 @@ fn compare(seed: u64, step: impl Strategy<Value = Step>) {
 fn every_script_answers_as_on_a_server() {
     for seed in 1..=3 {
         compare(seed, prop_oneof![6 => any_call(), 1 => planted()]);
+    }
+}
+
+#[test]
+fn every_script_of_an_election_answers_as_on_a_server() {
+    for seed in 1..=3 {
+        compare(seed, prop_oneof![9 => election_call(), 1 => planted()]);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use quorate::{Owner, Preference, inspection::Access};
+use quorate::{Observed, Owner, Preference, inspection::Access};
 use quorate_support::eventually;
-use quorate_tests::fixture::{Fixture, secs};
+use quorate_tests::fixture::{Fixture, ms, secs};
 
 use super::{basics::client, on_three};
 
@@ -15,6 +15,8 @@ on_three!(
     an_owner_enters_again,
     a_lease_can_be_extended_and_kept,
     operators_see_and_end_a_hold,
+    an_election_is_led_and_watched,
+    several_locks_are_held_as_one,
 );
 
 fn a_fair_mutex_is_given_in_the_order_of_asking(on: &Fixture) {
@@ -89,6 +91,55 @@ fn an_owner_enters_again(on: &Fixture) {
     let refused = quorum.rw_lock("a").owner(&owner).write().unwrap_err();
     assert!(refused.is_deadlock(), "{refused}");
     reading.release().unwrap();
+}
+
+// Claims 63, 66
+fn an_election_is_led_and_watched(on: &Fixture) {
+    let (quorum, theirs) = (client(on), client(on));
+    let (election, watched) = (quorum.election("a"), theirs.election("a"));
+    let mut observer = watched.observe();
+    assert!(matches!(observer.next(), Some(Ok(Observed::NoLeader))));
+    let leadership = election.campaign("1").unwrap();
+    let mut next = |value: &str| loop {
+        let observed = observer.next_within(secs(60)).unwrap().expect("it has changed");
+        if matches!(&observed, Observed::Leader(leader) if leader.text() == Some(value)) {
+            return;
+        }
+    };
+    next("1");
+    leadership.proclaim("2").unwrap();
+    next("2");
+    assert_eq!(watched.leader().unwrap().unwrap().token(), leadership.token());
+    assert!(watched.try_campaign("3").unwrap().is_none());
+    assert!(watched.campaign_within("3", ms(10)).unwrap().is_none());
+    assert!(leadership.is_held() && leadership.remaining() > secs(1) && leadership.votes() >= 2);
+    assert_eq!((leadership.name(), leadership.lost_within(ms(1)).unwrap().is_none()), ("a", true));
+    leadership.resign().unwrap();
+    let second = watched.campaign_within("3", secs(60)).unwrap().expect("nobody leads");
+    assert_eq!(election.inspect().unwrap().holder().unwrap().hold, *second.hold());
+    assert!(election.force_release().unwrap());
+    theirs.close().unwrap();
+    assert!(observer.next_within(secs(60)).unwrap().is_none() || observer.all(|one| one.is_ok()));
+}
+
+// Claim 71
+fn several_locks_are_held_as_one(on: &Fixture) {
+    let (quorum, theirs) = (client(on), client(on));
+    let locks = || {
+        let (a, b) = (quorum.mutex("a").into(), quorum.fair_mutex("b").into());
+        [a, b, quorum.rw_lock("c").reading(), quorum.rw_lock("d").writing()]
+    };
+    let guard = quorum.lock_all(locks()).lock().unwrap();
+    assert!(guard.is_held() && guard.remaining() > secs(1));
+    assert_eq!(guard.names().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    assert_eq!((guard.holds().count(), guard.tokens().count()), (4, 4));
+    assert!(quorum.lock_all(locks()).try_lock().unwrap().is_none());
+    // As long as a busy machine may take for an answer.
+    assert!(theirs.lock_all([theirs.mutex("b")]).lock_within(secs(5)).unwrap().is_none());
+    assert!(guard.lost_within(ms(1)).unwrap().is_none());
+    guard.release().unwrap();
+    let again = theirs.lock_all([theirs.mutex("a"), theirs.mutex("b")]).lock_within(secs(60));
+    assert!(again.unwrap().is_some());
 }
 
 // Claim 47

@@ -67,6 +67,8 @@ fn calls(on: &Props) -> Vec<(&'static str, Call)> {
     calls.extend(calls_of_mutexes(on));
     calls.extend(calls_of_rw_locks(on));
     calls.extend(calls_of_semaphores(on));
+    calls.extend(calls_of_elections(on));
+    calls.extend(calls_of_several(on));
     calls.extend(calls_of_guards(on));
     calls.push(("Quorate::close", call(move || closing.close())));
     calls
@@ -149,6 +151,45 @@ fn calls_of_semaphores(on: &Props) -> Vec<(&'static str, Call)> {
     ]
 }
 
+/// The calls of an election, and of those who lead one and watch one.
+fn calls_of_elections(on: &Props) -> Vec<(&'static str, Call)> {
+    let [e1, e2, e3, e4, e5, e6, e7, e8] = [(); 8].map(|()| on.quorum.election("free"));
+    let lead = |name: &str| on.quorum.election(name).campaign("x").unwrap();
+    let [l1, l2, l3] = ["1", "2", "3"].map(lead);
+    let mut observer = on.quorum.election("1").observe();
+    vec![
+        ("Election::campaign", call(move || e1.campaign("x"))),
+        ("Election::try_campaign", call(move || e2.try_campaign("x"))),
+        ("Election::campaign_within", call(move || e3.campaign_within("x", LONG))),
+        ("Election::leader", call(move || e4.leader())),
+        ("Election::inspect", call(move || e5.inspect())),
+        ("Election::force_release", call(move || e6.force_release())),
+        ("Election::force_clear", call(move || e7.force_clear())),
+        (
+            "Election::force_release_hold",
+            call(move || end_nobody(|hold| e8.force_release_hold(hold))),
+        ),
+        ("Leadership::lost_within", call(move || l1.lost_within(LIMIT))),
+        ("Leadership::proclaim", call(move || l2.proclaim("y"))),
+        ("Leadership::resign", call(move || l3.resign())),
+        ("Observer::next_within", call(move || observer.next_within(LONG))),
+    ]
+}
+
+/// The calls of several locks at once, and of their guard.
+fn calls_of_several(on: &Props) -> Vec<(&'static str, Call)> {
+    let all = |name: &str| on.quorum.lock_all([on.quorum.mutex(name)]);
+    let [a1, a2, a3] = ["free", "free", "free"].map(all);
+    let [g1, g2] = ["20", "21"].map(|name| all(name).lock().unwrap());
+    vec![
+        ("LockAll::lock", call(move || a1.lock())),
+        ("LockAll::try_lock", call(move || a2.try_lock())),
+        ("LockAll::lock_within", call(move || a3.lock_within(LONG))),
+        ("AllGuard::lost_within", call(move || g1.lost_within(LIMIT))),
+        ("AllGuard::release", call(move || g2.release())),
+    ]
+}
+
 /// The calls of all guards; each has a lock of its own.
 fn calls_of_guards(on: &Props) -> Vec<(&'static str, Call)> {
     let lock = |name| on.quorum.mutex(name).lock().unwrap();
@@ -211,7 +252,10 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
     let calls = calls(&on);
     let asked = || {
         let runs = |script| on.voters.iter().map(move |voter| voter.runs(script)).sum::<u64>();
-        runs("mutex/acquire") + runs("rw/acquire") + runs("semaphore/acquire")
+        runs("mutex/acquire")
+            + runs("rw/acquire")
+            + runs("semaphore/acquire")
+            + runs("election/acquire")
     };
     // A majority is enough for a guard, and the last voter may be asked a little later.
     let before = 22 * 3;
@@ -228,7 +272,9 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
 fn every_call_that_blocks_is_in_the_table() {
     let sources = [
         include_str!("../../../src/blocking/client.rs"),
+        include_str!("../../../src/blocking/election.rs"),
         include_str!("../../../src/blocking/guards.rs"),
+        include_str!("../../../src/blocking/lock_all.rs"),
         include_str!("../../../src/blocking/mutex.rs"),
         include_str!("../../../src/blocking/rw_lock.rs"),
         include_str!("../../../src/blocking/semaphore.rs"),

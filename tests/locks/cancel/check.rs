@@ -12,8 +12,13 @@ pub(crate) const LOCK: &str = "quorate:{a}";
 const WRITER: &str = "quorate:{a}:rw:writer";
 const READERS: &str = "quorate:{a}:rw:readers";
 const ENDS: &str = "quorate:{a}:semaphore:ends";
-const QUEUES: [&str; 3] =
-    ["quorate:{a}:queue", "quorate:{a}:rw:queue", "quorate:{a}:semaphore:queue"];
+const LEADER: &str = "quorate:{a}:election";
+const QUEUES: [&str; 4] = [
+    "quorate:{a}:queue",
+    "quorate:{a}:rw:queue",
+    "quorate:{a}:semaphore:queue",
+    "quorate:{a}:election:queue",
+];
 
 /// No hold but `allowed` has a vote of any of these voters.
 pub(crate) fn only(voters: &[EmbeddedVoter], allowed: Option<&HoldId>) -> Result<(), String> {
@@ -88,6 +93,20 @@ pub(crate) fn counts(voters: &[EmbeddedVoter], hold: &HoldId, count: u32) -> Res
     Ok(())
 }
 
+/// Every voter has this leader, and the same value of it, which is one of these.
+pub(crate) fn says(voters: &[EmbeddedVoter], hold: &HoldId, one_of: &[&str]) -> Result<(), String> {
+    let said: Vec<_> = voters.iter().map(votes).collect();
+    let is_one = |said: &str| one_of.iter().any(|value| said.ends_with(&format!(" ={value}")));
+    match &said[0][..] {
+        [(by, what)] if by == hold.as_str() && is_one(what) => {}
+        other => return Err(format!("{other:?} is not {hold} with one of {one_of:?}")),
+    }
+    if said.iter().any(|other| *other != said[0]) {
+        return Err(format!("the voters do not agree: {said:?}"));
+    }
+    Ok(())
+}
+
 /// No key stays for ever.
 pub(crate) fn all_expire(voters: &[EmbeddedVoter]) -> Result<(), String> {
     for voter in voters {
@@ -105,7 +124,7 @@ pub(crate) fn all_expire(voters: &[EmbeddedVoter]) -> Result<(), String> {
 /// have entered once. Of several permits of a hold each has an entry.
 fn votes(voter: &EmbeddedVoter) -> Vec<(String, String)> {
     let mut votes = Vec::new();
-    for key in [LOCK, WRITER] {
+    for key in [LOCK, WRITER, LEADER] {
         votes.extend(pairs(voter, &["HGETALL", key]));
     }
     let readers = pairs(voter, &["ZRANGE", READERS, "0", "-1", "WITHSCORES"]).into_iter();
@@ -128,8 +147,8 @@ fn pairs(voter: &EmbeddedVoter, words: &[&str]) -> Vec<(String, String)> {
 }
 
 pub(crate) fn renewals(voters: &[EmbeddedVoter]) -> u64 {
-    let all = ["mutex/renew", "rw/renew", "semaphore/renew"];
-    voters.iter().flat_map(|voter| all.map(|script| voter.runs(script))).sum()
+    let scripts = ["mutex/renew", "rw/renew", "semaphore/renew", "election/renew"];
+    voters.iter().flat_map(|voter| scripts.map(|script| voter.runs(script))).sum()
 }
 
 /// Waits until the check is passed; its last complaint where it is not in time.

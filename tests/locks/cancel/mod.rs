@@ -5,10 +5,12 @@
 mod acquire;
 mod check;
 mod client;
+mod election;
 mod fair;
 mod guard;
 mod permits;
 mod polls;
 mod rw;
 mod scene;
+mod several;
 mod trouble;

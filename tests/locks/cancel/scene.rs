@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock, Semaphore,
+    Election, Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock, Semaphore,
     embedded::{self, EmbeddedVoter},
 };
 use tokio::{runtime, task::JoinHandle, time::sleep};
@@ -45,6 +45,12 @@ pub(crate) enum Rivals {
     WriterInQueue,
     /// Another client writes, and yet another task of that one waits to read before us.
     ReaderInQueue,
+    /// Another client leads, and resigns after a while.
+    Leader,
+    /// Another client leads, and yet another task of that one is a candidate before us.
+    CandidateInQueue,
+    /// Another client is a candidate.
+    WaitingCandidate,
     /// Another client waits to read.
     WaitingReader,
     /// Another client waits to write.
@@ -60,7 +66,9 @@ pub(crate) enum Rivals {
 impl Rivals {
     /// Nobody is there but perhaps one who holds the lock.
     fn are_alone(self) -> bool {
-        matches!(self, Self::Nobody | Self::Holder | Self::Reader | Self::Writer | Self::Permits)
+        let alone =
+            [Self::Nobody, Self::Holder, Self::Reader, Self::Writer, Self::Permits, Self::Leader];
+        alone.contains(&self)
     }
 }
 
@@ -155,6 +163,10 @@ impl Scene {
         self.client().semaphore("a", 2)
     }
 
+    pub(crate) fn election(&self) -> Election {
+        self.client().election("a")
+    }
+
     pub(crate) fn fair_mutex(&self) -> FairMutex {
         self.client().fair_mutex("a")
     }
@@ -209,6 +221,7 @@ impl Scene {
             sleep(PLACED).await;
         }
         self.rivals_that_read_or_write(&mut rival).await;
+        self.rivals_that_lead(&mut rival).await;
         rival
     }
 
@@ -235,6 +248,20 @@ impl Scene {
         sleep(PLACED).await;
     }
 
+    async fn rivals_that_lead(&self, rival: &mut Rival) {
+        if !matches!(self.case.rivals, Rivals::Leader | Rivals::CandidateInQueue) {
+            return;
+        }
+        let election = self.other.election("a");
+        let leadership = election.campaign("other").await.expect("nobody else is there");
+        rival.hold = Some(leadership.hold().clone());
+        rival.leaves_later(async move { leadership.resign().await });
+        if self.case.rivals == Rivals::CandidateInQueue {
+            rival.enters_and_leaves(lead(election));
+            sleep(PLACED).await;
+        }
+    }
+
     /// Another client that waits for the lock which we hold.
     pub(crate) async fn waiter(&self) -> Rival {
         let mut rival = Rival { hold: None, tasks: Vec::new() };
@@ -245,6 +272,7 @@ impl Scene {
             Rivals::WaitingForPermits => {
                 rival.enters_and_leaves(permit(self.other.semaphore("a", 2)));
             }
+            Rivals::WaitingCandidate => rival.enters_and_leaves(lead(self.other.election("a"))),
             _ => return rival,
         }
         sleep(PLACED).await;
@@ -282,6 +310,10 @@ impl Scene {
         let guard = all.map_err(|error| error.to_string())?;
         let guard = guard.ok_or("another client gets no permits")?;
         guard.release().await.map_err(|error| error.to_string())?;
+        let lead =
+            other.election("a").try_campaign("x").await.map_err(|error| error.to_string())?;
+        let lead = lead.ok_or("another client may not lead")?;
+        lead.resign().await.map_err(|error| error.to_string())?;
         let renewals = check::renewals(&voters);
         sleep(LEASE_AND_MORE).await;
         check::nothing(&voters)?;
@@ -338,6 +370,10 @@ async fn read(lock: RwLock) -> Result<(), Error> {
 
 async fn permit(semaphore: Semaphore) -> Result<(), Error> {
     semaphore.acquire().await?.release().await
+}
+
+async fn lead(election: Election) -> Result<(), Error> {
+    election.campaign("other").await?.resign().await
 }
 
 async fn write(lock: RwLock) -> Result<(), Error> {

@@ -9,11 +9,12 @@ use std::{
 };
 
 use quorate::{
-    Builder, Cause, ClockOffset, Cluster, Credentials, Error, ErrorKind, FairMutex, FenceGate,
-    FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Lost, Mutex, MutexGuard,
-    Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard,
-    RestartGuard, RwLock, Semaphore, ServerInfo, ServerReport, SharedPrimaries, Stale, Status,
-    Survey, Tls, Token, Verdict, VoterReport, VoterStatus, VoterSurvey, WriteGuard,
+    AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
+    FairMutex, FenceGate, FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Leader,
+    Leadership, LockAll, Lockable, Lost, Mutex, MutexGuard, Observed, Observer, Owner, PermitGuard,
+    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard, RwLock,
+    Semaphore, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token,
+    Verdict, VoterReport, VoterStatus, VoterSurvey, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
     inspection::{
         Access, Holder, Inspection, PermitHolder, Reader, RwInspection, RwState, RwView,
@@ -40,12 +41,14 @@ macro_rules! pinned {
 fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     let pinned = pinned![
-        Access, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error, ErrorKind,
-        FairMutex,
+        Access, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
+        ErrorKind,
+        Election, FairMutex,
         Fault, FaultGuard, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind,
         InFlight, Inspection, KeyScheme, Label, FoundKind, Lost,
-        Machine,
-        Metric, MetricKind, MetricUnit, Mutex, MutexGuard, Owner, PermitGuard, PermitHolder,
+        Leader, Leadership, LockAll, Lockable, Machine,
+        Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
+        Observed, Observer, Owner, PermitGuard, PermitHolder,
         Persistence, Preference,
         Quarantine,
         Quarantined, Quorate,
@@ -66,14 +69,14 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
 #[test]
 fn every_blocking_type_is_send_sync_unpin_and_debug() {
     use quorate::blocking::{
-        FairMutex, Mutex, MutexGuard, PermitGuard, Quorate, ReadGuard, RwLock, Semaphore,
-        WriteGuard,
+        AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     };
 
     #[rustfmt::skip]
     let pinned = pinned![
-        FairMutex, Mutex, MutexGuard, PermitGuard, Quorate, ReadGuard, RwLock, Semaphore,
-        WriteGuard,
+        AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     ];
     let shown = public_types(|path| path.starts_with("quorate::blocking::"));
     assert_eq!(pinned, shown, "the list above and what the module shows differ");
@@ -82,6 +85,7 @@ fn every_blocking_type_is_send_sync_unpin_and_debug() {
     cloned::<FairMutex>();
     cloned::<RwLock>();
     cloned::<Semaphore>();
+    cloned::<Election>();
 }
 
 /// The types that users can name, by the paths that `tests/house/api` holds against the code.
@@ -108,6 +112,11 @@ fn values_can_be_cloned_compared_and_shown() {
     cloned::<Semaphore>();
     cloned::<Error>();
     cloned::<EmbeddedVoter>();
+    cloned::<LockAll>();
+    cloned::<Lockable>();
+    cloned::<Election>();
+    cloned::<Observed>();
+    compared::<Leader>();
     compared::<Owner>();
     compared::<Access>();
     compared::<Preference>();

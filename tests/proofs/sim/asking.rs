@@ -1,10 +1,11 @@
 //! Any lock, however it is asked for, and any guard.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, PermitGuard, Preference, Quorate,
-    ReadGuard, RwLock, Semaphore, Token, WriteGuard, inspection::Access,
+    AllGuard, Election, Error, FairMutex, HoldId, Leadership, Mutex, MutexGuard, Owner,
+    PermitGuard, Preference, Quorate, ReadGuard, RwLock, Semaphore, Token, WriteGuard,
+    inspection::Access,
 };
 
 use crate::sim::locks::Lock;
@@ -22,14 +23,19 @@ pub(crate) enum Kind {
     Write,
     /// So many permits of a semaphore of so many.
     Permits { wanted: u32, of: u32 },
+    /// An election, to lead.
+    Election,
+    /// All mutexes, and a read/write lock to write.
+    All,
 }
 
 impl Kind {
     pub(crate) fn lock(self, number: usize) -> Lock {
         match self {
-            Self::Plain | Self::Fair => Lock::Mutex(number),
+            Self::Plain | Self::Fair | Self::All => Lock::Mutex(number),
             Self::Read(_) | Self::Write => Lock::Rw(number),
             Self::Permits { .. } => Lock::Semaphore(number),
+            Self::Election => Lock::Election(number),
         }
     }
 }
@@ -42,7 +48,11 @@ pub(crate) enum Asking {
     Read(RwLock),
     Write(RwLock),
     Permits(Semaphore, u32),
+    Election(Election),
 }
+
+/// What a candidate says of itself; a leader counts on from there.
+const CANDIDATE: &str = "0";
 
 impl Asking {
     pub(crate) fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
@@ -52,6 +62,8 @@ impl Asking {
             Kind::Read(preference) => Self::Read(quorum.rw_lock(name).preference(preference)),
             Kind::Write => Self::Write(quorum.rw_lock(name)),
             Kind::Permits { wanted, of } => Self::Permits(quorum.semaphore(name, of), wanted),
+            Kind::Election => Self::Election(quorum.election(name)),
+            Kind::All => unreachable!("they are asked for together"),
         }
     }
 
@@ -62,6 +74,8 @@ impl Asking {
             Self::Read(lock) => Self::Read(lock.owner(&owner)),
             Self::Write(lock) => Self::Write(lock.owner(&owner)),
             Self::Permits(lock, wanted) => Self::Permits(lock.owner(&owner), wanted),
+            // It has none.
+            Self::Election(election) => Self::Election(election),
         }
     }
 
@@ -72,6 +86,7 @@ impl Asking {
             Self::Read(lock) => Self::Read(lock.lease(lease)),
             Self::Write(lock) => Self::Write(lock.lease(lease)),
             Self::Permits(lock, wanted) => Self::Permits(lock.lease(lease), wanted),
+            Self::Election(election) => Self::Election(election.lease(lease)),
         }
     }
 
@@ -82,6 +97,7 @@ impl Asking {
             Self::Read(lock) => Self::Read(lock.lease_fixed(lease)),
             Self::Write(lock) => Self::Write(lock.lease_fixed(lease)),
             Self::Permits(lock, wanted) => Self::Permits(lock.lease_fixed(lease), wanted),
+            Self::Election(_) => unreachable!("a lead is always renewed"),
         }
     }
 
@@ -92,6 +108,7 @@ impl Asking {
             Self::Read(lock) => lock.read().await.map(Guard::Read),
             Self::Write(lock) => lock.write().await.map(Guard::Write),
             Self::Permits(lock, wanted) => lock.acquire_many(*wanted).await.map(Guard::Permits),
+            Self::Election(election) => election.campaign(CANDIDATE).await.map(Guard::Lead),
         }
     }
 
@@ -104,6 +121,7 @@ impl Asking {
             Self::Permits(lock, wanted) => {
                 lock.try_acquire_many(*wanted).await?.map(Guard::Permits)
             }
+            Self::Election(election) => election.try_campaign(CANDIDATE).await?.map(Guard::Lead),
         })
     }
 
@@ -116,6 +134,9 @@ impl Asking {
             Self::Permits(lock, wanted) => {
                 lock.acquire_many_within(*wanted, limit).await?.map(Guard::Permits)
             }
+            Self::Election(election) => {
+                election.campaign_within(CANDIDATE, limit).await?.map(Guard::Lead)
+            }
         })
     }
 }
@@ -127,6 +148,12 @@ pub(crate) enum Guard {
     Read(ReadGuard),
     Write(WriteGuard),
     Permits(PermitGuard),
+    Lead(Leadership),
+    /// One of several that are held together.
+    Part {
+        all: Arc<AllGuard>,
+        at: usize,
+    },
 }
 
 /// What all guards do alike.
@@ -137,6 +164,8 @@ macro_rules! each {
             Guard::Read($name) => $does,
             Guard::Write($name) => $does,
             Guard::Permits($name) => $does,
+            Guard::Lead($name) => $does,
+            Guard::Part { all: $name, .. } => $does,
         }
     };
 }
@@ -155,11 +184,24 @@ impl Guard {
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
-        each!(self, guard => guard.hold())
+        match self {
+            Self::Mutex(guard) => guard.hold(),
+            Self::Read(guard) => guard.hold(),
+            Self::Write(guard) => guard.hold(),
+            Self::Permits(guard) => guard.hold(),
+            Self::Lead(guard) => guard.hold(),
+            Self::Part { all, at } => all.holds().nth(*at).expect("it is one of them").1,
+        }
     }
 
     pub(crate) fn count(&self) -> u32 {
-        each!(self, guard => guard.count())
+        match self {
+            Self::Mutex(guard) => guard.count(),
+            Self::Read(guard) => guard.count(),
+            Self::Write(guard) => guard.count(),
+            Self::Permits(guard) => guard.count(),
+            Self::Lead(_) | Self::Part { .. } => 1,
+        }
     }
 
     /// A read has none.
@@ -167,6 +209,8 @@ impl Guard {
         match self {
             Self::Mutex(guard) => Some(guard.token()),
             Self::Write(guard) => Some(guard.token()),
+            Self::Lead(guard) => Some(guard.token()),
+            Self::Part { all, at } => all.tokens().nth(*at).expect("it is one of them").1,
             Self::Read(_) | Self::Permits(_) => None,
         }
     }
@@ -184,7 +228,14 @@ impl Guard {
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        each!(self, guard => guard.while_held(work).await)
+        match self {
+            Self::Mutex(guard) => guard.while_held(work).await,
+            Self::Read(guard) => guard.while_held(work).await,
+            Self::Write(guard) => guard.while_held(work).await,
+            Self::Permits(guard) => guard.while_held(work).await,
+            Self::Lead(guard) => guard.while_leader(work).await,
+            Self::Part { all, .. } => all.while_held(work).await,
+        }
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
@@ -193,6 +244,7 @@ impl Guard {
             Self::Read(guard) => Self::Read(guard.reenter().await?),
             Self::Write(guard) => Self::Write(guard.reenter().await?),
             Self::Permits(guard) => Self::Permits(guard.reenter().await?),
+            Self::Lead(_) | Self::Part { .. } => unreachable!("nobody enters that again"),
         })
     }
 
@@ -205,7 +257,18 @@ impl Guard {
     }
 
     pub(crate) async fn release(self) -> Result<(), Error> {
-        each!(self, guard => guard.release().await)
+        match self {
+            Self::Mutex(guard) => guard.release().await,
+            Self::Read(guard) => guard.release().await,
+            Self::Write(guard) => guard.release().await,
+            Self::Permits(guard) => guard.release().await,
+            Self::Lead(guard) => guard.resign().await,
+            Self::Part { all, .. } => match Arc::into_inner(all) {
+                Some(all) => all.release().await,
+                // The last of them does.
+                None => Ok(()),
+            },
+        }
     }
 
     /// A write becomes a read; what else there is is released.

@@ -16,6 +16,7 @@ use tokio::{sync::Notify, task::JoinHandle, time::sleep};
 
 use crate::sim::{
     laws::minority,
+    locks::Lock,
     plan::{ClientPlan, Plan, Sets, Times},
     tasks::Task,
     voters::chance,
@@ -109,7 +110,20 @@ impl Clients {
                 tokio::spawn(world.machines[client].run(task.run(steps)))
             })
             .collect();
-        for task in tasks {
+        let elections = world.locks.iter().filter(|lock| matches!(lock, Lock::Election(_)));
+        let watching = elections.map(|election| {
+            let task = Task {
+                world: Arc::clone(&world),
+                client,
+                label: format!("{label}.watches"),
+                quorum: quorum.clone(),
+                owners: Vec::new(),
+                healed: Arc::clone(&self.healed),
+            };
+            tokio::spawn(world.machines[client].run(task.watch(*election)))
+        });
+        let watching: Vec<_> = watching.collect();
+        for task in tasks.into_iter().chain(watching) {
             // A panic is reported by the hook that sees all of them.
             let _ = task.await;
         }

@@ -83,6 +83,14 @@ impl Draft {
         if seed % 8 == 6 {
             self.add_permits();
         }
+        // Beside what is drawn, so that the other schedules stay what they are.
+        match seed % 22 {
+            4 => self.kinds = vec![Kind::Election],
+            15 => self.kinds.extend([Kind::Election; 2]),
+            9 => self.kinds = vec![Kind::All, Kind::All, Kind::Plain, Kind::Fair, Kind::Write],
+            20 => self.kinds.extend([Kind::All; 2]),
+            _ => {}
+        }
         let times = self.times();
         let voters = self.voters(mood);
         let locks = self.pick(&[1, 1, 1, Lock::MOST]);
@@ -249,6 +257,15 @@ impl Draft {
         };
         let kinds = self.kinds.clone();
         let kind = self.pick(&kinds);
+        // Who leads has no owner, and is renewed.
+        let (owner, lease) = match (kind, lease) {
+            (Kind::Election, Lease::Fixed(ms)) => (None, Lease::Renewed(ms)),
+            (Kind::Election, lease) => (None, lease),
+            (Kind::All, _) => (None, Lease::Default),
+            (_, lease) => (owner, lease),
+        };
+        // Several are named in another order each time, however many locks the others have.
+        let locks = if kind == Kind::All { Lock::MOST } else { locks };
         Step {
             pause_ms: if self.one_in(2) { 0 } else { self.below(lease_ms) },
             number: self.index(locks),

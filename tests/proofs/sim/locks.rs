@@ -18,6 +18,8 @@ pub(crate) enum Lock {
     Rw(usize),
     /// A semaphore: another one again.
     Semaphore(usize),
+    /// An election: another one again.
+    Election(usize),
 }
 
 /// How a lock and its keys are called. They are looked for after every script.
@@ -34,16 +36,20 @@ struct Keys {
 
 impl Keys {
     fn of(lock: Lock) -> Self {
-        let (Lock::Mutex(number) | Lock::Rw(number) | Lock::Semaphore(number)) = lock;
+        let (Lock::Mutex(number)
+        | Lock::Rw(number)
+        | Lock::Semaphore(number)
+        | Lock::Election(number)) = lock;
         let name = format!("lock-{number}");
         let stem = match lock {
             Lock::Mutex(_) => format!("quorate:{{{name}}}"),
             Lock::Rw(_) => format!("quorate:{{{name}}}:rw"),
             Lock::Semaphore(_) => format!("quorate:{{{name}}}:semaphore"),
+            Lock::Election(_) => format!("quorate:{{{name}}}:election"),
         };
         let key = |part| format!("{stem}:{part}");
         let records = match lock {
-            Lock::Mutex(_) => vec![stem.clone()],
+            Lock::Mutex(_) | Lock::Election(_) => vec![stem.clone()],
             Lock::Rw(_) => vec![key("writer"), key("readers")],
             Lock::Semaphore(_) => vec![key("slots"), key("ends")],
         };
@@ -57,7 +63,7 @@ impl Keys {
             fence: match lock {
                 // It has no tokens.
                 Lock::Semaphore(_) => format!("{stem}{PERMITS}"),
-                Lock::Mutex(_) | Lock::Rw(_) => format!("{stem}{FENCE}"),
+                Lock::Mutex(_) | Lock::Rw(_) | Lock::Election(_) => format!("{stem}{FENCE}"),
             },
             name,
         }
@@ -70,9 +76,11 @@ impl Lock {
 
     fn keys(self) -> &'static Keys {
         static ALL: LazyLock<BTreeMap<Lock, Keys>> = LazyLock::new(|| {
-            let locks = (0..Lock::MOST).flat_map(|number| {
-                [Lock::Mutex(number), Lock::Rw(number), Lock::Semaphore(number)]
-            });
+            let of = |number| {
+                let (semaphore, election) = (Lock::Semaphore(number), Lock::Election(number));
+                [Lock::Mutex(number), Lock::Rw(number), semaphore, election]
+            };
+            let locks = (0..Lock::MOST).flat_map(of);
             locks.map(|lock| (lock, Keys::of(lock))).collect()
         });
         &ALL[&self]

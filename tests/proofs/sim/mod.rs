@@ -22,6 +22,7 @@ mod schedule;
 mod shrink;
 mod sweep;
 mod tasks;
+mod together;
 mod trace;
 mod troubles;
 mod voters;

@@ -181,6 +181,16 @@ impl Step {
     pub(crate) fn lock(&self) -> Lock {
         self.kind.lock(self.number)
     }
+
+    /// Those that are asked for together, in another order by its number.
+    pub(crate) fn locks(&self) -> Vec<Lock> {
+        let mut locks = vec![self.lock()];
+        if self.kind == Kind::All {
+            let others = (0..Lock::MOST).map(Lock::Mutex).chain([Lock::Rw(0)]);
+            locks.extend(others.filter(|other| *other != locks[0]).collect::<Vec<_>>());
+        }
+        locks
+    }
 }
 
 /// What befalls each request by chance, in millionths.
@@ -369,7 +379,7 @@ impl Plan {
     /// The locks that anybody asks for.
     pub(crate) fn locks(&self) -> BTreeSet<Lock> {
         let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
-        steps.map(Step::lock).collect()
+        steps.flat_map(Step::locks).collect()
     }
 
     /// The longest lease that anybody asks for.

@@ -95,10 +95,11 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
         // Each takes a quarter of a whole schedule.
-        match world.plan.seed % 3 {
+        match world.plan.seed % 4 {
             0 => laws::turns::measure(&calm).await,
             1 => laws::sharing::measure(&calm).await,
-            _ => laws::permits::measure(&calm).await,
+            2 => laws::permits::measure(&calm).await,
+            _ => laws::leaders::measure(&calm).await,
         }
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;

@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Error, Owner, Quorate, inspection::Access};
+use quorate::{Error, Leadership, Observed, Owner, Quorate, inspection::Access};
 use tokio::time::sleep;
 
 use crate::sim::{
-    asking::{Asking, Guard},
+    asking::{Asking, Guard, Kind},
     clients::Healed,
-    laws::{Law, answers, minority, order, tokens, told},
+    laws::{Law, answers, leaders, minority, order, tokens, told},
     locks::Lock,
     plan::{Cancel, End, Further, How, Lease, Meanwhile, Mood, Step},
     world::{World, locked},
@@ -32,7 +32,7 @@ pub(crate) struct Task {
 }
 
 /// A future that was given up.
-struct GivenUp;
+pub(crate) struct GivenUp;
 
 impl Task {
     pub(crate) async fn run(self, steps: Vec<Step>) {
@@ -40,6 +40,15 @@ impl Task {
             self.pause(step.pause_ms).await;
             if self.healed.is_so() {
                 break;
+            }
+            if step.kind == Kind::All {
+                match self.enter_all(step).await {
+                    Ok(Some(guard)) => self.hold_all(step, guard).await,
+                    Ok(None) => {}
+                    Err(error) if error.is_closed() => break,
+                    Err(_) => self.pause(1).await,
+                }
+                continue;
             }
             match self.enter(step).await {
                 Ok(Some(guard)) => self.hold(step, guard).await,
@@ -52,12 +61,12 @@ impl Task {
         self.say(|| "has finished".into());
     }
 
-    fn say(&self, what: impl FnOnce() -> String) {
+    pub(crate) fn say(&self, what: impl FnOnce() -> String) {
         self.world.note(&self.label, what);
     }
 
     /// Waits, but not beyond the end of the faults.
-    async fn pause(&self, ms: u64) {
+    pub(crate) async fn pause(&self, ms: u64) {
         tokio::select! {
             biased;
             () = self.healed.told() => {}
@@ -107,6 +116,7 @@ impl Task {
                 });
                 tokens::handed_out(&self.world, step, &guard, started_ms);
                 told::granted(&self.world, step, &guard);
+                leaders::leads(&self.world, step.lock(), guard.hold().as_str());
                 order::granted(&self.world, &before, guard.hold().as_str());
                 Ok(Some(guard))
             }
@@ -160,10 +170,14 @@ impl Task {
 
     /// Enters again, or reads under the own write.
     async fn further(&self, step: Step, guard: &Arc<Guard>) -> Option<Arc<Guard>> {
-        let entered = match step.further {
-            Further::Nothing => return None,
-            Further::Again => guard.reenter().await,
-            Further::Reads | Further::ReadsOn(_) => {
+        let entered = match (step.further, &**guard) {
+            (Further::Nothing, _) => return None,
+            (_, Guard::Lead(lead)) => {
+                self.proclaim(step, guard, lead).await;
+                return None;
+            }
+            (Further::Again, _) => guard.reenter().await,
+            (Further::Reads | Further::ReadsOn(_), _) => {
                 let _busy = self.world.busy(self.client, step.lock());
                 match give_up(guard.read(), step.cancel).await {
                     Ok(entered) => entered,
@@ -183,6 +197,39 @@ impl Task {
             Err(error) => {
                 self.not_entered(step, guard, &error);
                 None
+            }
+        }
+    }
+
+    /// Says three times something new of itself.
+    async fn proclaim(&self, step: Step, guard: &Guard, lead: &Leadership) {
+        for number in 1..=3 {
+            match lead.proclaim(number.to_string()).await {
+                Ok(()) => {
+                    self.say(|| format!("has proclaimed {number} under {}", guard.hold()));
+                    leaders::proclaimed(&self.world, step.lock(), guard.hold().as_str(), number);
+                }
+                Err(error) => return self.not_entered(step, guard, &error),
+            }
+        }
+    }
+
+    /// Watches an election until the faults have ended.
+    pub(crate) async fn watch(self, election: Lock) {
+        let mut observer = self.quorum.election(election.name()).observe();
+        let mut seen = leaders::Seen::default();
+        loop {
+            let observed = tokio::select! {
+                biased;
+                () = self.healed.told() => return,
+                observed = observer.next() => observed,
+            };
+            let Some(observed) = observed else { return };
+            self.say(|| format!("observes {observed:?} in {election:?}"));
+            match &observed {
+                Observed::Leader(leader) => leaders::observed(&self.world, &mut seen, leader),
+                Observed::NoLeader => leaders::nobody_observed(&self.world, election),
+                _ => {}
             }
         }
     }
@@ -234,6 +281,7 @@ impl Task {
                     Lock::Mutex(_) => self.quorum.mutex(name).force_release().await,
                     Lock::Rw(_) => self.quorum.rw_lock(name).force_release(guard.access()).await,
                     Lock::Semaphore(_) => self.quorum.semaphore(name, 1).force_release().await,
+                    Lock::Election(_) => self.quorum.election(name).force_release().await,
                 };
                 self.say(|| format!("ends it by force: {ended:?}"));
                 if matches!(ended, Ok(true)) {
@@ -353,7 +401,7 @@ impl Task {
 }
 
 /// Drops a future early.
-async fn give_up<F: Future>(future: F, cancel: Cancel) -> Result<F::Output, GivenUp> {
+pub(crate) async fn give_up<F: Future>(future: F, cancel: Cancel) -> Result<F::Output, GivenUp> {
     match cancel {
         Cancel::Never => Ok(future.await),
         Cancel::AfterMs(ms) => tokio::select! {

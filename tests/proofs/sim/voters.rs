@@ -161,6 +161,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
         laws::leaks::no_expiry(world, voter, record);
     }
     laws::order::ran(world, voter, run, &before.1, &after);
+    laws::leaders::ran(world, voter, run);
     laws::readers::ran(world, voter, run, &before.1, &after);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
@@ -181,7 +182,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     }
     match run.script() {
         "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew"
-        | "semaphore/acquire" | "semaphore/renew" => {
+        | "semaphore/acquire" | "semaphore/renew" | "election/acquire" | "election/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }

@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::sim::{
     asking::Guard,
-    laws::{Law, order::Queues, tokens::Tokens},
+    laws::{Law, leaders::Leaders, order::Queues, tokens::Tokens},
     ledger::Ledger,
     locks::{FENCE, Lock, PERMITS},
     plan::{ClientPlan, Lease, Plan, Step},
@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) tokens: Mutex<Tokens>,
     /// What is known of the queues.
     pub(crate) queues: Mutex<Queues>,
+    /// What is known of those who lead.
+    pub(crate) leaders: Mutex<Leaders>,
     breaches: Mutex<Vec<Breach>>,
     scripts: AtomicU64,
     /// Something changed that a law may be about.
@@ -130,6 +132,7 @@ impl World {
             ledger: Mutex::default(),
             tokens: Mutex::default(),
             queues: Mutex::default(),
+            leaders: Mutex::default(),
             breaches: Mutex::default(),
             scripts: AtomicU64::new(0),
             changed: Notify::new(),

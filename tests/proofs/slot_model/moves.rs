@@ -14,6 +14,7 @@ use crate::{
 };
 
 pub(crate) const ONE_HOLDER: &str = "each slot is held once";
+pub(crate) const BACKED: &str = "a majority has given a holder its slots";
 pub(crate) const AT_MOST: &str = "no more permits are held than there are";
 pub(crate) const NOTHING_LEFT: &str = "when all have given back, no voter has given anything";
 pub(crate) const FREE_IS_HAD: &str = "at rest, whoever asks for a permit that is free has it";
@@ -117,6 +118,9 @@ impl Model for Permits {
             }),
             Property::always(AT_MOST, |model: &Self, state| {
                 state.slots_held().len() <= usize::from(model.rules.permits)
+            }),
+            Property::always(BACKED, |_, state: &State| {
+                (0..CLIENTS).all(|client| state.is_backed(client))
             }),
             Property::always(NOTHING_LEFT, Self::nothing_is_left),
             Property::always(FREE_IS_HAD, Self::free_is_had),

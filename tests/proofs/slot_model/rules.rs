@@ -45,10 +45,6 @@ impl Rules {
         Self { permits, wanted, starts, again, steadfast, losses: 0, copies: 0, broken }
     }
 
-    pub(crate) const fn from(self, starts: [u16; CLIENTS]) -> Self {
-        Self { starts, ..self }
-    }
-
     pub(crate) const fn again(self) -> Self {
         Self { again: true, ..self }
     }

@@ -264,6 +264,12 @@ impl State {
         }
     }
 
+    /// Whoever holds has its slots of a majority.
+    pub(crate) fn is_backed(&self, client: usize) -> bool {
+        let Phase::Holding(slots) = &self.clients[client].phase else { return true };
+        Quorum::of(VOTERS).reached(|voter| self.voters[voter].given[client] == *slots)
+    }
+
     pub(crate) fn slots_held(&self) -> Vec<u16> {
         let held = self.clients.iter().filter_map(|client| match &client.phase {
             Phase::Holding(slots) => Some(slots),

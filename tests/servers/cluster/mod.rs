@@ -3,6 +3,7 @@
 
 mod changed;
 mod down;
+mod election;
 mod failover;
 mod formed;
 mod migration;

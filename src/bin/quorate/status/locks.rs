@@ -8,6 +8,7 @@ use quorate::{
 use serde_json::{Value, json};
 
 use super::{
+    election::{ElectionSeen, look_at_election, said},
     parts::{heading, queue, row, show_queue, whose},
     semaphore,
 };
@@ -25,11 +26,12 @@ pub(super) struct LooksFor {
     mutex: bool,
     rw_lock: bool,
     semaphore: bool,
+    election: bool,
 }
 
 impl LooksFor {
     pub(super) fn all(name: &str) -> Self {
-        Self { name: name.to_owned(), mutex: true, rw_lock: true, semaphore: true }
+        Self { name: name.to_owned(), mutex: true, rw_lock: true, semaphore: true, election: true }
     }
 
     /// Each name once.
@@ -38,12 +40,19 @@ impl LooksFor {
         for FoundLock { name, kind, .. } in locks {
             if wanted.last().is_none_or(|last| last.name != *name) {
                 let name = name.clone();
-                wanted.push(Self { name, mutex: false, rw_lock: false, semaphore: false });
+                wanted.push(Self {
+                    name,
+                    mutex: false,
+                    rw_lock: false,
+                    semaphore: false,
+                    election: false,
+                });
             }
             let Some(last) = wanted.last_mut() else { continue };
             last.mutex |= *kind == FoundKind::Mutex;
             last.rw_lock |= *kind == FoundKind::RwLock;
             last.semaphore |= *kind == FoundKind::Semaphore;
+            last.election |= *kind == FoundKind::Election;
         }
         wanted
     }
@@ -56,6 +65,7 @@ pub(super) struct LockSeen {
     mutex: Option<Result<Inspection, Error>>,
     rw_lock: Option<Result<RwInspection, Error>>,
     semaphore: Option<Result<SemaphoreInspection, Error>>,
+    election: Option<Result<ElectionSeen, Error>>,
 }
 
 /// Asks about each of them.
@@ -63,15 +73,16 @@ pub(super) async fn look(quorum: &Quorate, wanted: Vec<LooksFor>) -> Vec<LockSee
     let mut seen = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(TOGETHER) {
         let asked = some.iter().map(async |wanted| {
-            let LooksFor { name, mutex, rw_lock, semaphore } = wanted;
+            let LooksFor { name, mutex, rw_lock, semaphore, election } = wanted;
             let (of_mutex, of_rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
             let of_semaphore = any_semaphore(quorum, name);
-            let (mutex, rw_lock, semaphore) = tokio::join!(
+            let (mutex, rw_lock, semaphore, election) = tokio::join!(
                 async { if *mutex { Some(of_mutex.inspect().await) } else { None } },
                 async { if *rw_lock { Some(of_rw_lock.inspect().await) } else { None } },
-                async { if *semaphore { Some(of_semaphore.inspect().await) } else { None } }
+                async { if *semaphore { Some(of_semaphore.inspect().await) } else { None } },
+                async { if *election { Some(look_at_election(quorum, name).await) } else { None } }
             );
-            LockSeen { name: name.clone(), mutex, rw_lock, semaphore }
+            LockSeen { name: name.clone(), mutex, rw_lock, semaphore, election }
         });
         seen.extend(join_all(asked).await);
     }
@@ -81,9 +92,15 @@ pub(super) async fn look(quorum: &Quorate, wanted: Vec<LooksFor>) -> Vec<LockSee
 impl LockSeen {
     /// Whether a majority answered.
     pub(super) fn is_known(&self) -> bool {
-        !matches!(self.mutex, Some(Err(_)))
-            && !matches!(self.rw_lock, Some(Err(_)))
-            && !matches!(self.semaphore, Some(Err(_)))
+        self.errors().next().is_none()
+    }
+
+    fn errors(&self) -> impl Iterator<Item = &Error> {
+        let mutex = self.mutex.as_ref().and_then(|seen| seen.as_ref().err());
+        let rw_lock = self.rw_lock.as_ref().and_then(|seen| seen.as_ref().err());
+        let semaphore = self.semaphore.as_ref().and_then(|seen| seen.as_ref().err());
+        let election = self.election.as_ref().and_then(|seen| seen.as_ref().err());
+        mutex.into_iter().chain(rw_lock).chain(semaphore).chain(election)
     }
 
     pub(super) fn json(&self) -> Value {
@@ -106,16 +123,23 @@ impl LockSeen {
                 Err(error) => json!({ "error": error.to_string() }),
             };
         }
+        if let Some(seen) = &self.election {
+            json["election"] = match seen {
+                Ok(seen) => {
+                    let mut json = with_agreement(json!(seen.inspection), agree(&seen.inspection));
+                    json["value"] = json!(seen.leader.as_ref().map(said));
+                    json
+                }
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+        }
         json
     }
 
-    /// All locks; one that nobody wants is not shown where another is.
+    /// Its locks; those that nobody wants are not shown where another is.
     pub(super) fn show(&self, frame: &mut Frame) {
         let name = quoted(&self.name);
-        if let Some(Err(error)) = self.mutex.as_ref().map(Result::as_ref) {
-            frame.line(Tone::Bad, quoted(&error.to_string()));
-        }
-        if let Some(Err(error)) = self.rw_lock.as_ref().map(Result::as_ref) {
+        for error in self.errors() {
             frame.line(Tone::Bad, quoted(&error.to_string()));
         }
         if let Some(Err(error)) = self.semaphore.as_ref().map(Result::as_ref) {
@@ -125,10 +149,12 @@ impl LockSeen {
         let semaphore = self.semaphore.as_ref().and_then(|seen| seen.as_ref().ok());
         let semaphore = semaphore.filter(|seen| semaphore::is_wanted(seen));
         let rw_lock = self.rw_lock.as_ref().and_then(|seen| seen.as_ref().ok());
+        let election = self.election.as_ref().and_then(|seen| seen.as_ref().ok());
         let mutex = mutex.filter(|seen| is_wanted(seen));
         let rw_lock = rw_lock.filter(|seen| is_wanted_rw(seen));
+        let election = election.filter(|seen| is_wanted(&seen.inspection));
         if let Some(seen) = mutex {
-            show_mutex(frame, &name, seen);
+            show_mutex(frame, "mutex", &name, seen);
         }
         if let Some(seen) = rw_lock {
             if mutex.is_some() {
@@ -142,7 +168,17 @@ impl LockSeen {
             }
             semaphore::show(frame, &name, seen);
         }
-        let is_free = mutex.is_none() && rw_lock.is_none() && semaphore.is_none();
+        if let Some(seen) = election {
+            if mutex.is_some() || rw_lock.is_some() || semaphore.is_some() {
+                frame.blank();
+            }
+            show_mutex(frame, "election", &name, &seen.inspection);
+            if let Some(leader) = &seen.leader {
+                frame.line(Tone::Plain, format!("  the leader says: {}", said(leader)));
+            }
+        }
+        let is_free =
+            mutex.is_none() && rw_lock.is_none() && semaphore.is_none() && election.is_none();
         if is_free && self.is_known() {
             frame.line(Tone::Good, format!("`{name}`: free, and nobody waits"));
         }
@@ -202,7 +238,8 @@ fn holder(holder: &Holder) -> String {
     whose(&holder.hold, holder.client_name.as_deref())
 }
 
-fn show_mutex(frame: &mut Frame, name: &str, seen: &Inspection) {
+/// A mutex, or an election.
+fn show_mutex(frame: &mut Frame, kind: &str, name: &str, seen: &Inspection) {
     let token = seen.token().map_or_else(|| "-".into(), |token| token.to_string());
     let summary = match seen.holder() {
         Some(held) => format!(
@@ -214,7 +251,7 @@ fn show_mutex(frame: &mut Frame, name: &str, seen: &Inspection) {
         None if seen.is_free() => "free".into(),
         None => "nobody has a majority".into(),
     };
-    frame.line(Tone::Heading, format!("mutex `{name}`: {summary}"));
+    frame.line(Tone::Heading, format!("{kind} `{name}`: {summary}"));
     let answered = seen.voters.iter().filter(|view| view.holder.is_ok()).count();
     let (tone, text) = heading(agree(seen), answered, seen.voters.len());
     frame.line(tone, text);
@@ -319,16 +356,21 @@ fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
     };
     let token =
         |token: Option<quorate::Token>| token.map_or_else(|| "-".into(), |at| at.to_string());
-    let mutex = lock.mutex.as_ref().map(|seen| match seen {
-        Err(error) => failed("mutex", error),
+    let exclusive = |kind: &str, seen: Result<&Inspection, &Error>| match seen {
+        Err(error) => failed(kind, error),
         Ok(seen) => {
             let held = seen.holder();
             let by = held.as_ref().map_or_else(|| "nobody".into(), holder);
             let left = held.map_or_else(|| "-".into(), |held| time_or(held.ttl, "no expiry"));
             let waiting = seen.queue().len().to_string();
-            (Tone::Plain, vec![name(), "mutex".into(), by, left, token(seen.token()), waiting])
+            (Tone::Plain, vec![name(), kind.into(), by, left, token(seen.token()), waiting])
         }
-    });
+    };
+    let mutex = lock.mutex.as_ref().map(|seen| exclusive("mutex", seen.as_ref()));
+    let election = lock
+        .election
+        .as_ref()
+        .map(|seen| exclusive("election", seen.as_ref().map(|seen| &seen.inspection)));
     let rw_lock = lock.rw_lock.as_ref().map(|seen| match seen {
         Err(error) => failed("read/write", error),
         Ok(seen) => {
@@ -351,5 +393,5 @@ fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
         Err(error) => failed("semaphore", error),
         Ok(seen) => semaphore::found_row(name(), seen),
     });
-    mutex.into_iter().chain(rw_lock).chain(semaphore).collect()
+    mutex.into_iter().chain(rw_lock).chain(semaphore).chain(election).collect()
 }

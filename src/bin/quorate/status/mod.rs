@@ -1,5 +1,6 @@
 //! `quorate status`: how the voters are, and what they say about locks.
 
+mod election;
 mod locks;
 mod parts;
 mod semaphore;

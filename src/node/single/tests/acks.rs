@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     node::{Address, Security},
-    scripts::{Script, fair, mutex, redisson, rw},
+    scripts::{Script, fair, mutex, redisson, rw, semaphore},
     settings::ReplicaAcks,
 };
 use quorate_support::{Reply, eventually, eventually_async};
@@ -45,8 +45,9 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 }
 
 /// All scripts whose answers are votes.
-fn votes() -> [Call; 7] {
+fn votes() -> [Call; 9] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
+    let permit = ["calls:", "60000", "60000", "c:1", "3", "1", "0", "", ""];
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
         long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
@@ -54,6 +55,8 @@ fn votes() -> [Call; 7] {
         long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
+        long(&semaphore::ACQUIRE, &permit),
+        long(&semaphore::RENEW, &["calls:", "60000", "c:1", "3", "0-0"]),
         long(&redisson::RW_ACQUIRE, &["60000", "", "c:1", ""]),
         long(&redisson::RW_RENEW, &["60000", "", "c:1", "1", ""]),
     ]

@@ -1,7 +1,7 @@
 //! No call takes longer than it may, and a loss is told at once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -16,9 +16,9 @@ use super::{
     calm::{Calm, PATIENCE_MS},
 };
 use crate::sim::{
-    asking::Guard,
+    asking::{Guard, Kind},
     locks::Lock,
-    plan::{How, Mood},
+    plan::{How, Mood, Step},
     voters::Ways,
     world::{Look, World, locked},
 };
@@ -68,8 +68,12 @@ impl Idle {
         if world.plan.mood != Mood::Calm {
             return;
         }
+        // Whoever wants several waits for one of them with nothing in its hands.
+        let steps = world.plan.clients.iter().flat_map(|client| client.tasks.iter().flatten());
+        let together: BTreeSet<Lock> =
+            steps.filter(|step| step.kind == Kind::All).flat_map(Step::locks).collect();
         let now_ms = world.now_ms();
-        for lock in world.locks.iter().copied() {
+        for lock in world.locks.iter().copied().filter(|lock| !together.contains(lock)) {
             let keys = lock.records();
             let is_free = look.records.iter().flatten().all(|record| !keys.contains(&record.key));
             if !(is_free && world.is_wanted(lock)) {

@@ -119,6 +119,7 @@ async fn acquire_all(world: &Arc<World>) {
             Lock::Mutex(_) => &[Kind::Plain],
             Lock::Rw(_) => &[Kind::Write, Kind::Read(Preference::Writers)],
             Lock::Semaphore(_) => &[Kind::Permits { wanted: PERMITS, of: PERMITS }],
+            Lock::Election(_) => &[Kind::Election],
         };
         for kind in kinds {
             acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit).await;

@@ -16,6 +16,7 @@
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
+//! | `leaders` | who is said to lead was voted for by a majority, and what it says is the latest |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
@@ -25,6 +26,7 @@
 pub(crate) mod answers;
 pub(crate) mod calm;
 pub(crate) mod exclusion;
+pub(crate) mod leaders;
 pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
@@ -74,6 +76,7 @@ pub(crate) async fn watch(world: Arc<World>) {
         trust::check(&world, &look);
         traces::check(&world, &look);
         readers::check(&world, &look);
+        leaders::check(&world, &look);
         let ends = look.held.iter().map(|held| held.remaining.as_millis());
         let soon = ends.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).saturating_sub(1)).min();
         // What nobody has does not change by itself.

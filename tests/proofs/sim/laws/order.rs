@@ -146,7 +146,7 @@ pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
 /// Whether one who asks now comes behind a place that stands.
 fn comes_behind(kind: Kind, place: Turn) -> bool {
     match kind {
-        Kind::Plain | Kind::Fair | Kind::Permits { .. } => true,
+        Kind::Plain | Kind::Fair | Kind::Permits { .. } | Kind::Election | Kind::All => true,
         Kind::Write => place != Turn::Last,
         // Readers enter together.
         Kind::Read(Preference::Writers | Preference::Fair) => place == Turn::Write,
@@ -280,7 +280,8 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             queues.gone.insert((voter, place.clone()), gone);
         }
     }
-    if matches!(run.script(), "fair/acquire" | "rw/acquire" | "semaphore/acquire") {
+    let places = ["fair/acquire", "rw/acquire", "semaphore/acquire", "election/acquire"];
+    if places.contains(&run.script()) {
         queues.bid(world, voter, run);
     }
 }
@@ -313,7 +314,7 @@ impl Queues {
         let writers = fields(records, lock.writers()).unwrap_or_default();
         // A writer stands before readers by its mark.
         let is_whole = |place: &str| {
-            matches!(lock, Lock::Mutex(_) | Lock::Semaphore(_))
+            !matches!(lock, Lock::Rw(_))
                 || self.turn(place) != Turn::Write
                 || writers.iter().any(|(one, _)| one == place)
         };

@@ -40,6 +40,11 @@ impl Tokens {
         }
     }
 
+    /// That of a hold that somebody was given.
+    pub(crate) fn of(&self, hold: &str) -> Option<u64> {
+        self.of.get(hold).copied()
+    }
+
     /// How many exclusive holds somebody was given, and how many of them after a second trip.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let twice = self.told.iter().filter(|hold| self.of.contains_key(*hold)).count();

@@ -92,6 +92,7 @@ pub(crate) async fn look(quorum: &Quorate, lock: Lock) -> Result<Seen, Error> {
         Lock::Mutex(_) => quorum.mutex(lock.name()).inspect().await.map(Seen::Mutex),
         Lock::Rw(_) => quorum.rw_lock(lock.name()).inspect().await.map(Seen::Rw),
         Lock::Semaphore(_) => quorum.semaphore(lock.name(), 1).inspect().await.map(Seen::Semaphore),
+        Lock::Election(_) => quorum.election(lock.name()).inspect().await.map(Seen::Mutex),
     }
 }
 

@@ -50,19 +50,21 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
     let slowest = calm.slowest;
     let reading = Kind::Read(Preference::Writers);
     let permits = Kind::Permits { wanted: 2, of: 2 };
-    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write, permits] {
+    let kinds = [Kind::Plain, Kind::Fair, reading, Kind::Write, permits, Kind::Election];
+    for kind in kinds {
         let lock = Asking::of(&calm.holder, LOCK, kind);
         drop(timeout(within(2 * slowest), lock.lock()).await);
         expect_none(calm, "a lock() that was given up").await;
     }
     let (mutex, writing) = (calm.holder.mutex(LOCK), calm.holder.rw_lock(LOCK));
     let has_permits = Asking::of(&calm.holder, LOCK, permits).lock().await;
-    let (Ok(guard), Ok(writing), Ok(has_permits)) =
-        (mutex.lock().await, writing.write().await, has_permits)
+    let leads = calm.holder.election(LOCK).campaign("x").await;
+    let (Ok(guard), Ok(writing), Ok(has_permits), Ok(leads)) =
+        (mutex.lock().await, writing.write().await, has_permits, leads)
     else {
         return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
     };
-    for kind in [Kind::Plain, Kind::Fair, reading, Kind::Write, permits] {
+    for kind in kinds {
         let lock = Asking::of(&calm.waiter, LOCK, kind);
         drop(timeout(within(6 * slowest), lock.lock()).await);
         sleep(2 * slowest + MS).await;
@@ -82,6 +84,8 @@ pub(crate) async fn give_up(calm: &Calm<'_>) {
             }
         }
     }
+    drop(timeout(within(slowest), leads.proclaim("y")).await);
+    drop(leads);
     drop(timeout(within(slowest), guard.reenter()).await);
     drop(guard);
     drop(timeout(within(slowest), has_permits.reenter()).await);

@@ -1,0 +1,163 @@
+//! Who leads an election: asked once, or watched.
+
+use std::{fmt, sync::Arc};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{Coordinator, LockRecord, Panel, place};
+use crate::{
+    clock::Moment,
+    engine::{Census, LeaderWatch, Rules, Sight, WatchNext, WhoLeads},
+    node::{Call, Outcome},
+    scripts::Answer,
+    wakeup::{self, Listening},
+    words::{Cause, Error, Incumbent, Kind, Leader},
+};
+
+/// What whoever watches an election asks, and listens to.
+#[derive(Clone, Debug)]
+pub(crate) struct ElectionAsked {
+    pub(crate) record: Arc<dyn LockRecord>,
+    /// The question who leads.
+    pub(crate) look: Call,
+    /// Where it is told that this may have changed.
+    pub(crate) news: Arc<str>,
+    pub(crate) rules: Rules,
+}
+
+/// Who leads: somebody, nobody, or why that cannot be known.
+pub(crate) type LedBy = Result<Option<Leader>, Error>;
+
+impl Coordinator {
+    /// Asks all voters once who leads.
+    pub(crate) async fn ask_who_leads(&self, asked: &ElectionAsked) -> LedBy {
+        let counted = async {
+            let (finding, census) = self.count(asked).await;
+            self.led_by(asked, finding, &census)
+        };
+        self.gate.within(counted).await
+    }
+
+    /// Listens to the voters until they say something together, or have had their time.
+    async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
+        let Self { clock, panel, .. } = self;
+        let rules = panel.adapt(asked.rules);
+        let (mut census, started) = (Census::new(panel.quorum), clock.now());
+        let mut replies = panel.ask_all(&asked.look);
+        let due = started + rules.voter_deadline;
+        loop {
+            if let Some(finding) = census.decide() {
+                return (finding, census);
+            }
+            tokio::select! {
+                biased;
+                (voter, outcome) = replies.next() => {
+                    census.hear(voter, panel.sight(voter, &outcome, started));
+                }
+                () = clock.sleep_until(due) => census.close(rules.voter_deadline),
+            }
+        }
+    }
+
+    fn led_by(&self, asked: &ElectionAsked, finding: WhoLeads, census: &Census) -> LedBy {
+        match finding {
+            WhoLeads::Led { leader, .. } => Ok(Some(leader)),
+            WhoLeads::Vacant => Ok(None),
+            WhoLeads::Unclear => {
+                let lock = asked.record.info().name.as_str().into();
+                let after = self.panel.adapt(asked.rules).voter_deadline;
+                let kind = Kind::NoQuorum { lock, needed: self.panel.quorum.needed(), after };
+                Err(Error::new(kind, self.report(census.verdicts())))
+            }
+        }
+    }
+}
+
+impl Panel {
+    /// What a voter says of who leads. In quarantine it may have forgotten whom it voted for.
+    fn sight(&self, voter: usize, outcome: &Outcome<Answer>, started: Moment) -> Sight {
+        let sight = outcome.as_ref().map_err(Clone::clone).and_then(Incumbent::read)?;
+        match self.standings.kept_out(place(voter, outcome), started) {
+            Some(kept_out) => Err(Cause::Quarantined(kept_out.quarantined)),
+            None => Ok(sight),
+        }
+    }
+}
+
+/// Watches an election until it is dropped.
+pub(crate) struct ElectionWatch {
+    coordinator: Arc<Coordinator>,
+    asked: ElectionAsked,
+    watch: LeaderWatch,
+    listening: Listening,
+    /// Until a majority is known to be heard.
+    subscribing: Option<BoxFuture<'static, ()>>,
+}
+
+impl ElectionWatch {
+    /// Listens to the voters from now on.
+    pub(crate) fn start(coordinator: &Arc<Coordinator>, asked: ElectionAsked) -> Self {
+        let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news);
+        let heard = wakeup::majority(replies, panel.quorum);
+        Self {
+            coordinator: Arc::clone(coordinator),
+            asked,
+            watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
+            listening,
+            subscribing: Some(heard.boxed()),
+        }
+    }
+
+    /// Who leads, when that has changed since it was last told. Fails where the client is closed.
+    pub(crate) async fn next(&mut self) -> Result<LedBy, Error> {
+        let coordinator = Arc::clone(&self.coordinator);
+        coordinator.gate.within(async { Ok(self.until_new(&coordinator).await) }).await
+    }
+
+    async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {
+        loop {
+            let now = coordinator.clock.now();
+            let heard = self.listening.calls.look();
+            if heard.missed {
+                self.watch.miss(now, coordinator.chance());
+            }
+            match self.watch.next(now, &heard.called) {
+                WatchNext::Ask => {
+                    self.listening.calls.forget();
+                    self.watch.ask(now);
+                    let (finding, census) = coordinator.count(&self.asked).await;
+                    if let Some(finding) = self.watch.tell(finding) {
+                        return coordinator.led_by(&self.asked, finding, &census);
+                    }
+                }
+                WatchNext::Wait(until) => self.wait(coordinator, until).await,
+            }
+        }
+    }
+
+    async fn wait(&mut self, coordinator: &Coordinator, until: Moment) {
+        let Self { watch, listening, subscribing, .. } = self;
+        let subscribed = async {
+            match subscribing {
+                Some(subscribing) => subscribing.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = listening.calls.changed() => {}
+            () = subscribed => {
+                watch.hears(coordinator.clock.now());
+                *subscribing = None;
+            }
+            () = coordinator.clock.sleep_until(until) => {}
+        }
+    }
+}
+
+impl fmt::Debug for ElectionWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElectionWatch").field("asked", &self.asked).finish_non_exhaustive()
+    }
+}

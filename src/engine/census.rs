@@ -1,0 +1,141 @@
+//! Who leads, by what the voters say.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::Quorum;
+use crate::words::{Cause, HoldId, Incumbent, Leader, Proclaimed, Token, Verdict};
+
+/// What one voter says of who leads: who has its vote, if anybody has.
+pub(crate) type Sight = Result<Option<Incumbent>, Cause>;
+
+/// What the voters say, as far as they have been heard.
+#[derive(Clone, Debug)]
+pub(crate) struct Census {
+    quorum: Quorum,
+    sights: Vec<Option<Sight>>,
+}
+
+/// What they say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WhoLeads {
+    /// A majority names this hold, which has said so much.
+    Led { leader: Leader, version: u64 },
+    /// No hold can have a majority.
+    Vacant,
+    /// Too few voters say something that can be relied on.
+    Unclear,
+}
+
+impl Census {
+    pub(crate) fn new(quorum: Quorum) -> Self {
+        Self { quorum, sights: vec![None; quorum.voters()] }
+    }
+
+    pub(crate) fn hear(&mut self, voter: usize, sight: Sight) {
+        self.sights[voter] = Some(sight);
+    }
+
+    /// Counts every voter that has not been heard as one that did not answer in time.
+    pub(crate) fn close(&mut self, after: Duration) {
+        for sight in self.sights.iter_mut().filter(|sight| sight.is_none()) {
+            *sight = Some(Err(Cause::TimedOut(after)));
+        }
+    }
+
+    /// What they say, once nothing that is still to come changes it.
+    ///
+    /// Where there are two sets of voters, a leader may be a client that has one of them alone. Its
+    /// token tells it from a candidate that has a majority of one set and still asks for the other:
+    /// nobody knows its token before it leads.
+    pub(crate) fn decide(&self) -> Option<WhoLeads> {
+        let holds: BTreeSet<&HoldId> = self.incumbents().map(|(_, one)| &one.hold).collect();
+        for hold in &holds {
+            let names = |voter: usize| self.hold_at(voter) == Some(hold);
+            let has_led = || self.latest_of(hold).is_some_and(|said| said.token.is_some());
+            if self.quorum.reached(names) || self.quorum.reached_in_one(names) && has_led() {
+                return self.led_by(hold);
+            }
+        }
+        // And one that no voter has named so far.
+        let mut all = holds.into_iter().map(Some).chain([None]);
+        if !all.any(|hold| self.quorum.reached_in_one(|voter| self.may_name(voter, hold))) {
+            return Some(WhoLeads::Vacant);
+        }
+        (!self.is_open()).then_some(WhoLeads::Unclear)
+    }
+
+    /// A majority names this hold.
+    fn led_by(&self, hold: &HoldId) -> Option<WhoLeads> {
+        let latest = self.latest_of(hold)?;
+        let Some(token) = latest.token.or_else(|| self.number_of(hold)) else {
+            // It may be that no majority stores its token yet: then nobody has been told that it
+            // leads.
+            return (!self.is_open()).then_some(WhoLeads::Unclear);
+        };
+        let leader = Leader::new(hold.clone(), token, latest.value.clone());
+        Some(WhoLeads::Led { leader, version: latest.version })
+    }
+
+    /// The latest that a hold has said, of what the voters know.
+    fn latest_of(&self, hold: &HoldId) -> Option<&Proclaimed> {
+        let said = self.incumbents().filter(|(_, one)| one.hold == *hold);
+        said.map(|(_, one)| &one.said).max_by_key(|said| said.version)
+    }
+
+    /// The token of a hold that has not written it down yet. A majority has stored it when its
+    /// leader learnt of it. So a number that a majority has is no lower; and no higher, as the
+    /// majority by which the token was found had none that was.
+    fn number_of(&self, hold: &HoldId) -> Option<Token> {
+        let numbers: BTreeSet<Token> =
+            self.incumbents().filter_map(|(_, one)| one.number).collect();
+        let has = |voter: usize, number: Token| {
+            let one = self.incumbent(voter);
+            one.is_some_and(|one| one.hold == *hold && one.number == Some(number))
+        };
+        numbers.into_iter().find(|number| self.quorum.reached(|voter| has(voter, *number)))
+    }
+
+    /// Some voter has not been heard.
+    fn is_open(&self) -> bool {
+        self.sights.iter().any(Option::is_none)
+    }
+
+    fn incumbents(&self) -> impl Iterator<Item = (usize, &Incumbent)> {
+        (0..self.sights.len()).filter_map(|voter| Some((voter, self.incumbent(voter)?)))
+    }
+
+    fn incumbent(&self, voter: usize) -> Option<&Incumbent> {
+        self.sights[voter].as_ref()?.as_ref().ok()?.as_ref()
+    }
+
+    fn hold_at(&self, voter: usize) -> Option<&HoldId> {
+        self.incumbent(voter).map(|one| &one.hold)
+    }
+
+    /// Whether a voter may have given this hold its vote, or `None`: one that no voter has named.
+    fn may_name(&self, voter: usize, hold: Option<&HoldId>) -> bool {
+        match &self.sights[voter] {
+            None => true,
+            Some(Ok(one)) => one.as_ref().is_some_and(|one| Some(&one.hold) == hold),
+            Some(Err(_)) => !crate::mutant!("silence_names_nobody"),
+        }
+    }
+
+    /// What each voter said; one that was not heard is unheard.
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        let unheard = Err(Cause::Unheard);
+        self.sights.iter().map(|sight| verdict(sight.as_ref().unwrap_or(&unheard))).collect()
+    }
+}
+
+fn verdict(sight: &Sight) -> Verdict {
+    match sight {
+        Ok(Some(one)) => Verdict::Refused { by: one.hold.clone(), ttl: one.left },
+        Ok(None) => Verdict::Absent,
+        Err(cause) => Verdict::Unknown(cause.clone()),
+    }
+}
+
+#[cfg(test)]
+#[path = "census_tests.rs"]
+mod tests;

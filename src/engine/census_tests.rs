@@ -1,0 +1,146 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::words::{LeaderValue, Proclaimed};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A voter that has given its vote to `hold` with this number, and knows this version.
+fn has(hold: &str, number: u64, version: u64) -> Option<Sight> {
+    says(hold, number, version, None)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what has not come yet is none")]
+fn says(hold: &str, number: u64, version: u64, token: Option<u64>) -> Option<Sight> {
+    let value = LeaderValue::new(format!("{hold} {version}").as_bytes()).unwrap();
+    let said = Proclaimed { version, token: token.and_then(Token::new), value };
+    let (hold, left) = (HoldId::parse(hold), Some(MS(5)));
+    Some(Ok(Some(Incumbent { hold, left, number: Token::new(number), said })))
+}
+
+const FREE: Option<Sight> = Some(Ok(None));
+const SILENT: Option<Sight> = Some(Err(Cause::Unheard));
+const OPEN: Option<Sight> = None;
+
+fn census(sights: impl IntoIterator<Item = Option<Sight>>) -> Census {
+    let sights: Vec<_> = sights.into_iter().collect();
+    Census { quorum: Quorum::of(sights.len()), sights }
+}
+
+/// Token, version and value of the leader.
+fn led(census: &Census) -> Option<(u64, u64, String)> {
+    match census.decide()? {
+        WhoLeads::Led { leader, version } => {
+            Some((leader.token().into(), version, leader.text()?.to_owned()))
+        }
+        WhoLeads::Vacant | WhoLeads::Unclear => None,
+    }
+}
+
+#[test]
+fn a_leader_is_whom_a_majority_names() {
+    let first = || Some((7, 1, "a 1".to_owned()));
+    assert_eq!(led(&census([has("a", 7, 1), has("a", 7, 1), OPEN])), first());
+    assert_eq!(led(&census([has("a", 7, 1), SILENT, has("a", 7, 1)])), first());
+    assert_eq!(led(&census([has("a", 7, 1), FREE, OPEN])), None);
+    assert_eq!(led(&census([has("a", 7, 1)])), first());
+    let split = [has("a", 7, 1), has("b", 7, 1), has("a", 7, 1), has("b", 7, 1)];
+    assert_eq!(led(&census(split)), None, "half of four is no majority");
+}
+
+#[test]
+fn the_latest_of_what_it_said_counts_which_at_least_one_of_a_majority_knows() {
+    let told = [has("a", 7, 1), says("a", 7, 3, Some(7)), says("a", 7, 2, Some(7)), OPEN, OPEN];
+    assert_eq!(led(&census(told)), Some((7, 3, "a 3".into())));
+}
+
+#[test]
+fn nobody_leads_where_no_hold_can_have_a_majority() {
+    let vacant = |sights: Vec<Option<Sight>>| census(sights).decide() == Some(WhoLeads::Vacant);
+    assert!(vacant(vec![FREE, FREE, OPEN]) && vacant(vec![FREE, FREE, SILENT]));
+    assert!(vacant(vec![has("a", 7, 1), FREE, FREE]));
+    assert!(vacant(vec![has("a", 7, 1), has("b", 8, 1), FREE]), "the votes are split");
+    assert!(!vacant(vec![has("a", 7, 1), FREE, SILENT]), "the silent one may have voted for it");
+    assert!(!vacant(vec![FREE, SILENT, SILENT]));
+    assert!(vacant(vec![FREE, FREE, has("a", 7, 1), SILENT]), "of four it needs three");
+    assert!(!vacant(vec![FREE, has("a", 7, 1), has("a", 7, 1), SILENT]));
+}
+
+#[test]
+fn what_cannot_be_known_is_unclear_and_what_may_still_be_known_is_awaited() {
+    let decided = |sights: [Option<Sight>; 3]| census(sights).decide();
+    assert_eq!(decided([has("a", 7, 1), FREE, SILENT]), Some(WhoLeads::Unclear));
+    assert_eq!(decided([has("a", 7, 1), FREE, OPEN]), None);
+    assert_eq!(decided([FREE, SILENT, SILENT]), Some(WhoLeads::Unclear), "too few are left");
+    let mut census = census([has("a", 7, 1), OPEN, OPEN]);
+    census.close(MS(200));
+    assert_eq!(census.decide(), Some(WhoLeads::Unclear));
+    let late = Verdict::Unknown(Cause::TimedOut(MS(200)));
+    let named = Verdict::Refused { by: HoldId::parse("a"), ttl: Some(MS(5)) };
+    assert_eq!(census.verdicts(), [named, late.clone(), late]);
+}
+
+#[test]
+fn the_token_is_what_the_leader_wrote_or_what_a_majority_counted_to() {
+    // One voter granted late, and had counted further; or less far, and is told by a renewal.
+    for apart in [12, 8] {
+        let sights = [has("a", 10, 1), has("a", 10, 1), has("a", apart, 1)];
+        assert_eq!(led(&census(sights)).unwrap().0, 10);
+        let two = || [has("a", 10, 1), has("a", apart, 1)];
+        assert_eq!(census(two().into_iter().chain([OPEN])).decide(), None);
+        let cannot_know = census(two().into_iter().chain([SILENT])).decide();
+        assert_eq!(cannot_know, Some(WhoLeads::Unclear));
+        let renewed = [says("a", 10, 2, Some(10)), has("a", apart, 1), SILENT];
+        assert_eq!(led(&census(renewed)).unwrap().0, 10);
+    }
+}
+
+fn sight() -> impl Strategy<Value = Option<Sight>> {
+    prop_oneof![
+        4 => (0..3_usize).prop_map(|hold| has(["a", "b", "c"][hold], 7, 1)),
+        2 => Just(FREE),
+        1 => Just(SILENT),
+        1 => Just(OPEN),
+    ]
+}
+
+proptest! {
+    // Whatever is still to come, and whatever the silent would have said.
+    #[test]
+    fn what_is_decided_stays_so(sights in vec(sight(), 1..7), later in vec(sight(), 7)) {
+        let Some(finding) = census(sights.clone()).decide() else { return Ok(()) };
+        let mut all = sights.clone();
+        for (sight, later) in all.iter_mut().zip(later) {
+            let silent = *sight == SILENT && finding != WhoLeads::Unclear;
+            if *sight == OPEN || silent {
+                *sight = later;
+            }
+        }
+        let after = census(all).decide();
+        prop_assert!(after.is_none() || after == Some(finding), "{sights:?}: {after:?}");
+    }
+}
+
+/// Three new voters, and three old ones.
+fn joint(new: [Option<Sight>; 3], old: [Option<Sight>; 3]) -> Census {
+    Census { quorum: Quorum::joint(3, 0, 3), sights: new.into_iter().chain(old).collect() }
+}
+
+#[test]
+fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
+    let old = || [says("a", 7, 2, Some(7)), says("a", 7, 2, Some(7)), OPEN];
+    assert_eq!(led(&joint([OPEN, OPEN, OPEN], old())), Some((7, 2, "a 2".into())));
+    assert_eq!(led(&joint([FREE, FREE, FREE], old())), Some((7, 2, "a 2".into())));
+    // A candidate that still asks the other set says the same as a leader without a token.
+    let asks = || [has("a", 7, 1), has("a", 7, 1), FREE];
+    assert_eq!(joint([FREE, FREE, FREE], asks()).decide(), Some(WhoLeads::Unclear));
+    assert_eq!(led(&joint(asks(), asks())), Some((7, 1, "a 1".into())));
+}
+
+#[test]
+fn of_two_sets_of_voters_nobody_leads_where_no_hold_can_have_a_majority_of_either() {
+    let one = || [has("a", 7, 1), FREE, FREE];
+    assert_eq!(joint(one(), one()).decide(), Some(WhoLeads::Vacant));
+    assert_eq!(joint(one(), [FREE, SILENT, SILENT]).decide(), Some(WhoLeads::Unclear));
+    assert_eq!(joint(one(), [FREE, FREE, OPEN]).decide(), Some(WhoLeads::Vacant));
+}

@@ -1,0 +1,245 @@
+//! The election.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    Leadership, LockParts, Observer,
+    asking::without_limit,
+    election_record::{ElectionRecord, Speech},
+    exclusive::Exclusive,
+    inspection::Inspection,
+    mutex_record::ExclusiveKind,
+};
+use crate::{
+    coordinator::ElectionAsked,
+    engine::Limit,
+    words::{Error, HoldId, Leader, LeaderValue},
+};
+
+/// An election: of all candidates one leads, and says of itself where it is found.
+///
+/// Made by [`Quorate::election`](crate::Quorate::election); a cheap value that says which election
+/// and how, and that sends nothing before a call. Whoever wants to lead [campaigns](Self::campaign)
+/// with a value, its address for example. Whoever wants to know who leads asks
+/// [once](Self::leader), or [observes](Self::observe); for that nobody has to be a candidate.
+///
+/// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
+/// guarantees hold here too. A leader that resigns hands over at once. One that dies is replaced
+/// when its lease ends. An election is another lock than the mutex of the same name.
+///
+/// # The value
+///
+/// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
+/// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
+/// read the voters' data can read it.
+///
+/// # What is not guaranteed
+///
+/// That a leader which is observed still leads when it is spoken to. Whoever must not listen to one
+/// that is no more compares [tokens](Leader::token), and refuses the lower one.
+///
+/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) elections are among clients in Rust:
+/// Redisson has nothing of the kind.
+#[derive(Clone)]
+#[must_use = "it does nothing until somebody campaigns or asks"]
+pub struct Election(Exclusive);
+
+impl Election {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, ExclusiveKind::Election))
+    }
+
+    /// The lease of a leader, renewed from a third of it on. It is also the longest time for which
+    /// a dead leader stands in the way of the next. Default: the client's.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, true))
+    }
+
+    /// Waits until this client leads, behind all candidates that came before.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes, or the name or the
+    /// lease cannot be used; nothing was sent.
+    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+    /// than the [quorum timeout](crate::Builder::quorum_timeout); each voter's cause is in it.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let election = quorum.election("scheduler");
+    /// let leadership = election.campaign("10.0.0.1:80").await?; // waits; renewed until dropped
+    /// let leader = election.leader().await?.expect("somebody leads");
+    /// assert_eq!((leader.text(), leader.token()), (Some("10.0.0.1:80"), leadership.token()));
+    /// leadership.resign().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership, Error> {
+        self.run_for(value.as_ref(), Limit::Never).await.map(without_limit)
+    }
+
+    /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
+    /// wait, and stands in no queue itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`campaign`](Self::campaign); `is_no_quorum` after the first attempt.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>, Error> {
+        self.run_for(value.as_ref(), Limit::Now).await
+    }
+
+    /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
+    /// come by then. Nothing is left behind in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn campaign_within(
+        &self,
+        value: impl AsRef<[u8]>,
+        limit: Duration,
+    ) -> Result<Option<Leadership>, Error> {
+        self.run_for(value.as_ref(), self.0.within(limit)).await
+    }
+
+    async fn run_for(&self, value: &[u8], limit: Limit) -> Result<Option<Leadership>, Error> {
+        let speech = Speech::of(LeaderValue::new(value)?);
+        let (record, rules) = self.0.usable()?;
+        let record = Arc::new(ElectionRecord::new(&record, &speech));
+        let entered = self.0.asking.wish(record, rules).enter(limit).await?;
+        Ok(entered.map(|entry| Leadership::new(entry, speech)))
+    }
+
+    /// Asks who leads. `None`: nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): it cannot be known. Too few voters answered, or they
+    /// may have forgotten whom they voted for; what each of them said is in the error.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
+        self.0.asking.coordinator().ask_who_leads(&self.asked()?).await
+    }
+
+    /// Follows who leads: a stream that begins with who leads now, and then tells each change.
+    ///
+    /// It listens to the voters, and asks all of them when some of them say that something has
+    /// changed, when messages may have been lost, and by the
+    /// [poll interval](crate::Builder::poll_interval). So it tells a change within a round trip,
+    /// and no change that lasts is missed. It never tells a leader whom no majority names, and a
+    /// value that was replaced never comes back.
+    ///
+    /// Nothing is sent before the stream is polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::Observed;
+    ///
+    /// let election = quorum.election("scheduler");
+    /// let mut observer = election.observe();
+    /// assert!(matches!(observer.next().await, Some(Observed::NoLeader)));
+    /// let leadership = election.campaign("10.0.0.1:80").await?;
+    /// match observer.next().await {
+    ///     Some(Observed::Leader(leader)) => assert_eq!(leader.text(), Some("10.0.0.1:80")),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// leadership.resign().await?;
+    /// assert!(matches!(observer.next().await, Some(Observed::NoLeader)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(&self) -> Observer {
+        Observer::new(self.0.asking.name(), self.0.asking.coordinator(), self.asked())
+    }
+
+    fn asked(&self) -> Result<ElectionAsked, Error> {
+        let (record, rules) = self.0.usable()?;
+        let (look, news) = (record.look(), Arc::clone(&record.made.keys.channel));
+        Ok(ElectionAsked { record, look, news, rules })
+    }
+
+    /// Asks every voter who leads and who waits; see [`Inspection::queue`](Inspection::queue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        self.0.inspect().await
+    }
+
+    /// As [`Mutex::force_release`](crate::Mutex::force_release): the leader is told at its next
+    /// renewal, and the first candidate in the queue is next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.0.force_release().await
+    }
+
+    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold): ends this leader's hold,
+    /// and no other's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("Election", f)
+    }
+}

@@ -1,0 +1,312 @@
+//! Several locks at once.
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+
+use super::{
+    Access, AllGuard, FairMutex, LockParts, Mutex, RwLock, asking::without_limit,
+    exclusive::Exclusive,
+};
+use crate::{
+    clock::Moment,
+    coordinator::Coordinator,
+    engine::{Limit, Several, SeveralNext},
+    hold::{Entry, Wish},
+    words::Error,
+};
+
+/// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
+/// read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
+#[derive(Clone)]
+pub struct Lockable(Side);
+
+#[derive(Clone)]
+enum Side {
+    Exclusive(Exclusive),
+    Rw(RwLock, Access),
+}
+
+impl From<Mutex> for Lockable {
+    fn from(mutex: Mutex) -> Self {
+        Self(Side::Exclusive(mutex.into_exclusive()))
+    }
+}
+
+impl From<FairMutex> for Lockable {
+    fn from(mutex: FairMutex) -> Self {
+        Self(Side::Exclusive(mutex.into_exclusive()))
+    }
+}
+
+impl RwLock {
+    /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
+    pub fn reading(&self) -> Lockable {
+        Lockable(Side::Rw(self.clone(), Access::Read))
+    }
+
+    /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
+    pub fn writing(&self) -> Lockable {
+        Lockable(Side::Rw(self.clone(), Access::Write))
+    }
+}
+
+impl Lockable {
+    fn wish(&self) -> Result<Wish<'_>, Error> {
+        match &self.0 {
+            Side::Exclusive(mutex) => mutex.wish(),
+            Side::Rw(lock, access) => lock.wish(*access),
+        }
+    }
+
+    /// It is another lock than the mutex of its name.
+    fn is_of_read_write_lock(&self) -> bool {
+        matches!(self.0, Side::Rw(..))
+    }
+}
+
+/// Several locks, as one: all or none.
+///
+/// Made by [`Quorate::lock_all`](crate::Quorate::lock_all); a value that sends nothing before
+/// [`lock`](Self::lock) and its like.
+///
+/// # How it waits
+///
+/// It asks for all locks at once. If all are free, it has them after one round trip. Otherwise it
+/// gives back what it got, and waits for one of those that were taken, with nothing in its hands.
+/// Once it has that one, it asks for all others, and so on. So it does not matter in which order
+/// callers name the locks: nobody waits for ever for somebody who waits for them.
+///
+/// Where locks are always taken by somebody, that alone would let callers starve that want several.
+/// So each time that it has one lock and not the others, it keeps what it has a little longer
+/// before it gives it back: not at all the first time, 10 ms the second time, and twice as long
+/// from then on. While it waits for the others, it stands in their queues. Two callers that wait
+/// for each other lose patience at different moments.
+///
+/// So a lock can be taken while nobody works under it, by a caller that has failed at least twice,
+/// and for about as long as this caller has been waiting already.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct LockAll {
+    parts: Arc<LockParts>,
+    locks: Vec<Lockable>,
+}
+
+impl LockAll {
+    pub(crate) fn new(parts: &Arc<LockParts>, locks: Vec<Lockable>) -> Self {
+        Self { parts: Arc::clone(parts), locks }
+    }
+
+    /// Acquires all locks, waiting for as long as any is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): there is no lock in the list, one is in it twice, one has
+    /// an owner or is of another client, or one of the names or leases cannot be used; nothing was
+    /// sent. All others as [`Mutex::lock`](crate::Mutex::lock), for the first lock that has one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up all places, and undoes on all voters whatever was sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # async fn transfer() {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let accounts = [quorum.mutex("account:1"), quorum.mutex("account:2")];
+    /// let guard = quorum.lock_all(accounts).lock().await?;
+    /// guard.while_held(transfer()).await?;
+    /// guard.release().await?;
+    ///
+    /// // Of any kind:
+    /// let order = quorum.fair_mutex("order:7").into();
+    /// let prices = quorum.rw_lock("prices").reading();
+    /// let guard = quorum.lock_all([order, prices]).lock().await?;
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock(&self) -> Result<AllGuard, Error> {
+        self.acquire(Limit::Never).await.map(without_limit)
+    }
+
+    /// Acquires all locks if all are free; `None` otherwise. Of two tries at the same moment that
+    /// have a lock in common, both may fail.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
+        self.acquire(Limit::Now).await
+    }
+
+    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
+    /// still taken then. Nothing is left behind in any queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<AllGuard>, Error> {
+        let now = self.parts.coordinator.clock().now();
+        self.acquire(Limit::Until(now + limit)).await
+    }
+
+    /// The wish for each of them, if all can be used together.
+    fn wishes(&self) -> Result<Vec<Wish<'_>>, Error> {
+        if self.locks.is_empty() {
+            return Err(Error::invalid("there is no lock in the list of those to be locked"));
+        }
+        let wishes = self.locks.iter().map(Lockable::wish).collect::<Result<Vec<_>, _>>()?;
+        // With Redisson's names a mutex and a read/write lock of one name are one record.
+        let apart = !self.parts.coordinator.settings().keys.is_shared_with_java();
+        let mut seen = BTreeSet::new();
+        for (lock, wish) in self.locks.iter().zip(&wishes) {
+            let name = wish.record.info().name.as_str();
+            let is_twice = !seen.insert((apart && lock.is_of_read_write_lock(), name));
+            let what = match () {
+                () if is_twice => "is in the list twice",
+                () if wish.owner.is_some() => "has an owner, and cannot be one of several",
+                () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
+                () => continue,
+            };
+            return Err(Error::invalid(format!("the lock `{name}` {what}")));
+        }
+        Ok(wishes)
+    }
+
+    async fn acquire(&self, limit: Limit) -> Result<Option<AllGuard>, Error> {
+        let wishes = self.wishes()?;
+        let coordinator = &self.parts.coordinator;
+        let mut several = Several::new(limit);
+        let mut got = Got::none(wishes.len());
+        loop {
+            match several.next(coordinator.clock().now(), coordinator.chance()) {
+                SeveralNext::AskAll => got.ask(coordinator, &wishes, Limit::Now).await?,
+                SeveralNext::AskOthers(_, until) => got.ask(coordinator, &wishes, until).await?,
+                SeveralNext::WaitFor(one, limit) => {
+                    several.waited(got.wait_for(coordinator, one, &wishes[one], limit).await?);
+                    continue;
+                }
+                SeveralNext::GiveUp => return got.result(coordinator),
+            }
+            // A lease that is not renewed may have ended while it waited for others.
+            let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
+            match got.entries.iter().position(lacks) {
+                Some(missing) => {
+                    if !crate::mutant!("several_keep_what_they_have") {
+                        got.give_back();
+                    }
+                    several.missed(missing);
+                }
+                None => {
+                    return Ok(Some(AllGuard::new(got.entries.into_iter().flatten().collect())));
+                }
+            }
+        }
+    }
+}
+
+/// What a caller has of what it wants.
+struct Got {
+    entries: Vec<Option<Entry>>,
+    /// Why it is not known whether a lock is free, where too few voters answered at last.
+    silence: Option<Error>,
+    /// When it was last heard that one of them is another's.
+    refused: Option<Moment>,
+}
+
+impl Got {
+    fn none(count: usize) -> Self {
+        Self { entries: (0..count).map(|_| None).collect(), silence: None, refused: None }
+    }
+
+    /// Waits for one; whether it has it then.
+    async fn wait_for(
+        &mut self,
+        coordinator: &Coordinator,
+        one: usize,
+        wish: &Wish<'_>,
+        limit: Limit,
+    ) -> Result<bool, Error> {
+        match wish.enter(limit).await {
+            // At the limit: what is known then is judged together.
+            Err(error) if error.is_no_quorum() && limit != Limit::Never => {
+                self.silence = Some(error);
+            }
+            Err(error) => return Err(error),
+            Ok(None) => self.refused = Some(coordinator.clock().now()),
+            Ok(entered) => self.entries[one] = entered,
+        }
+        Ok(self.entries[one].is_some())
+    }
+
+    /// At the limit: some of them are others', or that is not known. What the limit has cut off is
+    /// no silence of the voters.
+    fn result(self, coordinator: &Coordinator) -> Result<Option<AllGuard>, Error> {
+        let Some(silence) = self.silence else { return Ok(None) };
+        let lately =
+            |refused| coordinator.clock().now().since(refused) <= 2 * coordinator.voter_deadline();
+        if self.refused.is_some_and(lately) { Ok(None) } else { Err(silence) }
+    }
+
+    /// Asks for all that it does not have, at one moment.
+    async fn ask(
+        &mut self,
+        coordinator: &Coordinator,
+        wishes: &[Wish<'_>],
+        until: Limit,
+    ) -> Result<(), Error> {
+        self.silence = None;
+        let asked = self.entries.iter_mut().zip(wishes).filter(|(entry, _)| entry.is_none());
+        let asked = asked.map(async |(entry, wish)| match wish.enter(until).await {
+            Ok(entered) => {
+                *entry = entered;
+                None
+            }
+            Err(error) => Some(error),
+        });
+        let errors: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+        if self.entries.iter().filter(|entry| entry.is_none()).count() > errors.len() {
+            self.refused = Some(coordinator.clock().now());
+        }
+        for error in errors {
+            // Whoever may wait asks again, and is told if it goes on.
+            if !error.is_no_quorum() {
+                return Err(error);
+            }
+            self.silence = Some(error);
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        self.entries.iter_mut().for_each(|entry| *entry = None);
+    }
+}
+
+impl fmt::Debug for Lockable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Side::Exclusive(mutex) => mutex.show("Mutex", f),
+            Side::Rw(lock, access) => f.debug_tuple("Lockable").field(lock).field(access).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for LockAll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockAll").field("locks", &self.locks).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! One leads, and says what it is.
+
+use quorate::{Leader, Leadership};
+
+use crate::election::{resign, until_candidates};
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, ms, secs},
+};
+
+claims!(everywhere:
+    of_two_candidates_one_leads_and_both_can_tell_which,
+    a_value_may_be_any_bytes_and_as_long_as_4096,
+    a_new_value_is_seen_by_whoever_asks_after_it_was_proclaimed,
+    who_resigns_leaves_nothing_and_nobody_leads,
+    an_election_is_another_lock_than_the_mutex_of_its_name,
+    tokens_grow_from_one_leader_to_the_next,
+    who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing,
+    work_under_a_lead_is_done_and_a_lead_outlasts_its_lease,
+);
+claims!(inside: a_campaign_without_rivals_asks_each_voter_once);
+
+const RECORD: &str = "quorate:{a}:election";
+
+/// What a leader and those who see it agree on.
+#[track_caller]
+fn is_that(leader: &Leader, leadership: &Leadership, value: &[u8]) {
+    assert_eq!(leader.hold(), leadership.hold());
+    assert_eq!(leader.token(), leadership.token());
+    assert_eq!(leader.value(), value);
+}
+
+// Claim 63
+async fn of_two_candidates_one_leads_and_both_can_tell_which(on: Fixture) {
+    let (ada, ben) = (on.client().await, on.client().await);
+    assert_eq!(ada.election("a").leader().await.unwrap(), None);
+    let leadership = ada.election("a").campaign("ada:1").await.unwrap();
+    assert!(leadership.is_held() && leadership.remaining() > secs(20));
+    assert_eq!(leadership.name(), "a");
+    assert!(leadership.votes() > on.voters() / 2);
+    assert!(ben.election("a").try_campaign("ben:1").await.unwrap().is_none());
+    for client in [&ada, &ben] {
+        let leader = client.election("a").leader().await.unwrap().expect("somebody leads");
+        is_that(&leader, &leadership, b"ada:1");
+        assert_eq!(leader.text(), Some("ada:1"));
+    }
+    resign(&on, leadership).await;
+    let leadership = ben.election("a").campaign("ben:1").await.unwrap();
+    let leader = ada.election("a").leader().await.unwrap().expect("somebody leads");
+    is_that(&leader, &leadership, b"ben:1");
+    resign(&on, leadership).await;
+    on.until_clean().await;
+}
+
+// Claim 64
+async fn a_value_may_be_any_bytes_and_as_long_as_4096(on: Fixture) {
+    let election = on.client().await.election("a");
+    let every_byte: Vec<u8> = (0..=u8::MAX).cycle().take(4096).collect();
+    let blanks = " = # - 1 2\r\n\0".as_bytes();
+    let long = "é".repeat(2048);
+    for value in [&every_byte[..], &every_byte[128..130], blanks, long.as_bytes(), b""] {
+        let leadership = election.campaign(value).await.unwrap();
+        let leader = election.leader().await.unwrap().expect("somebody leads");
+        is_that(&leader, &leadership, value);
+        assert_eq!(leader.text(), std::str::from_utf8(value).ok());
+        leadership.proclaim(&every_byte).await.unwrap();
+        let leader = election.leader().await.unwrap().expect("somebody leads");
+        is_that(&leader, &leadership, &every_byte);
+        resign(&on, leadership).await;
+    }
+    on.until_clean().await;
+}
+
+// Claim 65
+async fn a_new_value_is_seen_by_whoever_asks_after_it_was_proclaimed(on: Fixture) {
+    let (leads, follows) = (on.client().await, on.client().await);
+    let leadership = leads.election("a").campaign("0").await.unwrap();
+    for number in 1..=20 {
+        let value = number.to_string();
+        leadership.proclaim(&value).await.unwrap();
+        let leader = follows.election("a").leader().await.unwrap().expect("somebody leads");
+        is_that(&leader, &leadership, value.as_bytes());
+    }
+    resign(&on, leadership).await;
+    on.until_clean().await;
+}
+
+// Claims 68, 69
+async fn who_resigns_leaves_nothing_and_nobody_leads(on: Fixture) {
+    let election = on.client().await.election("a");
+    let leadership = election.campaign("ada:1").await.unwrap();
+    on.until_only(&[RECORD]).await;
+    let lost = leadership.lost();
+    resign(&on, leadership).await;
+    assert!(lost.await.is_released());
+    on.until_clean().await;
+    assert_eq!(election.leader().await.unwrap(), None);
+    drop(election.campaign("ada:1").await.unwrap());
+    on.until_clean().await;
+    assert_eq!(election.leader().await.unwrap(), None);
+}
+
+// Claim 63
+async fn an_election_is_another_lock_than_the_mutex_of_its_name(on: Fixture) {
+    let client = on.client().await;
+    let guard = client.mutex("a").lock().await.unwrap();
+    let written = client.rw_lock("a").write().await.unwrap();
+    let leadership = client.election("a").campaign("ada:1").await.unwrap();
+    assert!(guard.is_held() && written.is_held() && leadership.is_held());
+    on.release(guard).await;
+    assert_eq!(client.election("a").leader().await.unwrap().unwrap().text(), Some("ada:1"));
+    drop((written, leadership));
+    on.until_clean().await;
+}
+
+// Claim 63
+async fn tokens_grow_from_one_leader_to_the_next(on: Fixture) {
+    let mut last = None;
+    for _ in 0..5 {
+        let election = on.client().await.election("a");
+        let leadership = election.campaign("x").await.unwrap();
+        let token = Some(leadership.token());
+        assert!(token > last);
+        let seen = election.inspect().await.unwrap();
+        assert_eq!(seen.token(), token);
+        last = token;
+        resign(&on, leadership).await;
+    }
+}
+
+// Claim 67
+async fn who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing(on: Fixture) {
+    let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
+    let leadership = ada.try_campaign("ada:1").await.unwrap().expect("nobody leads");
+    assert!(ben.campaign_within("ben:1", ms(200)).await.unwrap().is_none());
+    on.until_only(&[RECORD]).await;
+    let theirs = ben.clone();
+    let waits = tokio::spawn(async move { theirs.campaign_within("ben:1", secs(60)).await });
+    until_candidates(&ada, 1).await;
+    resign(&on, leadership).await;
+    let leadership = waits.await.unwrap().unwrap().expect("it was handed over");
+    let seen = ben.inspect().await.unwrap();
+    let holder = seen.holder().expect("somebody leads");
+    assert_eq!((&holder.hold, holder.count), (leadership.hold(), 1));
+    resign(&on, leadership).await;
+    on.until_clean().await;
+}
+
+// Claim 63
+async fn work_under_a_lead_is_done_and_a_lead_outlasts_its_lease(on: Fixture) {
+    let client = on.client_with_lease(secs(3)).await;
+    let leadership = client.election("a").campaign("ada:1").await.unwrap();
+    let work = async { tokio::time::sleep(secs(4)).await };
+    leadership.while_leader(work).await.unwrap();
+    let failed = leadership.try_while_leader(async { "x".parse::<u32>().map_err(|_| Failed) });
+    assert!(matches!(failed.await, Err(Failed)));
+    let leader = client.election("a").leader().await.unwrap().expect("it leads still");
+    is_that(&leader, &leadership, b"ada:1");
+    resign(&on, leadership).await;
+    on.until_clean().await;
+}
+
+#[derive(Debug)]
+struct Failed;
+
+impl From<quorate::Error> for Failed {
+    fn from(error: quorate::Error) -> Self {
+        panic!("it leads: {error}")
+    }
+}
+
+// Claim 63
+async fn a_campaign_without_rivals_asks_each_voter_once(on: Fixture) {
+    let election = on.client().await.election("a");
+    let leadership = election.campaign("ada:1").await.unwrap();
+    let once = vec![1; on.voters()];
+    assert_eq!(on.runs("election/acquire").unwrap(), once);
+    assert_eq!(on.runs("election/renew").unwrap(), vec![0; on.voters()]);
+    leadership.resign().await.unwrap();
+    assert_eq!(on.runs("mutex/release").unwrap(), once);
+}

@@ -1,0 +1,140 @@
+//! How a lead ends, and what a late word of an old leader does.
+
+use tokio::time::{sleep, timeout};
+
+use crate::election::{PATIENCE, observed, until_led};
+use quorate::{
+    Observed,
+    embedded::{self, Fault},
+};
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+};
+
+claims!(everywhere:
+    a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads,
+    what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it,
+    an_election_is_found_and_inspected,
+);
+
+// Claim 68
+async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixture) {
+    let client = on.client_with_lease(secs(6)).await;
+    let (ada, ben) = (client.election("a"), on.client_with_lease(secs(6)).await.election("a"));
+    let leadership = ada.campaign("ada:1").await.unwrap();
+    let theirs = ben.clone();
+    let waits = tokio::spawn(async move { theirs.campaign("ben:1").await.unwrap() });
+    super::until_candidates(&ada, 1).await;
+    let stranger = quorate::HoldId::clone(leadership.hold());
+    assert!(ben.force_release().await.unwrap());
+    assert!(ben.force_release_hold(&stranger).await.unwrap_err().is_not_holding());
+    let next = timeout(PATIENCE, waits).await.unwrap().unwrap();
+    assert!(timeout(PATIENCE, leadership.lost()).await.unwrap().is_lost());
+    assert!(leadership.proclaim("ada:2").await.unwrap_err().is_lost());
+    let leader = ada.leader().await.unwrap().expect("the next one leads");
+    assert_eq!((leader.hold(), leader.text()), (next.hold(), Some("ben:1")));
+    assert!(leadership.resign().await.unwrap_err().is_lost());
+    assert!(next.is_held());
+}
+
+// Claim 70
+async fn what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it(on: Fixture) {
+    let election = on.client_with_lease(secs(6)).await.election("a");
+    for voter in 0..on.voters() {
+        on.command(voter, &["SET", "quorate:{a}:election", "text"]);
+    }
+    assert!(election.leader().await.unwrap_err().is_no_quorum());
+    assert!(election.force_clear().await.unwrap());
+    let leadership = election.campaign("ada:1").await.unwrap();
+    // It is ended by its name: renewals do not bring it back.
+    assert!(election.force_clear().await.unwrap());
+    assert!(timeout(PATIENCE, leadership.lost()).await.unwrap().is_lost());
+    assert_eq!(election.leader().await.unwrap(), None);
+}
+
+// Claim 69
+async fn an_election_is_found_and_inspected(on: Fixture) {
+    let client = on.client().await;
+    let leadership = client.election("a").campaign("ada:1").await.unwrap();
+    let found = client.find_locks("*", 10).await;
+    assert_eq!(found.locks.len(), 1, "{found:?}");
+    assert_eq!((&*found.locks[0].name, found.locks[0].kind), ("a", quorate::FoundKind::Election));
+    let seen = client.election("a").inspect().await.unwrap();
+    assert_eq!(seen.holder().unwrap().hold, *leadership.hold());
+    assert!(seen.queue().is_empty() && seen.token() == Some(leadership.token()));
+}
+
+// Claims 65, 68
+// The client of the leader is cut off, and its lease ends. What it proclaimed is still on its way
+// to two voters, and arrives when another leads.
+#[tokio::test(start_paused = true)]
+async fn a_late_word_of_an_old_leader_never_shows() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let lease = secs(4);
+    let old = on.client_with_lease(lease).await;
+    let (next, follows) = (on.client().await.election("a"), on.client().await.election("a"));
+    let leadership = old.election("a").campaign("old:1").await.unwrap();
+    let mut observer = follows.observe();
+    until_led(&mut observer, "old:1").await;
+    let late = Fault::Delay { there: 2 * lease, back: ms(0) };
+    let weather: Vec<_> = voters.iter().map(|voter| voter.fault(late)).collect();
+    let proclaimed = leadership.proclaim("old:2").await.unwrap_err();
+    assert!(proclaimed.is_not_entered(), "{proclaimed}");
+    assert!(proclaimed.to_string().starts_with("a new value of lock `a` not confirmed"));
+    drop(weather);
+    let watch = Stopwatch::start();
+    assert!(leadership.lost().await.is_lost());
+    assert!(watch.time() <= trusted(lease));
+    let leads = next.campaign("next:1").await.unwrap();
+    until_led(&mut observer, "next:1").await;
+    // By now what was on its way has arrived.
+    assert!(timeout(3 * lease, observer.next()).await.is_err(), "nothing has changed");
+    let leader = follows.leader().await.unwrap().unwrap();
+    assert_eq!((leader.hold(), leader.text()), (leads.hold(), Some("next:1")));
+}
+
+// Claim 65
+// A renewal with the old value is on its way to one voter when the new value comes by another
+// connection. The voter has it last, and keeps the new one.
+#[tokio::test(start_paused = true)]
+async fn a_late_renewal_does_not_bring_an_old_value_back() {
+    let voters = embedded::voters(1);
+    let on = Fixture::of(&voters);
+    let election = on.client().await.election("a");
+    let leadership = election.campaign("1").await.unwrap();
+    let (hold, token) = (leadership.hold().to_string(), leadership.token().to_string());
+    leadership.proclaim("2").await.unwrap();
+    let (_, source) =
+        quorate::scripts().find(|(name, _)| *name == "election/renew").expect("it is there");
+    let record = "quorate:{a}:election";
+    let keys =
+        [record, &format!("{record}:revoked"), &format!("{record}:fence")].map(str::to_owned);
+    for said in ["1 - =1".to_owned(), format!("2 {token} =1")] {
+        let mut words = vec!["EVAL", source, "3", &keys[0], &keys[1], &keys[2]];
+        words.extend(["30000", "600000", "PUBLISH", &hold, &token, &said, "news"]);
+        on.command(0, &words);
+        assert_eq!(election.leader().await.unwrap().unwrap().text(), Some("2"));
+    }
+    assert!(leadership.is_held());
+}
+
+// Claim 65
+// A voter that comes back without its data is told the latest value by the next renewal.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_lost_its_data_is_told_the_latest_value_by_a_renewal() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let election = on.client().await.election("a");
+    let leadership = election.campaign("1").await.unwrap();
+    leadership.proclaim("2").await.unwrap();
+    voters[2].restart_empty();
+    sleep(secs(1)).await;
+    let record = voters[2].command(&["HGETALL", "quorate:{a}:election"]).unwrap();
+    let said = format!("3 {} =2", leadership.token());
+    let hold = leadership.hold().to_string();
+    assert_eq!(record, embedded::Reply::List([hold, said].map(embedded::Reply::Text).into()));
+    let mut observer = election.observe();
+    assert!(matches!(observed(&mut observer).await, Observed::Leader(_)));
+}

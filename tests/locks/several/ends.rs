@@ -1,0 +1,75 @@
+//! They stand or fall together.
+
+use tokio::time::{sleep, timeout};
+
+use crate::several::{client, release};
+use quorate::{Lockable, Quorate, embedded};
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+};
+
+claims!(everywhere: when_one_is_lost_all_are_and_the_guard_says_which);
+
+// Claim 76
+async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
+    let (ours, theirs) = (on.client_with_lease(secs(6)).await, on.client_with_lease(secs(6)).await);
+    let (quorum, theirs) = (Quorate::clone(&ours), Quorate::clone(&theirs));
+    let all: [Lockable; 3] =
+        [quorum.mutex("a").into(), quorum.mutex("b").into(), quorum.rw_lock("c").writing()];
+    let guard = quorum.lock_all(all).lock().await.unwrap();
+    assert!(theirs.mutex("b").force_release().await.unwrap());
+    let lost = timeout(secs(60), guard.lost()).await.expect("it is told");
+    assert!(lost.is_lost() && lost.lock() == Some("b"), "{lost}");
+    assert!(!guard.is_held() && guard.remaining().is_zero());
+    // The others are free, though nobody has released anything.
+    let next = timeout(secs(60), theirs.mutex("a").lock()).await.unwrap().unwrap();
+    let written = timeout(secs(60), theirs.rw_lock("c").write()).await.unwrap().unwrap();
+    let refused = guard.while_held(sleep(secs(1))).await.unwrap_err();
+    assert!(refused.is_lost() && refused.lock() == Some("b"), "{refused}");
+    let released = guard.release().await.unwrap_err();
+    assert!(released.is_lost() && released.lock() == Some("b"), "{released}");
+    assert!(next.is_held() && written.is_held(), "they are the next holder's");
+}
+
+// Claim 76
+// Without a majority all are lost, at the earliest of their deadlines.
+#[tokio::test(start_paused = true)]
+async fn all_are_lost_at_the_earliest_deadline_and_work_is_dropped() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let quorum = client(&on).await;
+    let leases = [("a", secs(20)), ("b", secs(5)), ("c", secs(30))];
+    let locks = leases.map(|(name, lease)| quorum.mutex(name).lease_fixed(lease));
+    let watch = Stopwatch::start();
+    let guard = quorum.lock_all(locks).lock().await.unwrap();
+    assert!(guard.remaining() <= trusted(secs(5)));
+    let error = guard.while_held(std::future::pending::<()>()).await.unwrap_err();
+    assert!(error.is_lost() && error.lock() == Some("b"), "{error}");
+    assert!(watch.time() <= trusted(secs(5)) + ms(1), "{:?}", watch.time());
+    // The others are given back at once, long before their leases end.
+    eventually_async("nothing is left", async || on.keys().iter().all(Vec::is_empty)).await;
+    assert!(watch.time() < secs(6));
+    let why = guard.release().await.unwrap_err();
+    assert_eq!(why.lock(), Some("b"));
+}
+
+// Claim 76
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_closed_loses_all() {
+    let on = Fixture::embedded(3);
+    let quorum = client(&on).await;
+    let all = quorum.lock_all([quorum.mutex("a"), quorum.mutex("b")]);
+    let guard = all.lock().await.unwrap();
+    let (theirs, waits) = (client(&on).await, all.clone());
+    let waiting = tokio::spawn(async move { waits.lock().await });
+    sleep(ms(10)).await;
+    quorum.close().await;
+    assert!(guard.lost().await.is_lost() && !guard.is_held());
+    assert!(waiting.await.unwrap().unwrap_err().is_closed());
+    assert!(all.try_lock().await.unwrap_err().is_closed());
+    let again = theirs.lock_all(["a", "b"].map(|name| theirs.mutex(name))).lock().await.unwrap();
+    release(&on, again).await;
+    on.until_clean().await;
+}

@@ -1,0 +1,77 @@
+//! Elections in a cluster: each voter is a part of it, and the news come by channels with slots.
+
+use quorate::{Observed, Observer};
+use tokio::time::timeout;
+
+use crate::cluster::scene::{LEASE, builder};
+use quorate_support::{Cluster, eventually_async};
+use quorate_tests::scene::{calls, connect, key, timed};
+use std::time::Duration;
+
+/// So long that nobody is helped by it.
+const POLL: Duration = Duration::from_mins(1);
+/// Within it an observer that was told has asked, on any machine.
+const TOLD: Duration = Duration::from_secs(10);
+
+async fn until_led(observer: &mut Observer, value: &str) {
+    let led = async {
+        loop {
+            match observer.next().await.expect("the client is open") {
+                Observed::Leader(leader) if leader.text() == Some(value) => return,
+                _ => {}
+            }
+        }
+    };
+    timeout(4 * LEASE, led).await.expect("it is told");
+}
+
+// Claims 63, 66
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_lead_one_after_the_other_and_observers_are_told_by_channels_with_slots() {
+    let cluster = Cluster::start(3, 0);
+    let client = async |voters| connect(builder(&cluster.urls(), voters).poll_interval(POLL)).await;
+    let (ada, ben, follows) = (client(3).await, client(3).await, client(3).await);
+    let mut observer = follows.election("a").observe();
+    assert!(matches!(observer.next().await, Some(Observed::NoLeader)));
+    let leadership = ada.election("a").campaign("ada:1").await.unwrap();
+    until_led(&mut observer, "ada:1").await;
+    leadership.proclaim("ada:2").await.unwrap();
+    until_led(&mut observer, "ada:2").await;
+    let election = ben.election("a");
+    let waits = tokio::spawn(async move { election.campaign("ben:1").await.unwrap() });
+    eventually_async("it waits", async || {
+        ada.election("a").inspect().await.is_ok_and(|seen| seen.queue().len() == 1)
+    })
+    .await;
+    leadership.resign().await.unwrap();
+    let (took, ()) = timed(until_led(&mut observer, "ben:1")).await;
+    assert!(took < TOLD, "{took:?}");
+    let leadership = waits.await.unwrap();
+    assert!(calls(&cluster[0], &["spublish"]) > 0);
+    assert_eq!(follows.election("a").leader().await.unwrap().unwrap().hold(), leadership.hold());
+    leadership.resign().await.unwrap();
+}
+
+// Claims 63, 66
+// The primaries of two of three voters fail over while somebody leads: the lead goes on, and the
+// observer knows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lead_outlives_a_failover_and_observers_go_on() {
+    let cluster = Cluster::start(3, 1);
+    let (leads, follows) =
+        (connect(builder(&cluster.urls(), 3)).await, connect(builder(&cluster.urls(), 3)).await);
+    let mut observer = follows.election("a").observe();
+    let leadership = leads.election("a").campaign("ada:1").await.unwrap();
+    until_led(&mut observer, "ada:1").await;
+    let primary = cluster.primary_of(cluster.slot_of(&key("a")));
+    cluster.failover(cluster.replicas_of(primary)[0]).await;
+    leadership.proclaim("ada:2").await.unwrap();
+    until_led(&mut observer, "ada:2").await;
+    assert!(leadership.is_held());
+    let token = leadership.token();
+    leadership.resign().await.unwrap();
+    let again = follows.election("a").campaign("ben:1").await.unwrap();
+    assert!(again.token() > token);
+    until_led(&mut observer, "ben:1").await;
+    again.resign().await.unwrap();
+}
