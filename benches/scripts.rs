@@ -1,9 +1,9 @@
-//! Where the processor time of the servers goes: what a lock and its release cost one server, as our
-//! scripts, as scripts that do nothing with the same words, and as the two commands of a lock
+//! Where the processor time of the servers goes: what a lock and its release cost one server, as
+//! our scripts, as scripts that do nothing with the same words, and as the two commands of a lock
 //! without tokens, queue or wake-ups.
 //!
-//! `cargo bench -p quorate-benches --bench scripts`; `QUORATE_BENCH_ROUNDS` sets its length (default
-//! 40, about half a minute). It starts its own server. Processor time is what the server itself
+//! `cargo bench -p quorate-benches --bench scripts`; `QUORATE_BENCH_ROUNDS` sets its length
+//! (default 40, about half a minute). It starts its own server. Processor time is what the server itself
 //! reports (`INFO cpu`); all three have their turns on one connection.
 
 use std::process::ExitCode;

@@ -19,49 +19,49 @@ use crate::{
 /// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
 /// read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
 #[derive(Clone)]
-pub struct Lockable(Side);
+pub struct Lockable(LockSort);
 
 #[derive(Clone)]
-enum Side {
+enum LockSort {
     Exclusive(Exclusive),
     Rw(RwLock, Access),
 }
 
 impl From<Mutex> for Lockable {
     fn from(mutex: Mutex) -> Self {
-        Self(Side::Exclusive(mutex.into_exclusive()))
+        Self(LockSort::Exclusive(mutex.into_exclusive()))
     }
 }
 
 impl From<FairMutex> for Lockable {
     fn from(mutex: FairMutex) -> Self {
-        Self(Side::Exclusive(mutex.into_exclusive()))
+        Self(LockSort::Exclusive(mutex.into_exclusive()))
     }
 }
 
 impl RwLock {
     /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
     pub fn reading(&self) -> Lockable {
-        Lockable(Side::Rw(self.clone(), Access::Read))
+        Lockable(LockSort::Rw(self.clone(), Access::Read))
     }
 
     /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
     pub fn writing(&self) -> Lockable {
-        Lockable(Side::Rw(self.clone(), Access::Write))
+        Lockable(LockSort::Rw(self.clone(), Access::Write))
     }
 }
 
 impl Lockable {
     fn wish(&self) -> Result<Wish<'_>, Error> {
         match &self.0 {
-            Side::Exclusive(mutex) => mutex.wish(),
-            Side::Rw(lock, access) => lock.wish(*access),
+            LockSort::Exclusive(mutex) => mutex.wish(),
+            LockSort::Rw(lock, access) => lock.wish(*access),
         }
     }
 
     /// It is another lock than the mutex of its name.
     fn is_of_read_write_lock(&self) -> bool {
-        matches!(self.0, Side::Rw(..))
+        matches!(self.0, LockSort::Rw(..))
     }
 }
 
@@ -299,8 +299,10 @@ impl Got {
 impl fmt::Debug for Lockable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Side::Exclusive(mutex) => mutex.show("Mutex", f),
-            Side::Rw(lock, access) => f.debug_tuple("Lockable").field(lock).field(access).finish(),
+            LockSort::Exclusive(mutex) => mutex.show("Mutex", f),
+            LockSort::Rw(lock, access) => {
+                f.debug_tuple("Lockable").field(lock).field(access).finish()
+            }
         }
     }
 }

@@ -31,9 +31,7 @@ impl Serialize for VoterView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("voter", &self.voter)?;
-        if let Some(side) = &self.side {
-            map.serialize_entry("side", side)?;
-        }
+        self.side.iter().try_for_each(|side| map.serialize_entry("side", side))?;
         match &self.holder {
             Ok(holder) => map.serialize_entry("holder", holder)?,
             // Without a `holder`: `null` would say that the vote is free.
@@ -89,9 +87,7 @@ impl Serialize for RwView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("voter", &self.voter)?;
-        if let Some(side) = &self.side {
-            map.serialize_entry("side", side)?;
-        }
+        self.side.iter().try_for_each(|side| map.serialize_entry("side", side))?;
         match &self.state {
             Ok(state) => map.serialize_entry("state", state)?,
             Err(cause) => map.serialize_entry("error", cause)?,
@@ -141,9 +137,7 @@ impl Serialize for SemaphoreView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("voter", &self.voter)?;
-        if let Some(side) = &self.side {
-            map.serialize_entry("side", side)?;
-        }
+        self.side.iter().try_for_each(|side| map.serialize_entry("side", side))?;
         match &self.state {
             Ok(state) => map.serialize_entry("state", state)?,
             Err(cause) => map.serialize_entry("error", cause)?,

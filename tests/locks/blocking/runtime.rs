@@ -258,7 +258,7 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
             + runs("election/acquire")
     };
     // A majority is enough for a guard, and the last voter may be asked a little later.
-    let before = 22 * 3;
+    let before = 27 * 3;
     eventually("every voter was asked for each guard", || asked() == before);
     // A call that waits for its own thread would never return.
     let running = thread::spawn(move || run(calls));

@@ -12,9 +12,10 @@ use quorate::{
     AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
     FairMutex, FenceGate, FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Leader,
     Leadership, LockAll, Lockable, Lost, Mutex, MutexGuard, Observed, Observer, Owner, PermitGuard,
-    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard, RwLock,
-    Semaphore, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token,
-    Verdict, VoterReport, VoterStatus, VoterSurvey, WriteGuard,
+    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard,
+    RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side,
+    Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus, VoterSurvey,
+    WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
     inspection::{
         Access, Holder, Inspection, PermitHolder, Reader, RwInspection, RwState, RwView,
@@ -52,10 +53,11 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         Persistence, Preference,
         Quarantine,
         Quarantined, Quorate,
-        Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RwInspection, RwLock, RwState, RwView,
+        Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RosterEntry,
+        RwInspection, RwLock, RwState, RwView,
         Semaphore, SemaphoreInspection, SemaphoreState, SemaphoreView,
-        Sent, ServerInfo, ServerReport, SharedPrimaries, Stale, Status, Survey, Tls, Token, Verdict,
-        VoterReport, VoterStatus,
+        Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls,
+        Token, Verdict, VoterReport, VoterSet, VoterStatus,
         VoterSurvey, VoterView, Waiting, WriteGuard,
     ];
     assert_eq!(

@@ -149,6 +149,11 @@ async fn holds_are_lost_and_waiters_are_called() {
     everywhere(&["DEL", "quorate:{d}"]);
     assert!(guard.release().await.unwrap_err().is_lost());
 
+    // One of two that are held together is ended.
+    let both = other.lock_all([other.mutex("f"), other.mutex("g")]).lock().await.unwrap();
+    assert!(other.mutex("f").force_release().await.unwrap());
+    assert!(both.lost().await.is_lost());
+
     // All of a client's tasks end, as when the runtime ends in which it was connected.
     let machine = Machine::new("gone");
     let gone = on.builder().machine(&machine).connect().await.unwrap();

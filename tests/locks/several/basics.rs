@@ -147,15 +147,21 @@ async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
     let asked = on.runs("mutex/acquire").unwrap();
     let nothing: [Lockable; 0] = [];
     let lists: [(Vec<Lockable>, &str); 7] = [
-        (nothing.into(), "there is no lock in the list"),
-        (vec![quorum.mutex("a").into(), quorum.mutex("a").into()], "`a` is in the list twice"),
-        (vec![quorum.mutex("a").into(), quorum.fair_mutex("a").into()], "`a` is in the list twice"),
+        (nothing.into(), "there is no lock in the list of those to be locked"),
+        (
+            vec![quorum.mutex("a").into(), quorum.mutex("a").into()],
+            "the lock `a` is in the list twice",
+        ),
+        (
+            vec![quorum.mutex("a").into(), quorum.fair_mutex("a").into()],
+            "the lock `a` is in the list twice",
+        ),
         (
             vec![quorum.rw_lock("a").reading(), quorum.rw_lock("a").writing()],
-            "`a` is in the list twice",
+            "the lock `a` is in the list twice",
         ),
-        (vec![quorum.mutex("a").owner(&Owner::new()).into()], "`a` has an owner"),
-        (vec![theirs.mutex("a").into()], "`a` is of another client"),
+        (vec![quorum.mutex("a").owner(&Owner::new()).into()], "the lock `a` has an owner"),
+        (vec![theirs.mutex("a").into()], "the lock `a` is of another client"),
         (vec![quorum.mutex("a").into(), quorum.mutex("").into()], "empty"),
     ];
     for (list, message) in lists {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     node::{Address, Security},
-    scripts::{Script, fair, mutex, redisson, rw, semaphore},
+    scripts::{Script, election, fair, mutex, redisson, rw, semaphore},
     settings::ReplicaAcks,
 };
 use quorate_support::{Reply, eventually, eventually_async};
@@ -45,9 +45,11 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 }
 
 /// All scripts whose answers are votes.
-fn votes() -> [Call; 9] {
+fn votes() -> [Call; 11] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
     let permit = ["calls:", "60000", "60000", "c:1", "3", "1", "0", "", ""];
+    let candidate = ["calls:", "60000", "", "60000", "c:1", "", "", "1 - =x", "news"];
+    let leader = ["60000", "", "c:1", "", "2 - =x", "news"];
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
         long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
@@ -57,6 +59,8 @@ fn votes() -> [Call; 9] {
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
         long(&semaphore::ACQUIRE, &permit),
         long(&semaphore::RENEW, &["calls:", "60000", "c:1", "3", "0-0"]),
+        long(&election::ACQUIRE, &candidate),
+        long(&election::RENEW, &leader),
         long(&redisson::RW_ACQUIRE, &["60000", "", "c:1", ""]),
         long(&redisson::RW_RENEW, &["60000", "", "c:1", "1", ""]),
     ]
