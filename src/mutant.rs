@@ -111,18 +111,6 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "if ticket or by or was_first then",
     },
     ScriptMutant {
-        name: "late_value_writes_over",
-        script: "election/renew",
-        find: "  if by and version(stands) >= version(value) then\n",
-        replace: "  if false then\n",
-    },
-    ScriptMutant {
-        name: "grant_is_told_to_nobody",
-        script: "election/acquire",
-        find: "  if code == 1 and not had then\n",
-        replace: "  if false then\n",
-    },
-    ScriptMutant {
         name: "reader_looks_at_no_writer",
         script: "rw/acquire",
         find: "if by and by ~= hold and by ~= write_of(hold) then",

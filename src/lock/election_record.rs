@@ -91,7 +91,6 @@ impl LockRecord for ElectionRecord {
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
-        let wake = wake && !crate::mutant!("resigning_is_told_to_nobody");
         self.mutex.release(hold, count, wake)
     }
 

@@ -246,26 +246,6 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("last_is_called", "A release calls the last who waits.", &[FewestTrips, FairOrder]),
     // Elections
     Mutant::new(
-        "late_value_writes_over",
-        "A renewal that comes late brings back what its leader said before.",
-        &[WhatIsTold],
-    ),
-    Mutant::new(
-        "grant_is_told_to_nobody",
-        "Those who watch are not told that somebody leads.",
-        &[FewestTrips],
-    ),
-    Mutant::new(
-        "resigning_is_told_to_nobody",
-        "Those who watch are not told that nobody leads any more.",
-        &[FewestTrips],
-    ),
-    Mutant::new(
-        "silence_names_nobody",
-        "A voter that does not answer counts as one that has given its vote to nobody.",
-        &[WhatIsTold],
-    ),
-    Mutant::new(
         "proclaimed_to_nobody_yet",
         "A leader is told that its new value is stored when it was only sent.",
         &[WhatIsTold, FewestTrips],
