@@ -3,8 +3,8 @@
 //! without tokens, queue or wake-ups.
 //!
 //! `cargo bench -p quorate-benches --bench scripts`; `QUORATE_BENCH_ROUNDS` sets its length
-//! (default 40, about half a minute). It starts its own server. Processor time is what the server itself
-//! reports (`INFO cpu`); all three have their turns on one connection.
+//! (default 40, about half a minute). It starts its own server. Processor time is what the server
+//! itself reports (`INFO cpu`); all three have their turns on one connection.
 
 use std::process::ExitCode;
 

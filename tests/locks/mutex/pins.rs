@@ -56,8 +56,8 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RosterEntry,
         RwInspection, RwLock, RwState, RwView,
         Semaphore, SemaphoreInspection, SemaphoreState, SemaphoreView,
-        Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls,
-        Token, Verdict, VoterReport, VoterSet, VoterStatus,
+        Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey,
+        Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus,
         VoterSurvey, VoterView, Waiting, WriteGuard,
     ];
     assert_eq!(

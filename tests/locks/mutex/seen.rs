@@ -150,8 +150,9 @@ async fn holds_are_lost_and_waiters_are_called() {
     assert!(guard.release().await.unwrap_err().is_lost());
 
     // One of two that are held together is ended.
-    let both = other.lock_all([other.mutex("f"), other.mutex("g")]).lock().await.unwrap();
-    assert!(other.mutex("f").force_release().await.unwrap());
+    let quorum: &quorate::Quorate = &other;
+    let both = quorum.lock_all([quorum.mutex("f"), quorum.mutex("g")]).lock().await.unwrap();
+    assert!(quorum.mutex("f").force_release().await.unwrap());
     assert!(both.lost().await.is_lost());
 
     // All of a client's tasks end, as when the runtime ends in which it was connected.
