@@ -1,23 +1,17 @@
-//! How several locks are acquired at once: for which of them a caller waits, and for how long it
-//! keeps what it has meanwhile.
+//! How several locks are acquired at once: for which of them a caller waits, and what it keeps
+//! meanwhile.
 
-use std::time::Duration;
-
-use super::{Backoff, Limit};
+use super::Limit;
 use crate::clock::Moment;
 
-/// For so long a caller keeps what it has the first time that it waits for others.
-const FIRST_PATIENCE: Duration = Duration::from_millis(10);
-/// And at most.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(4_000);
+/// So often a caller gives back what it has and waits again with nothing in its hands.
+const GIVES_BACK: u32 = 2;
 
 /// One caller that wants all of several locks.
 #[derive(Clone, Debug)]
 pub(crate) struct Several {
     limit: Limit,
     state: SeveralState,
-    /// Grows with each time that it had to give back what it had.
-    patience: Backoff,
     /// How often it had one of them and not the others.
     failures: u32,
 }
@@ -39,34 +33,29 @@ pub(crate) enum SeveralNext {
     AskAll,
     /// Waits for this one alone, with nothing in its hands.
     WaitFor(usize, Limit),
-    /// Has this one, and asks for all others at once, waiting for each so long.
-    AskOthers(usize, Limit),
+    /// Has this one, and asks for all others at once, waiting for none.
+    AskOthers(usize),
+    /// Takes one after the other, in an order that is the same for all callers, and keeps what it
+    /// has.
+    TakeInOrder(Limit),
     /// Some of them were taken at the limit.
     GiveUp,
 }
 
 impl Several {
     pub(crate) fn new(limit: Limit) -> Self {
-        let patience = Backoff::new(FIRST_PATIENCE, LONGEST_PATIENCE);
-        Self { limit, state: SeveralState::Start, patience, failures: 0 }
+        Self { limit, state: SeveralState::Start, failures: 0 }
     }
 
-    /// `chance`: so that two who wait for each other do not lose patience at one moment.
-    pub(crate) fn next(&mut self, now: Moment, chance: u32) -> SeveralNext {
+    pub(crate) fn next(&self, now: Moment) -> SeveralNext {
         match self.state {
             SeveralState::Start => SeveralNext::AskAll,
             SeveralState::Wants(_) if self.limit.has_come(now) => SeveralNext::GiveUp,
-            SeveralState::Wants(one) => SeveralNext::WaitFor(one, self.limit),
-            SeveralState::Has(one) => {
-                // The first time nobody has to wait for what this one keeps.
-                let until = if self.failures == 0 {
-                    Limit::Now
-                } else {
-                    let until = now + self.patience.pause(chance);
-                    Limit::Until(self.limit.moment().map_or(until, |limit| limit.min(until)))
-                };
-                SeveralNext::AskOthers(one, until)
+            SeveralState::Wants(_) if self.failures >= GIVES_BACK => {
+                SeveralNext::TakeInOrder(self.limit)
             }
+            SeveralState::Wants(one) => SeveralNext::WaitFor(one, self.limit),
+            SeveralState::Has(one) => SeveralNext::AskOthers(one),
             SeveralState::Over => SeveralNext::GiveUp,
         }
     }
@@ -90,39 +79,36 @@ impl Several {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    const MS: fn(u64) -> Duration = Duration::from_millis;
-
     fn at(ms: u64) -> Moment {
-        Moment::BEGINNING + MS(ms)
+        Moment::BEGINNING + Duration::from_millis(ms)
     }
 
     #[test]
     fn it_asks_for_all_at_once_and_then_waits_for_the_one_that_is_taken_alone() {
         let mut several = Several::new(Limit::Never);
-        assert_eq!(several.next(at(0), 0), SeveralNext::AskAll);
+        assert_eq!(several.next(at(0)), SeveralNext::AskAll);
         several.missed(1);
-        assert_eq!(several.next(at(1), 0), SeveralNext::WaitFor(1, Limit::Never));
+        assert_eq!(several.next(at(1)), SeveralNext::WaitFor(1, Limit::Never));
         several.waited(true);
-        assert_eq!(several.next(at(2), 0), SeveralNext::AskOthers(1, Limit::Now));
+        assert_eq!(several.next(at(2)), SeveralNext::AskOthers(1));
         several.missed(0);
-        assert_eq!(several.next(at(3), 0), SeveralNext::WaitFor(0, Limit::Never));
+        assert_eq!(several.next(at(3)), SeveralNext::WaitFor(0, Limit::Never));
     }
 
     #[test]
-    fn each_time_that_it_fails_it_keeps_what_it_has_for_longer() {
+    fn who_had_one_and_not_the_others_twice_takes_them_in_order() {
         let mut several = Several::new(Limit::Never);
         several.missed(0);
-        let mut waits = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..2 {
+            assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, Limit::Never));
             several.waited(true);
-            waits.push(several.next(at(0), 0));
             several.missed(0);
         }
-        let until = [10, 20, 40].map(|ms| SeveralNext::AskOthers(0, Limit::Until(at(ms))));
-        assert_eq!(waits[0], SeveralNext::AskOthers(0, Limit::Now));
-        assert_eq!(waits[1..], until);
+        assert_eq!(several.next(at(0)), SeveralNext::TakeInOrder(Limit::Never));
     }
 
     #[test]
@@ -130,20 +116,16 @@ mod tests {
         let limit = Limit::Until(at(5));
         let mut several = Several::new(limit);
         several.missed(0);
-        assert_eq!(several.next(at(0), 0), SeveralNext::WaitFor(0, limit));
-        several.waited(true);
-        several.missed(1);
-        several.waited(true);
-        assert_eq!(several.next(at(1), 0), SeveralNext::AskOthers(1, limit), "sooner than 10 ms");
+        assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, limit));
         several.missed(0);
-        assert_eq!(several.next(at(5), 0), SeveralNext::GiveUp);
+        assert_eq!(several.next(at(5)), SeveralNext::GiveUp);
         let mut tries = Several::new(Limit::Now);
-        assert_eq!(tries.next(at(0), 0), SeveralNext::AskAll);
+        assert_eq!(tries.next(at(0)), SeveralNext::AskAll);
         tries.missed(0);
-        assert_eq!(tries.next(at(0), 0), SeveralNext::GiveUp);
+        assert_eq!(tries.next(at(0)), SeveralNext::GiveUp);
         let mut late = Several::new(limit);
         late.missed(0);
         late.waited(false);
-        assert_eq!(late.next(at(6), 0), SeveralNext::GiveUp);
+        assert_eq!(late.next(at(6)), SeveralNext::GiveUp);
     }
 }

@@ -59,6 +59,12 @@ impl Lockable {
         }
     }
 
+    /// By its name; behind the mutex of that name comes the read/write lock.
+    fn rank(&self) -> (String, bool) {
+        let name = self.wish().map(|wish| wish.record.info().name.as_str().to_owned());
+        (name.unwrap_or_default(), self.is_of_read_write_lock())
+    }
+
     /// It is another lock than the mutex of its name.
     fn is_of_read_write_lock(&self) -> bool {
         matches!(self.0, LockSort::Rw(..))
@@ -78,13 +84,12 @@ impl Lockable {
 /// callers name the locks: nobody waits for ever for somebody who waits for them.
 ///
 /// Where locks are always taken by somebody, that alone would let callers starve that want several.
-/// So each time that it has one lock and not the others, it keeps what it has a little longer
-/// before it gives it back: not at all the first time, 10 ms the second time, and twice as long
-/// from then on. While it waits for the others, it stands in their queues. Two callers that wait
-/// for each other lose patience at different moments.
+/// So a caller that twice had one lock and not the others takes them one after the other, in the
+/// order of their names, and keeps what it has while it waits in the queue of the next one. All
+/// such callers use the same order, so none waits for ever.
 ///
-/// So a lock can be taken while nobody works under it, by a caller that has failed at least twice,
-/// and for about as long as this caller has been waiting already.
+/// So a lock can be taken while nobody works under it, by a caller that has failed twice, for as
+/// long as a lock behind it is busy.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct LockAll {
@@ -186,18 +191,32 @@ impl LockAll {
         Ok(wishes)
     }
 
+    /// The places of the locks in an order that is the same for all callers.
+    fn in_order(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.locks.len()).collect();
+        places.sort_by_key(|place| self.locks[*place].rank());
+        places
+    }
+
     async fn acquire(&self, limit: Limit) -> Result<Option<AllGuard>, Error> {
         let wishes = self.wishes()?;
         let coordinator = &self.parts.coordinator;
         let mut several = Several::new(limit);
         let mut got = Got::none(wishes.len());
         loop {
-            match several.next(coordinator.clock().now(), coordinator.chance()) {
+            match several.next(coordinator.clock().now()) {
                 SeveralNext::AskAll => got.ask(coordinator, &wishes, Limit::Now).await?,
-                SeveralNext::AskOthers(_, until) => got.ask(coordinator, &wishes, until).await?,
+                SeveralNext::AskOthers(_) => got.ask(coordinator, &wishes, Limit::Now).await?,
                 SeveralNext::WaitFor(one, limit) => {
                     several.waited(got.wait_for(coordinator, one, &wishes[one], limit).await?);
                     continue;
+                }
+                SeveralNext::TakeInOrder(limit) => {
+                    for one in self.in_order() {
+                        if !got.wait_for(coordinator, one, &wishes[one], limit).await? {
+                            return got.result(coordinator);
+                        }
+                    }
                 }
                 SeveralNext::GiveUp => return got.result(coordinator),
             }
