@@ -102,7 +102,7 @@ async fn campaign(election: &Election, address: SocketAddr) -> Outcome {
 /// What only the leader does. What it changes should be told its token, and refuse a lower one.
 async fn work(leadership: &Leadership) {
     let _token = leadership.token();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Ends when the client is closed.

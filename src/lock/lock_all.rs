@@ -205,8 +205,9 @@ impl LockAll {
         let mut got = Got::none(wishes.len());
         loop {
             match several.next(coordinator.clock().now()) {
-                SeveralNext::AskAll => got.ask(coordinator, &wishes, Limit::Now).await?,
-                SeveralNext::AskOthers(_) => got.ask(coordinator, &wishes, Limit::Now).await?,
+                SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
+                    got.ask(coordinator, &wishes).await?;
+                }
                 SeveralNext::WaitFor(one, limit) => {
                     several.waited(got.wait_for(coordinator, one, &wishes[one], limit).await?);
                     continue;
@@ -280,16 +281,11 @@ impl Got {
         if self.refused.is_some_and(lately) { Ok(None) } else { Err(silence) }
     }
 
-    /// Asks for all that it does not have, at one moment.
-    async fn ask(
-        &mut self,
-        coordinator: &Coordinator,
-        wishes: &[Wish<'_>],
-        until: Limit,
-    ) -> Result<(), Error> {
+    /// Asks for all that it does not have, at one moment, and waits for none.
+    async fn ask(&mut self, coordinator: &Coordinator, wishes: &[Wish<'_>]) -> Result<(), Error> {
         self.silence = None;
         let asked = self.entries.iter_mut().zip(wishes).filter(|(entry, _)| entry.is_none());
-        let asked = asked.map(async |(entry, wish)| match wish.enter(until).await {
+        let asked = asked.map(async |(entry, wish)| match wish.enter(Limit::Now).await {
             Ok(entered) => {
                 *entry = entered;
                 None

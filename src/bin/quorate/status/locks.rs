@@ -21,6 +21,7 @@ use crate::{
 const TOGETHER: usize = 32;
 
 /// A name, and which of its locks somebody wants to see.
+#[expect(clippy::struct_excessive_bools, reason = "one for each kind of lock")]
 pub(super) struct LooksFor {
     name: String,
     mutex: bool,
