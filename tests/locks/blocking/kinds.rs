@@ -111,7 +111,8 @@ fn an_election_is_led_and_watched(on: &Fixture) {
     next("2");
     assert_eq!(watched.leader().unwrap().unwrap().token(), leadership.token());
     assert!(watched.try_campaign("3").unwrap().is_none());
-    assert!(watched.campaign_within("3", ms(10)).unwrap().is_none());
+    // As long as a busy machine may take for an answer.
+    assert!(watched.campaign_within("3", secs(5)).unwrap().is_none());
     assert!(leadership.is_held() && leadership.remaining() > secs(1) && leadership.votes() >= 2);
     assert_eq!((leadership.name(), leadership.lost_within(ms(1)).unwrap().is_none()), ("a", true));
     leadership.resign().unwrap();
