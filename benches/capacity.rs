@@ -201,10 +201,7 @@ async fn connect(server: &RedisServer) -> Client {
 /// Of many of each, what one takes: a mutex that is held, its token when it no longer is, a reader
 /// and a waiter.
 async fn memory(server: &[RedisServer], Size { many, settle, .. }: Size) -> [f64; 4] {
-    let client = common::clients(server, 1, |builder| {
-        builder.lease(Duration::from_mins(10)).longest_lease(Duration::from_mins(10))
-    });
-    let client = client.await.remove(0);
+    let client = common::clients(server, 1, common::long_lived).await.remove(0);
     // The first of everything has the server allocate what it needs once.
     for Work { once, .. } in WORKS {
         once(client.clone(), "first".to_owned()).await.expect("the server answers");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Builder, Quorate};
+use quorate::{Builder, KeyScheme, Quorate};
 use quorate_support::{RedisServer, Settings};
 use tokio::runtime::Runtime;
 
@@ -15,6 +15,22 @@ pub fn servers(count: usize) -> Vec<RedisServer> {
     RedisServer::start_many(&Settings::new(), count)
 }
 
+/// Of clients of these servers. A server is a voter of several sets in one run, so each size has
+/// names of its own: clients of one name must agree about the voters.
+pub fn builder(urls: impl IntoIterator<Item = String>) -> Builder {
+    let urls: Vec<String> = urls.into_iter().collect();
+    let names = KeyScheme::Prefix(format!("voters{}", urls.len()));
+    Quorate::builder().voters(urls).key_scheme(names)
+}
+
+/// With a lease longer than any bench, and names of its own: clients of one name must agree about
+/// the longest lease too.
+pub fn long_lived(builder: Builder) -> Builder {
+    let long = Duration::from_mins(10);
+    let names = KeyScheme::Prefix("minutes".to_owned());
+    builder.lease(long).longest_lease(long).key_scheme(names)
+}
+
 /// Clients for so many tasks. What is late is to be measured, so they give up on no voter before
 /// long.
 pub async fn clients(
@@ -24,9 +40,7 @@ pub async fn clients(
 ) -> Vec<Quorate> {
     let mut clients = Vec::new();
     for _ in 0..tasks.min(CLIENTS) {
-        let builder = Quorate::builder()
-            .voters(servers.iter().map(RedisServer::url))
-            .voter_deadline(PATIENCE);
+        let builder = builder(servers.iter().map(RedisServer::url)).voter_deadline(PATIENCE);
         clients.push(set(builder).connect().await.expect("the servers answer"));
     }
     clients

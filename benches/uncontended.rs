@@ -293,7 +293,7 @@ struct Ours {
 
 impl Ours {
     async fn connect(servers: &[RedisServer]) -> Self {
-        let quorum = Quorate::connect(servers.iter().map(RedisServer::url)).await;
+        let quorum = common::builder(servers.iter().map(RedisServer::url)).connect().await;
         Self { quorum: quorum.expect("the servers answer"), name: "bench:ours".to_owned() }
     }
 }

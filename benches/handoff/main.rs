@@ -255,6 +255,5 @@ fn permit(client: &Quorate) -> Lock {
 fn unhurried(builder: Builder) -> Builder {
     let long = Duration::from_mins(10);
     let deadline = Duration::from_secs(10);
-    let builder = builder.lease(long).longest_lease(long);
-    builder.waiter_deadline(long).poll_interval(long).voter_deadline(deadline)
+    common::long_lived(builder).waiter_deadline(long).poll_interval(long).voter_deadline(deadline)
 }

@@ -15,6 +15,7 @@ use fred::{
 };
 use futures::future::join_all;
 use quorate::Quorate;
+use quorate_benches::common;
 use quorate_support::RedisServer;
 use redis::aio::MultiplexedConnection;
 use rslock::LockManager;
@@ -53,7 +54,10 @@ impl Side {
     pub(crate) async fn connect(name: &str, servers: &[RedisServer]) -> Self {
         let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
         match name {
-            "quorate" => Self::Quorate(Quorate::connect(urls).await.expect("they answer")),
+            "quorate" => {
+                let client = common::builder(urls).connect().await;
+                Self::Quorate(client.expect("they answer"))
+            }
             "rslock 0.10" => Self::Rslock(LockManager::new(urls)),
             "distributed-lock 0.2" => {
                 let built = RedisLockProvider::builder().urls(&urls).expiry(LEASE).build();

@@ -9,6 +9,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use quorate::{MutexGuard, Quorate};
+use quorate_benches::common;
 use quorate_peers::{
     program::Answer,
     usage::{processor_time, resident},
@@ -77,7 +78,7 @@ impl Ours {
 
     async fn have(&mut self, clients: usize) -> Result<(), String> {
         while self.clients.len() < clients {
-            let client = Quorate::connect(&self.urls).await;
+            let client = common::builder(self.urls.iter().cloned()).connect().await;
             self.clients.push(client.map_err(|error| error.to_string())?);
         }
         Ok(())
