@@ -77,6 +77,21 @@ impl Election {
         Ok(leadership.map(|leadership| Leadership::new(leadership, &self.thread)))
     }
 
+    /// [`Election::campaign_or_busy`](crate::Election::campaign_or_busy); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::Election::campaign_or_busy).
+    /// [`is_inside_runtime`](Error::is_inside_runtime): nothing was sent.
+    pub fn campaign_or_busy(
+        &self,
+        value: impl AsRef<[u8]>,
+        limit: Duration,
+    ) -> Result<Leadership, Error> {
+        let leadership = self.thread.wait(self.election.campaign_or_busy(value, limit))??;
+        Ok(Leadership::new(leadership, &self.thread))
+    }
+
     /// [`Election::leader`](crate::Election::leader); blocks.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::{
     node::{Call, Outcome},
     scripts::Answer,
     wakeup::{self, Listening},
-    words::{Cause, Error, Incumbent, Kind, Leader},
+    words::{Cause, Error, Incumbent, Kind, Leader, series::ObserverSeries},
 };
 
 /// What whoever watches an election asks, and listens to.
@@ -92,6 +92,7 @@ pub(crate) struct ElectionWatch {
     listening: Listening,
     /// Until a majority is known to be heard.
     subscribing: Option<BoxFuture<'static, ()>>,
+    series: ObserverSeries,
 }
 
 impl ElectionWatch {
@@ -100,19 +101,28 @@ impl ElectionWatch {
         let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
         let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news);
         let heard = wakeup::majority(replies, panel.quorum);
+        let series = ObserverSeries::begin(&settings.named, asked.record.info().name.as_str());
         Self {
             coordinator: Arc::clone(coordinator),
             asked,
             watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
             listening,
             subscribing: Some(heard.boxed()),
+            series,
         }
     }
 
     /// Who leads, when that has changed since it was last told. Fails where the client is closed.
     pub(crate) async fn next(&mut self) -> Result<LedBy, Error> {
         let coordinator = Arc::clone(&self.coordinator);
-        coordinator.gate.within(async { Ok(self.until_new(&coordinator).await) }).await
+        let led_by =
+            coordinator.gate.within(async { Ok(self.until_new(&coordinator).await) }).await?;
+        self.series.tell(match &led_by {
+            Ok(Some(_)) => "leader",
+            Ok(None) => "no_leader",
+            Err(_) => "unknown",
+        });
+        Ok(led_by)
     }
 
     async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {

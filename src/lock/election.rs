@@ -13,6 +13,7 @@ use super::{
 use crate::{
     coordinator::ElectionAsked,
     engine::Limit,
+    hold::Wish,
     words::{Error, HoldId, Leader, LeaderValue},
 };
 
@@ -121,12 +122,38 @@ impl Election {
         self.run_for(value.as_ref(), self.0.within(limit)).await
     }
 
+    /// As [`campaign_within`](Self::campaign_within), but that its turn has not come is an error.
+    /// It names the hold of the leader, and says when its lease would end.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): somebody leads, or others come first; see [`Error::holder`] and
+    /// [`Error::retry_after`]. All others as [`campaign_within`](Self::campaign_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn campaign_or_busy(
+        &self,
+        value: impl AsRef<[u8]>,
+        limit: Duration,
+    ) -> Result<Leadership, Error> {
+        let (speech, wish) = self.candidacy(value.as_ref())?;
+        let entry = wish.enter_or_busy(self.0.within(limit)).await?;
+        Ok(Leadership::new(entry, speech))
+    }
+
     async fn run_for(&self, value: &[u8], limit: Limit) -> Result<Option<Leadership>, Error> {
+        let (speech, wish) = self.candidacy(value)?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(|entry| Leadership::new(entry, speech)))
+    }
+
+    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish<'_>), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
         let (record, rules) = self.0.usable()?;
         let record = Arc::new(ElectionRecord::new(&record, &speech));
-        let entered = self.0.asking.wish(record, rules).enter(limit).await?;
-        Ok(entered.map(|entry| Leadership::new(entry, speech)))
+        Ok((speech, self.0.asking.wish(record, rules)))
     }
 
     /// Asks who leads. `None`: nobody.

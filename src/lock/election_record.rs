@@ -12,7 +12,7 @@ use crate::{
     engine::Ticket,
     keys::MutexKeys,
     node::Call,
-    words::{HoldId, LeaderValue, Proclaimed, Token},
+    words::{HoldId, HolderKind, LeaderValue, Proclaimed, Token},
 };
 
 /// An election, as one candidate asks for it.
@@ -68,6 +68,10 @@ impl ElectionRecord {
 impl LockRecord for ElectionRecord {
     fn info(&self) -> &LockInfo {
         self.mutex.info()
+    }
+
+    fn kind_of(&self, _hold: &HoldId) -> HolderKind {
+        HolderKind::Leader
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {

@@ -37,6 +37,8 @@ fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
         (HolderKind::Mutex, "lock `a` is taken by c:1"),
         (HolderKind::Read, "lock `a` is read by c:1"),
         (HolderKind::Write, "lock `a` is written by c:1"),
+        (HolderKind::Permit, "lock `a` is taken by c:1"),
+        (HolderKind::Leader, "lock `a` is led by c:1"),
         (HolderKind::Waiting, "lock `a` is kept for a waiter that comes first, c:1"),
     ] {
         let error = told(Some(("c:1", kind)), time);

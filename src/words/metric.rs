@@ -71,6 +71,10 @@ pub const OUT_OF_STEP: &str = "quorate_out_of_step";
 pub const MEMORY: &str = "quorate_memory_ratio";
 /// Tokens that a majority had to be told.
 pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
+/// Observers of elections now.
+pub const OBSERVERS: &str = "quorate_observers";
+/// What observers of elections were told.
+pub const OBSERVED: &str = "quorate_observed_total";
 
 /// One metric.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +118,9 @@ impl MetricUnit {
 #[non_exhaustive]
 pub enum MetricKind {
     /// Only grows. Each begins at zero, so that the first event is seen as an increase: when a
-    /// client connects, or with the label `kind` when it first asks for a lock of that kind; but
-    /// for those of [named](crate::Builder::named_metrics) locks.
+    /// client connects, or with the label `kind` when it first asks for a lock of that kind, or
+    /// [`OBSERVED`] with its first observer; but for those of
+    /// [named](crate::Builder::named_metrics) locks.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -169,6 +174,7 @@ pub(super) const LOSS: Label = label(
 pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
 pub(super) const SUSPICION: Label =
     label("reason", &["restarted", "young", "emptied", "clock_moved", "clock_apart"]);
+pub(super) const WATCHED: Label = label("outcome", &["leader", "no_leader", "unknown"]);
 pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
@@ -275,6 +281,8 @@ pub const ALL: &[Metric] = &[
     gauge(OUT_OF_STEP, &[VOTER], "clients that disagree with others of the voter about the voters"),
     gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
+    gauge(OBSERVERS, &[LOCK], "observers of elections now"),
+    counter(OBSERVED, &[LOCK, WATCHED], "what observers of elections were told"),
 ];
 
 /// The name of each histogram, with the upper bounds of its buckets.

@@ -85,10 +85,15 @@ pub(crate) struct LockSeries {
     pub(crate) token_repairs: Family,
 }
 
+/// A label of the locks that are named, and nothing for the others.
+fn of_lock(lock: Option<&Arc<str>>) -> Option<metrics::Label> {
+    lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)))
+}
+
 impl LockSeries {
     fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
         let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
-        let lock = lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)));
+        let lock = of_lock(lock);
         let of = Labelled([kind].into_iter().chain(lock).collect());
         Self {
             acquire_seconds: of.family(metric::ACQUIRE_SECONDS, metric::ACQUIRED),
@@ -146,6 +151,39 @@ impl AllLockSeries {
             }
             Box::new(series)
         })
+    }
+}
+
+/// Those of one observer of an election, who is counted for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct ObserverSeries {
+    observers: Series,
+    observed: Family,
+}
+
+impl ObserverSeries {
+    /// There is one observer more.
+    pub(crate) fn begin(named: &NamedLocks, lock: &str) -> Self {
+        let name = named.of(lock).map(|(_, name)| name);
+        let of = Labelled(of_lock(name).into_iter().collect());
+        let observed = of.family(metric::OBSERVED, metric::WATCHED);
+        if name.is_none() {
+            observed.begin();
+        }
+        let observers = of.series(metric::OBSERVERS);
+        observers.change(1.0);
+        Self { observers, observed }
+    }
+
+    /// It is told this: `leader`, `no_leader` or `unknown`.
+    pub(crate) fn tell(&self, outcome: &str) {
+        self.observed.of(outcome).count(1);
+    }
+}
+
+impl Drop for ObserverSeries {
+    fn drop(&mut self) {
+        self.observers.change(-1.0);
     }
 }
 

@@ -17,6 +17,8 @@ pub enum HolderKind {
     Write,
     /// It has permits of a [`Semaphore`](crate::Semaphore): of those that have, the last to end.
     Permit,
+    /// It leads an [`Election`](crate::Election).
+    Leader,
     /// It waits in the queue, and comes before the caller. The lock itself may be free.
     Waiting,
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Taker {
             HolderKind::Mutex | HolderKind::Permit => "taken by ",
             HolderKind::Read => "read by ",
             HolderKind::Write => "written by ",
+            HolderKind::Leader => "led by ",
             HolderKind::Waiting => "kept for a waiter that comes first, ",
         })?;
         Whose { hold: &self.hold, client_name: self.client_name.as_deref() }.fmt(f)

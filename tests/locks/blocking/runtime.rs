@@ -153,7 +153,7 @@ fn calls_of_semaphores(on: &Props) -> Vec<(&'static str, Call)> {
 
 /// The calls of an election, and of those who lead one and watch one.
 fn calls_of_elections(on: &Props) -> Vec<(&'static str, Call)> {
-    let [e1, e2, e3, e4, e5, e6, e7, e8] = [(); 8].map(|()| on.quorum.election("free"));
+    let [e1, e2, e3, e4, e5, e6, e7, e8, e9] = [(); 9].map(|()| on.quorum.election("free"));
     let lead = |name: &str| on.quorum.election(name).campaign("x").unwrap();
     let [l1, l2, l3] = ["1", "2", "3"].map(lead);
     let mut observer = on.quorum.election("1").observe();
@@ -161,6 +161,7 @@ fn calls_of_elections(on: &Props) -> Vec<(&'static str, Call)> {
         ("Election::campaign", call(move || e1.campaign("x"))),
         ("Election::try_campaign", call(move || e2.try_campaign("x"))),
         ("Election::campaign_within", call(move || e3.campaign_within("x", LONG))),
+        ("Election::campaign_or_busy", call(move || e9.campaign_or_busy("x", LONG))),
         ("Election::leader", call(move || e4.leader())),
         ("Election::inspect", call(move || e5.inspect())),
         ("Election::force_release", call(move || e6.force_release())),

@@ -1,6 +1,8 @@
 //! One leads, and says what it is.
 
-use quorate::{Leader, Leadership};
+use std::time::Duration;
+
+use quorate::{HolderKind, Leader, Leadership};
 
 use crate::election::{resign, until_candidates};
 use quorate_tests::{
@@ -16,6 +18,7 @@ claims!(everywhere:
     an_election_is_another_lock_than_the_mutex_of_its_name,
     tokens_grow_from_one_leader_to_the_next,
     who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing,
+    a_candidate_is_told_who_leads_and_for_how_long_at_least,
     work_under_a_lead_is_done_and_a_lead_outlasts_its_lease,
 );
 claims!(inside: a_campaign_without_rivals_asks_each_voter_once);
@@ -142,6 +145,21 @@ async fn who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing(on: Fi
     let seen = ben.inspect().await.unwrap();
     let holder = seen.holder().expect("somebody leads");
     assert_eq!((&holder.hold, holder.count), (leadership.hold(), 1));
+    resign(&on, leadership).await;
+    on.until_clean().await;
+}
+
+// Claim 46
+async fn a_candidate_is_told_who_leads_and_for_how_long_at_least(on: Fixture) {
+    let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
+    let leadership = ada.campaign_or_busy("ada:1", secs(60)).await.unwrap();
+    let error = ben.campaign_or_busy("ben:1", Duration::ZERO).await.unwrap_err();
+    assert!(error.is_busy(), "{error}");
+    assert_eq!(error.holder(), Some(leadership.hold()));
+    let time = error.retry_after().expect("it has a lease");
+    assert!(secs(20) < time && time <= secs(30), "{error}");
+    assert_eq!(error.holder_kind(), Some(HolderKind::Leader));
+    assert!(ben.campaign_or_busy([0; 4097], secs(60)).await.unwrap_err().is_invalid());
     resign(&on, leadership).await;
     on.until_clean().await;
 }
