@@ -209,9 +209,10 @@ fn well(service: &Server, prometheus: &Server) {
         let answer = prometheus.api("query", &[("query", &query)]).expect("it is understood");
         silent.extend(list(&answer["result"]).next().is_none().then_some(title));
     }
-    // No alert, and no hold that was long enough to be renewed.
+    // No alert, no election, and no hold that was long enough to be renewed.
     // No voter has a limit of its memory.
-    let expected = ["Alerts", "Late renewals", "Memory", "Validity left when renewed"];
+    let expected =
+        ["Alerts", "Elections observed", "Late renewals", "Memory", "Validity left when renewed"];
     assert!(silent.iter().eq(expected.iter()), "these show nothing: {silent:?}");
 }
 
