@@ -11,11 +11,13 @@
 //! request for a lock overtake a release of it, whoever held it.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     hash::{Hash, Hasher},
     sync::Arc,
     time::Duration,
 };
+
+use rustc_hash::FxHashMap;
 
 use super::{Call, Outcome, ReplyTo, by_hash::ByHash};
 use crate::{clock::Moment, scripts::Answer};
@@ -83,7 +85,8 @@ pub(super) struct Departure {
 pub(super) struct Lanes {
     /// How many requests a call carries at most.
     most: usize,
-    by_group: HashMap<Group, Lane>,
+    /// By what hashes fast: nobody outside chooses the groups.
+    by_group: FxHashMap<Group, Lane>,
     /// The lanes with requests in them, by when those came there first.
     turns: VecDeque<Group>,
     /// What leaves before anything else, because something else must follow it.
@@ -115,7 +118,7 @@ impl Lanes {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
-            by_group: HashMap::new(),
+            by_group: FxHashMap::default(),
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
             latest: ByHash::default(),
