@@ -4,11 +4,11 @@
 //! takes nothing back: what was queued is sent. The requests of one hold keep their order, so an
 //! undo put in behind an acquire arrives behind it.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
-    future::{self, BoxFuture},
+    future::{self, BoxFuture, Fuse},
     stream::{FuturesUnordered, StreamExt},
 };
 use tokio::{
@@ -180,10 +180,16 @@ impl Task {
     async fn serve(mut self, mut asked: mpsc::UnboundedReceiver<VoterAsk>) {
         let mut under_way = UnderWay::new();
         let mut asks = Vec::new();
-        let (mut closing, mut open) = (None, true);
+        let (clock, mut closing, mut open) = (self.clock.clone(), None, true);
+        // Set again only where another moment is due: mostly that is none of what comes and goes.
+        let (mut alarm, mut set_for) = (pin!(Fuse::terminated()), None);
         while open || !under_way.is_empty() || !self.lanes.are_empty() || !self.debts.is_empty() {
             let due = [self.debts.due(), self.lanes.due(), self.introduction.due()];
             let due = due.into_iter().flatten().min();
+            if due != set_for {
+                alarm.set(due.map_or_else(Fuse::terminated, |due| clock.sleep_until(due).fuse()));
+                set_for = due;
+            }
             tokio::select! {
                 biased;
                 Some(ended) = under_way.next(), if !under_way.is_empty() => {
@@ -211,7 +217,8 @@ impl Task {
                         }
                     }
                 }
-                () = self.sleep_until(due) => {
+                () = &mut alarm => {
+                    set_for = None;
                     for debt in self.debts.take_due(self.clock.now()) {
                         self.pay(debt);
                     }
@@ -220,8 +227,10 @@ impl Task {
                     }
                 }
             }
-            while let Some(departure) = self.lanes.take(self.clock.now()) {
-                under_way.push(self.send(departure));
+            while !self.lanes.are_empty() {
+                let now = self.clock.now();
+                let Some(departure) = self.lanes.take(now) else { break };
+                under_way.push(self.send(departure, now));
             }
             let leaked = self.debts.take_leaked();
             if leaked > 0 {
@@ -232,13 +241,6 @@ impl Task {
         if let Some(answer) = closing {
             // Whoever closes may have gone.
             let _ = answer.send(Ok(()));
-        }
-    }
-
-    async fn sleep_until(&self, moment: Option<Moment>) {
-        match moment {
-            Some(moment) => self.clock.sleep_until(moment).await,
-            None => std::future::pending().await,
         }
     }
 
@@ -291,7 +293,7 @@ impl Task {
         self.seen.standings.twin(self.seen.place(self.node.shard(call.key())))
     }
 
-    fn send(&self, departure: Departure) -> BoxFuture<'static, Ended> {
+    fn send(&self, departure: Departure, sent: Moment) -> BoxFuture<'static, Ended> {
         let Departure { group, mut requests } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let mut call = Call::join(calls).expect("something departs");
@@ -300,7 +302,6 @@ impl Task {
         let (votes, key) = (call.script.votes, Arc::clone(call.key()));
         let (clock, seen) = (self.clock.clone(), self.seen.clone());
         let node = Arc::clone(&self.node);
-        let sent = clock.now();
         if let Some(oldest) = requests.first() {
             seen.series().queue_seconds.record(sent.since(oldest.asked).as_secs_f64());
         }
@@ -346,9 +347,8 @@ impl Task {
     /// Hands on what came of a call.
     fn hear(&mut self, heard: CallHeard, closing: bool) {
         self.measure(&heard);
-        let CallHeard { group, requests, answers, shard, .. } = heard;
+        let CallHeard { group, requests, answers, shard, answered, .. } = heard;
         self.lanes.ended(&group);
-        let now = self.clock.now();
         for (request, answer) in requests.into_iter().zip(answers) {
             if let Some(until) = request.owed_until {
                 let shard = request.shard.unwrap_or(shard);
@@ -362,7 +362,7 @@ impl Task {
                     Err(_) if closing => self.debts.leak(),
                     Err(_) => {
                         let call = request.call.clone();
-                        self.debts.owe(Debt { call, until, shard }, now);
+                        self.debts.owe(Debt { call, until, shard }, answered);
                     }
                 }
             }
