@@ -79,20 +79,20 @@ impl Quorum {
     pub(crate) fn reached(self, by: impl Fn(usize) -> bool) -> bool {
         let is_majority = |set: OneSet| set.count(&by) >= set.needed();
         if crate::mutant!("one_set_decides") {
-            return self.sets().any(is_majority);
+            return self.in_one(is_majority);
         }
-        self.sets().all(is_majority)
+        !self.in_one(|set| !is_majority(set))
     }
 
     /// These voters are a majority of one set at least: nobody else reaches a majority of that one
     /// without them, and so of each.
     pub(crate) fn reached_in_one(self, by: impl Fn(usize) -> bool) -> bool {
-        self.sets().any(|set| set.count(&by) >= set.needed())
+        self.in_one(|set| set.count(&by) >= set.needed())
     }
 
     /// So many voters say no, or nothing, that one of the sets has no majority without them.
     pub(crate) fn missed(self, by: impl Fn(usize) -> bool) -> bool {
-        self.sets().any(|set| set.count(&by) > set.spare())
+        self.in_one(|set| set.count(&by) > set.spare())
     }
 
     /// The lowest value that a majority of each set does not exceed: of all voters that are a
@@ -153,6 +153,12 @@ impl Quorum {
         let new = OneSet(0..self.new);
         let old = self.old.map(|old| OneSet(old..self.voters));
         Majorities { new: new.shown(), old: old.map(|old| old.shown()) }
+    }
+
+    /// Whether this is so in one set at least. Asked at every answer, so it is no iterator's work.
+    fn in_one(self, is_so: impl Fn(OneSet) -> bool) -> bool {
+        let old = self.old.map(|old| OneSet(old..self.voters));
+        is_so(OneSet(0..self.new)) || old.is_some_and(is_so)
     }
 
     fn sets(self) -> impl Iterator<Item = OneSet> {

@@ -343,8 +343,11 @@ fn token_of(value: &Value) -> Option<Token> {
 /// `7-9,0-0`, or `7-9,0-0 of 5` where others use the semaphore with fewer permits.
 fn slots_of(value: &Value) -> (Option<Slots>, Option<u16>) {
     let Value::Text(text) = value else { return (None, None) };
-    match text.split_once(" of ") {
-        Some((slots, fewer)) => (Slots::parse(slots), fewer.parse().ok()),
+    match text.split_once(' ') {
+        Some((slots, more)) => {
+            let fewer = more.strip_prefix("of ").and_then(|fewer| fewer.parse().ok());
+            (Slots::parse(slots), fewer)
+        }
         None => (Slots::parse(text), None),
     }
 }
