@@ -13,11 +13,15 @@ end
 -- Takes out the holds whose leases have ended; how many slots are taken then. Where somebody
 -- deleted one of the two keys, it is unknown who has what, as if both were gone.
 local function sweep_slots(slots, ends)
+  local taken = redis.call('ZCARD', slots)
+  if taken == redis.call('ZCOUNT', ends, now_ms(), '+inf') then
+    return taken
+  end
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', '(' .. now_ms())) do
     redis.call('ZREM', slots, member)
     redis.call('ZREM', ends, member)
   end
-  local taken = redis.call('ZCARD', slots)
+  taken = redis.call('ZCARD', slots)
   if taken ~= redis.call('ZCARD', ends) then
     redis.call('DEL', slots, ends)
     return 0
@@ -67,26 +71,28 @@ local function in_parts(command, key, words)
   end
 end
 
--- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
+-- Takes from a hold what it has: how much was left of its lease, nil where it had nothing. The keys
+-- end when they would have, or with their last member.
 local function take_slots(slots, ends, hold)
   local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
   if not until_ms then
     return nil
   end
-  local at, gone = 0, 1
-  while gone > 0 do
-    local member = member_of(hold, at)
-    gone = redis.call('ZREM', slots, member) + redis.call('ZREM', ends, member)
-    at = at + 1
-  end
-  if redis.call('ZCOUNT', ends, until_ms, '+inf') == 0 then
-    -- The keys end with the last of those that are left.
-    local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
-    if last then
-      last = math.max(last, now_ms() + 1)
-      redis.call('PEXPIREAT', slots, last)
-      redis.call('PEXPIREAT', ends, last)
+  local at, some, taken = 0, 2, 0
+  repeat
+    local members = {}
+    for number = 1, some do
+      members[number] = member_of(hold, at + number - 1)
     end
+    local gone = redis.call('ZREM', slots, unpack(members))
+    taken = taken + gone
+    gone = gone + redis.call('ZREM', ends, unpack(members))
+    -- It has no more where neither key had the last of these.
+    local is_all = gone <= 2 * (some - 1)
+    at, some = at + some, math.min(8 * some, 1000)
+  until is_all
+  if taken == 0 or until_ms < now_ms() then
+    return nil
   end
   return until_ms - now_ms()
 end
@@ -115,8 +121,8 @@ local function give_slots(slots, ends, hold, list, lease_ms)
   end
   in_parts('ZADD', slots, words)
   in_parts('ZADD', ends, deadlines)
-  for _, key in ipairs({ slots, ends }) do
-    if redis.call('PTTL', key) < lease_ms then
+  if redis.call('PTTL', slots) < lease_ms then
+    for _, key in ipairs({ slots, ends }) do
       local done = redis.pcall('PEXPIREAT', key, until_ms)
       if type(done) == 'table' and done.err then
         take_slots(slots, ends, hold)
@@ -127,14 +133,18 @@ local function give_slots(slots, ends, hold, list, lease_ms)
 end
 
 -- Of how many permits a semaphore is: of the fewest that somebody who holds or waits has asked with
--- of late. `permits` has that number, for as long as a lease of who asked last.
+-- of late; and until when that is known to be asked for. `permits` has both numbers, for as long as
+-- a lease of who asked last, or a quarter longer: so it need not be written each time.
 local function fewest(permits, asked)
-  return math.min(asked, tonumber(redis.call('GET', permits)) or asked)
+  local known, until_ms = string.match(redis.call('GET', permits) or '', '^(%d+) (%d+)$')
+  known = tonumber(known) or asked
+  return math.min(asked, known), known <= asked and tonumber(until_ms) or 0
 end
 
-local function remember(permits, asked, limit, lease_ms)
-  if asked == limit then
-    local ms = math.max(lease_ms, redis.call('PTTL', permits))
-    redis.call('SET', permits, string.format('%.0f', asked), 'PX', ms)
+local function remember(permits, asked, limit, known_ms, lease_ms)
+  if asked == limit and known_ms < now_ms() + lease_ms then
+    local ms = lease_ms + math.floor(lease_ms / 4)
+    local text = string.format('%.0f %.0f', asked, now_ms() + ms)
+    redis.call('SET', permits, text, 'PX', string.format('%.0f', ms))
   end
 end

@@ -109,7 +109,7 @@ local function acquire(key, arg)
   local hold, asked, wanted, start, floors, ticket = unpack(ARGV, arg + 1, arg + 6)
   asked, wanted, start = tonumber(asked), tonumber(wanted), tonumber(start)
   floors = read_slots(floors)
-  local limit = fewest(permits, asked)
+  local limit, known_ms = fewest(permits, asked)
   if wanted > limit then
     error(wanted .. ' permits are more than others have asked for of late: ' .. limit, 0)
   end
@@ -133,7 +133,7 @@ local function acquire(key, arg)
     ticket = not place and -1 or waiting and tonumber(redis.call('ZSCORE', served, place)) or 1
   end
   if stands or keeps then
-    remember(permits, asked, limit, lease_ms)
+    remember(permits, asked, limit, known_ms, lease_ms)
   end
   if ahead and not had then
     return 3, left_ms(alive, ahead), ahead, '', ticket
@@ -158,7 +158,7 @@ local function acquire(key, arg)
     return refusal(ends, ticket)
   end
   if not (stands or keeps) then
-    remember(permits, asked, limit, lease_ms)
+    remember(permits, asked, limit, known_ms, lease_ms)
   end
   local given = text_of(list)
   return 1, now_ms(), '', limit < asked and given .. ' of ' .. limit or given, ticket

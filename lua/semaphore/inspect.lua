@@ -25,7 +25,8 @@ local function inspect(key)
     list(waiting, place, ticket, ms)
   end
   local taken = #held / 3
-  return math.min(taken, 1), 0, '', taken, { held, waiting, latest(permits) }
+  local fewest_known = string.match(latest(permits), '^%d+') or ''
+  return math.min(taken, 1), 0, '', taken, { held, waiting, fewest_known }
 end
 
 return each(5, 0, 0, 5, inspect)

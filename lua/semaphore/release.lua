@@ -12,11 +12,10 @@
 local function release(key, arg)
   local slots, ends, queue, served, alive = unpack(KEYS, key + 1, key + 5)
   local hold, count, place = unpack(ARGV, arg + 1, arg + 3)
-  sweep_slots(slots, ends)
   if count ~= '0' then
-    local until_ms = redis.call('ZSCORE', ends, hold)
-    if until_ms then
-      return 1, tonumber(until_ms) - now_ms(), ''
+    local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
+    if until_ms and until_ms >= now_ms() and redis.call('ZSCORE', slots, hold) then
+      return 1, until_ms - now_ms(), ''
     end
     return 0, -2, ''
   end

@@ -46,17 +46,18 @@ local function renew(key, arg)
   sweep_slots(slots, ends)
   local list = read_slots(given)
   asked = tonumber(asked)
+  local limit, known_ms = fewest(permits, asked)
   local own = slots_of(slots, hold, #list)
   if is_same(own, list) then
     keep_slots(slots, ends, hold, #list, lease_ms)
-    remember(permits, asked, fewest(permits, asked), lease_ms)
+    remember(permits, asked, limit, known_ms, lease_ms)
     return 1, now_ms(), '', 0
   end
   local kept, other = look(slots, hold, list)
   local left = #own > 0 and take_slots(slots, ends, hold)
   if not other then
     give_slots(slots, ends, hold, list, lease_ms)
-    remember(permits, asked, fewest(permits, asked), lease_ms)
+    remember(permits, asked, limit, known_ms, lease_ms)
   elseif #kept > 0 then
     give_slots(slots, ends, hold, kept, left)
   end
