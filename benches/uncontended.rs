@@ -12,7 +12,7 @@ use std::{
 };
 
 use fred::types::Value;
-use quorate::{Quorate, Semaphore};
+use quorate::{KeyScheme, Quorate, Semaphore, VoterSet};
 use quorate_benches::{
     common::{self, Times},
     floor::{self, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script},
@@ -25,6 +25,9 @@ use tokio::runtime::{self, Runtime};
 const LIMIT: f64 = 1.2;
 /// The same of a permit of a semaphore, against a lock.
 const PERMIT_LIMIT: f64 = 1.3;
+/// The same of a client whose voters are being replaced by as many others, against one of three:
+/// it asks twice as many, and needs both majorities.
+const JOINT_LIMIT: f64 = 2.5;
 /// The same of locking with a token, against locking without.
 const TOKEN_LIMIT: f64 = 1.05;
 const BARS: Promised = Promised::always(&[
@@ -44,6 +47,10 @@ const BARS: Promised = Promised::always(&[
     "permit_3_p99",
     "permit_3_current_thread_p50",
     "permit_3_current_thread_p99",
+    "replaced_3_p50",
+    "replaced_3_p99",
+    "replaced_3_current_thread_p50",
+    "replaced_3_current_thread_p99",
     "one_stopped_of_5_p50",
     "one_stopped_of_5_p99",
     "one_stopped_of_5_current_thread_p50",
@@ -89,6 +96,16 @@ fn measure(length: Length) -> Report {
             measured: "acquire and release, 5 of 10 permits taken, 3 servers".to_owned(),
             with: "lock and release",
             limit: PERMIT_LIMIT,
+        }
+        .print(&mut report, runtime, sides);
+    }
+    for runtime in RUNTIMES {
+        let sides = runtime.start().block_on(in_both_sets(&servers[..6], size));
+        Comparison {
+            bar: "replaced_3".to_owned(),
+            measured: "lock and release, 3 servers being replaced by 3 others".to_owned(),
+            with: "3 servers",
+            limit: JOINT_LIMIT,
         }
         .print(&mut report, runtime, sides);
     }
@@ -219,6 +236,25 @@ async fn permits_and_locks(servers: &[RedisServer], size: Size) -> Sides {
         taken.release().await.expect("a majority confirms");
         locks.quorum.close().await;
         quorum.close().await;
+        times
+    });
+    measured.await.expect("the measuring task ends")
+}
+
+/// Of a client with the first half of the servers, and of one in which the others replace them.
+async fn in_both_sets(servers: &[RedisServer], size: Size) -> Sides {
+    let (old, new) = servers.split_at(servers.len() / 2);
+    let one = Ours::connect(old).await;
+    // Of names of its own: those of one name take the steps of a change in turn.
+    let names = KeyScheme::Prefix("replaced".to_owned());
+    let builder = Quorate::builder().voters(new.iter().map(RedisServer::url)).key_scheme(names);
+    let builder = builder.replacing(VoterSet::new().voters(old.iter().map(RedisServer::url)));
+    let quorum = builder.roster(2).connect().await.expect("the servers answer");
+    let both = Ours { quorum, name: "bench:ours".to_owned() };
+    let measured = tokio::spawn(async move {
+        let times = in_turns(&one, &both, size).await;
+        one.quorum.close().await;
+        both.quorum.close().await;
         times
     });
     measured.await.expect("the measuring task ends")
