@@ -55,7 +55,7 @@ impl Coordinator {
         record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
-    ) -> Option<Waiter<'static>> {
+    ) -> Option<Box<Waiter<'static>>> {
         let refresh = record.info().refresh().filter(|_| record.info().is_fair)?;
         let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
         Some(self.waiter(record, rules, record.info().fresh(&self.ids), refresh, wait))
@@ -69,7 +69,7 @@ impl Coordinator {
         refresh: Duration,
         wait: Wait,
         turn: &'a Turn<'a>,
-    ) -> Waiter<'a> {
+    ) -> Box<Waiter<'a>> {
         let place = self.ids.fresh_unordered();
         let mut waiter = self.waiter(record, rules, place, refresh, wait.in_queue(refresh));
         waiter.line = Some(turn);
@@ -83,8 +83,8 @@ impl Coordinator {
         place: HoldId,
         refresh: Duration,
         wait: Wait,
-    ) -> Waiter<'a> {
-        Waiter {
+    ) -> Box<Waiter<'a>> {
+        Box::new(Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
             rules,
@@ -95,7 +95,7 @@ impl Coordinator {
             ticket: None,
             claim: None,
             line: None,
-        }
+        })
     }
 }
 
@@ -110,7 +110,7 @@ impl Coordinator {
 
 impl Waiter<'_> {
     /// Bids until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn wait(mut self) -> Result<Result<Won, Refusal>, Error> {
+    pub(crate) async fn wait(mut self: Box<Self>) -> Result<Result<Won, Refusal>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
@@ -123,7 +123,8 @@ impl Waiter<'_> {
                         (Ok(end), _) => end,
                         (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
-                            return coordinator.report_denial(&*self.record, denial.clone()).await;
+                            let (record, denial) = (&*self.record, denial.clone());
+                            return Box::pin(coordinator.report_denial(record, denial)).await;
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     };
@@ -151,7 +152,8 @@ impl Waiter<'_> {
                 }
                 WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
                 WaitNext::GiveUp(denial) => {
-                    return coordinator.report_denial(&*self.record, denial).await;
+                    let record = &*self.record;
+                    return Box::pin(coordinator.report_denial(record, denial)).await;
                 }
             }
         }
@@ -239,7 +241,9 @@ impl Waiter<'_> {
                 self.wait.miss_calls(now, coordinator.chance());
             }
             match bid.next(now, &heard.called) {
-                BidNext::Won => return Ok(self.win(bid, &mut given, replies, limit).await),
+                BidNext::Won => {
+                    return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
+                }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {
                     let called = heard.called.contains(&true);

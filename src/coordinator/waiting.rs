@@ -24,7 +24,8 @@ impl Coordinator {
         self.lines.enter(key, self.clock.now(), rules.voter_deadline)
     }
 
-    /// Waits for the first place, unless the limit comes first and the lock is another's.
+    /// Waits for the first place, unless the limit comes first and the lock is another's. What is
+    /// done at the end is boxed: many stand in line, and each future has room for all of it.
     pub(crate) async fn come_first<'a>(
         &self,
         place: &'a LinePlace,
@@ -41,7 +42,7 @@ impl Coordinator {
             Limit::Never => tokio::select! {
                 biased;
                 outage = place.silence(outlasts) => {
-                    return Err(self.no_quorum(record, outage).await);
+                    return Err(Box::pin(self.no_quorum(record, outage)).await);
                 }
                 turn = place.turn() => return Ok(Ok(turn)),
             },
@@ -52,7 +53,8 @@ impl Coordinator {
                     () = clock.sleep_until(moment) => {}
                 }
                 if place.known().is_none() {
-                    place.first_verdict(clock, self.panel.adapt(rules).voter_deadline).await;
+                    let deadline = self.panel.adapt(rules).voter_deadline;
+                    Box::pin(place.first_verdict(clock, deadline)).await;
                 }
             }
             Limit::Now | Limit::Until(_) => tokio::select! {
@@ -69,7 +71,7 @@ impl Coordinator {
             let (since, until) = (place.came(), clock.now());
             Denial::NoQuorum(Outage { since, until, votes: Votes::new(self.panel.quorum) })
         });
-        self.report_denial(record, denial).await
+        Box::pin(self.report_denial(record, denial)).await
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
@@ -133,7 +135,7 @@ impl<'a> Search<'a> {
         rules: Rules,
         limit: Limit,
         turn: &'a Turn<'a>,
-    ) -> Self {
+    ) -> Box<Self> {
         let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
         let setup = coordinator.panel.adapt(rules).voter_deadline;
         let (poll, refresh) = (poll_interval, record.info().refresh());
@@ -142,11 +144,11 @@ impl<'a> Search<'a> {
         let (known, silent_since) = turn.known();
         let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
         turn.ask();
-        Self { coordinator, record, rules, turn, wait, listening: None }
+        Box::new(Self { coordinator, record, rules, turn, wait, listening: None })
     }
 
     /// Asks until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn until_granted(mut self) -> Result<Result<Won, Refusal>, Error> {
+    pub(crate) async fn until_granted(mut self: Box<Self>) -> Result<Result<Won, Refusal>, Error> {
         let coordinator = self.coordinator;
         loop {
             let now = coordinator.clock.now();
@@ -161,23 +163,25 @@ impl<'a> Search<'a> {
                         (Ok(None), _) => {}
                         (Ok(Some(won)), _) => return Ok(Ok(won)),
                         (Err(_), Some(denial)) => {
-                            return coordinator.report_denial(&**self.record, denial.clone()).await;
+                            let (record, denial) = (&**self.record, denial.clone());
+                            return Box::pin(coordinator.report_denial(record, denial)).await;
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     }
                 }
-                WaitNext::Subscribe(until) => self.subscribe(until).await?,
+                WaitNext::Subscribe(until) => Box::pin(self.subscribe(until)).await?,
                 WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => {
-                    return coordinator.report_denial(&**self.record, denial).await;
+                    let record = &**self.record;
+                    return Box::pin(coordinator.report_denial(record, denial)).await;
                 }
             }
         }
     }
 
     /// Leaves the channel for a place in the lock's queue, and stays the first in line.
-    fn queue(self, refresh: Duration) -> Waiter<'a> {
+    fn queue(self, refresh: Duration) -> Box<Waiter<'a>> {
         let Self { coordinator, record, rules, turn, wait, .. } = self;
         coordinator.enter_queue(record, rules, refresh, wait, turn)
     }
@@ -209,7 +213,8 @@ impl<'a> Search<'a> {
         }
         let clock = &coordinator.clock;
         let limit = wait.start_attempt(clock.now(), clock.skips().count);
-        match coordinator.gather_votes(record, *rules, limit).await {
+        // Boxed: who waits, for a turn or for a call, does not need its room.
+        match Box::pin(coordinator.gather_votes(record, *rules, limit)).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
                 turn.count_grant();

@@ -75,9 +75,11 @@ impl Wish<'_> {
             let entry = match own {
                 Own::Same(hold) => {
                     let terms = Some((rules.terms, *renewed));
-                    Entry::again(&hold, terms, limit.moment()).await?
+                    Box::pin(Entry::again(&hold, terms, limit.moment())).await?
                 }
-                Own::Under(hold) => Entry::under(&hold, *rules, *renewed, limit.moment()).await?,
+                Own::Under(hold) => {
+                    Box::pin(Entry::under(&hold, *rules, *renewed, limit.moment())).await?
+                }
             };
             if let Some(entry) = entry {
                 return Ok(Ok(entry));
