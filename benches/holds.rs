@@ -23,6 +23,7 @@ const BARS: Promised = Promised {
         "lost_100000",
         "client_percent_10000",
         "client_percent_100000",
+        "servers_percent_100000",
         "kib_per_hold_10000",
         "kib_per_hold_100000",
         "unconfirmed_100000",
@@ -99,8 +100,13 @@ fn measure(length: Length) -> Report {
         let client = report.bar(
             &format!("client_percent_{count}"),
             kept.client_percent,
-            2.0 * share.max(1.0),
+            // Less for each where there are many: more of them leave in one call.
+            (2.0 * share.max(1.0)).min(15.0),
         );
+        let mut servers = format!("{:.2}", kept.servers_percent);
+        if count == 100_000 {
+            servers = report.bar("servers_percent_100000", kept.servers_percent, 8.0);
+        }
         let memory = report.bar(&format!("kib_per_hold_{count}"), kept.kib_per_hold, 2.0);
         let lost = report.bar(&format!("lost_{count}"), kept.lost, 0.0);
         let unconfirmed = report.bar(&format!("unconfirmed_{count}"), kept.unconfirmed, 0.0);
@@ -108,7 +114,7 @@ fn measure(length: Length) -> Report {
         report.row([
             count.to_string(),
             client,
-            format!("{:.2}", kept.servers_percent),
+            servers,
             memory,
             lost,
             unconfirmed,

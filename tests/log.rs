@@ -134,6 +134,12 @@ async fn life_goes_on() {
     let guard = mutex.lock().await.unwrap();
     sleep(Duration::from_secs(11)).await;
     guard.release().await.unwrap();
+    // Said once of each semaphore.
+    let few = client.semaphore("a", 1).acquire().await.unwrap();
+    few.release().await.unwrap();
+    for _ in 0..2 {
+        client.semaphore("a", 3).acquire().await.unwrap().release().await.unwrap();
+    }
     let guard = mutex.lock().await.unwrap();
     voters[0].restart_empty();
     sleep(Duration::from_secs(1)).await;
@@ -157,7 +163,10 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
         assert_eq!(promised.get(what), Some(fields), "of {what:?}");
     }
     // The others need a cluster, or the same server twice.
-    assert_eq!(seen.len(), 16, "{seen:#?}");
+    assert_eq!(seen.len(), 17, "{seen:#?}");
+    let fewer = "warn: others use the semaphore with fewer permits lock=\"a\" permits=3 fewer=1";
+    let said = lines.iter().filter(|line| line.contains("fewer permits")).collect::<Vec<_>>();
+    assert_eq!(said, [fewer]);
     quorum_changes(&lines);
     one_server_twice().await;
 }

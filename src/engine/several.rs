@@ -51,7 +51,10 @@ impl Several {
         match self.state {
             SeveralState::Start => SeveralNext::AskAll,
             SeveralState::Wants(_) if self.limit.has_come(now) => SeveralNext::GiveUp,
-            SeveralState::Wants(_) if self.failures >= GIVES_BACK => {
+            SeveralState::Wants(_)
+                if self.failures >= GIVES_BACK
+                    && !crate::mutant!("several_are_never_taken_in_order") =>
+            {
                 SeveralNext::TakeInOrder(self.limit)
             }
             SeveralState::Wants(one) => SeveralNext::WaitFor(one, self.limit),

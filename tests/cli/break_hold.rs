@@ -1,5 +1,6 @@
 //! `quorate break`: ends what it showed, and nothing else.
 
+use quorate::blocking::Quorate;
 use quorate_support::eventually;
 
 use crate::{
@@ -88,6 +89,23 @@ fn of_several_readers_the_one_that_was_named_is_ended() {
         see()["locks"][0]["rw_lock"]["readers"].as_array().unwrap().len() == 1
     });
     assert!(!readers[1].has_ended());
+}
+
+#[test]
+fn permits_and_a_lead_of_the_name_are_ended_too() {
+    let voters = Voters::start();
+    let client = Quorate::connect(voters.urls().split(' ')).unwrap();
+    let permits = client.semaphore("a", 3).acquire_many(2).unwrap();
+    let leadership = client.election("a").campaign("10.0.0.1:80").unwrap();
+    let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
+    assert_eq!(code, 0, "{errors}");
+    for (held, hold) in [("held, with permits,", permits.hold()), ("led", leadership.hold())] {
+        assert!(said.contains(&format!("`a` is {held} by {hold} of ")), "{said}");
+    }
+    assert!(client.semaphore("a", 3).inspect().unwrap().holders().is_empty());
+    assert_eq!(client.election("a").leader().unwrap(), None);
+    assert!(permits.release().unwrap_err().is_lost());
+    assert!(leadership.resign().unwrap_err().is_lost());
 }
 
 #[test]

@@ -125,6 +125,25 @@ fn an_election_is_shown_with_its_leader_and_what_that_says() {
 }
 
 #[test]
+fn a_semaphore_is_shown_with_its_permits_and_who_has_them() {
+    let voters = Voters::start();
+    let client = Quorate::connect(voters.urls().split(' ')).unwrap();
+    let semaphore = client.semaphore("a", 5);
+    let permits = semaphore.acquire_many(2).unwrap();
+    let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
+    assert_eq!((code, keys(&seen["locks"][0])), (0, vec!["name", "semaphore"]), "{seen}");
+    let seen = &seen["locks"][0]["semaphore"];
+    assert_eq!(seen["holders"][0]["hold"], permits.hold().as_str(), "{seen}");
+    let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
+    assert!(said.starts_with("semaphore `a`: 2 of 5 permits taken"), "{said}");
+    assert!(said.contains(permits.hold().as_str()), "{said}");
+    let (_, said, _) = output(&mut voters.quorate(&["status"]));
+    let line = said.lines().find(|line| line.starts_with("a  ")).expect("it is found");
+    assert!(line.contains("semaphore") && line.contains("2 of 5 permits taken"), "{said}");
+    permits.release().unwrap();
+}
+
+#[test]
 fn voters_that_are_down_are_shown_and_without_a_majority_the_code_says_so() {
     let mut voters = Voters::start();
     let urls = voters.urls();

@@ -32,7 +32,7 @@ Examples:
   quorate break invoice:42
   quorate break invoice:42 --hold 5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042")]
 pub(crate) struct BreakOptions {
-    /// The name of the lock: of the mutex, the read/write lock and the semaphore
+    /// The name of the lock: of the mutex, the read/write lock, the semaphore and the election
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -101,6 +101,7 @@ enum Held {
     Write,
     Read,
     Permits,
+    Lead,
 }
 
 /// A hold that has votes.
@@ -121,6 +122,7 @@ impl FoundHold {
             Held::Mutex => quorum.mutex(name).force_release_hold(&self.hold).await,
             Held::Write | Held::Read => quorum.rw_lock(name).force_release_hold(&self.hold).await,
             Held::Permits => any_semaphore(quorum, name).force_release_hold(&self.hold).await,
+            Held::Lead => quorum.election(name).force_release_hold(&self.hold).await,
         }
     }
 
@@ -131,6 +133,7 @@ impl FoundHold {
             Held::Write => "written",
             Held::Read => "read",
             Held::Permits => "held, with permits,",
+            Held::Lead => "led",
         };
         let client = client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
         let left = left.map_or_else(
@@ -148,9 +151,13 @@ impl FoundHold {
 /// All holds of all locks of the name, also of a minority of the voters.
 async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
     let (mutex, rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
-    let semaphore = any_semaphore(quorum, name);
-    let (in_mutex, in_rw_lock, in_semaphore) =
-        tokio::try_join!(mutex.inspect(), rw_lock.inspect(), semaphore.inspect())?;
+    let (semaphore, election) = (any_semaphore(quorum, name), quorum.election(name));
+    let (in_mutex, in_rw_lock, in_semaphore, in_election) = tokio::try_join!(
+        mutex.inspect(),
+        rw_lock.inspect(),
+        semaphore.inspect(),
+        election.inspect()
+    )?;
     let mut holds: Vec<FoundHold> = Vec::new();
     let voters = in_mutex.voters.len();
     let mut note = |held, hold: &HoldId, client_name: &Option<String>, left: Option<Duration>| {
@@ -169,8 +176,10 @@ async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
             }),
         }
     };
-    for holder in in_mutex.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()) {
-        note(Held::Mutex, &holder.hold, &holder.client_name, holder.ttl);
+    for (held, seen) in [(Held::Mutex, &in_mutex), (Held::Lead, &in_election)] {
+        for holder in seen.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()) {
+            note(held, &holder.hold, &holder.client_name, holder.ttl);
+        }
     }
     for state in in_rw_lock.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
         if let Some(writer) = &state.writer {

@@ -1,6 +1,8 @@
 //! Rounds of renewal, and what the answers to them count for.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
+
+use futures::{FutureExt, future::Fuse};
 
 use super::{Hold, HoldState, loss::HoldLoss};
 use crate::{
@@ -173,21 +175,29 @@ impl Hold {
         exchange: &mut Exchange,
     ) -> RoundEnd {
         let clock = self.coordinator.clock();
+        let (mut due, mut sleep) = (None, pin!(Fuse::terminated()));
         let end = loop {
             match round.next(clock.now(), self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
                 RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
-                RoundNext::Wait(until) => tokio::select! {
-                    biased;
-                    (voter, outcome) = exchange.replies.next() => {
-                        let heard = self.heard(exchange.sent, voter, &outcome);
-                        round.heard(voter, heard.verdict, heard.suspected);
-                        if heard.is_forgotten {
-                            round.vanish();
-                        }
+                RoundNext::Wait(until) => {
+                    // Mostly it is the same from one answer to the next.
+                    if due != Some(until) {
+                        due = Some(until);
+                        sleep.set(clock.sleep_until(until).fuse());
                     }
-                    () = clock.sleep_until(until) => {}
-                },
+                    tokio::select! {
+                        biased;
+                        (voter, outcome) = exchange.replies.next() => {
+                            let heard = self.heard(exchange.sent, voter, &outcome);
+                            round.heard(voter, heard.verdict, heard.suspected);
+                            if heard.is_forgotten {
+                                round.vanish();
+                            }
+                        }
+                        () = &mut sleep => due = None,
+                    }
+                }
             }
         };
         match end {

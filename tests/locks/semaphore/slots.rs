@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate::{PermitGuard, Quorate};
+use quorate::{FoundKind, PermitGuard, Quorate};
 
 use crate::semaphore::waiting::{release, until};
 use quorate_tests::{
@@ -10,6 +10,10 @@ use quorate_tests::{
     fixture::{Fixture, secs},
 };
 
+claims!(everywhere:
+    ten_thousand_permits_are_taken_and_given_back_by_one,
+    a_semaphore_is_found_by_its_name,
+);
 claims!(three:
     voters_that_know_of_others_agree_on_a_slot,
     a_voter_that_has_other_slots_of_a_hold_is_put_right,
@@ -29,6 +33,37 @@ fn plant(on: &Fixture, voter: usize, slots: &[u32]) {
     for key in [SLOTS, ENDS] {
         on.command(voter, &["PEXPIRE", key, "600000"]);
     }
+}
+
+// Claim 62
+async fn ten_thousand_permits_are_taken_and_given_back_by_one(on: Fixture) {
+    // A server on a busy machine may need longer than a voter has by default.
+    let client = on.builder().voter_deadline(secs(2)).connect().await.unwrap();
+    let semaphore = client.semaphore("a", 10_000);
+    let all = semaphore.acquire_many(10_000).await.unwrap();
+    assert_eq!(all.slots().into_iter().collect::<BTreeSet<_>>(), (0..10_000).collect());
+    on.must_be_refused(semaphore.try_acquire().await);
+    all.release().await.unwrap();
+    let most = semaphore.acquire_many(9_999).await.unwrap();
+    let last = semaphore.try_acquire().await.unwrap().expect("one is left");
+    assert!(!most.slots().contains(&last.slot()));
+    last.release().await.unwrap();
+    most.release().await.unwrap();
+    on.until_clean().await;
+}
+
+async fn a_semaphore_is_found_by_its_name(on: Fixture) {
+    let client = on.client().await;
+    let guard = client.semaphore("a", 3).acquire().await.unwrap();
+    let found = client.find_locks("*", 10).await;
+    if let [missing] = &*found.missing {
+        // Whoever may only lock may not list keys.
+        assert!(missing.to_string().contains("'scan'"), "{found:?}");
+    } else {
+        let locks = found.locks.iter().map(|lock| (&*lock.name, lock.kind));
+        assert!(locks.eq([("a", FoundKind::Semaphore)]), "{found:?}");
+    }
+    release(&on, guard).await;
 }
 
 async fn until_all_agree(client: &Quorate, permits: u32, guards: &[&PermitGuard]) {

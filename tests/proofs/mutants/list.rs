@@ -260,6 +260,16 @@ pub(crate) const ALL: &[Mutant] = &[
         "Whoever wants several locks keeps those that it has while it waits for others.",
         &[NothingLeaks, AnswersInTime],
     ),
+    Mutant::new(
+        "others_outlive_the_lost_one",
+        "When one of several locks is lost, the others stay held.",
+        &[WhatIsTold],
+    ),
+    Mutant::new(
+        "several_are_never_taken_in_order",
+        "Whoever wants several locks gives back what it has whenever another has one of them.",
+        &[AnswersInTime],
+    ),
     // Readers and writers
     Mutant::new(
         "reader_looks_at_no_writer",

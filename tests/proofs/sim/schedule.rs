@@ -95,11 +95,12 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
         // Each takes a quarter of a whole schedule.
-        match world.plan.seed % 4 {
+        match world.plan.seed % 5 {
             0 => laws::turns::measure(&calm).await,
             1 => laws::sharing::measure(&calm).await,
             2 => laws::permits::measure(&calm).await,
-            _ => laws::leaders::measure(&calm).await,
+            3 => laws::leaders::measure(&calm).await,
+            _ => laws::several::measure(&calm).await,
         }
         laws::trips::measure(&calm).await;
         laws::answers::patience(&calm, &ways).await;

@@ -27,10 +27,10 @@ const VERSION: u32 = 1;
 
 /// Show the voters and the locks, or what each voter says about some locks
 ///
-/// With names, each voter's answer about the mutex, the read/write lock and the semaphore of that
-/// name: who holds it, for how much longer, with which token, and who waits. Without, how each
-/// server is set up and which locks are held or waited for. To look for locks, the user of the
-/// servers needs the right +scan.
+/// With names, each voter's answer about the mutex, the read/write lock, the semaphore and the
+/// election of that name: who holds it, for how much longer, with which token, and who waits.
+/// Without, how each server is set up and which locks are held or waited for. To look for locks,
+/// the user of the servers needs the right +scan.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -13,6 +13,7 @@
 //! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
 //! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
 //! | `permits` | the same with semaphores: who enters with whom, and whose permits come back |
+//! | `several` | several locks at once are lost together, and others who take them starve nobody |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
@@ -34,6 +35,7 @@ pub(crate) mod order;
 pub(crate) mod permits;
 pub(crate) mod readers;
 pub(crate) mod renewal;
+pub(crate) mod several;
 pub(crate) mod sharing;
 pub(crate) mod tokens;
 pub(crate) mod told;

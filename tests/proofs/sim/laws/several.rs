@@ -1,0 +1,73 @@
+//! Several locks at once: they are lost together, and whoever wants them all gets them, although
+//! others take each of them by turns.
+
+use std::{convert::Infallible, time::Duration};
+
+use quorate::{Error, Quorate};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Law,
+    calm::{Calm, LEASE_MS},
+};
+
+/// In the order in which whoever has failed takes them.
+const NAMES: [&str; 2] = ["several-1", "several-2"];
+
+pub(crate) async fn measure(calm: &Calm<'_>) {
+    if let Err(error) = lose_one(calm).await {
+        calm.world.breach(Law::WhatIsTold, None, format!("free locks cannot be had: {error}"));
+    }
+    sleep(2 * calm.slowest).await;
+    want_what_others_take_by_turns(calm).await;
+    sleep(2 * calm.slowest).await;
+}
+
+/// One is ended by force: the guard says which, and the other is free before the guard is dropped.
+async fn lose_one(calm: &Calm<'_>) -> Result<(), Error> {
+    let [kept, ended] = NAMES;
+    let all = calm.holder.lock_all(NAMES.map(|name| calm.holder.mutex(name)));
+    let guard = all.lock().await?;
+    let (_, hold) = guard.holds().find(|(name, _)| *name == ended).expect("it is one of them");
+    calm.waiter.mutex(ended).force_release_hold(hold).await?;
+    // The next renewal tells.
+    let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
+    let lost = timeout(within, guard.lost()).await;
+    sleep(2 * calm.slowest).await;
+    let other = calm.waiter.mutex(kept).try_lock().await?;
+    let is_told = lost.as_ref().is_ok_and(|error| error.lock() == Some(ended));
+    if !is_told || guard.is_held() || other.is_none() {
+        let what = format!("{ended} of {guard:?} was ended: {lost:?}; of the other: {other:?}");
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    Ok(())
+}
+
+/// Each is free for a moment at a time, and never both at once for long.
+async fn want_what_others_take_by_turns(calm: &Calm<'_>) {
+    let hold = 50 * calm.slowest + Duration::from_millis(50);
+    let busy = NAMES.map(|name| take_again_and_again(&calm.holder, name, hold));
+    let all = calm.waiter.lock_all(NAMES.map(|name| calm.waiter.mutex(name)));
+    // For each it waits for those who stand before it, and twice it has one without the other.
+    let most = 12 * hold;
+    let entered = tokio::select! {
+        Err(error) = futures::future::try_join_all(busy) => Ok(Err(error)),
+        entered = timeout(most, all.lock()) => entered,
+    };
+    if !matches!(entered, Ok(Ok(_))) {
+        let what = format!("both of two locks, held for {hold:?} each, in {most:?}: {entered:?}");
+        calm.world.breach(Law::AnswersInTime, None, what);
+    }
+}
+
+async fn take_again_and_again(
+    quorum: &Quorate,
+    name: &str,
+    hold: Duration,
+) -> Result<Infallible, Error> {
+    loop {
+        let guard = quorum.mutex(name).lock().await?;
+        sleep(hold).await;
+        guard.release().await?;
+    }
+}
