@@ -71,8 +71,7 @@ local function in_parts(command, key, words)
   end
 end
 
--- Takes from a hold what it has: how much was left of its lease, nil where it had nothing. The keys
--- end when they would have, or with their last member.
+-- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
 local function take_slots(slots, ends, hold)
   local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
   if not until_ms then
@@ -91,6 +90,13 @@ local function take_slots(slots, ends, hold)
     local is_all = gone <= 2 * (some - 1)
     at, some = at + some, math.min(8 * some, 1000)
   until is_all
+  local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
+  if last and tonumber(last) < until_ms then
+    -- The keys end with the last of those that are left.
+    last = math.max(last, now_ms() + 1)
+    redis.call('PEXPIREAT', slots, last)
+    redis.call('PEXPIREAT', ends, last)
+  end
   if taken == 0 or until_ms < now_ms() then
     return nil
   end

@@ -23,13 +23,15 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     sleep(2 * calm.slowest).await;
 }
 
-/// One is ended by force: the guard says which, and the other is free before the guard is dropped.
+/// The voters forget one: the guard says which, and the other is free before the guard is dropped.
 async fn lose_one(calm: &Calm<'_>) -> Result<(), Error> {
     let [kept, ended] = NAMES;
     let all = calm.holder.lock_all(NAMES.map(|name| calm.holder.mutex(name)));
     let guard = all.lock().await?;
-    let (_, hold) = guard.holds().find(|(name, _)| *name == ended).expect("it is one of them");
-    calm.waiter.mutex(ended).force_release_hold(hold).await?;
+    sleep(calm.slowest).await;
+    for voter in &calm.world.voters {
+        voter.command(&["DEL", &format!("quorate:{{{ended}}}")]).expect("it is a command");
+    }
     // The next renewal tells.
     let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
     let lost = timeout(within, guard.lost()).await;
@@ -37,7 +39,7 @@ async fn lose_one(calm: &Calm<'_>) -> Result<(), Error> {
     let other = calm.waiter.mutex(kept).try_lock().await?;
     let is_told = lost.as_ref().is_ok_and(|error| error.lock() == Some(ended));
     if !is_told || guard.is_held() || other.is_none() {
-        let what = format!("{ended} of {guard:?} was ended: {lost:?}; of the other: {other:?}");
+        let what = format!("{ended} of {guard:?} is forgotten: {lost:?}; of the other: {other:?}");
         calm.world.breach(Law::WhatIsTold, None, what);
     }
     Ok(())
@@ -51,6 +53,7 @@ async fn want_what_others_take_by_turns(calm: &Calm<'_>) {
     // For each it waits for those who stand before it, and twice it has one without the other.
     let most = 12 * hold;
     let entered = tokio::select! {
+        biased;
         Err(error) = futures::future::try_join_all(busy) => Ok(Err(error)),
         entered = timeout(most, all.lock()) => entered,
     };
