@@ -117,10 +117,10 @@ impl MetricUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricKind {
-    /// Only grows. Each begins at zero, so that the first event is seen as an increase: when a
-    /// client connects, or with the label `kind` when it first asks for a lock of that kind, or
-    /// [`OBSERVED`] with its first observer; but for those of
-    /// [named](crate::Builder::named_metrics) locks.
+    /// Only grows. Each begins at zero, so that the first event is seen as an increase. Those with
+    /// the label `kind` begin when a client first asks for a lock of that kind, [`OBSERVED`] with
+    /// the first observer, and all others when a client connects. Those of
+    /// [named](crate::Builder::named_metrics) locks begin with their first event.
     Counter,
     /// Goes up and down.
     Gauge,

@@ -175,7 +175,7 @@ impl ObserverSeries {
         Self { observers, observed }
     }
 
-    /// It is told this: `leader`, `no_leader` or `unknown`.
+    /// Counts one thing that it was told: `leader`, `no_leader` or `unknown`.
     pub(crate) fn tell(&self, outcome: &str) {
         self.observed.of(outcome).count(1);
     }

@@ -6,6 +6,7 @@ mod ends;
 mod inputs;
 mod observed;
 mod order;
+mod seen;
 mod unknown;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use quorate::{
-    Owner, Quorate, RestartGuard,
+    Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
     metric::{self, Label, Metric, MetricKind},
 };
@@ -206,7 +206,7 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
     promised.remove("quorate_unacknowledged_total").expect("it is promised");
     // Nor a limit of their memory; `tests/house/prometheus` queries this one.
     promised.remove("quorate_memory_ratio").expect("it is promised");
-    // Nor does a mutex have observers; the next test has some.
+    // Nor does a mutex have observers; `tests/locks/election/seen.rs` has some.
     for name in ["quorate_observers", "quorate_observed_total"] {
         promised.remove(name).expect("it is promised");
     }
@@ -216,62 +216,6 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
     // Whoever held or waited has gone.
     let left = gauges["quorate_held"].abs() + gauges["quorate_waiting"].abs();
     assert!(left < 0.5, "{gauges:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn observers_are_counted_and_what_they_are_told() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
-    let mut on = Fixture::embedded(3);
-    let builder = on.builder().restart_guard(RestartGuard::Off).named_metrics(["named"]);
-    let client = builder.connect().await.unwrap();
-    let (mut one, mut other) = (client.election("a").observe(), client.election("named").observe());
-    assert_eq!(observed(&snapshotter), Observed::new(), "nobody has polled them");
-    assert!(matches!(one.next().await, Some(quorate::Observed::NoLeader)));
-    assert!(matches!(other.next().await, Some(quorate::Observed::NoLeader)));
-    let leadership = client.election("a").campaign("x").await.unwrap();
-    assert!(matches!(one.next().await, Some(quorate::Observed::Leader(_))));
-    leadership.resign().await.unwrap();
-    assert!(matches!(one.next().await, Some(quorate::Observed::NoLeader)));
-    on.kill_all();
-    assert!(matches!(one.next().await, Some(quorate::Observed::Unknown(_))));
-    drop(other);
-    let told = |lock: &str, outcome: &str| (lock.to_owned(), outcome.to_owned());
-    let expected = Observed::from([
-        (told("", ""), 1.0),
-        (told("named", ""), 0.0),
-        (told("", "leader"), 1.0),
-        (told("", "no_leader"), 2.0),
-        (told("", "unknown"), 1.0),
-        (told("named", "no_leader"), 1.0),
-    ]);
-    assert_eq!(observed(&snapshotter), expected);
-    drop(one);
-    let since = observed(&snapshotter);
-    assert_eq!(since.get(&told("", "")), Some(&-1.0), "each look begins anew: {since:?}");
-}
-
-/// By the name of an election and by what was told, `""` for how many observe.
-type Observed = BTreeMap<(String, String), f64>;
-
-fn observed(snapshotter: &Snapshotter) -> Observed {
-    let mut found = Observed::new();
-    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
-        let value = match (key.key().name(), value) {
-            (metric::OBSERVERS, DebugValue::Gauge(value)) => value.into_inner(),
-            (metric::OBSERVED, DebugValue::Counter(count)) => {
-                f64::from(u32::try_from(count).expect("it is small"))
-            }
-            _ => continue,
-        };
-        let label = |name| {
-            let label = key.key().labels().find(|label| label.key() == name);
-            label.map_or_else(String::new, |label| label.value().to_owned())
-        };
-        found.insert((label("lock"), label("outcome")), value);
-    }
-    found
 }
 
 /// The table of the book: name, type, and labels with their values.

@@ -1,5 +1,5 @@
-//! Several locks at once: they are lost together, and whoever wants them all gets them, although
-//! others take each of them by turns.
+//! Several locks at once. They are lost together. Callers that take each of them by turns do not
+//! starve a caller that wants them all.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     calm::{Calm, LEASE_MS},
 };
 
-/// In the order in which whoever has failed takes them.
+/// In alphabetical order. A caller that has failed twice takes them in this order.
 const NAMES: [&str; 2] = ["several-1", "several-2"];
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
