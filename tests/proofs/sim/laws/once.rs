@@ -12,8 +12,8 @@ pub(crate) fn ran(world: &World, run: &Ran<'_>, before: &[Record], after: &[Reco
     }
 }
 
-/// Of requests that leave together and run twice, a later one can let in one before it: that one is
-/// refused at first and has permits by its second run, as if it had only run then.
+/// A call with several requests can run twice. One of them may be refused in the first run and
+/// granted in the second, because a later one has freed permits: as if it had run only then.
 fn is_let_in(run: &Ran<'_>, before: &[Record]) -> bool {
     let mut members = before.iter().flat_map(|record| &record.fields);
     run.script() == "semaphore/acquire"
