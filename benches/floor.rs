@@ -15,7 +15,7 @@ use fred::{
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use quorate_support::RedisServer;
+use quorate_support::{RedisServer, Reply};
 
 /// What the channels begin with on which waiters are called; the client's id follows.
 pub const CALLS: &str = "quorate:calls:";
@@ -27,7 +27,7 @@ const KEEP_MS: &str = "600000";
 /// What a node answers to a request: code, ms, id, and up to two entries more.
 pub type Answer = Vec<Value>;
 
-type Reply = Result<Answer, fred::error::Error>;
+type Outcome = Result<Answer, fred::error::Error>;
 
 /// One client per node.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Nodes {
         script: &Script<KEYS, ARGS>,
         keys: &[Value; KEYS],
         args: &[Value; ARGS],
-    ) -> FuturesUnordered<impl Future<Output = Reply> + use<KEYS, ARGS>> {
+    ) -> FuturesUnordered<impl Future<Output = Outcome> + use<KEYS, ARGS>> {
         let request = |client: &Client| {
             let mut words = Vec::with_capacity(2 + KEYS + ARGS);
             let count = i64::try_from(KEYS).expect("a few");
@@ -197,10 +197,22 @@ impl Nodes {
             words.extend(keys.iter().chain(args).cloned());
             let command = CustomCommand::new_static("EVALSHA", ClusterHash::Custom(0), false);
             let client: WithOptions<Client> = client.with_options(&self.options);
-            async move { client.custom::<Answer, _>(command, words).await }
+            async move { client.custom(command, words).await.map(|answer: Value| entries(&answer)) }
         };
         self.clients.iter().map(request).collect()
     }
+}
+
+/// The entries of a reply, which is packed.
+fn entries(answer: &Value) -> Answer {
+    let packed = answer.as_bytes().and_then(quorate_support::unpacked);
+    let Some(Reply::List(entries)) = packed else { panic!("no list: {answer:?}") };
+    let value = |entry| match entry {
+        Reply::Int(number) => Value::Integer(number),
+        Reply::Text(text) => text.into(),
+        other => panic!("{other:?}"),
+    };
+    entries.into_iter().map(value).collect()
 }
 
 pub fn is_granted(answer: &Answer) -> bool {

@@ -19,7 +19,7 @@ use quorate_benches::{
     floor::{self, CALLS, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script},
     report::{self, Length, Promised, Report},
 };
-use quorate_support::RedisServer;
+use quorate_support::{RedisServer, Reply};
 use tokio::runtime::Runtime;
 
 /// So many locks have their turn at once.
@@ -37,7 +37,8 @@ return 0";
 
 /// Answers as many requests, with as many entries each.
 fn idle(keys: usize, width: usize) -> String {
-    format!("local r = {{}} for i = 1, #KEYS / {keys} * {width} do r[i] = 1 end return r")
+    let entries = format!("local r = {{}} for i = 1, #KEYS / {keys} * {width} do r[i] = 1 end");
+    format!("{entries} return cmsgpack.pack(r)")
 }
 
 /// Who takes and gives back locks.
@@ -200,8 +201,11 @@ fn hold(lock: usize) -> String {
 /// An answer of a script, or of a command, that says no.
 fn is_refused(answer: &Value) -> bool {
     match answer {
-        Value::Array(fields) => fields.first().and_then(Value::as_i64) != Some(1),
         Value::Integer(count) => *count != 1,
+        Value::Bytes(packed) => {
+            let entries = quorate_support::unpacked(packed);
+            !matches!(entries, Some(Reply::List(entries)) if entries.first() == Some(&Reply::Int(1)))
+        }
         other => other.as_str().as_deref() != Some("OK"),
     }
 }

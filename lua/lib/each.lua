@@ -2,6 +2,10 @@
 -- request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of ARGV. It adds
 -- `width` entries, at most five, to the flat reply. One that raises an error, or lacks an entry,
 -- answers -1, 0, the message, and harms no other: at a nil the server would end the whole reply.
+-- The reply is packed into one text, which costs the client less to read. Not by voters inside a
+-- process: they have no cmsgpack.
+local msgpack = rawget(_G, 'cmsgpack')
+
 local function each(keys_each, shared, args_each, width, run)
   local replies, at = {}, 0
   for request = 0, #KEYS / keys_each - 1 do
@@ -22,5 +26,5 @@ local function each(keys_each, shared, args_each, width, run)
     end
     at = at + width
   end
-  return replies
+  return msgpack and msgpack.pack(replies) or replies
 end

@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rmpv::ValueRef as Packed;
+
 /// A server's answer; an error reply is the `Err` of the call instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -54,7 +56,7 @@ fn read_reply(from: &mut impl BufRead) -> std::io::Result<Result<Reply, String>>
         "-" => Err(rest.to_owned()),
         ":" => Ok(Reply::Int(number()?)),
         "$" => Ok(match usize::try_from(number()?) {
-            Ok(length) => Reply::Text(read_text(from, length)?),
+            Ok(length) => read_text(from, length)?,
             Err(_) => Reply::Nil,
         }),
         "*" => match usize::try_from(number()?) {
@@ -65,10 +67,33 @@ fn read_reply(from: &mut impl BufRead) -> std::io::Result<Result<Reply, String>>
     })
 }
 
-fn read_text(from: &mut impl Read, length: usize) -> std::io::Result<String> {
+/// What a script packs is no text: it begins with a byte with which none begins.
+fn read_text(from: &mut impl Read, length: usize) -> std::io::Result<Reply> {
     let mut bytes = vec![0; length + 2];
     from.read_exact(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    bytes.truncate(length);
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => Reply::Text(text),
+        Err(error) => unpacked(error.as_bytes())
+            .unwrap_or_else(|| Reply::Text(String::from_utf8_lossy(error.as_bytes()).into_owned())),
+    })
+}
+
+/// What a script packed into one text.
+pub fn unpacked(packed: &[u8]) -> Option<Reply> {
+    plain(rmpv::decode::read_value_ref(&mut &*packed).ok()?)
+}
+
+fn plain(packed: Packed<'_>) -> Option<Reply> {
+    Some(match packed {
+        Packed::Nil => Reply::Nil,
+        Packed::Integer(number) => Reply::Int(number.as_i64()?),
+        Packed::String(text) => Reply::Text(text.as_str()?.to_owned()),
+        Packed::Array(entries) => {
+            Reply::List(entries.into_iter().map(plain).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
 }
 
 fn read_list(from: &mut impl BufRead, length: usize) -> std::io::Result<Result<Reply, String>> {

@@ -54,4 +54,6 @@ lock(globals, {
     raise("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
   end,
 })
-return readonly(globals), globals, protected_call
+local environment = readonly(globals)
+globals._G = environment
+return environment, globals, protected_call

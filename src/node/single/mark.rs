@@ -61,7 +61,7 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 /// Reads the mark at `key`, and writes it; nothing where that cannot be done.
 pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<Mark>> {
     let reply = ask(link, "EVAL", &[LOOK.source, "1", key, &kept(), &birth(), life]).await?;
-    let answer = replies::value(reply);
+    let answer = replies::unpacked(reply);
     if replies::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
     }

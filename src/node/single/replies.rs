@@ -6,6 +6,7 @@ use fred::{
     error::{Error, ErrorKind},
     types::Resp3Frame as Frame,
 };
+use rmpv::ValueRef as Packed;
 
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
@@ -51,6 +52,30 @@ pub(super) fn value(frame: Frame) -> Outcome<Value> {
     })
 }
 
+/// What a script answered: servers pack it into one text.
+pub(super) fn unpacked(frame: Frame) -> Outcome<Value> {
+    let Frame::BlobString { data, .. } = frame else { return value(frame) };
+    let mut rest = &*data;
+    let unpacked = rmpv::decode::read_value_ref(&mut rest);
+    let unreadable = |error| Cause::Rejected(format!("the answer cannot be read: {error}").into());
+    unpacked.map_err(unreadable).and_then(plain)
+}
+
+/// As the server would answer with it.
+fn plain(packed: Packed<'_>) -> Outcome<Value> {
+    Ok(match packed {
+        Packed::Nil | Packed::Boolean(false) => Value::Nil,
+        Packed::Boolean(true) => Value::Int(1),
+        Packed::Integer(whole) => Value::Int(whole.as_i64().unwrap_or(i64::MAX)),
+        Packed::F64(number) => Value::Int(format!("{:.0}", number.trunc()).parse().unwrap_or(0)),
+        Packed::String(words) => Value::Text(text(words.as_bytes())),
+        Packed::Array(entries) => {
+            Value::List(entries.into_iter().map(plain).collect::<Outcome<_>>()?)
+        }
+        other => return Err(Cause::Rejected(format!("unexpected answer {other}").into())),
+    })
+}
+
 /// Whether the server does not know the script: then it ran nothing.
 pub(super) fn is_unknown_script(frame: &Frame) -> bool {
     matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
@@ -71,8 +96,11 @@ pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
 
 /// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
 pub(super) fn grants(frame: &Frame, width: usize) -> bool {
-    let granted = |code: &Frame| matches!(code, Frame::Number { data: 1, .. });
-    matches!(frame, Frame::Array { data, .. } if data.iter().step_by(width).any(granted))
+    let granted = |code: &Value| *code == Value::Int(1);
+    match unpacked(frame.clone()) {
+        Ok(Value::List(fields)) => fields.iter().step_by(width).any(granted),
+        _ => false,
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -126,6 +154,28 @@ mod tests {
         assert_eq!(readable(&Error::from(raw)), "Connection refused (os error 111)");
         let custom = io::Error::other("failed to lookup address information");
         assert_eq!(readable(&Error::from(custom)), "failed to lookup address information");
+    }
+
+    #[test]
+    fn a_packed_answer_reads_as_the_one_that_the_server_would_give() {
+        // {1, 1763987654321, '', 'text', {-1, 300}, 2.9, false, true}, as `cmsgpack.pack` has it.
+        let packed = b"\x98\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
+            \xcb\x40\x07\x33\x33\x33\x33\x33\x33\xc2\xc3";
+        let whole = vec![
+            Value::Int(1),
+            Value::Int(1_763_987_654_321),
+            Value::Text(String::new()),
+            Value::Text("text".into()),
+            Value::List(vec![Value::Int(-1), Value::Int(300)]),
+            Value::Int(2),
+            Value::Nil,
+            Value::Int(1),
+        ];
+        let blob = |data: &[u8]| Frame::BlobString { data: data.to_vec().into(), attributes: None };
+        assert_eq!(unpacked(blob(packed)), Ok(Value::List(whole)));
+        for cut in [0, 1, packed.len() - 1] {
+            assert!(matches!(unpacked(blob(&packed[..cut])), Err(Cause::Rejected(_))), "{cut}");
+        }
     }
 
     #[test]

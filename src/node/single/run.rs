@@ -172,7 +172,7 @@ impl Runner {
     /// The answers of a reply to a call. A server that has become a replica is left, so
     /// that the next connection finds its successor.
     fn read(&self, passage: &Passage, (frame, counts): RawReply, call: &Call) -> Answers {
-        let value = replies::value(frame);
+        let value = replies::unpacked(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());
         }

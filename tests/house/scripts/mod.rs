@@ -176,6 +176,8 @@ fn lua_is_a_servers_lua() {
         "return undefined",
         "math.pi = 3",
         "return os",
+        "return type(rawget(_G, 'undefined'))",
+        "_G.redis = 1",
         "redis.call('SET', KEYS[1], 1e12) return redis.call('GET', KEYS[1])",
         "redis.call('SET', KEYS[1], 1.5) return redis.call('GET', KEYS[1])",
         "return {#KEYS, #ARGV, KEYS[1], ARGV[2]}",
