@@ -29,7 +29,7 @@ impl Coordinator {
                 return Err(Error::invalid(format!(
                     "`{lock}` is an RFairLock in Java, which is no lock of ours: {voter} has its \
                      queue, `{}`",
-                    call.requests[0].keys[0],
+                    call.key(),
                 )));
             }
             answered[voter] = true;

@@ -11,7 +11,7 @@ use futures::future::join_all;
 use super::Coordinator;
 use crate::{
     clock::Moment,
-    node::{Call, Request},
+    node::{Call, Request, Requests},
     scripts::{Script, voter},
     words::{ClientName, HoldId, Verdict, VoterReport},
 };
@@ -142,8 +142,8 @@ impl Coordinator {
         shared: Arc<[Arc<str>]>,
         args: Box<[Arc<str>]>,
     ) -> Call {
-        let request = Request::new([self.settings.keys.client(client)].into(), args, None);
+        let request = Request::new([self.settings.keys.client(client)], args, None);
         let deadline = self.voter_deadline();
-        Call { script, shared, requests: [request].into(), deadline, longest: deadline }
+        Call { script, shared, requests: Requests::One(request), deadline, longest: deadline }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use super::Coordinator;
 use crate::{
     clock::Moment,
-    node::{Call, Outcome, Request},
+    node::{Call, Outcome, Request, Requests},
     scripts::{Answer, voter},
     words::{Belief, Error, Kind, RosterEntry, Rounded, roster_of},
 };
@@ -173,11 +173,11 @@ impl Coordinator {
         let kept = KEPT.max(self.settings.longest_lease() + LATE);
         let shared = [kept, LATE].map(|time| time.as_millis().to_string().into());
         let args = [mine, who, heard].map(Arc::from);
-        let request = Request::new([self.settings.keys.roster()].into(), args.into(), None);
+        let request = Request::new([self.settings.keys.roster()], args, None);
         Call {
             script: &voter::ROSTER,
             shared: shared.into(),
-            requests: [request].into(),
+            requests: Requests::One(request),
             deadline,
             longest: deadline,
         }

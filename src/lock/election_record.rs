@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     mutex_record::MutexRecord,
-    request::{number, token},
+    request::{nothing, number, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
@@ -81,7 +81,7 @@ impl LockRecord for ElectionRecord {
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let made = &self.mutex.made;
         let MutexKeys { lock, queue, alive, fence, channel: news, .. } = &made.keys;
-        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
         let args = [token(ask.token), ticket, self.speech.first().into(), Arc::clone(news)];
         made.forms.acquire.request([lock, queue, alive, fence], ask.hold, args)
     }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{Form, millis, number, token};
+use super::request::{self, Form, millis, nothing, number, token};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::{Rules, Ticket},
@@ -190,11 +190,15 @@ impl MutexRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
         let MutexKeys { lock, queue, alive, channel, .. } = &self.made.keys;
-        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
         // Java waits voter by voter: to its waiters also a minority's vote is worth a call.
         let wake = wake || self.made.forms.terms.is_shared_with_java;
-        let channel = if wake { Arc::clone(channel) } else { "".into() };
-        self.made.forms.release.request([lock, queue, alive], hold, [number(count), place, channel])
+        let channel = if wake { Arc::clone(channel) } else { nothing() };
+        self.made.forms.release.request(
+            [lock, queue, alive],
+            hold,
+            [request::count(count), place, channel],
+        )
     }
 }
 
@@ -222,14 +226,14 @@ impl LockRecord for MutexRecord {
         if self.place.is_none() {
             return self.made.forms.acquire.request(keys, ask.hold, [floor]);
         }
-        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
         self.made.forms.from_a_place.request(keys, ask.hold, [floor, ticket])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let MadeMutex { keys: MutexKeys { lock, revoked, fence, .. }, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
-        let (keys, args) = ([lock, revoked, fence], [number(ask.count), token(ask.token)]);
+        let (keys, args) = ([lock, revoked, fence], [request::count(ask.count), token(ask.token)]);
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -1,10 +1,14 @@
 //! One request to every voter.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    iter::{empty, once},
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use crate::{
     engine::Rules,
-    node::{Call, Request},
+    node::{Call, Request, Requests},
     scripts::Script,
     words::{HoldId, Token},
 };
@@ -40,36 +44,52 @@ impl Form {
         hold: &HoldId,
         args: [Arc<str>; A],
     ) -> Call {
-        let args = std::iter::once(Arc::clone(hold.text())).chain(args).collect();
-        self.fill(keys, args, Some(hold))
+        self.fill(keys, once(Arc::clone(hold.text())).chain(args), Some(hold))
     }
 
     /// A request for nobody's hold.
     pub(super) fn question<const K: usize>(&self, keys: [&Arc<str>; K]) -> Call {
-        self.fill(keys, [].into(), None)
+        self.fill(keys, empty(), None)
     }
 
     fn fill<const K: usize>(
         &self,
         keys: [&Arc<str>; K],
-        args: Box<[Arc<str>]>,
+        args: impl Iterator<Item = Arc<str>>,
         hold: Option<&HoldId>,
     ) -> Call {
         let Self { script, shared, .. } = self;
+        let request = Request::new(keys.into_iter().cloned(), args, hold);
         debug_assert_eq!(
-            (K, args.len()),
+            (K, request.args().len()),
             (script.keys.len(), script.args.len()),
             "{}",
             script.name
         );
-        let keys = keys.into_iter().cloned().collect();
         Call {
             script,
             shared: Arc::clone(shared),
-            requests: [Request::new(keys, args, hold)].into(),
+            requests: Requests::One(request),
             deadline: self.deadline,
             longest: self.longest,
         }
+    }
+}
+
+/// Arguments that nearly every request has, made once.
+static COMMON: LazyLock<[Arc<str>; 3]> = LazyLock::new(|| ["0", "1", ""].map(Into::into));
+
+/// The argument that says nothing.
+pub(super) fn nothing() -> Arc<str> {
+    Arc::clone(&COMMON[2])
+}
+
+/// The count of a hold as an argument.
+pub(super) fn count(count: u32) -> Arc<str> {
+    match count {
+        0 => Arc::clone(&COMMON[0]),
+        1 => Arc::clone(&COMMON[1]),
+        more => number(more),
     }
 }
 
@@ -85,5 +105,5 @@ pub(super) fn millis(time: Duration) -> String {
 
 /// A token or a floor for one as an argument; empty for a hold without tokens.
 pub(super) fn token(token: Option<Token>) -> Arc<str> {
-    token.map_or_else(|| "".into(), number)
+    token.map_or_else(nothing, number)
 }

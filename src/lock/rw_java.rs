@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access,
-    request::{Form, millis, number, token},
+    request::{self, Form, millis, token},
     rw_record::{RwAsked, RwTerms},
 };
 use crate::{
@@ -46,7 +46,7 @@ impl JavaRwRecord {
 
     fn give_back(&self, hold: &HoldId, count: u32) -> Call {
         let JavaRwKeys { lock, stem, channel, .. } = &self.keys;
-        self.release.request([lock, stem], hold, [number(count), Arc::clone(channel)])
+        self.release.request([lock, stem], hold, [request::count(count), Arc::clone(channel)])
     }
 }
 
@@ -140,7 +140,8 @@ impl LockRecord for JavaRwRecord {
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
-        let (keys, args) = ([lock, stem, revoked, fence], [number(ask.count), token(ask.token)]);
+        let (keys, args) =
+            ([lock, stem, revoked, fence], [request::count(ask.count), token(ask.token)]);
         if ask.lease == self.rules().terms.lease {
             return self.renew.request(keys, ask.hold, args);
         }

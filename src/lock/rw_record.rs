@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    request::{Form, millis, number, token},
+    request::{self, Form, millis, nothing, number, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
@@ -125,9 +125,9 @@ impl RwRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
-        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
         let keys = [writer, readers, queue, alive, writers];
-        self.made.forms.release.request(keys, hold, [number(count), place])
+        self.made.forms.release.request(keys, hold, [request::count(count), place])
     }
 }
 
@@ -204,7 +204,7 @@ impl LockRecord for RwRecord {
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
         let keys = [writer, readers, queue, alive, writers, fence];
-        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
         let RwForms { terms, acquire, .. } = &*self.made.forms;
         let args = [token(ask.token), ticket];
         if ask.lease == terms.rules.terms.lease {
@@ -218,7 +218,7 @@ impl LockRecord for RwRecord {
         let RwKeys { writer, readers, revoked, fence, .. } = &self.made.keys;
         let RwForms { terms, renew, .. } = &*self.made.forms;
         let keys = [writer, readers, revoked, fence];
-        let args = [number(ask.count), token(ask.token)];
+        let args = [request::count(ask.count), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{Form, millis, number};
+use super::request::{self, Form, millis, nothing, number};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::{Circle, Rules, Ticket},
@@ -126,9 +126,9 @@ impl SemaphoreRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
-        let place = place.map_or_else(|| "".into(), |place| Arc::clone(place.text()));
+        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
         let keys = [slots, ends, queue, served, alive];
-        self.made.forms.release.request(keys, hold, [number(count), place])
+        self.made.forms.release.request(keys, hold, [request::count(count), place])
     }
 }
 
@@ -146,8 +146,8 @@ impl LockRecord for SemaphoreRecord {
         let keys = [slots, ends, queue, served, alive, permits];
         let PermitsWanted { permits, wanted } = self.made.wanted;
         let Circle { start, .. } = Circle::of(ask.hold, permits);
-        let floors = ask.slots.map_or_else(|| "".into(), |floors| floors.text().into());
-        let ticket = ask.ticket.map_or_else(|| "".into(), |Ticket(ticket)| number(ticket));
+        let floors = ask.slots.map_or_else(nothing, |floors| floors.text().into());
+        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
         let args = [number(permits), number(wanted), number(start), floors, ticket];
         self.made.forms.acquire.request(keys, ask.hold, args)

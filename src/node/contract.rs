@@ -4,6 +4,8 @@ use std::{
     collections::BTreeSet,
     fmt,
     hash::{DefaultHasher, Hash, Hasher},
+    ops::Deref,
+    slice,
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -37,18 +39,43 @@ pub(crate) struct Call {
     /// The arguments that all requests share. Behind them the node adds the command that
     /// publishes, where the script takes it.
     pub(crate) shared: Arc<[Arc<str>]>,
-    pub(crate) requests: Arc<[Arc<Request>]>,
+    pub(crate) requests: Requests,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
     /// And how long at most, where its voter was seen to need longer.
     pub(crate) longest: Duration,
 }
 
+/// The requests of a call. One alone, as most are made, takes no room of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Requests {
+    One(Arc<Request>),
+    Several(Arc<[Arc<Request>]>),
+}
+
+impl Deref for Requests {
+    type Target = [Arc<Request>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::One(request) => slice::from_ref(request),
+            Self::Several(requests) => requests,
+        }
+    }
+}
+
+impl FromIterator<Arc<Request>> for Requests {
+    fn from_iter<T: IntoIterator<Item = Arc<Request>>>(requests: T) -> Self {
+        Self::Several(requests.into_iter().collect())
+    }
+}
+
 /// The keys and arguments of one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    pub(crate) keys: Box<[Arc<str>]>,
-    pub(crate) args: Box<[Arc<str>]>,
+    /// The keys, and behind them the arguments.
+    texts: Box<[Arc<str>]>,
+    keys: usize,
     /// The lock, as a hash.
     pub(crate) lock: u64,
     /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
@@ -59,20 +86,40 @@ pub(crate) struct Request {
 impl Request {
     /// `hold`: for which it asks, if for any.
     pub(crate) fn new(
-        keys: Box<[Arc<str>]>,
-        args: Box<[Arc<str>]>,
+        keys: impl IntoIterator<IntoIter: ExactSizeIterator, Item = Arc<str>>,
+        args: impl IntoIterator<Item = Arc<str>>,
         hold: Option<&HoldId>,
     ) -> Arc<Self> {
+        let keys = keys.into_iter();
+        let (count, texts) = (keys.len(), keys.chain(args).collect::<Box<[_]>>());
         let mut hasher = DefaultHasher::new();
-        keys[0].hash(&mut hasher);
+        texts[0].hash(&mut hasher);
         let lock = hasher.finish();
         hold.map(HoldId::place_or_self).hash(&mut hasher);
-        Arc::new(Self { keys, args, lock, party: hasher.finish() })
+        Arc::new(Self { texts, keys: count, lock, party: hasher.finish() })
+    }
+
+    /// The same where the keys have other names, with these arguments.
+    pub(crate) fn renamed(
+        &self,
+        name: impl Fn(&Arc<str>) -> Arc<str>,
+        args: impl Iterator<Item = Arc<str>>,
+    ) -> Arc<Self> {
+        let texts = self.keys().iter().map(name).chain(args).collect();
+        Arc::new(Self { texts, ..*self })
     }
 
     /// The key of the lock, or of whatever else the script is about.
     pub(crate) fn key(&self) -> &Arc<str> {
-        &self.keys[0]
+        &self.texts[0]
+    }
+
+    fn keys(&self) -> &[Arc<str>] {
+        &self.texts[..self.keys]
+    }
+
+    pub(crate) fn args(&self) -> &[Arc<str>] {
+        &self.texts[self.keys..]
     }
 }
 
@@ -98,12 +145,12 @@ impl Call {
 
     /// What goes into KEYS.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
-        self.requests.iter().flat_map(|request| &request.keys)
+        self.requests.iter().flat_map(|request| request.keys())
     }
 
     /// What goes into ARGV behind the shared arguments.
     pub(crate) fn args(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
-        self.requests.iter().flat_map(|request| &request.args)
+        self.requests.iter().flat_map(|request| request.args())
     }
 
     /// The key of the first request: where a call goes, all its requests go.
@@ -119,14 +166,14 @@ impl Call {
     /// From the texts in KEYS and ARGV. Leave out the command that publishes.
     #[cfg(test)]
     pub(crate) fn of(script: &'static Script, keys: &[&str], args: &[&str]) -> Self {
-        let texts = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
         let shared = script.shared.len() - usize::from(script.publishes());
         let (shared, args) = args.split_at(shared);
         let each = script.args.len();
         let requests = keys.chunks(script.keys.len()).enumerate().map(|(request, keys)| {
             let args = &args[request * each..(request + 1) * each];
             let hold = args.first().map(|hold| HoldId::parse(hold));
-            Request::new(texts(keys), texts(args), hold.as_ref())
+            let [keys, args] = [keys, args].map(|texts| texts.iter().map(|&text| text.into()));
+            Request::new(keys, args, hold.as_ref())
         });
         let (shared, requests) =
             (shared.iter().map(|&text| text.into()).collect(), requests.collect());

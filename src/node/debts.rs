@@ -166,7 +166,10 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{node::contract::Request, scripts::mutex};
+    use crate::{
+        node::{Request, Requests},
+        scripts::mutex,
+    };
 
     fn at(ms: u64) -> Moment {
         Moment::BEGINNING + Duration::from_millis(ms)
@@ -174,8 +177,8 @@ mod tests {
 
     fn debt(number: u64) -> Debt {
         let name = number.to_string();
-        let request = Request::new([name.as_str().into()].into(), [].into(), None);
-        let (shared, requests) = ([].into(), [request].into());
+        let request = Request::new([name.as_str().into()], [], None);
+        let (shared, requests) = ([].into(), Requests::One(request));
         let deadline = Duration::from_millis(200);
         let call = Call { script: &mutex::RELEASE, shared, requests, deadline, longest: deadline };
         Debt { call, until: at(1_000 + number), shard: 0 }

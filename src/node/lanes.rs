@@ -13,6 +13,7 @@
 use std::{
     collections::VecDeque,
     hash::{Hash, Hasher},
+    mem,
     sync::Arc,
     time::Duration,
 };
@@ -95,6 +96,8 @@ pub(super) struct Lanes {
     latest: ByHash<LanePlace>,
     /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
     releases: ByHash<LanePlace>,
+    /// The room of a lane that is no more, for the next one.
+    spare: VecDeque<Queued>,
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +126,7 @@ impl Lanes {
             urgent: VecDeque::new(),
             latest: ByHash::default(),
             releases: ByHash::default(),
+            spare: VecDeque::new(),
         }
     }
 
@@ -155,7 +159,8 @@ impl Lanes {
         if let Some(release) = release {
             self.hurry(&release.group);
         }
-        let lane = self.by_group.entry(group.clone()).or_default();
+        let fresh = || Lane { waiting: mem::take(&mut self.spare), ..Lane::default() };
+        let lane = self.by_group.entry(group.clone()).or_insert_with(fresh);
         if lane.waiting.is_empty() {
             self.turns.push_back(group.clone());
         }
@@ -196,7 +201,8 @@ impl Lanes {
         lane.under_way -= 1;
         if lane.under_way == 0 && lane.waiting.is_empty() {
             // There are as many as slots in use.
-            self.by_group.remove(group);
+            let room = self.by_group.remove(group).map(|lane| lane.waiting);
+            self.spare = room.filter(|room| room.capacity() <= FEW).unwrap_or_default();
         }
         if self.by_group.is_empty() {
             // A crowd may have come and gone: what it needed is not kept.
@@ -249,7 +255,7 @@ impl Lanes {
 
 impl Queued {
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.call.requests == other.call.requests
+        self.call.requests[..] == other.call.requests[..]
     }
 
     /// Answers whoever asks for `other` too.

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    node::{Replies, contract::Request},
+    node::{Replies, Request, Requests},
     scripts::{Script, mutex},
     words::{Cause, HoldId},
 };
@@ -15,10 +15,10 @@ fn at(ms: u64) -> Moment {
 }
 
 fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
-    let keys = script.keys.iter().map(|_| "lock".into()).collect();
+    let keys = script.keys.iter().map(|_| "lock".into());
     let blank = script.args.iter().skip(2).map(|_| "".into());
-    let args = [hold.into(), count.into()].into_iter().chain(blank).collect();
-    let requests = [Request::new(keys, args, Some(&HoldId::parse(hold)))].into();
+    let args = [hold.into(), count.into()].into_iter().chain(blank);
+    let requests = Requests::One(Request::new(keys, args, Some(&HoldId::parse(hold))));
     let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
     Queued { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
 }
@@ -34,13 +34,13 @@ fn release(hold: &str) -> Queued {
 /// The script, and the holds.
 fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
     let holds =
-        departure.requests.iter().map(|request| &*request.call.requests[0].args[0]).collect();
+        departure.requests.iter().map(|request| &*request.call.requests[0].args()[0]).collect();
     (departure.requests[0].call.script.name, holds)
 }
 
 fn holds(departure: Option<Departure>) -> Vec<String> {
     let requests = departure.into_iter().flat_map(|departure| departure.requests);
-    requests.map(|request| request.call.requests[0].args[0].to_string()).collect()
+    requests.map(|request| request.call.requests[0].args()[0].to_string()).collect()
 }
 
 #[test]
@@ -236,7 +236,7 @@ proptest! {
             let distinct: std::collections::HashSet<_> = parties.iter().collect();
             assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
             let said = |request: &Queued| {
-                let args = &request.call.requests[0].args;
+                let args = request.call.requests[0].args();
                 (args[0].to_string(), request.call.script.name, args[1].to_string())
             };
             left.extend(departure.requests.iter().map(said));

@@ -19,7 +19,7 @@ mod voter_reply;
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
     Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Memory, Node, ONLY, Outcome,
-    Request, Stamp,
+    Request, Requests, Stamp,
 };
 pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
 pub(crate) use pauses::needs_an_operator;

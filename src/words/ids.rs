@@ -1,7 +1,7 @@
 //! Who holds.
 
 use std::{
-    fmt,
+    fmt::{self, Write},
     str::FromStr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -76,25 +76,25 @@ impl HoldIds {
 
     pub(crate) fn fresh(&self) -> HoldId {
         let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId(format!("{}:{}{chance:012}", self.client, self.number()).into())
+        HoldId::of(format_args!("{}:{}{chance:012}", self.client, self.number()))
     }
 
     /// A fresh hold that reads, or its place in the queue.
     pub(crate) fn fresh_read(&self) -> HoldId {
         let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId(format!("{}:r{}{chance:012}", self.client, self.number()).into())
+        HoldId::of(format_args!("{}:r{}{chance:012}", self.client, self.number()))
     }
 
     /// A fresh hold that writes, by the name that Redisson gives to those.
     pub(crate) fn fresh_java_write(&self) -> HoldId {
-        HoldId(format!("{}{}", self.fresh(), HoldId::JAVA_WRITE).into())
+        HoldId::of(format_args!("{}{}", self.fresh(), HoldId::JAVA_WRITE))
     }
 
     /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
     /// not hear them.
     pub(crate) fn fresh_unordered(&self) -> HoldId {
         let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId(format!("{}:~{}{chance:012}", self.client, self.number()).into())
+        HoldId::of(format_args!("{}:~{}{chance:012}", self.client, self.number()))
     }
 
     /// A fresh hold that reads under `write`, which its own owner has.
@@ -109,7 +109,7 @@ impl HoldIds {
 
     fn inner(&self, outer: &HoldId, sign: char, number: u64) -> HoldId {
         let chance = self.chance.draw() % 1_000_000;
-        HoldId(format!("{outer}{sign}{number}{chance:06}").into())
+        HoldId::of(format_args!("{outer}{sign}{number}{chance:06}"))
     }
 
     fn number(&self) -> u64 {
@@ -143,6 +143,14 @@ pub struct HoldId(Arc<str>);
 impl HoldId {
     /// What the holds end with that write in an `RReadWriteLock` of Redisson.
     const JAVA_WRITE: &'static str = ":write";
+    /// As long as most of them: a text of so much room does not grow while it is written.
+    const ROOM: usize = 80;
+
+    fn of(words: fmt::Arguments<'_>) -> Self {
+        let mut text = String::with_capacity(Self::ROOM);
+        text.write_fmt(words).expect("a text takes all words");
+        Self(text.into())
+    }
 
     pub(crate) fn parse(text: &str) -> Self {
         Self(text.into())

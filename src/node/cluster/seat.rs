@@ -108,12 +108,8 @@ impl Seat {
             _ => Arc::clone(text),
         };
         let request = |request: &Arc<Request>| {
-            Arc::new(Request {
-                keys: request.keys.iter().map(|key| self.name(key)).collect(),
-                args: request.args.iter().zip(call.script.args).map(arg).collect(),
-                lock: request.lock,
-                party: request.party,
-            })
+            let args = request.args().iter().zip(call.script.args).map(arg);
+            request.renamed(|key| self.name(key), args)
         };
         Call {
             shared: call.shared.iter().zip(call.script.shared).map(arg).collect(),

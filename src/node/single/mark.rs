@@ -16,7 +16,7 @@ use super::{
     replies,
 };
 use crate::{
-    node::{Call, Outcome, Request, contract::is_passing},
+    node::{Call, Outcome, Request, Requests, contract::is_passing},
     scripts::{Answer, Mark, voter::LOOK},
     words::{Cause, HoldId},
 };
@@ -30,8 +30,7 @@ pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
     let birth = birth();
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
     let itself = HoldId::parse(&birth);
-    let args = [birth.into(), life.into()].into();
-    let requests = [Request::new([key].into(), args, Some(&itself))].into();
+    let requests = Requests::One(Request::new([key], [birth.into(), life.into()], Some(&itself)));
     Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline, longest: deadline }
 }
 
