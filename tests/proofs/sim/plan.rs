@@ -3,9 +3,15 @@
 //! A plan is plain data, so that it can be printed, and made smaller until little more is left than
 //! what breaks a law.
 
+mod step;
+mod trouble;
+
 use std::{collections::BTreeSet, fmt, ops::Range};
 
-use crate::sim::{asking::Kind, locks::Lock};
+pub(crate) use step::{Cancel, End, Further, How, Lease, Meanwhile, Step};
+pub(crate) use trouble::{Part, Trouble, What};
+
+use crate::sim::locks::Lock;
 
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
 #[derive(Clone, Debug)]
@@ -100,99 +106,6 @@ pub(crate) struct Times {
     pub(crate) waiter_deadline_ms: Option<u64>,
 }
 
-/// One acquisition, from the wish to the end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) pause_ms: u64,
-    /// The number of the lock among those of its kind.
-    pub(crate) number: usize,
-    pub(crate) kind: Kind,
-    /// Which of the client's owners asks; `None`: nobody in particular.
-    pub(crate) owner: Option<usize>,
-    pub(crate) lease: Lease,
-    pub(crate) how: How,
-    pub(crate) cancel: Cancel,
-    pub(crate) further: Further,
-    pub(crate) meanwhile: Meanwhile,
-    pub(crate) end: End,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lease {
-    Default,
-    Renewed(u64),
-    Fixed(u64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    Try,
-    Within(u64),
-    Wait,
-}
-
-/// When the asking future is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cancel {
-    Never,
-    AfterPolls(u64),
-    AfterMs(u64),
-}
-
-/// What the holder enters besides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Further {
-    Nothing,
-    /// The same again.
-    Again,
-    /// A write: it reads as well.
-    Reads,
-    /// Likewise, and goes on for so long when the write has ended.
-    ReadsOn(u64),
-}
-
-/// What is done with the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meanwhile {
-    Sleep(u64),
-    /// Work inside `while_held`.
-    Work(u64),
-    /// Until it is lost, but no longer.
-    Lost(u64),
-    /// Somebody looks who holds it.
-    Inspect,
-    /// An operator ends it.
-    Force,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Release,
-    Drop,
-    /// The future of the release is dropped after so many polls.
-    CancelledRelease(u64),
-    /// A write becomes a read, for so long.
-    Downgrade(u64),
-    /// The future of that is dropped after so many polls.
-    CancelledDowngrade(u64),
-}
-
-impl Step {
-    pub(crate) fn lock(&self) -> Lock {
-        self.kind.lock(self.number)
-    }
-
-    /// Those that are asked for together, in another order by its number.
-    pub(crate) fn locks(&self) -> Vec<Lock> {
-        let mut locks = vec![self.lock()];
-        if self.kind == Kind::All {
-            let others = (0..Lock::MOST).map(Lock::Mutex).chain([Lock::Rw(0)]);
-            locks.extend(others.filter(|other| *other != locks[0]).collect::<Vec<_>>());
-        }
-        locks
-    }
-}
-
 /// What befalls each request by chance, in millionths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Network {
@@ -205,138 +118,6 @@ pub(crate) struct Network {
     pub(crate) cut_before_ppm: u32,
     pub(crate) cut_after_ppm: u32,
     pub(crate) twice_ppm: u32,
-}
-
-/// One of a lock's keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Who holds, or writes.
-    Record,
-    Readers,
-    Queue,
-    Alive,
-    Writers,
-    Fence,
-}
-
-/// Something that goes wrong at a time of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Trouble {
-    pub(crate) at_ms: u64,
-    pub(crate) lasts_ms: u64,
-    pub(crate) what: What,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    VoterStops(usize),
-    VoterDies(usize),
-    VoterForgets(usize),
-    VoterFlushed(usize),
-    /// It refuses what is new for want of memory.
-    VoterFull(usize),
-    /// It goes down, and its clock was set when it comes back, with its data or without.
-    VoterReboots {
-        voter: usize,
-        ms: i64,
-        keeps: bool,
-    },
-    /// Of the records, the queue and the deadlines of its places one goes.
-    KeyEvicted {
-        voter: usize,
-        lock: Lock,
-        part: Part,
-    },
-    /// Within the allowance.
-    ClockNudged(usize),
-    /// Beyond it.
-    ClockJumps {
-        voter: usize,
-        ms: i64,
-    },
-    ClockRuns {
-        voter: usize,
-        ppm: i32,
-    },
-    CutAll {
-        voter: usize,
-        arrives: bool,
-    },
-    CutOne {
-        voter: usize,
-        client: usize,
-        arrives: bool,
-    },
-    Partition {
-        voter: usize,
-        client: usize,
-    },
-    /// So far ahead, or behind.
-    WallClockSet {
-        client: usize,
-        ahead_ms: i64,
-    },
-    ClientStalls(usize),
-    ClientSuspended(usize),
-    /// It stands still with all of its clocks.
-    ClientPaused(usize),
-    ClientDies(usize),
-    ClientCloses(usize),
-}
-
-impl What {
-    /// The voter at which it happens, if at one.
-    pub(crate) fn voter(self) -> Option<usize> {
-        match self {
-            Self::VoterStops(voter)
-            | Self::VoterDies(voter)
-            | Self::VoterForgets(voter)
-            | Self::VoterFlushed(voter)
-            | Self::VoterFull(voter)
-            | Self::VoterReboots { voter, .. }
-            | Self::KeyEvicted { voter, .. }
-            | Self::ClockNudged(voter)
-            | Self::ClockJumps { voter, .. }
-            | Self::ClockRuns { voter, .. }
-            | Self::CutAll { voter, .. }
-            | Self::CutOne { voter, .. }
-            | Self::Partition { voter, .. } => Some(voter),
-            Self::WallClockSet { .. }
-            | Self::ClientStalls(_)
-            | Self::ClientSuspended(_)
-            | Self::ClientPaused(_)
-            | Self::ClientDies(_)
-            | Self::ClientCloses(_) => None,
-        }
-    }
-
-    /// Whether a voter loses the numbers from which tokens go on.
-    pub(crate) fn takes_fences(self) -> bool {
-        let evicts = matches!(self, Self::KeyEvicted { part: Part::Fence, .. });
-        evicts || self.forgets().is_some() || matches!(self, Self::VoterFlushed(_))
-    }
-
-    /// The voter that starts again without its data, if one does.
-    pub(crate) fn forgets(self) -> Option<usize> {
-        match self {
-            Self::VoterForgets(voter) | Self::VoterReboots { voter, keeps: false, .. } => {
-                Some(voter)
-            }
-            _ => None,
-        }
-    }
-
-    /// The voter whose clock is set beyond the allowance, and by how much; `None` of a clock that
-    /// runs wild.
-    pub(crate) fn moves_clock(self) -> Option<(usize, Option<i64>)> {
-        match self {
-            Self::ClockJumps { voter, ms } | Self::VoterReboots { voter, ms, .. } => {
-                Some((voter, Some(ms)))
-            }
-            Self::ClockRuns { voter, .. } => Some((voter, None)),
-            _ => None,
-        }
-    }
 }
 
 impl Plan {

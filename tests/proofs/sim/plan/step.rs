@@ -1,0 +1,96 @@
+//! What a task does: one lock after the other.
+
+use crate::sim::{asking::Kind, locks::Lock};
+
+/// One acquisition, from the wish to the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) pause_ms: u64,
+    /// The number of the lock among those of its kind.
+    pub(crate) number: usize,
+    pub(crate) kind: Kind,
+    /// Which of the client's owners asks; `None`: nobody in particular.
+    pub(crate) owner: Option<usize>,
+    pub(crate) lease: Lease,
+    pub(crate) how: How,
+    pub(crate) cancel: Cancel,
+    pub(crate) further: Further,
+    pub(crate) meanwhile: Meanwhile,
+    pub(crate) end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    Default,
+    Renewed(u64),
+    Fixed(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Try,
+    Within(u64),
+    Wait,
+}
+
+/// When the asking future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    Never,
+    AfterPolls(u64),
+    AfterMs(u64),
+}
+
+/// What the holder enters besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Further {
+    Nothing,
+    /// The same again.
+    Again,
+    /// A write: it reads as well.
+    Reads,
+    /// Likewise, and goes on for so long when the write has ended.
+    ReadsOn(u64),
+}
+
+/// What is done with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    Sleep(u64),
+    /// Work inside `while_held`.
+    Work(u64),
+    /// Until it is lost, but no longer.
+    Lost(u64),
+    /// Somebody looks who holds it.
+    Inspect,
+    /// An operator ends it.
+    Force,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Release,
+    Drop,
+    /// The future of the release is dropped after so many polls.
+    CancelledRelease(u64),
+    /// A write becomes a read, for so long.
+    Downgrade(u64),
+    /// The future of that is dropped after so many polls.
+    CancelledDowngrade(u64),
+}
+
+impl Step {
+    pub(crate) fn lock(&self) -> Lock {
+        self.kind.lock(self.number)
+    }
+
+    /// Those that are asked for together, in another order by its number.
+    pub(crate) fn locks(&self) -> Vec<Lock> {
+        let mut locks = vec![self.lock()];
+        if self.kind == Kind::All {
+            let others = (0..Lock::MOST).map(Lock::Mutex).chain([Lock::Rw(0)]);
+            locks.extend(others.filter(|other| *other != locks[0]).collect::<Vec<_>>());
+        }
+        locks
+    }
+}
