@@ -204,7 +204,8 @@ fn is_refused(answer: &Value) -> bool {
         Value::Integer(count) => *count != 1,
         Value::Bytes(packed) => {
             let entries = quorate_support::unpacked(packed);
-            !matches!(entries, Some(Reply::List(entries)) if entries.first() == Some(&Reply::Int(1)))
+            let Some(Reply::List(entries)) = entries else { return true };
+            entries.first() != Some(&Reply::Int(1))
         }
         other => other.as_str().as_deref() != Some("OK"),
     }

@@ -46,8 +46,8 @@ async fn client(on: &Fixture) -> Quorate {
     connect(set(on.builder())).await
 }
 
-/// Why the grants of those that were heard do not count. Nobody waits for more answers than it takes
-/// to know that there is no majority, so on servers no one knows beforehand which these are.
+/// Why the grants of those that were heard do not count. Nobody waits for more answers than it
+/// takes to know that there is no majority, so on servers no one knows beforehand which these are.
 fn all_blamed(error: &Error) -> Vec<(Quarantine, Duration)> {
     let is_kept_out =
         |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
