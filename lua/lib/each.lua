@@ -2,8 +2,8 @@
 -- request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of ARGV. It adds
 -- `width` entries, at most five, to the flat reply. One that raises an error, or lacks an entry,
 -- answers -1, 0, the message, and harms no other: at a nil the server would end the whole reply.
--- The reply is packed into one text, which costs the client less to read. Not by voters inside a
--- process: they have no cmsgpack.
+-- Servers pack the reply into one text, which costs the client less to read. Where there is no
+-- cmsgpack, as in voters inside a process, the reply is the list itself.
 local msgpack = rawget(_G, 'cmsgpack')
 
 local function each(keys_each, shared, args_each, width, run)

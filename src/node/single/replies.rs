@@ -173,6 +173,11 @@ mod tests {
         ];
         let blob = |data: &[u8]| Frame::BlobString { data: data.to_vec().into(), attributes: None };
         assert_eq!(unpacked(blob(packed)), Ok(Value::List(whole)));
+        // A server that cannot pack it answers with the list.
+        let list = Frame::Array { data: vec![1.into()], attributes: None };
+        assert_eq!(unpacked(list.clone()), Ok(Value::List(vec![Value::Int(1)])));
+        assert!(grants(&list, 1) && grants(&blob(b"\x91\x01"), 1));
+        assert!(!grants(&blob(b"\x91\x00"), 1) && !grants(&blob(b"\x92\x00\x01"), 2));
         for cut in [0, 1, packed.len() - 1] {
             let Err(Cause::Rejected(why)) = unpacked(blob(&packed[..cut])) else {
                 panic!("it reads {cut} bytes")

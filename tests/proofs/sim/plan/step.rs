@@ -47,9 +47,9 @@ pub(crate) enum Further {
     Nothing,
     /// The same again.
     Again,
-    /// A write: it reads as well.
+    /// The holder of a write reads as well.
     Reads,
-    /// Likewise, and goes on for so long when the write has ended.
+    /// The same, and the read is kept for so many ms after the write has ended.
     ReadsOn(u64),
 }
 
@@ -73,9 +73,9 @@ pub(crate) enum End {
     Drop,
     /// The future of the release is dropped after so many polls.
     CancelledRelease(u64),
-    /// A write becomes a read, for so long.
+    /// The write is turned into a read, which is kept for so many ms.
     Downgrade(u64),
-    /// The future of that is dropped after so many polls.
+    /// The future of the downgrade is dropped after so many polls.
     CancelledDowngrade(u64),
 }
 
