@@ -83,6 +83,7 @@ pub const RW_RELEASE: Takes<5, 4> = Takes {
 pub struct Script<const KEYS: usize, const ARGS: usize> {
     name: &'static str,
     sha1: Value,
+    shared: usize,
 }
 
 impl<const KEYS: usize, const ARGS: usize> Takes<KEYS, ARGS> {
@@ -145,7 +146,7 @@ impl Nodes {
             let loaded: Result<Value, _> = client.custom(load, vec!["LOAD", source]).await;
             loaded.expect("the script can be loaded");
         }
-        Script { name: takes.script, sha1: sha1_hash(source).into() }
+        Script { name: takes.script, sha1: sha1_hash(source).into(), shared: takes.shared }
     }
 
     pub async fn close(&self) {
@@ -190,17 +191,26 @@ impl Nodes {
         keys: &[Value; KEYS],
         args: &[Value; ARGS],
     ) -> FuturesUnordered<impl Future<Output = Outcome> + use<KEYS, ARGS>> {
+        let (shared, own) = args.split_at(script.shared);
+        let own = packed(own.iter());
         let request = |client: &Client| {
-            let mut words = Vec::with_capacity(2 + KEYS + ARGS);
+            let mut words = Vec::with_capacity(3 + KEYS + shared.len());
             let count = i64::try_from(KEYS).expect("a few");
             words.extend([script.sha1.clone(), count.into()]);
-            words.extend(keys.iter().chain(args).cloned());
+            words.extend(keys.iter().chain(shared).chain([&own]).cloned());
             let command = CustomCommand::new_static("EVALSHA", ClusterHash::Custom(0), false);
             let client: WithOptions<Client> = client.with_options(&self.options);
             async move { client.custom(command, words).await.map(|answer: Value| entries(&answer)) }
         };
         self.clients.iter().map(request).collect()
     }
+}
+
+/// The arguments of a call's requests, as one.
+pub fn packed<'a>(own: impl Iterator<Item = &'a Value>) -> Value {
+    let texts = own.map(|text| text.as_str().expect("a text")).collect::<Vec<_>>();
+    let texts = texts.iter().map(|text| &**text).collect::<Vec<_>>();
+    Value::Bytes(quorate_support::packed(&texts).into())
 }
 
 /// The entries of a reply, which is packed.

@@ -189,7 +189,7 @@ fn call(
     let mut words = vec![sha1, count.into()];
     words.extend(keys);
     words.extend(shared.iter().map(|word| Value::from(*word)));
-    words.extend(own);
+    words.push(floor::packed(own.collect::<Vec<_>>().iter()));
     words
 }
 

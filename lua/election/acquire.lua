@@ -10,9 +10,9 @@
 -- atomic, because two waiters that look before either is entered would both be the last.
 local lease_ms, keep_ms, wait_ms, publish = unpack(ARGV, 2, 5)
 
-local function acquire(key, arg)
+local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, floor, ticket, value, news = unpack(ARGV, arg + 1, arg + 5)
+  local hold, floor, ticket, value, news = unpack(args, arg + 1, arg + 5)
   local had = redis.call('HEXISTS', lock, hold) == 1
   local code, ms, id, token
   if place_of(hold) then

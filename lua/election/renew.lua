@@ -15,9 +15,9 @@ local function version(value)
   return tonumber(string.match(value, '^%d+')) or 0
 end
 
-local function renew(key, arg)
+local function renew(key, args, arg)
   local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
-  local hold, token, value, news = unpack(ARGV, arg + 1, arg + 4)
+  local hold, token, value, news = unpack(args, arg + 1, arg + 4)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end

@@ -13,10 +13,10 @@
 -- atomic, because two waiters that look before either is entered would both be the last.
 local lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 4)
 
-local function acquire(key, arg)
+local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, floor, ticket = unpack(ARGV, arg + 1, arg + 3)
-  return bid(lock, queue, alive, fence, hold, floor, ticket, 1, lease_ms, keep_ms, wait_ms)
+  local hold, floor, ticket = unpack(args, arg + 1, arg + 3)
+  return bid(lock, queue, alive, fence, hold, floor, ticket, '1', lease_ms, keep_ms, wait_ms)
 end
 
 return each(4, 4, 3, 5, acquire)

@@ -1,15 +1,21 @@
--- each: runs `run` once per request, with what stands in KEYS and in ARGV before its own entries: a
--- request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of ARGV. It adds
--- `width` entries, at most five, to the flat reply. One that raises an error, or lacks an entry,
--- answers -1, 0, the message, and harms no other: at a nil the server would end the whole reply.
--- Servers pack the reply into one text, which costs the client less to read. Where there is no
--- cmsgpack, as in voters inside a process, the reply is the list itself.
+-- each: runs `run` once per request, with what stands in KEYS and in the arguments before its own
+-- entries: a request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of the
+-- arguments. It adds `width` entries, at most five, to the flat reply. One that raises an error, or
+-- lacks an entry, answers -1, 0, the message, and harms no other: at a nil the server would end the
+-- whole reply.
+-- A packed reply, one text, costs the client less to read, and a packed argument less to write: the
+-- arguments behind the shared ones may be one. Where there is no cmsgpack, as in voters inside a
+-- process, replies are the list itself.
 local msgpack = rawget(_G, 'cmsgpack')
 
 local function each(keys_each, shared, args_each, width, run)
-  local replies, at = {}, 0
+  local args, first_arg, replies, at = ARGV, shared, {}, 0
+  if args_each > 1 and #ARGV == shared + 1 then
+    args, first_arg = msgpack.unpack(ARGV[#ARGV]), 0
+  end
   for request = 0, #KEYS / keys_each - 1 do
-    local ok, a, b, c, d, e = pcall(run, request * keys_each, shared + request * args_each)
+    local ok, a, b, c, d, e =
+      pcall(run, request * keys_each, args, first_arg + request * args_each)
     if a == nil or b == nil or c == nil or width > 3 and d == nil or width > 4 and e == nil then
       ok, a = false, ok and 'a part of the answer is missing' or a
     end

@@ -12,11 +12,20 @@ end
 
 local DAY_MS = 24 * 3600 * 1000
 
+-- Whole numbers without leading zeros compare as their texts do, which costs less than reading them.
+local function exceeds(number, other)
+  return #number > #other or #number == #other and number > other
+end
+
 -- A floor no further ahead of this voter's clock than half of the time that a number is remembered:
 -- when it has been forgotten, clocks that are right have passed it.
+local most
 local function bounded(floor, keep_ms)
-  local most = (now_ms() + (tonumber(keep_ms) or DAY_MS) / 2) * 1000
-  return tonumber(floor) > most and string.format('%.0f', most) or floor
+  if not most then
+    local ms = (tonumber(keep_ms) or DAY_MS) / 2
+    most = string.format('%.0f', (now_ms() + ms) * 1000)
+  end
+  return exceeds(floor, most) and most or floor
 end
 
 -- The number of a hold that is given the vote now.
@@ -25,15 +34,14 @@ local function number(fence, floor, keep_ms)
     return ''
   end
   floor = bounded(floor, keep_ms)
-  -- One command, as the floor is nearly always above the latest. Whole numbers without leading
-  -- zeros compare as their texts do, which costs less than reading them.
+  -- One command, as the floor is nearly always above the latest.
   local latest
   if keep_ms == '' then
     latest = redis.call('SET', fence, floor, 'GET')
   else
     latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
   end
-  if not latest or #latest < #floor or #latest == #floor and latest < floor then
+  if not latest or exceeds(floor, latest) then
     return floor
   end
   latest = tonumber(latest)
@@ -58,6 +66,9 @@ local function raise(fence, token, keep_ms)
     return
   end
   local latest = redis.pcall('GET', fence)
+  if latest == token then
+    return
+  end
   if type(latest) == 'table' and not string.find(latest.err, 'WRONGTYPE', 1, true) then
     error(latest.err, 0)
   end

@@ -11,10 +11,10 @@
 -- atomic, because two holds that look before either writes would both find the lock free.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 
-local function acquire(key, arg)
+local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, floor = unpack(ARGV, arg + 1, arg + 2)
-  return take(lock, queue, alive, fence, hold, floor, 1, lease_ms, keep_ms)
+  local hold, floor = unpack(args, arg + 1, arg + 2)
+  return take(lock, queue, alive, fence, hold, floor, '1', lease_ms, keep_ms)
 end
 
 return each(4, 2, 2, 4, acquire)

@@ -8,9 +8,9 @@
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
-local function force_release(key, arg)
+local function force_release(key, args, arg)
   local lock, revoked, queue, alive = unpack(KEYS, key + 1, key + 4)
-  local hold, marker_ms, channel = unpack(ARGV, arg + 1, arg + 3)
+  local hold, marker_ms, channel = unpack(args, arg + 1, arg + 3)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))

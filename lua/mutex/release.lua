@@ -11,9 +11,9 @@
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function release(key, arg)
+local function release(key, args, arg)
   local lock, queue, alive = unpack(KEYS, key + 1, key + 3)
-  local hold, count, place, channel = unpack(ARGV, arg + 1, arg + 4)
+  local hold, count, place, channel = unpack(args, arg + 1, arg + 4)
   if count ~= '0' then
     local ms = recount(lock, hold, count)
     if ms then

@@ -14,9 +14,9 @@
 -- token must not be stored where another hold has the vote: that one has its number already.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 
-local function renew(key, arg)
+local function renew(key, args, arg)
   local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
-  local hold, count, token = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, token = unpack(args, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end

@@ -13,9 +13,9 @@
 -- atomic, because two that look before either has entered would both be let in.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 
-local function rw_acquire(key, arg)
+local function rw_acquire(key, args, arg)
   local lock, stem, fence = unpack(KEYS, key + 1, key + 3)
-  local hold, floor = unpack(ARGV, arg + 1, arg + 2)
+  local hold, floor = unpack(args, arg + 1, arg + 2)
   local by, ms = in_the_way(lock, hold)
   if by then
     return 0, ms, by, ''
@@ -29,7 +29,7 @@ local function rw_acquire(key, arg)
     return 1, now_ms(), '', number_again(fence, floor, keep_ms)
   end
   local token = number(fence, floor, keep_ms)
-  give(lock, hold, 1, lease_ms)
+  give(lock, hold, '1', lease_ms)
   return 1, now_ms(), '', token
 end
 

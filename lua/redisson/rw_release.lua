@@ -9,9 +9,9 @@
 --   0, time left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message               this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
-local function rw_release(key, arg)
+local function rw_release(key, args, arg)
   local lock, stem = unpack(KEYS, key + 1, key + 2)
-  local hold, count, channel = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, channel = unpack(args, arg + 1, arg + 3)
   local ms
   if count == '0' then
     ms = take_back(lock, stem, hold, channel) and 0

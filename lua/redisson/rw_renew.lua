@@ -14,9 +14,9 @@
 -- atomic, because a forced release between the check and the grant would be undone by it.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 
-local function rw_renew(key, arg)
+local function rw_renew(key, args, arg)
   local lock, stem, revoked, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, count, token = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, token = unpack(args, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end

@@ -58,13 +58,13 @@ local function grant(writer, readers, fence, hold, floor, by)
     return number_again(fence, floor, keep_ms)
   end
   local token = number(fence, floor, keep_ms)
-  give(writer, hold, 1, lease_ms)
+  give(writer, hold, '1', lease_ms)
   return token
 end
 
-local function acquire(key, arg)
+local function acquire(key, args, arg)
   local writer, readers, queue, alive, writers, fence = unpack(KEYS, key + 1, key + 6)
-  local hold, floor, ticket = unpack(ARGV, arg + 1, arg + 3)
+  local hold, floor, ticket = unpack(args, arg + 1, arg + 3)
   local place = place_of(hold)
   if ticket == '' and redis.call('EXISTS', writer, readers, queue) == 0 then
     -- What is free for a newcomer is given without an entry, and given again without one.

@@ -7,9 +7,9 @@
 --   0, lease left in ms, writer     marked; the hold had no vote here (-2 ms and '': nobody writes)
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
-local function force_release(key, arg)
+local function force_release(key, args, arg)
   local writer, readers, revoked, queue, alive, writers = unpack(KEYS, key + 1, key + 6)
-  local hold, marker_ms = unpack(ARGV, arg + 1, arg + 2)
+  local hold, marker_ms = unpack(args, arg + 1, arg + 2)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))

@@ -22,9 +22,9 @@ local function recount_any(writer, readers, hold, count)
   return 0, redis.call('PTTL', writer), holder(writer) or ''
 end
 
-local function release(key, arg)
+local function release(key, args, arg)
   local writer, readers, queue, alive, writers = unpack(KEYS, key + 1, key + 5)
-  local hold, count, place = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, place = unpack(args, arg + 1, arg + 3)
   if count ~= '0' then
     return recount_any(writer, readers, hold, count)
   end

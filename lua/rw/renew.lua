@@ -13,9 +13,9 @@
 -- atomic, because a forced release between the check and the grant would be undone by it.
 local mode, lease_ms, keep_ms = unpack(ARGV, 1, 3)
 
-local function renew(key, arg)
+local function renew(key, args, arg)
   local writer, readers, revoked, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, count, token = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, token = unpack(args, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end

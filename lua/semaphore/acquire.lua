@@ -104,9 +104,9 @@ local function refusal(ends, ticket)
   return 0, math.max(tonumber(soon) - now_ms(), 0), by, '', ticket
 end
 
-local function acquire(key, arg)
+local function acquire(key, args, arg)
   local slots, ends, queue, served, alive, permits = unpack(KEYS, key + 1, key + 6)
-  local hold, asked, wanted, start, floors, ticket = unpack(ARGV, arg + 1, arg + 6)
+  local hold, asked, wanted, start, floors, ticket = unpack(args, arg + 1, arg + 6)
   asked, wanted, start = tonumber(asked), tonumber(wanted), tonumber(start)
   floors = read_slots(floors)
   local limit, known_ms = fewest(permits, asked)

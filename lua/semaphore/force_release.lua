@@ -7,9 +7,9 @@
 --   0, -2, ''                       marked; the hold had no slot here
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
-local function force_release(key, arg)
+local function force_release(key, args, arg)
   local slots, ends, revoked, queue, served, alive = unpack(KEYS, key + 1, key + 6)
-  local hold, marker_ms = unpack(ARGV, arg + 1, arg + 2)
+  local hold, marker_ms = unpack(args, arg + 1, arg + 2)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))

@@ -9,9 +9,9 @@
 --   0, -2, ''                 this hold has no slot here
 --   -1, 0, message            this request failed, alone
 -- atomic, because a slot may have passed to another hold since the caller looked.
-local function release(key, arg)
+local function release(key, args, arg)
   local slots, ends, queue, served, alive = unpack(KEYS, key + 1, key + 5)
-  local hold, count, place = unpack(ARGV, arg + 1, arg + 3)
+  local hold, count, place = unpack(args, arg + 1, arg + 3)
   if count ~= '0' then
     local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
     if until_ms and until_ms >= now_ms() and redis.call('ZSCORE', slots, hold) then

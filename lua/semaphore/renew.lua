@@ -37,9 +37,9 @@ local function look(slots, hold, list)
   return kept, other
 end
 
-local function renew(key, arg)
+local function renew(key, args, arg)
   local slots, ends, revoked, queue, served, alive, permits = unpack(KEYS, key + 1, key + 7)
-  local hold, asked, given = unpack(ARGV, arg + 1, arg + 3)
+  local hold, asked, given = unpack(args, arg + 1, arg + 3)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end

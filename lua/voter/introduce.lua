@@ -9,9 +9,9 @@
 -- atomic, because a name without an expiry would stay for ever.
 local keep_ms = ARGV[1]
 
-local function introduce(key, arg)
+local function introduce(key, args, arg)
   local client = KEYS[key + 1]
-  local name = ARGV[arg + 1]
+  local name = args[arg + 1]
   redis.call('SET', client, name, 'PX', keep_ms)
   return 1, 0, ''
 end

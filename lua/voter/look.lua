@@ -17,9 +17,9 @@ local keep_ms = ARGV[1]
 -- clients look every ten seconds.
 local MOST = 15000
 
-local function look(key, arg)
+local function look(key, args, arg)
   local mark = KEYS[key + 1]
-  local birth, life = unpack(ARGV, arg + 1, arg + 2)
+  local birth, life = unpack(args, arg + 1, arg + 2)
   local now = now_ms()
   local found, of, age, last =
     string.match(redis.call('GET', mark) or '', '^(%S+) (%S+) (%d+) (%d+)$')

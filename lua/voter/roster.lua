@@ -37,9 +37,9 @@ local function clash(mine, other)
   return clashes, math.max(longest, its_longest)
 end
 
-local function roster(key, arg)
+local function roster(key, args, arg)
   local roster = KEYS[key + 1]
-  local mine, who, heard = unpack(ARGV, arg + 1, arg + 3)
+  local mine, who, heard = unpack(args, arg + 1, arg + 3)
   local now, seen, beliefs, agreed = now_ms(), {}, {}, true
   -- A clock that was set back: seen just now, and no later.
   add(seen, redis.call('GET', roster) or '', function(last) return math.min(last, now) end)

@@ -57,7 +57,7 @@ fn the_code_takes_what_the_header_names() {
         let (shared, own) = (names(script.shared), names(script.args));
         assert!(reads(script, script.keys, "KEYS", "key"), "{}: its keys", script.name);
         assert!(reads(script, &shared, "ARGV", ""), "{}: {shared:?}", script.name);
-        assert!(reads(script, &own, "ARGV", "arg"), "{}: {own:?}", script.name);
+        assert!(reads(script, &own, "args", "arg"), "{}: {own:?}", script.name);
         let counts = [script.keys.len(), shared.len(), own.len(), script.width];
         let counts = counts.map(|count| count.to_string()).join(", ");
         let last = format!("return each({counts}, {function})");

@@ -25,7 +25,7 @@ pub use node::{NODE_PASSWORD, lock_node};
 pub use ports::free_port;
 pub use proxy::Proxy;
 pub use redis::RedisServer;
-pub use resp::{Reply, unpacked};
+pub use resp::{Reply, packed, unpacked};
 pub use sentinel::Sentinels;
 pub use settings::Settings;
 #[cfg(feature = "tls")]

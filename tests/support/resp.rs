@@ -84,6 +84,14 @@ pub fn unpacked(packed: &[u8]) -> Option<Reply> {
     plain(rmpv::decode::read_value_ref(&mut &*packed).ok()?)
 }
 
+/// Texts as one, as `cmsgpack.unpack` reads them in a script.
+pub fn packed(texts: &[&str]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let list = Packed::Array(texts.iter().map(|text| Packed::from(*text)).collect());
+    rmpv::encode::write_value_ref(&mut packed, &list).expect("memory takes it");
+    packed
+}
+
 fn plain(packed: Packed<'_>) -> Option<Reply> {
     Some(match packed {
         Packed::Nil => Reply::Nil,

@@ -56,6 +56,8 @@ pub(super) struct Link {
     rejected: Notify,
     /// The server is a replica.
     demoted: AtomicBool,
+    /// The server packs its replies, so it can read what is packed.
+    packs: AtomicBool,
     /// Until when scripts may leave; for as long as it stands where nobody has to confirm it.
     trusted: Mutex<Option<Moment>>,
     trouble: Mutex<Trouble>,
@@ -114,6 +116,7 @@ impl Link {
             doubted: Notify::new(),
             rejected: Notify::new(),
             demoted: AtomicBool::new(false),
+            packs: AtomicBool::new(false),
             trusted: Mutex::default(),
             trouble: Mutex::new(trouble),
         }
@@ -183,6 +186,16 @@ impl Link {
     /// Whether it was found to be a replica.
     pub(super) fn is_demoted(&self) -> bool {
         self.demoted.load(Ordering::Relaxed)
+    }
+
+    /// It has packed a reply.
+    pub(super) fn may_pack(&self) {
+        self.packs.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether arguments may be packed.
+    pub(super) fn packs(&self) -> bool {
+        self.packs.load(Ordering::Relaxed)
     }
 
     /// Scripts may leave until then. However late whoever ends the connection comes to it: a

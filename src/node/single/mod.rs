@@ -6,6 +6,7 @@
 
 mod acks;
 mod address;
+mod arguments;
 mod credentials;
 mod dial;
 mod gate;

@@ -12,6 +12,7 @@ use futures::{FutureExt, future};
 use super::{
     IDENTIFICATION,
     acks::{Acks, Raw},
+    arguments,
     gate::{Gate, Passage},
     link::Link,
     mark,
@@ -172,6 +173,9 @@ impl Runner {
     /// The answers of a reply to a call. A server that has become a replica is left, so
     /// that the next connection finds its successor.
     fn read(&self, passage: &Passage, (frame, counts): RawReply, call: &Call) -> Answers {
+        if matches!(frame, Frame::BlobString { .. }) {
+            passage.link.may_pack();
+        }
         let value = replies::unpacked(frame);
         if replies::is_of_a_replica(&value) {
             self.gate.over(&passage.link, &passage.link.demote());
@@ -219,7 +223,7 @@ fn send(
         Naming::Hash(sha) => ("EVALSHA", sha),
         Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
     };
-    let arguments = arguments(call, script, publish);
+    let arguments = arguments::of(call, script, publish, link.packs());
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&Link::options(within));
     async move {
@@ -235,29 +239,4 @@ fn send(
         // server answers as if it had not been asked to.
         future::join(Box::pin(ask), run).await.1
     }
-}
-
-/// All texts of a call are parts of one text: fred clones every argument, and each that owned its
-/// bytes would be allocated once more for that.
-fn arguments(call: &Call, script: Bytes, publish: &'static str) -> Vec<Argument> {
-    let keys = call.requests.len() * call.script.keys.len();
-    let publish = call.script.publishes().then_some(publish);
-    let shared = call.shared.iter().map(|text| &**text).chain(publish);
-    let texts =
-        call.keys().map(|text| &**text).chain(shared).chain(call.args().map(|text| &**text));
-    let (count, length) =
-        texts.clone().fold((0, 0), |(count, length), text| (count + 1, length + text.len()));
-    let mut whole = String::with_capacity(length);
-    whole.extend(texts.clone());
-    let whole = Bytes::from(whole);
-    let mut arguments = Vec::with_capacity(2 + count);
-    arguments.push(Argument::Bytes(script));
-    arguments.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
-    let mut end = 0;
-    arguments.extend(texts.map(|text| {
-        let start = end;
-        end += text.len();
-        Argument::Bytes(whole.slice(start..end))
-    }));
-    arguments
 }

@@ -18,7 +18,7 @@ use calls::{
 };
 use commands::{command, sorted_set_command};
 use pair::Pair;
-use quorate_support::Reply;
+use quorate_support::{RedisServer, Reply};
 use semaphore::{semaphore_call, semaphore_planted};
 
 /// One step of a random sequence: a command's words.
@@ -152,6 +152,33 @@ fn a_request_whose_answer_lacks_an_entry_fails_alone() {
             let message = Reply::Text("a part of the answer is missing".into());
             assert_eq!(second[..3], [Reply::Int(-1), Reply::Int(0), message]);
         }
+    }
+}
+
+#[test]
+fn arguments_that_are_packed_are_those_that_come_one_by_one() {
+    let server = RedisServer::start();
+    let each = include_str!("../../../lua/lib/each.lua");
+    let packed = "local ARGV = { ARGV[1], cmsgpack.pack({ unpack(ARGV, 2) }) }\n";
+    for (own, args) in [(2, ["a", "b", "c", "d"]), (4, ["", "\u{742}", "7", "x"])] {
+        let requests = args.len() / own;
+        let run = format!(
+            "function(key, args, arg) return key, 0, table.concat(args, ',', arg + 1, arg + {own}) end"
+        );
+        let answer = |head: &str| {
+            let script = format!("{head}{each}\nreturn each(1, 1, {own}, 3, {run})");
+            let keys = ["one", "two"];
+            let count = requests.to_string();
+            let head = ["EVAL", &script, &count];
+            let words = [&head[..], &keys[..requests], &["shared"], &args].concat();
+            server.command(&words).expect("it answers")
+        };
+        let of = |(key, args): (usize, &[&str])| {
+            let key = i64::try_from(key).expect("there are few");
+            [Reply::Int(key), Reply::Int(0), Reply::Text(args.join(","))]
+        };
+        let expected = Reply::List(args.chunks(own).enumerate().flat_map(of).collect());
+        assert_eq!([answer(""), answer(packed)], [expected.clone(), expected]);
     }
 }
 
