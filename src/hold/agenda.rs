@@ -13,13 +13,15 @@ use crate::{clock::Moment, signal::Signal};
 #[derive(Debug)]
 pub(super) struct Agenda<T> {
     list: Mutex<List<T>>,
-    /// Changes when something comes before all else.
+    /// Changes when something is due before the watch looks next.
     sooner: Signal<()>,
 }
 
 #[derive(Debug)]
 struct List<T> {
     by_time: BTreeMap<AgendaPlace, AgendaEntry<T>>,
+    /// When the watch looks next. What was to be looked after then may have been taken off.
+    alarm: Option<Moment>,
     /// How many holds there were.
     counted: u64,
     watch: Watch,
@@ -55,7 +57,7 @@ pub(super) enum Listing {
 
 impl<T> Agenda<T> {
     pub(super) fn new() -> Self {
-        let list = List { by_time: BTreeMap::new(), counted: 0, watch: Watch::None };
+        let list = List { by_time: BTreeMap::new(), alarm: None, counted: 0, watch: Watch::None };
         Self { list: Mutex::new(list), sooner: Signal::new(()) }
     }
 
@@ -83,14 +85,15 @@ impl<T> Agenda<T> {
             return Listing::Over;
         }
         list.by_time.insert(to, AgendaEntry { hold, early });
-        let first = list.by_time.first_key_value().is_some_and(|(first, _)| *first == to);
+        let (at, _) = to;
+        let sooner = list.alarm.is_none_or(|alarm| at < alarm);
         let unwatched = list.watch == Watch::None;
         list.watch = Watch::Going;
         drop(list);
         if unwatched {
             return Listing::Unwatched;
         }
-        if first {
+        if sooner {
             self.sooner.change(|()| ());
         }
         Listing::Done
@@ -120,6 +123,7 @@ impl<T> Agenda<T> {
             due.push(first.remove().hold);
         }
         let next = list.by_time.first_key_value().map(|((at, _), _)| *at);
+        list.alarm = next;
         if due.is_empty() && next.is_none() && !busy {
             list.watch = Watch::None;
         }
@@ -130,7 +134,7 @@ impl<T> Agenda<T> {
         self.list().by_time.values().map(|entry| Arc::clone(&entry.hold)).collect()
     }
 
-    /// Changes when something comes before all else.
+    /// Changes when something is due before the watch looks next.
     pub(super) fn sooner(&self) -> &Signal<()> {
         &self.sooner
     }
@@ -150,5 +154,34 @@ impl<T> Agenda<T> {
 
     fn list(&self) -> MutexGuard<'_, List<T>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::BEGINNING + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn only_what_is_due_before_the_watch_looks_wakes_it() {
+        let agenda = Agenda::new();
+        let put = |number: u64, seconds| {
+            let seen = agenda.sooner().version();
+            let listing = agenda.put(Arc::new(number), None, (at(seconds), number), Duration::ZERO);
+            (listing, agenda.sooner().version() != seen)
+        };
+        assert_eq!(put(1, 10), (Listing::Unwatched, false));
+        assert_eq!(agenda.take_due(at(0), false), (vec![], Some(at(10))));
+        assert_eq!(put(2, 20), (Listing::Done, false));
+        agenda.remove((at(10), 1));
+        assert_eq!(put(3, 15), (Listing::Done, false), "the watch looks at 10 all the same");
+        assert_eq!(put(4, 5), (Listing::Done, true));
+        assert_eq!(agenda.take_due(at(5), false), (vec![Arc::new(4)], Some(at(15))));
+        assert_eq!(put(5, 14), (Listing::Done, true));
+        assert_eq!(agenda.take_due(at(20), true).0, [5, 3, 2].map(Arc::new));
+        assert_eq!(put(6, 30), (Listing::Done, true), "nothing was to be looked after");
     }
 }

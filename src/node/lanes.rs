@@ -4,7 +4,8 @@
 //! and with one deadline: they share a lane. While fewer than two calls of a lane are on their
 //! way, the next leaves at once. Otherwise it leaves a millisecond after the one before: with a
 //! distant voter, waiting for the answers of the two would limit a client to two calls a round
-//! trip.
+//! trip. Where the call before had company, the voter's task lets the tasks that are ready ask
+//! first.
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
@@ -79,6 +80,14 @@ impl Hash for SharedArgs {
 pub(super) struct Departure {
     pub(super) group: Group,
     pub(super) requests: Vec<Queued>,
+    /// One request, and no other call of its lane is under way.
+    pub(super) alone: bool,
+}
+
+impl Departure {
+    fn of(group: Group, requests: Vec<Queued>) -> Self {
+        Self { group, requests, alone: false }
+    }
 }
 
 /// All requests to one voter that have not left.
@@ -174,16 +183,17 @@ impl Lanes {
 
     /// What leaves next, if anything may.
     pub(super) fn take(&mut self, now: Moment) -> Option<Departure> {
-        let departure = self.urgent.pop_front().or_else(|| {
+        let mut departure = self.urgent.pop_front().or_else(|| {
             let turn = self.turns.iter().position(|group| self.is_due(group, now))?;
             let group = self.turns.remove(turn)?;
             let requests = self.take_from(&group);
             if !self.by_group[&group].waiting.is_empty() {
                 self.turns.push_back(group.clone());
             }
-            Some(Departure { group, requests })
+            Some(Departure::of(group, requests))
         })?;
         let lane = self.by_group.entry(departure.group.clone()).or_default();
+        departure.alone = departure.requests.len() == 1 && lane.under_way == 0;
         lane.under_way += 1;
         lane.latest = Some(now);
         Some(departure)
@@ -229,7 +239,7 @@ impl Lanes {
         self.turns.retain(|turn| turn != group);
         while self.by_group.get(group).is_some_and(|lane| !lane.waiting.is_empty()) {
             let requests = self.take_from(group);
-            self.urgent.push_back(Departure { group: group.clone(), requests });
+            self.urgent.push_back(Departure::of(group.clone(), requests));
         }
     }
 

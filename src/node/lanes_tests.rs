@@ -48,15 +48,20 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     let mut lanes = Lanes::new(32);
     lanes.push(acquire("a:1"), 0);
     let first = lanes.take(at(0)).unwrap();
-    assert_eq!(words(&first).1, ["a:1"]);
+    assert_eq!((words(&first).1, first.alone), (vec!["a:1"], true));
     lanes.push(acquire("a:2"), 0);
-    assert_eq!(holds(lanes.take(at(0))), ["a:2"], "two are on their way");
+    let second = lanes.take(at(0)).unwrap();
+    assert_eq!((words(&second).1, second.alone), (vec!["a:2"], false), "two are on their way");
     lanes.push(acquire("a:3"), 0);
     lanes.push(acquire("a:4"), 0);
     assert!(lanes.take(at(0)).is_none());
     lanes.ended(&first.group);
-    assert_eq!(holds(lanes.take(at(0))), ["a:3", "a:4"]);
+    let both = lanes.take(at(0)).unwrap();
+    assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
     assert!(lanes.are_empty());
+    [second, both].iter().for_each(|call| lanes.ended(&call.group));
+    lanes.push(acquire("a:5"), 0);
+    assert!(lanes.take(at(0)).unwrap().alone);
 }
 
 #[test]

@@ -65,3 +65,28 @@ async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
     ];
     assert_eq!([mutex.await, fair.await, write.await, read.await], expected);
 }
+
+/// With several threads the runtime runs the voter's task right behind the first task that asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_tasks_ask_at_the_same_time_leaves_together() {
+    let (tasks, locks) = (16, 100);
+    let servers = servers(1);
+    let quorum = connect(Quorate::builder().voter(servers[0].url())).await;
+    let work = || {
+        let tasks = (0..tasks).map(|task| {
+            let mutex = quorum.mutex(&format!("own {task}"));
+            tokio::spawn(async move {
+                for _ in 0..locks {
+                    mutex.lock().await.expect("nobody has it").release().await.expect("confirmed");
+                }
+            })
+        });
+        futures::future::join_all(tasks.collect::<Vec<_>>())
+    };
+    work().await;
+    forget_calls(&servers[0]);
+    assert!(work().await.iter().all(Result::is_ok));
+    let calls = servers[0].calls("evalsha");
+    let requests = 2 * tasks * locks;
+    assert!(calls * 4 <= requests, "{calls} calls for {requests} requests");
+}
