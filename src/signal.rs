@@ -46,13 +46,13 @@ impl<T> Signal<T> {
     }
 
     /// Completes when the value has been changed since it had this version.
-    pub(crate) async fn changed_since(&self, version: u64) {
-        self.wait(|current| current.version != version).await;
+    pub(crate) fn changed_since(&self, version: u64) -> impl Future<Output = ()> {
+        self.wait(move |current| current.version != version)
     }
 
     /// Completes when the value is so.
-    pub(crate) async fn until(&self, is_so: impl Fn(&T) -> bool) {
-        self.wait(|current| is_so(&current.value)).await;
+    pub(crate) fn until(&self, is_so: impl Fn(&T) -> bool) -> impl Future<Output = ()> {
+        self.wait(move |current| is_so(&current.value))
     }
 
     async fn wait(&self, is_so: impl Fn(&Versioned<T>) -> bool) {

@@ -49,6 +49,7 @@ fn a_lock_and_its_release_allocate_at_most_so_often() {
     let bounds = [(1, 1, 72), (3, 1, 153), (5, 1, 235), (3, 64, 42), (5, 64, 50)];
     for (servers, tasks, most) in bounds {
         let count = allocations(servers, tasks);
+        println!("{servers} servers, {tasks} tasks: {count}");
         assert!(count <= most, "{servers} servers, {tasks} tasks: {count} allocations of {most}");
     }
 }

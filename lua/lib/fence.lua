@@ -12,7 +12,8 @@ end
 
 local DAY_MS = 24 * 3600 * 1000
 
--- Whole numbers without leading zeros compare as their texts do, which costs less than reading them.
+-- Whole numbers without leading zeros compare as their texts do, and that costs less than reading
+-- them.
 local function exceeds(number, other)
   return #number > #other or #number == #other and number > other
 end

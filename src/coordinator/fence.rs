@@ -21,29 +21,41 @@ impl Coordinator {
         &self,
         claim: &mut Claim,
         tokens: &Tokens,
-        rules: Rules,
+        rules: &Rules,
         started: Moment,
         limit: Option<Moment>,
     ) -> Result<Option<Token>, Defeat> {
-        let Some((token, mut stored)) = tokens.fix() else { return Ok(None) };
+        let Some((token, stored)) = tokens.fix() else { return Ok(None) };
         if !stored.is_won() && !crate::mutant!("token_is_not_stored") {
             // Whoever refused may grant now.
             claim.owe_all();
             // Rare, and whoever has no need of it has the smaller future.
-            let raised = self.raise(claim, token, stored, rules, started, limit);
-            stored = Box::pin(raised).await;
-            let in_time = rules.is_in_time(started, self.clock.now());
-            let is_stored = stored.is_won() && in_time;
-            let outcome = if is_stored { "stored" } else { "failed" };
-            self.series(claim.record()).token_repairs.of(outcome).count(1);
-            if !is_stored {
-                let contended = in_time && !stored.lacks_quorum();
-                let loss = if contended { Loss::Split } else { Loss::NoQuorum };
-                return Err(Defeat { loss, votes: stored, started });
-            }
+            Box::pin(self.store_token(claim, token, stored, *rules, started, limit)).await?;
         }
         self.floors().seen(&claim.record().info().key, token);
         Ok(Some(token))
+    }
+
+    async fn store_token(
+        &self,
+        claim: &Claim,
+        token: Token,
+        stored: Votes,
+        rules: Rules,
+        started: Moment,
+        limit: Option<Moment>,
+    ) -> Result<(), Defeat> {
+        let stored = self.raise(claim, token, stored, rules, started, limit).await;
+        let in_time = rules.is_in_time(started, self.clock.now());
+        let is_stored = stored.is_won() && in_time;
+        let outcome = if is_stored { "stored" } else { "failed" };
+        self.series(claim.record()).token_repairs.of(outcome).count(1);
+        if is_stored {
+            return Ok(());
+        }
+        let contended = in_time && !stored.lacks_quorum();
+        let loss = if contended { Loss::Split } else { Loss::NoQuorum };
+        Err(Defeat { loss, votes: stored, started })
     }
 
     /// Tells a token to those that are not known to store it, by a renewal of the hold: so it is

@@ -171,7 +171,7 @@ impl Waiter<'_> {
         let (rules, started) = (self.rules, bid.started());
         let coordinator = &self.coordinator;
         let mut fixed =
-            match coordinator.fix_token(claim, &given.tokens, rules, started, limit).await {
+            match coordinator.fix_token(claim, &given.tokens, &rules, started, limit).await {
                 Ok(token) => Ok((token, None)),
                 Err(defeat) => Err(defeat),
             };

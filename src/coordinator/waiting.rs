@@ -30,7 +30,7 @@ impl Coordinator {
         &self,
         place: &'a LinePlace,
         record: &dyn LockRecord,
-        rules: Rules,
+        rules: &Rules,
         limit: Limit,
     ) -> Result<Result<Turn<'a>, Refusal>, Error> {
         if let Some(turn) = place.try_turn() {
@@ -53,7 +53,7 @@ impl Coordinator {
                     () = clock.sleep_until(moment) => {}
                 }
                 if place.known().is_none() {
-                    let deadline = self.panel.adapt(rules).voter_deadline;
+                    let deadline = self.panel.adapt(*rules).voter_deadline;
                     Box::pin(place.first_verdict(clock, deadline)).await;
                 }
             }
@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         let clock = &coordinator.clock;
         let limit = wait.start_attempt(clock.now(), clock.skips().count);
         // Boxed: who waits, for a turn or for a call, does not need its room.
-        match Box::pin(coordinator.gather_votes(record, *rules, limit)).await {
+        match Box::pin(coordinator.gather_votes(record, rules, limit)).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
                 turn.count_grant();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::OptionFuture;
 use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, held::Hold};
@@ -57,28 +58,30 @@ impl Wish<'_> {
         limit: Limit,
         seen: &AcquireSpan<'_>,
     ) -> Result<Result<Entry, Refusal>, Error> {
-        let Self { coordinator, holds, rules, renewed, owner, .. } = self;
         loop {
+            // Boxed: most callers are no owners, and need no room for it.
+            let own_hold = self.owner.map(|owner| Box::pin(self.own_hold(owner)));
+            let own_hold = OptionFuture::from(own_hold);
             let own = tokio::select! {
                 biased;
-                own = self.own_hold() => own?,
+                Some(own) = own_hold => own?,
                 asked = self.ask_voters(limit) => match asked? {
                     SeekOutcome::Own(own) => own,
                     SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
                     SeekOutcome::Won(won) => {
                         seen.won(&won);
-                        let entry = Entry::first(coordinator, holds, *won, *owner, *renewed);
-                        return Ok(Ok(entry));
+                        return Ok(Ok(self.first(*won)));
                     }
                 }
             };
             let entry = match own {
                 Own::Same(hold) => {
-                    let terms = Some((rules.terms, *renewed));
+                    let terms = Some((self.rules.terms, self.renewed));
                     Box::pin(Entry::again(&hold, terms, limit.moment())).await?
                 }
                 Own::Under(hold) => {
-                    Box::pin(Entry::under(&hold, *rules, *renewed, limit.moment())).await?
+                    let (rules, limit) = (self.rules, limit.moment());
+                    Box::pin(Entry::under(&hold, rules, self.renewed, limit)).await?
                 }
             };
             if let Some(entry) = entry {
@@ -86,6 +89,10 @@ impl Wish<'_> {
             }
             // Its last guard has left since it was found: then it is to be acquired like any other.
         }
+    }
+
+    fn first(&self, won: Won) -> Entry {
+        Entry::first(self.coordinator, self.holds, won, self.owner, self.renewed)
     }
 
     /// From a place in the lock's queue, if it has one and there is time to wait; else when the
@@ -101,12 +108,12 @@ impl Wish<'_> {
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record, *rules);
-        let turn = match coordinator.come_first(&place, &**record, *rules, limit).await? {
+        let turn = match coordinator.come_first(&place, &**record, rules, limit).await? {
             Ok(turn) => turn,
             Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
         };
         // Another task of the same owner may have entered while this one came first.
-        if let Some(own) = self.held_by_owner() {
+        if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
         let search = Search::start(coordinator, record, *rules, limit, &turn);
@@ -114,8 +121,8 @@ impl Wish<'_> {
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
-    fn held_by_owner(&self) -> Option<Own> {
-        let (owner, info) = (self.owner?, self.record.info());
+    fn held_by(&self, owner: Owner) -> Option<Own> {
+        let info = self.record.info();
         let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| self.holds.of(key, owner));
         let same = of(Some(&info.key)).into_iter().map(Own::Same);
         let under = of(info.granted_under.as_ref()).into_iter().map(Own::Under);
@@ -125,9 +132,9 @@ impl Wish<'_> {
     }
 
     /// Waiting for what one holds oneself would never end.
-    fn refuse_deadlock(&self) -> Result<(), Error> {
+    fn refuse_deadlock(&self, owner: Owner) -> Result<(), Error> {
         let info = self.record.info();
-        let Some((owner, bar)) = self.owner.zip(info.barred_by.as_ref()) else { return Ok(()) };
+        let Some(bar) = &info.barred_by else { return Ok(()) };
         let bars = self.holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
         bars.map_or(Ok(()), |hold| {
             let kind = Kind::Reads { lock: info.name.as_str().into(), hold: hold.id().clone() };
@@ -136,18 +143,15 @@ impl Wish<'_> {
     }
 
     /// Completes as soon as the owner has the lock, one that lets it in, or one that never will.
-    async fn own_hold(&self) -> Result<Own, Error> {
-        if self.owner.is_none() {
-            return std::future::pending().await;
-        }
+    async fn own_hold(&self, owner: Owner) -> Result<Own, Error> {
         let entered = self.holds.entered();
         loop {
             let seen = entered.version();
-            if let Some(own) = self.held_by_owner() {
+            if let Some(own) = self.held_by(owner) {
                 return Ok(own);
             }
             if !crate::mutant!("deadlock_is_waited_for") {
-                self.refuse_deadlock()?;
+                self.refuse_deadlock(owner)?;
             }
             entered.changed_since(seen).await;
         }

@@ -54,7 +54,8 @@ impl Exclusive {
 
     /// Enters it before the limit, if it can.
     pub(super) async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
-        let entered = self.wish()?.enter(limit).await?;
+        let wish = self.wish()?;
+        let entered = wish.enter(limit).await?;
         Ok(entered.map(MutexGuard::new))
     }
 

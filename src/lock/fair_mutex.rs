@@ -99,7 +99,8 @@ impl FairMutex {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        let entered = self.0.wish()?.enter(Limit::Never).await?;
+        let wish = self.0.wish()?;
+        let entered = wish.enter(Limit::Never).await?;
         Ok(MutexGuard::new(without_limit(entered)))
     }
 

@@ -124,7 +124,8 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn read(&self) -> Result<ReadGuard, Error> {
-        let entered = self.wish(Access::Read)?.enter(Limit::Never).await?;
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(Limit::Never).await?;
         Ok(ReadGuard::new(without_limit(entered)))
     }
 
@@ -138,7 +139,8 @@ impl RwLock {
     ///
     /// As [`read`](Self::read).
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        let entered = self.wish(Access::Read)?.enter(Limit::Now).await?;
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(Limit::Now).await?;
         Ok(entered.map(ReadGuard::new))
     }
 
@@ -154,7 +156,8 @@ impl RwLock {
     /// As [`read`](Self::read).
     pub async fn read_within(&self, limit: Duration) -> Result<Option<ReadGuard>, Error> {
         let limit = self.asking.within(limit);
-        let entered = self.wish(Access::Read)?.enter(limit).await?;
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(limit).await?;
         Ok(entered.map(ReadGuard::new))
     }
 
@@ -201,7 +204,8 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn write(&self) -> Result<WriteGuard, Error> {
-        let entered = self.wish(Access::Write)?.enter(Limit::Never).await?;
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(Limit::Never).await?;
         Ok(WriteGuard::new(without_limit(entered)))
     }
 
@@ -216,7 +220,8 @@ impl RwLock {
     ///
     /// As [`write`](Self::write).
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        let entered = self.wish(Access::Write)?.enter(Limit::Now).await?;
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(Limit::Now).await?;
         Ok(entered.map(WriteGuard::new))
     }
 
@@ -232,7 +237,8 @@ impl RwLock {
     /// As [`write`](Self::write).
     pub async fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
         let limit = self.asking.within(limit);
-        let entered = self.wish(Access::Write)?.enter(limit).await?;
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(limit).await?;
         Ok(entered.map(WriteGuard::new))
     }
 

@@ -228,7 +228,8 @@ impl Semaphore {
     /// # }
     /// ```
     pub async fn acquire_many(&self, wanted: u32) -> Result<PermitGuard, Error> {
-        let entered = self.wish(wanted)?.enter(Limit::Never).await?;
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(Limit::Never).await?;
         Ok(PermitGuard::new(without_limit(entered)))
     }
 
@@ -243,7 +244,8 @@ impl Semaphore {
     ///
     /// As [`acquire`](Self::acquire).
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<PermitGuard>, Error> {
-        let entered = self.wish(wanted)?.enter(Limit::Now).await?;
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(Limit::Now).await?;
         Ok(entered.map(PermitGuard::new))
     }
 
@@ -262,7 +264,8 @@ impl Semaphore {
         limit: Duration,
     ) -> Result<Option<PermitGuard>, Error> {
         let limit = self.asking.within(limit);
-        let entered = self.wish(wanted)?.enter(limit).await?;
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(limit).await?;
         Ok(entered.map(PermitGuard::new))
     }
 

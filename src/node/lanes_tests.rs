@@ -59,7 +59,9 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     let both = lanes.take(at(0)).unwrap();
     assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
     assert!(lanes.are_empty());
-    [second, both].iter().for_each(|call| lanes.ended(&call.group));
+    for call in [second, both] {
+        lanes.ended(&call.group);
+    }
     lanes.push(acquire("a:5"), 0);
     assert!(lanes.take(at(0)).unwrap().alone);
 }

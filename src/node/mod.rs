@@ -14,6 +14,7 @@ mod reach;
 mod single;
 mod standings;
 mod voter;
+mod voter_ask;
 mod voter_reply;
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};

@@ -14,7 +14,6 @@ use futures::{
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
-    task::yield_now,
 };
 
 use super::{
@@ -23,6 +22,7 @@ use super::{
     debts::{Debt, Debts},
     introduction::Introduction,
     lanes::{Departure, Group, Lanes, Queued},
+    voter_ask::{TOGETHER, VoterAsk, gather},
     voter_reply::VoterReply,
 };
 use crate::{
@@ -31,9 +31,6 @@ use crate::{
     scripts::Answer,
     words::{Cause, ServerReport, series::VoterSeries},
 };
-
-/// So many requests are taken from the queue before some of them leave.
-const TOGETHER: usize = 256;
 
 /// The handle to a voter's task. The task ends, and closes its node, when the handle is dropped and
 /// everything that was queued or owed is settled.
@@ -59,17 +56,6 @@ impl Seen {
     fn place(&self, shard: usize) -> Place {
         Place { voter: self.voter, shard }
     }
-}
-
-enum VoterAsk {
-    Run(Queued),
-    Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
-    Unsubscribe(Arc<str>),
-    Introduce(Call),
-    Identify(oneshot::Sender<Outcome<Identity>>),
-    Survey(Arc<str>, oneshot::Sender<Outcome<Vec<ServerReport>>>),
-    Search(KeySearch, oneshot::Sender<Outcome<KeysFound>>),
-    Close(oneshot::Sender<Outcome<()>>),
 }
 
 impl Voter {
@@ -375,17 +361,6 @@ impl Task {
             }
             request.answer(answer);
         }
-    }
-}
-
-/// Lets the tasks that are ready now ask first. Without this the runtime runs the voter's task right
-/// behind the first of them, and a call carries half as many requests.
-async fn gather(asked: &mut mpsc::UnboundedReceiver<VoterAsk>, asks: &mut Vec<VoterAsk>) {
-    yield_now().await;
-    while asks.len() < TOGETHER
-        && let Ok(ask) = asked.try_recv()
-    {
-        asks.push(ask);
     }
 }
 

@@ -162,9 +162,8 @@ fn arguments_that_are_packed_are_those_that_come_one_by_one() {
     let packed = "local ARGV = { ARGV[1], cmsgpack.pack({ unpack(ARGV, 2) }) }\n";
     for (own, args) in [(2, ["a", "b", "c", "d"]), (4, ["", "\u{742}", "7", "x"])] {
         let requests = args.len() / own;
-        let run = format!(
-            "function(key, args, arg) return key, 0, table.concat(args, ',', arg + 1, arg + {own}) end"
-        );
+        let joined = format!("table.concat(args, ',', arg + 1, arg + {own})");
+        let run = format!("function(key, args, arg) return key, 0, {joined} end");
         let answer = |head: &str| {
             let script = format!("{head}{each}\nreturn each(1, 1, {own}, 3, {run})");
             let keys = ["one", "two"];

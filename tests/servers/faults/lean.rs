@@ -74,7 +74,7 @@ async fn what_tasks_ask_at_the_same_time_leaves_together() {
     let quorum = connect(Quorate::builder().voter(servers[0].url())).await;
     let work = || {
         let tasks = (0..tasks).map(|task| {
-            let mutex = quorum.mutex(&format!("own {task}"));
+            let mutex = quorum.mutex(format!("own {task}"));
             tokio::spawn(async move {
                 for _ in 0..locks {
                     mutex.lock().await.expect("nobody has it").release().await.expect("confirmed");
