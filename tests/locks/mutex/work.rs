@@ -263,3 +263,16 @@ async fn a_lease_that_is_renewed_can_be_made_longer() {
     sleep(secs(15)).await;
     assert!(guard.is_held(), "renewals ask for the longer lease");
 }
+
+// The watchdog has looked before the short lease comes, and would look next after its end.
+#[tokio::test(start_paused = true)]
+async fn a_short_lease_is_renewed_in_time_beside_long_ones_that_were_there_before() {
+    let (_voters, client) = client().await;
+    let gone = client.mutex("a").lock().await.expect("it is free");
+    let long = client.mutex("b").lock().await.expect("it is free");
+    sleep(ms(100)).await;
+    gone.release().await.expect("a majority confirms");
+    let short = client.mutex("c").lease(secs(3)).lock().await.expect("it is free");
+    sleep(secs(100)).await;
+    assert!(short.is_held() && long.is_held());
+}
