@@ -4,11 +4,13 @@
 -- ARGV, for each request: birth, life
 --   birth: a random name for data that have none; life: another one after each start and promotion
 --   of the server; keep_ms: how long the mark is kept
--- returns, for each request: code, ms, id, refusal
---   1, age, birth, refusal   these data were met before; age: for how long, in this life, in ms
---   2, 0, birth, refusal     nobody has met them before, or the mark is gone with others
---   -1, 0, message, ''       this request failed, alone
---   refusal: why the mark was not written, if it was not; then nothing else is, either
+-- returns, for each request: code, ms, id, refusal, clock
+--   1, age, birth, refusal, clock   these data were met before; age: for how long, in this life,
+--                                   in ms
+--   2, 0, birth, refusal, clock     nobody has met them before, or the mark is gone with others
+--   -1, 0, message, '', ''          this request failed, alone
+--   refusal: why the mark was not written, if it was not; then nothing else is, either; clock: what
+--   this voter's clock shows, in ms since 1970
 -- atomic, because of two clients that find no mark and would give two names.
 
 local keep_ms = ARGV[1]
@@ -35,7 +37,7 @@ local function look(key, args, arg)
   birth = found or birth
   local text = string.format('%s %s %.0f %.0f', birth, life, age, now)
   local stored = redis.pcall('SET', mark, text, 'PX', keep_ms)
-  return found and 1 or 2, age, birth, stored.err or ''
+  return found and 1 or 2, age, birth, stored.err or '', now
 end
 
-return each(1, 1, 2, 4, look)
+return each(1, 1, 2, 5, look)

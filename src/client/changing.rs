@@ -40,7 +40,7 @@ impl Builder {
     ///
     /// Clients say to each voter which roster they have, with how many voters, whether these
     /// replace others, and the [longest lease](Self::longest_lease). They compare that when they
-    /// connect and every ten seconds, never on the way of a lock. Clients are out of step if
+    /// connect and every 15 seconds, never on the way of a lock. Clients are out of step if
     ///
     /// - they have the same roster with different numbers of voters,
     /// - they have different longest leases, or
@@ -48,7 +48,7 @@ impl Builder {
     ///   roster 2, replacing; roster 2.
     ///
     /// A client that finds itself out of step with clients that a voter knows from the last longest
-    /// lease and 30 s does not connect ([`is_out_of_step`](crate::Error::is_out_of_step)). One that
+    /// lease and 45 s does not connect ([`is_out_of_step`](crate::Error::is_out_of_step)). One that
     /// finds it later logs an error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP),
     /// and counts no vote of this voter for new holds until it is over. What it holds stays held.
     ///

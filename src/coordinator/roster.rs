@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Between two comparisons.
-const INTERVAL: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(15);
 /// And where a voter did not answer.
 const AGAIN: Duration = Duration::from_secs(5);
 /// How much later a client may hear that another one was there: it may be there for as long again

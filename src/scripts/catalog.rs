@@ -313,7 +313,7 @@ pub(crate) mod voter {
         keys: &["mark"],
         shared: &[KEEP_MS],
         args: &[Arg::Text("birth"), Arg::Text("life")],
-        width: 4,
+        width: 5,
         votes: false,
     };
 

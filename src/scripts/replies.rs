@@ -106,6 +106,8 @@ pub(crate) struct Mark {
     pub(crate) is_new: bool,
     /// Why the server did not write the mark.
     pub(crate) refusal: Option<Arc<str>>,
+    /// What its clock showed, since 1970.
+    pub(crate) clock: Option<Duration>,
 }
 
 impl Answer {
@@ -308,7 +310,8 @@ impl Mark {
         let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.as_str().into());
         let is_new = answer.code == 2;
         let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
-        Some(Self { birth, age: answer.left()?, is_new, refusal })
+        let clock = number(&answer.more[1]).map(Duration::from_millis);
+        Some(Self { birth, age: answer.left()?, is_new, refusal, clock })
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Questions<'a> {
     pub(super) mark: Option<&'a Arc<str>>,
     /// Also whether it was promoted: nobody else tells.
     pub(super) promotions: bool,
-    /// What its clock shows.
+    /// What its clock shows, although a mark that can be read tells it.
     pub(super) time: bool,
     /// Whether it syncs its disk before it answers: known from before, or to be asked.
     pub(super) syncs: Option<bool>,
@@ -60,16 +60,17 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
     }
     let tenure = mark::tenure(&info).filter(|_| questions.promotions);
     let life = format!("{}/{}", field(&info, "run_id")?, tenure.as_deref().unwrap_or_default());
-    let marked = async {
-        match questions.mark {
-            Some(key) => mark::look(link, key, &life).await,
-            None => Ok(None),
-        }
-    };
     let asked = Clock::System.now();
+    let stamped = |shown| Stamp { shown, asked, answered: Clock::System.now() };
+    let marked = async {
+        let Some(key) = questions.mark else { return Ok((None, None)) };
+        let mark = mark::look(link, key, &life).await?;
+        let stamp = mark.as_ref().and_then(|mark| mark.clock).map(stamped);
+        Ok((mark, stamp))
+    };
     let time = async {
         let time = if questions.time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
-        Ok((time, Clock::System.now()))
+        Ok(time.map(stamped))
     };
     // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
     let sync = async {
@@ -79,11 +80,11 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
         }
     };
     let (time, sync, marked) = tokio::join!(time, sync, marked);
-    let (shown, answered) = time?;
-    let stamp = shown.map(|shown| Stamp { shown, asked, answered });
-    let syncs = sync?;
+    let (time, syncs) = (time?, sync?);
     let mut identity = identity(&info, syncs)?;
-    if let (Some(key), Some(marked)) = (questions.mark, marked?) {
+    let (marked, by_mark) = marked?;
+    let stamp = time.or(by_mark);
+    if let (Some(key), Some(marked)) = (questions.mark, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();

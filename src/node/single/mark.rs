@@ -72,7 +72,7 @@ pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<M
         Err(Cause::Rejected(why)) if is_passing(&why) => {
             tracing::debug!(%server, %why, "the mark of a server cannot be read now");
             let refusal = (!is_elsewhere(&why)).then_some(why);
-            Ok(Some(Mark { birth: None, age: Duration::ZERO, is_new: true, refusal }))
+            Ok(Some(Mark { birth: None, age: Duration::ZERO, is_new: true, refusal, clock: None }))
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {

@@ -20,10 +20,10 @@ use crate::{
 
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-/// Every so many looks also ask for the clock, which each grant shows as well.
+/// Every so many looks also ask for the clock, which each grant shows as well, where no mark does.
 const TIME: u32 = 2;
 /// Every so many ask for what hardly anybody changes while a server runs.
-const SYNCS: u32 = 6;
+const SYNCS: u32 = 12;
 /// And where the last one got no answer.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for so long is replaced at once.
@@ -145,7 +145,7 @@ impl Runner {
         loop {
             look = look.wrapping_add(1);
             time::sleep(pause).await;
-            let time = look.is_multiple_of(TIME);
+            let time = self.mark.is_none() && look.is_multiple_of(TIME);
             let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
             let questions = Questions { time, syncs: syncs_before, ..self.questions(asks) };
             let identified = Box::pin(identify(link, questions));
