@@ -1,6 +1,12 @@
 //! Key and channel names. All keys of one lock lie in one hash slot.
 
+mod mutex;
+mod word;
+
 use std::{borrow::Cow, sync::Arc};
+
+pub(crate) use mutex::MutexKeys;
+pub(crate) use word::Word;
 
 use crate::words::{Error, FoundKind, FoundLock, LockName};
 
@@ -33,25 +39,6 @@ impl Default for KeyScheme {
     fn default() -> Self {
         Self::Prefix("quorate".into())
     }
-}
-
-/// The names of one mutex.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MutexKeys {
-    /// The record.
-    pub(crate) lock: Arc<str>,
-    /// Holds that were ended by force.
-    pub(crate) revoked: Arc<str>,
-    /// The token of the latest hold.
-    pub(crate) fence: Arc<str>,
-    /// Who waits in order, by ticket.
-    pub(crate) queue: Arc<str>,
-    /// Until when each of them counts.
-    pub(crate) alive: Arc<str>,
-    /// Where a release is told if nobody waits in order; of an election whatever changes.
-    pub(crate) channel: Arc<str>,
-    /// Where those who wait in order are called: this, and the client's id.
-    pub(crate) calls: Arc<str>,
 }
 
 /// The names of one read/write lock.
@@ -211,56 +198,6 @@ impl KeyScheme {
             Self::Redisson => name.to_owned(),
         };
         Some(FoundLock { name, kind })
-    }
-
-    pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
-        let name = name.as_str();
-        match self {
-            Self::Prefix(prefix) => {
-                let lock = format!("{prefix}:{{{}}}", encoded(name));
-                MutexKeys {
-                    revoked: format!("{lock}:revoked").into(),
-                    fence: format!("{lock}:fence").into(),
-                    queue: format!("{lock}:queue").into(),
-                    alive: format!("{lock}:alive").into(),
-                    channel: format!("{lock}:wake").into(),
-                    calls: self.calls().into(),
-                    lock: lock.into(),
-                }
-            }
-            Self::Redisson => {
-                let tagged = tagged(name);
-                MutexKeys {
-                    lock: name.into(),
-                    revoked: format!("{tagged}:quorate_revoked").into(),
-                    fence: format!("redisson_lock_token:{tagged}").into(),
-                    queue: format!("{tagged}:quorate_queue").into(),
-                    alive: format!("{tagged}:quorate_alive").into(),
-                    calls: self.calls().into(),
-                    channel: format!("redisson_lock__channel:{tagged}").into(),
-                }
-            }
-        }
-    }
-
-    /// Those of an election: another lock than the mutex of this name. Its channel is that of those
-    /// who watch. Programs in Java have nothing of the kind.
-    pub(crate) fn election(&self, name: &LockName) -> MutexKeys {
-        let name = name.as_str();
-        let (lock, mark) = match self {
-            Self::Prefix(prefix) => (format!("{prefix}:{{{}}}:election", encoded(name)), ':'),
-            Self::Redisson => (format!("{}:quorate_election", tagged(name)), '_'),
-        };
-        let key = |part| format!("{lock}{mark}{part}").into();
-        MutexKeys {
-            revoked: key("revoked"),
-            fence: key("fence"),
-            queue: key("queue"),
-            alive: key("alive"),
-            channel: key("news"),
-            calls: self.calls().into(),
-            lock: lock.into(),
-        }
     }
 
     /// Where those stand in Java who wait for an `RFairLock` of this name, and until when.

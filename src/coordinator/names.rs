@@ -11,6 +11,7 @@ use futures::future::join_all;
 use super::Coordinator;
 use crate::{
     clock::Moment,
+    keys::Word,
     node::{Call, Request, Requests},
     scripts::{Script, voter},
     words::{ClientName, HoldId, Verdict, VoterReport},
@@ -75,7 +76,7 @@ impl Coordinator {
         tracing::info!(client, name = &**name.text(), "client connected");
         self.names.remember(&client, Some(name.text()), self.clock.now());
         let kept = [KEPT.as_millis().to_string().into()].into();
-        let call = self.about(&client, &voter::INTRODUCE, kept, [Arc::clone(name.text())].into());
+        let call = self.about(&client, &voter::INTRODUCE, kept, &[name.text().into()]);
         self.panel.voters.iter().for_each(|voter| voter.introduce(call.clone()));
     }
 
@@ -117,7 +118,7 @@ impl Coordinator {
             Some(KnownClient::Nothing(_)) => return None,
             None => {}
         }
-        let call = self.about(client, &voter::NAME, [].into(), [].into());
+        let call = self.about(client, &voter::NAME, [].into(), &[]);
         let mut replies = self.panel.ask_all(&call);
         let due = self.clock.now() + self.voter_deadline();
         let mut name = None;
@@ -140,9 +141,10 @@ impl Coordinator {
         client: &str,
         script: &'static Script,
         shared: Arc<[Arc<str>]>,
-        args: Box<[Arc<str>]>,
+        args: &[Word<'_>],
     ) -> Call {
-        let request = Request::new([self.settings.keys.client(client)], args, None);
+        let key = self.settings.keys.client(client);
+        let request = Request::new([Word::from(&key)], args.iter().copied(), None);
         let deadline = self.voter_deadline();
         Call { script, shared, requests: Requests::One(request), deadline, longest: deadline }
     }

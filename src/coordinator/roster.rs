@@ -10,6 +10,7 @@ use std::{
 use super::Coordinator;
 use crate::{
     clock::Moment,
+    keys::Word,
     node::{Call, Outcome, Request, Requests},
     scripts::{Answer, voter},
     words::{Belief, Error, Kind, RosterEntry, Rounded, roster_of},
@@ -172,8 +173,8 @@ impl Coordinator {
         let who = if self.settings.only_looks { String::new() } else { who };
         let kept = KEPT.max(self.settings.longest_lease() + LATE);
         let shared = [kept, LATE].map(|time| time.as_millis().to_string().into());
-        let args = [mine, who, heard].map(Arc::from);
-        let request = Request::new([self.settings.keys.roster()], args, None);
+        let (roster, args) = (self.settings.keys.roster(), [&mine, &who, &heard].map(Word::from));
+        let request = Request::new([Word::from(&roster)], args, None);
         Call {
             script: &voter::ROSTER,
             shared: shared.into(),

@@ -210,7 +210,7 @@ impl Election {
 
     fn asked(&self) -> Result<ElectionAsked, Error> {
         let (record, rules) = self.0.usable()?;
-        let (look, news) = (record.look(), Arc::clone(&record.made.keys.channel));
+        let (look, news) = (record.look(), record.made.keys.channel().into());
         Ok(ElectionAsked { record, look, news, rules })
     }
 

@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     mutex_record::MutexRecord,
-    request::{nothing, number, token},
+    request::{ticket, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
-    engine::Ticket,
-    keys::MutexKeys,
     node::Call,
     words::{HoldId, HolderKind, LeaderValue, Proclaimed, Token},
 };
@@ -80,18 +78,18 @@ impl LockRecord for ElectionRecord {
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let made = &self.mutex.made;
-        let MutexKeys { lock, queue, alive, fence, channel: news, .. } = &made.keys;
-        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
-        let args = [token(ask.token), ticket, self.speech.first().into(), Arc::clone(news)];
-        made.forms.acquire.request([lock, queue, alive, fence], ask.hold, args)
+        let (keys, says) = (&made.keys, self.speech.first());
+        let args = [token(ask.token), ticket(ask.ticket), (&says).into(), keys.channel()];
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
+        made.forms.acquire.request(keys, ask.hold, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let made = &self.mutex.made;
-        let MutexKeys { lock, revoked, fence, channel: news, .. } = &made.keys;
         debug_assert_eq!(ask.lease, self.mutex.rules().terms.lease, "nobody enters it again");
-        let args = [token(ask.token), self.speech.latest(ask.token).into(), Arc::clone(news)];
-        made.forms.renew.request([lock, revoked, fence], ask.hold, args)
+        let (keys, says) = (&made.keys, self.speech.latest(ask.token));
+        let args = [token(ask.token), (&says).into(), keys.channel()];
+        made.forms.renew.request([keys.lock(), keys.revoked(), keys.fence()], ask.hold, args)
     }
 
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {

@@ -3,11 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{self, Form, millis, nothing, number, token};
+use super::request::{self, Form, millis, ticket, token};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
-    engine::{Rules, Ticket},
-    keys::{KeyScheme, MutexKeys},
+    engine::Rules,
+    keys::{KeyScheme, MutexKeys, Word},
     node::Call,
     scripts::{election, fair, mutex, redisson},
     settings::Settings,
@@ -101,6 +101,8 @@ pub(super) struct MadeMutex {
 #[derive(Debug)]
 pub(super) struct MutexForms {
     pub(super) terms: MutexTerms,
+    /// What the channels begin with on which clients are called.
+    calls: Box<str>,
     pub(super) acquire: Form,
     from_a_place: Form,
     pub(super) renew: Form,
@@ -108,7 +110,6 @@ pub(super) struct MutexForms {
 }
 
 impl MutexForms {
-    /// `calls`: what the channels begin with on which clients are called.
     pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
         let MutexTerms { rules, waiting, .. } = terms;
         let (lease, keep) = (millis(rules.terms.lease), terms.keep_ms());
@@ -117,10 +118,12 @@ impl MutexForms {
         if terms.kind == ExclusiveKind::Election {
             let acquire = Form::new(&election::ACQUIRE, rules, &[calls, &lease, &keep, &wait]);
             let renew = Form::new(&election::RENEW, rules, &[&lease, &keep]);
-            return Self { terms, from_a_place: acquire.clone(), acquire, renew, release };
+            let (from_a_place, calls) = (acquire.clone(), calls.into());
+            return Self { terms, calls, acquire, from_a_place, renew, release };
         }
         Self {
             terms,
+            calls: calls.into(),
             acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
             from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
             renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
@@ -137,9 +140,9 @@ impl MutexRecord {
         let info = LockInfo {
             kind: kind.name(),
             name,
-            key: Arc::clone(&keys.lock),
+            key: Arc::clone(keys.key()),
             // That of an election is for those who watch.
-            channel: (!is_election).then(|| Arc::clone(&keys.channel)),
+            channel: (!is_election).then(|| keys.channel().into()),
             is_shared: false,
             permits: None,
             is_fenced: true,
@@ -161,44 +164,42 @@ impl MutexRecord {
     }
 
     pub(super) fn inspect(&self) -> Call {
-        let MutexKeys { lock, queue, alive, fence, .. } = &self.made.keys;
-        Form::new(&mutex::INSPECT, self.rules(), &[]).question([lock, queue, alive, fence])
+        let keys = &self.made.keys;
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
+        Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
     }
 
     /// Asks who leads.
     pub(super) fn look(&self) -> Call {
-        let MutexKeys { lock, fence, .. } = &self.made.keys;
-        Form::new(&election::LOOK, self.rules(), &[]).question([lock, fence])
+        let keys = &self.made.keys;
+        Form::new(&election::LOOK, self.rules(), &[]).question([keys.lock(), keys.fence()])
     }
 
     /// Ends a named hold; its mark stays for `marker`.
     pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let MutexKeys { lock, revoked, queue, alive, channel, calls, .. } = &self.made.keys;
-        let aloud = self.made.forms.terms.aloud();
-        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &[calls, aloud]);
-        let args = [millis(marker).into(), Arc::clone(channel)];
-        form.request([lock, revoked, queue, alive], hold, args)
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let shared = [&*forms.calls, forms.terms.aloud()];
+        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &shared);
+        let (marker, channel) = (millis(marker), keys.channel());
+        let keys = [keys.lock(), keys.revoked(), keys.queue(), keys.alive()];
+        form.request(keys, hold, [(&marker).into(), channel])
     }
 
     /// Takes out who waits, and what is none of its records.
     pub(super) fn clear(&self) -> Call {
-        let MutexKeys { lock, revoked, fence, queue, alive, .. } = &self.made.keys;
+        let keys = &self.made.keys;
         let form = Form::new(&mutex::CLEAR, self.rules(), &[]);
-        form.question([lock, revoked, fence, queue, alive])
+        form.question([keys.lock(), keys.revoked(), keys.fence(), keys.queue(), keys.alive()])
     }
 
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
-        let MutexKeys { lock, queue, alive, channel, .. } = &self.made.keys;
-        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
+        let MadeMutex { keys, forms, .. } = &*self.made;
         // Java waits voter by voter: to its waiters also a minority's vote is worth a call.
-        let wake = wake || self.made.forms.terms.is_shared_with_java;
-        let channel = if wake { Arc::clone(channel) } else { nothing() };
-        self.made.forms.release.request(
-            [lock, queue, alive],
-            hold,
-            [request::count(count), place, channel],
-        )
+        let wake = wake || forms.terms.is_shared_with_java;
+        let channel = if wake { keys.channel() } else { Word::NOTHING };
+        let keys = [keys.lock(), keys.queue(), keys.alive()];
+        forms.release.request(keys, hold, [count.into(), request::place(place), channel])
     }
 }
 
@@ -219,21 +220,21 @@ impl LockRecord for MutexRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let MadeMutex { keys: MutexKeys { lock, queue, alive, fence, .. }, .. } = &*self.made;
-        let keys = [lock, queue, alive, fence];
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
         let floor = token(ask.token);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
         if self.place.is_none() {
-            return self.made.forms.acquire.request(keys, ask.hold, [floor]);
+            return forms.acquire.request(keys, ask.hold, [floor]);
         }
-        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
-        self.made.forms.from_a_place.request(keys, ask.hold, [floor, ticket])
+        forms.from_a_place.request(keys, ask.hold, [floor, ticket(ask.ticket)])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let MadeMutex { keys: MutexKeys { lock, revoked, fence, .. }, forms, .. } = &*self.made;
+        let MadeMutex { keys, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
-        let (keys, args) = ([lock, revoked, fence], [request::count(ask.count), token(ask.token)]);
+        let keys = [keys.lock(), keys.revoked(), keys.fence()];
+        let args = [ask.count.into(), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -2,12 +2,13 @@
 
 use std::{
     iter::{empty, once},
-    sync::{Arc, LazyLock},
+    sync::Arc,
     time::Duration,
 };
 
 use crate::{
-    engine::Rules,
+    engine::{Rules, Ticket},
+    keys::Word,
     node::{Call, Request, Requests},
     scripts::Script,
     words::{HoldId, Token},
@@ -38,28 +39,29 @@ impl Form {
     }
 
     /// A request for a hold, which is the first argument.
-    pub(super) fn request<const K: usize, const A: usize>(
+    pub(super) fn request<'a, const K: usize, const A: usize>(
         &self,
-        keys: [&Arc<str>; K],
+        keys: [impl Into<Word<'a>>; K],
         hold: &HoldId,
-        args: [Arc<str>; A],
+        args: [Word<'_>; A],
     ) -> Call {
-        self.fill(keys, once(Arc::clone(hold.text())).chain(args), Some(hold))
+        let args = once(Word::from(hold.text())).chain(args);
+        self.fill(keys.map(Into::into), args, Some(hold))
     }
 
     /// A request for nobody's hold.
-    pub(super) fn question<const K: usize>(&self, keys: [&Arc<str>; K]) -> Call {
-        self.fill(keys, empty(), None)
+    pub(super) fn question<'a, const K: usize>(&self, keys: [impl Into<Word<'a>>; K]) -> Call {
+        self.fill(keys.map(Into::into), empty(), None)
     }
 
-    fn fill<const K: usize>(
+    fn fill<'a, const K: usize>(
         &self,
-        keys: [&Arc<str>; K],
-        args: impl Iterator<Item = Arc<str>>,
+        keys: [Word<'a>; K],
+        args: impl Iterator<Item = Word<'a>> + Clone,
         hold: Option<&HoldId>,
     ) -> Call {
         let Self { script, shared, .. } = self;
-        let request = Request::new(keys.into_iter().cloned(), args, hold);
+        let request = Request::new(keys, args, hold);
         debug_assert_eq!(
             (K, request.args().len()),
             (script.keys.len(), script.args.len()),
@@ -76,34 +78,22 @@ impl Form {
     }
 }
 
-/// Arguments that nearly every request has, made once.
-static COMMON: LazyLock<[Arc<str>; 3]> = LazyLock::new(|| ["0", "1", ""].map(Into::into));
-
-/// The argument that says nothing.
-pub(super) fn nothing() -> Arc<str> {
-    Arc::clone(&COMMON[2])
-}
-
-/// The count of a hold as an argument.
-pub(super) fn count(count: u32) -> Arc<str> {
-    match count {
-        0 => Arc::clone(&COMMON[0]),
-        1 => Arc::clone(&COMMON[1]),
-        more => number(more),
-    }
-}
-
-/// A number as an argument.
-pub(super) fn number(number: impl Copy + ToString) -> Arc<str> {
-    number.to_string().into()
-}
-
 /// The settings see to it that leases are whole milliseconds.
 pub(super) fn millis(time: Duration) -> String {
     time.as_millis().to_string()
 }
 
 /// A token or a floor for one as an argument; empty for a hold without tokens.
-pub(super) fn token(token: Option<Token>) -> Arc<str> {
-    token.map_or_else(nothing, number)
+pub(super) fn token(token: Option<Token>) -> Word<'static> {
+    token.map(u64::from).into()
+}
+
+/// The place in a queue that has been given out already.
+pub(super) fn ticket(ticket: Option<Ticket>) -> Word<'static> {
+    ticket.map(|Ticket(ticket)| ticket).into()
+}
+
+/// The place to leave, if any.
+pub(super) fn place(place: Option<&HoldId>) -> Word<'_> {
+    place.map(HoldId::text).into()
 }

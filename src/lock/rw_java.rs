@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access,
-    request::{self, Form, millis, token},
+    request::{Form, millis, token},
     rw_record::{RwAsked, RwTerms},
 };
 use crate::{
@@ -46,7 +46,7 @@ impl JavaRwRecord {
 
     fn give_back(&self, hold: &HoldId, count: u32) -> Call {
         let JavaRwKeys { lock, stem, channel, .. } = &self.keys;
-        self.release.request([lock, stem], hold, [request::count(count), Arc::clone(channel)])
+        self.release.request([lock, stem], hold, [count.into(), channel.into()])
     }
 }
 
@@ -91,7 +91,7 @@ impl RwAsked for JavaRwRecord {
     fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let JavaRwKeys { lock, stem, revoked, channel, .. } = &self.keys;
         let form = Form::new(&redisson::RW_FORCE_RELEASE, self.rules(), &[]);
-        form.request([lock, stem, revoked], hold, [millis(marker).into(), Arc::clone(channel)])
+        form.request([lock, stem, revoked], hold, [(&millis(marker)).into(), channel.into()])
     }
 
     fn clear(&self) -> Call {
@@ -140,8 +140,7 @@ impl LockRecord for JavaRwRecord {
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
-        let (keys, args) =
-            ([lock, stem, revoked, fence], [request::count(ask.count), token(ask.token)]);
+        let (keys, args) = ([lock, stem, revoked, fence], [ask.count.into(), token(ask.token)]);
         if ask.lease == self.rules().terms.lease {
             return self.renew.request(keys, ask.hold, args);
         }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    request::{self, Form, millis, nothing, number, token},
+    request::{self, Form, millis, ticket, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
-    engine::{Rules, Ticket},
+    engine::Rules,
     keys::RwKeys,
     node::Call,
     scripts::rw,
@@ -125,9 +125,8 @@ impl RwRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
-        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
         let keys = [writer, readers, queue, alive, writers];
-        self.made.forms.release.request(keys, hold, [request::count(count), place])
+        self.made.forms.release.request(keys, hold, [count.into(), request::place(place)])
     }
 }
 
@@ -146,7 +145,7 @@ impl RwAsked for RwRecord {
         let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
         let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[calls]);
         let keys = [writer, readers, revoked, queue, alive, writers];
-        form.request(keys, hold, [millis(marker).into()])
+        form.request(keys, hold, [(&millis(marker)).into()])
     }
 
     fn clear(&self) -> Call {
@@ -204,9 +203,8 @@ impl LockRecord for RwRecord {
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
         let keys = [writer, readers, queue, alive, writers, fence];
-        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
         let RwForms { terms, acquire, .. } = &*self.made.forms;
-        let args = [token(ask.token), ticket];
+        let args = [token(ask.token), ticket(ask.ticket)];
         if ask.lease == terms.rules.terms.lease {
             return acquire.request(keys, ask.hold, args);
         }
@@ -218,7 +216,7 @@ impl LockRecord for RwRecord {
         let RwKeys { writer, readers, revoked, fence, .. } = &self.made.keys;
         let RwForms { terms, renew, .. } = &*self.made.forms;
         let keys = [writer, readers, revoked, fence];
-        let args = [request::count(ask.count), token(ask.token)];
+        let args = [ask.count.into(), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -3,14 +3,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{self, Form, millis, nothing, number};
+use super::request::{self, Form, millis, ticket};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
-    engine::{Circle, Rules, Ticket},
+    engine::{Circle, Rules},
     keys::SemaphoreKeys,
     node::Call,
     scripts::semaphore,
-    words::{HoldId, LockName},
+    words::{HoldId, LockName, Slots},
 };
 
 /// How a semaphore is asked for, whatever its name.
@@ -112,7 +112,7 @@ impl SemaphoreRecord {
             &self.made.keys;
         let form = Form::new(&semaphore::FORCE_RELEASE, self.rules(), &[calls]);
         let keys = [slots, ends, revoked, queue, served, alive];
-        form.request(keys, hold, [millis(marker).into()])
+        form.request(keys, hold, [(&millis(marker)).into()])
     }
 
     /// Takes out who waits, and what is none of its records.
@@ -126,9 +126,8 @@ impl SemaphoreRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
-        let place = place.map_or_else(nothing, |place| Arc::clone(place.text()));
         let keys = [slots, ends, queue, served, alive];
-        self.made.forms.release.request(keys, hold, [request::count(count), place])
+        self.made.forms.release.request(keys, hold, [count.into(), request::place(place)])
     }
 }
 
@@ -146,10 +145,10 @@ impl LockRecord for SemaphoreRecord {
         let keys = [slots, ends, queue, served, alive, permits];
         let PermitsWanted { permits, wanted } = self.made.wanted;
         let Circle { start, .. } = Circle::of(ask.hold, permits);
-        let floors = ask.slots.map_or_else(nothing, |floors| floors.text().into());
-        let ticket = ask.ticket.map_or_else(nothing, |Ticket(ticket)| number(ticket));
+        let floors = ask.slots.map(Slots::text);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
-        let args = [number(permits), number(wanted), number(start), floors, ticket];
+        let (floors, ticket) = (floors.as_ref().into(), ticket(ask.ticket));
+        let args = [permits.into(), wanted.into(), start.into(), floors, ticket];
         self.made.forms.acquire.request(keys, ask.hold, args)
     }
 
@@ -157,8 +156,8 @@ impl LockRecord for SemaphoreRecord {
         let MadeSemaphore { keys, forms, wanted, .. } = &*self.made;
         let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, calls } = keys;
         let keys = [slots, ends, revoked, queue, served, alive, permits];
-        let given = ask.slots.expect("whoever has permits has slots").text().into();
-        let args = [number(wanted.permits), given];
+        let given = ask.slots.expect("whoever has permits has slots").text();
+        let args = [wanted.permits.into(), (&given).into()];
         if ask.lease == forms.terms.rules.terms.lease {
             return forms.renew.request(keys, ask.hold, args);
         }

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    hash::{DefaultHasher, Hash, Hasher},
     ops::Deref,
     slice,
     sync::Arc,
@@ -16,11 +15,12 @@ use futures::{
     future::{self, BoxFuture},
 };
 
+use super::Request;
 pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
     keys::KeyScheme,
     scripts::{Answer, Script},
-    words::{Cause, FoundLock, HoldId, ServerReport},
+    words::{Cause, FoundLock, ServerReport},
 };
 
 /// The shard of a voter that has one.
@@ -70,59 +70,6 @@ impl FromIterator<Arc<Request>> for Requests {
     }
 }
 
-/// The keys and arguments of one request.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    /// The keys, and behind them the arguments.
-    texts: Box<[Arc<str>]>,
-    keys: usize,
-    /// The lock, as a hash.
-    pub(crate) lock: u64,
-    /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
-    /// Between two holds no order is promised to anyone.
-    pub(crate) party: u64,
-}
-
-impl Request {
-    /// `hold`: for which it asks, if for any.
-    pub(crate) fn new(
-        keys: impl IntoIterator<IntoIter: ExactSizeIterator, Item = Arc<str>>,
-        args: impl IntoIterator<Item = Arc<str>>,
-        hold: Option<&HoldId>,
-    ) -> Arc<Self> {
-        let keys = keys.into_iter();
-        let (count, texts) = (keys.len(), keys.chain(args).collect::<Box<[_]>>());
-        let mut hasher = DefaultHasher::new();
-        texts[0].hash(&mut hasher);
-        let lock = hasher.finish();
-        hold.map(HoldId::place_or_self).hash(&mut hasher);
-        Arc::new(Self { texts, keys: count, lock, party: hasher.finish() })
-    }
-
-    /// The same where the keys have other names, with these arguments.
-    pub(crate) fn renamed(
-        &self,
-        name: impl Fn(&Arc<str>) -> Arc<str>,
-        args: impl Iterator<Item = Arc<str>>,
-    ) -> Arc<Self> {
-        let texts = self.keys().iter().map(name).chain(args).collect();
-        Arc::new(Self { texts, ..*self })
-    }
-
-    /// The key of the lock, or of whatever else the script is about.
-    pub(crate) fn key(&self) -> &Arc<str> {
-        &self.texts[0]
-    }
-
-    fn keys(&self) -> &[Arc<str>] {
-        &self.texts[..self.keys]
-    }
-
-    pub(crate) fn args(&self) -> &[Arc<str>] {
-        &self.texts[self.keys..]
-    }
-}
-
 impl Call {
     /// One call for the requests of several, all of one script and with the same shared arguments.
     pub(crate) fn join<'a>(calls: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
@@ -144,17 +91,17 @@ impl Call {
     }
 
     /// What goes into KEYS.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.requests.iter().flat_map(|request| request.keys())
     }
 
     /// What goes into ARGV behind the shared arguments.
-    pub(crate) fn args(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
+    pub(crate) fn args(&self) -> impl Iterator<Item = &str> + Clone {
         self.requests.iter().flat_map(|request| request.args())
     }
 
     /// The key of the first request: where a call goes, all its requests go.
-    pub(crate) fn key(&self) -> &Arc<str> {
+    pub(crate) fn key(&self) -> &str {
         self.requests[0].key()
     }
 
@@ -171,7 +118,7 @@ impl Call {
         let each = script.args.len();
         let requests = keys.chunks(script.keys.len()).enumerate().map(|(request, keys)| {
             let args = &args[request * each..(request + 1) * each];
-            let hold = args.first().map(|hold| HoldId::parse(hold));
+            let hold = args.first().map(|hold| crate::words::HoldId::parse(hold));
             let [keys, args] = [keys, args].map(|texts| texts.iter().map(|&text| text.into()));
             Request::new(keys, args, hold.as_ref())
         });

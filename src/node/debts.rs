@@ -177,7 +177,7 @@ mod tests {
 
     fn debt(number: u64) -> Debt {
         let name = number.to_string();
-        let request = Request::new([name.as_str().into()], [], None);
+        let request = Request::new([(&name).into()], [], None);
         let (shared, requests) = ([].into(), Requests::One(request));
         let deadline = Duration::from_millis(200);
         let call = Call { script: &mutex::RELEASE, shared, requests, deadline, longest: deadline };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn names(debts: &[Debt]) -> Vec<&str> {
-        debts.iter().map(|debt| &**debt.call.key()).collect()
+        debts.iter().map(|debt| debt.call.key()).collect()
     }
 
     #[test]

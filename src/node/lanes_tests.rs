@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    keys::Word,
     node::{Replies, Request, Requests},
     scripts::{Script, mutex},
     words::{Cause, HoldId},
@@ -15,8 +16,8 @@ fn at(ms: u64) -> Moment {
 }
 
 fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
-    let keys = script.keys.iter().map(|_| "lock".into());
-    let blank = script.args.iter().skip(2).map(|_| "".into());
+    let keys = script.keys.iter().map(|_| Word::from("lock"));
+    let blank = script.args.iter().skip(2).map(|_| Word::NOTHING);
     let args = [hold.into(), count.into()].into_iter().chain(blank);
     let requests = Requests::One(Request::new(keys, args, Some(&HoldId::parse(hold))));
     let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
@@ -33,14 +34,13 @@ fn release(hold: &str) -> Queued {
 
 /// The script, and the holds.
 fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
-    let holds =
-        departure.requests.iter().map(|request| &*request.call.requests[0].args()[0]).collect();
-    (departure.requests[0].call.script.name, holds)
+    let holds = departure.requests.iter().filter_map(|request| request.call.args().next());
+    (departure.requests[0].call.script.name, holds.collect())
 }
 
 fn holds(departure: Option<Departure>) -> Vec<String> {
     let requests = departure.into_iter().flat_map(|departure| departure.requests);
-    requests.map(|request| request.call.requests[0].args()[0].to_string()).collect()
+    requests.filter_map(|request| Some(request.call.args().next()?.to_owned())).collect()
 }
 
 #[test]
@@ -243,8 +243,9 @@ proptest! {
             let distinct: std::collections::HashSet<_> = parties.iter().collect();
             assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
             let said = |request: &Queued| {
-                let args = request.call.requests[0].args();
-                (args[0].to_string(), request.call.script.name, args[1].to_string())
+                let mut args = request.call.args().map(str::to_owned);
+                let mut next = || args.next().expect("it has two");
+                (next(), request.call.script.name, next())
             };
             left.extend(departure.requests.iter().map(said));
             under_way.push(departure.group);

@@ -11,6 +11,7 @@ mod lanes;
 mod mailbox;
 mod pauses;
 mod reach;
+mod request;
 mod single;
 mod standings;
 mod voter;
@@ -20,10 +21,11 @@ mod voter_reply;
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
     Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Memory, Node, ONLY, Outcome,
-    Request, Requests, Stamp,
+    Requests, Stamp,
 };
 pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
 pub(crate) use pauses::needs_an_operator;
+pub(crate) use request::Request;
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;

@@ -292,7 +292,7 @@ impl Task {
         let mut call = Call::join(calls).expect("something departs");
         let Seen { voter, standings } = &self.seen;
         call.deadline = standings.allowed(*voter, call.deadline, call.longest);
-        let (votes, key) = (call.script.votes, Arc::clone(call.key()));
+        let (votes, first) = (call.script.votes, Arc::clone(&call.requests[0]));
         let (clock, seen) = (self.clock.clone(), self.seen.clone());
         let node = Arc::clone(&self.node);
         if let Some(oldest) = requests.first() {
@@ -308,7 +308,7 @@ impl Task {
         };
         Box::pin(async move {
             let mut answers = answers.await;
-            let shard = node.shard(&key);
+            let shard = node.shard(first.key());
             let answered = clock.now();
             let clocks = answers.iter().flatten().filter_map(Answer::clock).filter(|_| votes);
             let stamp = clocks.max().map(|shown| Stamp { shown, asked: sent, answered });

@@ -68,9 +68,9 @@ impl Seat {
     }
 
     /// A key or a channel, as it is named here.
-    pub(super) fn name(self, key: &Arc<str>) -> Arc<str> {
+    pub(super) fn name(self, key: &str) -> Arc<str> {
         if self.voters == 1 {
-            return Arc::clone(key);
+            return key.into();
         }
         if let Some(led) = led_into(self.slot(key), key) {
             return led;
@@ -95,7 +95,7 @@ impl Seat {
         }
         let (name, _) = tag.split_at_checked(tag.len().checked_sub(1 + LENGTH)?)?;
         let outside = format!("{before}{{{name}}}{after}");
-        (*self.name(&outside.as_str().into()) == *key).then_some(outside)
+        (*self.name(&outside) == *key).then_some(outside)
     }
 
     /// A call with the names that its keys and channels have here.
@@ -103,16 +103,18 @@ impl Seat {
         if self.voters == 1 {
             return call.clone();
         }
-        let arg = |(text, arg): (&Arc<str>, &Arg)| match arg {
+        let arg = |(text, arg): (&str, &Arg)| match arg {
             Arg::Channel(_) if !text.is_empty() => self.name(text),
-            _ => Arc::clone(text),
+            _ => text.into(),
         };
         let request = |request: &Arc<Request>| {
-            let args = request.args().iter().zip(call.script.args).map(arg);
-            request.renamed(|key| self.name(key), args)
+            let keys: Vec<_> = request.keys().map(|key| self.name(key)).collect();
+            let args: Vec<_> = request.args().zip(call.script.args).map(arg).collect();
+            request.renamed(&keys, &args)
         };
+        let shared = call.shared.iter().map(|arg| &**arg);
         Call {
-            shared: call.shared.iter().zip(call.script.shared).map(arg).collect(),
+            shared: shared.zip(call.script.shared).map(arg).collect(),
             requests: call.requests.iter().map(request).collect(),
             ..call.clone()
         }
@@ -175,9 +177,9 @@ mod tests {
 
     #[test]
     fn one_voter_has_the_keys_as_they_are() {
-        let key: Arc<str> = "quorate:{invoice:42}".into();
+        let key = "quorate:{invoice:42}";
         let only = Seat::new(0, 1);
-        assert_eq!((only.name(&key), only.slot(&key)), (Arc::clone(&key), slot_of(&key)));
+        assert_eq!((&*only.name(key), only.slot(key)), (key, slot_of(key)));
     }
 
     /// The table of `docs/protocol.md`.
@@ -187,7 +189,7 @@ mod tests {
         let known = [("invoice:42", 3), ("a", 3), ("a", 5), ("stock/sku 7", 3), ("Grüße", 5)];
         for (name, voters) in known {
             for seat in seats(voters) {
-                let key: Arc<str> = format!("quorate:{{{name}}}").into();
+                let key = format!("quorate:{{{name}}}");
                 let (placed, slot) = (seat.name(&key), seat.slot(&key));
                 let line =
                     format!("| `{name}` | {voters} | {} | `{placed}` | {slot} |", seat.voter);
@@ -203,13 +205,13 @@ mod tests {
         ) {
             for seat in seats(voters) {
                 let keys = ["quorate:{N}", "quorate:{N}:fence", "quorate:{N}:wake"];
-                let keys = keys.map(|key| Arc::from(key.replace('N', &name)));
+                let keys = keys.map(|key| key.replace('N', &name));
                 let slot = seat.slot(&keys[0]);
                 let end = seats(voters).nth(usize::from(seat.voter) + 1).map_or(SLOTS, Seat::start);
                 prop_assert!((seat.start()..end).contains(&slot));
                 for key in keys {
                     prop_assert_eq!(slot_of(&seat.name(&key)), slot);
-                    prop_assert_eq!(seat.outside(&seat.name(&key)), Some(key.to_string()));
+                    prop_assert_eq!(seat.outside(&seat.name(&key)), Some(key));
                 }
                 for other in seats(voters) {
                     let key = Arc::from(format!("quorate:{{{name}}}"));
@@ -237,8 +239,7 @@ mod tests {
     #[test]
     fn channels_for_all_locks_are_each_voters_own_and_their_beginnings_fit() {
         let seat = Seat::new(2, 3);
-        let [all, one] =
-            ["quorate:calls:", "quorate:calls:c-1"].map(|name| seat.name(&name.into()));
+        let [all, one] = ["quorate:calls:", "quorate:calls:c-1"].map(|name| seat.name(name));
         assert_eq!((&*all, &*one), ("quorate:calls:2:", "quorate:calls:2:c-1"));
     }
 }

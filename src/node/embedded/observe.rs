@@ -30,15 +30,15 @@ impl Ran<'_> {
 
     /// What `KEYS` had of it.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.call.keys().map(|key| &**key)
+        self.call.keys()
     }
 
     /// What `ARGV` had of it, by the names in the script's header.
     pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Call { script, shared, .. } = self.call;
         let names = script.shared.iter().filter(|arg| **arg != Arg::Publish).chain(script.args);
-        let args = shared.iter().chain(self.call.args());
-        names.zip(args).map(|(name, arg)| (name.name(), &**arg))
+        let args = shared.iter().map(|arg| &**arg).chain(self.call.args());
+        names.zip(args).map(|(name, arg)| (name.name(), arg))
     }
 
     /// The argument with this name; `None` where the script takes no such one.
@@ -115,10 +115,10 @@ impl RunObserver {
 
 /// Runs a call of a script.
 pub(super) fn run(database: &mut Database, call: &Call) -> Result<Reply, String> {
-    let keys: Vec<&str> = call.keys().map(|key| &**key).collect();
+    let keys: Vec<&str> = call.keys().collect();
     let publish = call.script.publishes().then_some("PUBLISH");
-    let (shared, own) = (call.shared.iter().map(|arg| &**arg), call.args().map(|arg| &**arg));
-    let args: Vec<&str> = shared.chain(publish).chain(own).collect();
+    let shared = call.shared.iter().map(|arg| &**arg);
+    let args: Vec<&str> = shared.chain(publish).chain(call.args()).collect();
     lua::run(database, call.script, &keys, &args)
 }
 

@@ -16,8 +16,8 @@ const PACKING: usize = 5;
 pub(super) fn of(call: &Call, script: Bytes, publish: &'static str, packs: bool) -> Vec<Argument> {
     let publish = call.script.publishes().then_some(publish);
     let shared = call.shared.iter().map(|text| &**text).chain(publish);
-    let apart = call.keys().map(|text| &**text).chain(shared);
-    let own = call.args().map(|text| &**text);
+    let apart = call.keys().chain(shared);
+    let own = call.args();
     // The one argument of a request could not be told from what is packed.
     let packs = packs && call.script.args.len() > 1;
     let count = apart.clone().count() + if packs { 1 } else { own.clone().count() };

@@ -8,7 +8,7 @@
 //! server that it was in then. So it counts as younger than it is, and never as older by more than
 //! one look can add.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::{
     info::{ask, field},
@@ -16,6 +16,7 @@ use super::{
     replies,
 };
 use crate::{
+    keys::Word,
     node::{Call, Outcome, Request, Requests, contract::is_passing},
     scripts::{Answer, Mark, voter::LOOK},
     words::{Cause, HoldId},
@@ -26,11 +27,12 @@ use crate::{
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Reads the mark at `key`, and writes it.
-pub(super) fn call(key: Arc<str>, life: &str, deadline: Duration) -> Call {
+pub(super) fn call(key: &str, life: &str, deadline: Duration) -> Call {
     let birth = birth();
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
     let itself = HoldId::parse(&birth);
-    let requests = Requests::One(Request::new([key], [birth.into(), life.into()], Some(&itself)));
+    let (keys, args) = ([Word::from(key)], [Word::from(&birth), life.into()]);
+    let requests = Requests::One(Request::new(keys, args, Some(&itself)));
     Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline, longest: deadline }
 }
 
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn no_look_overtakes_another() {
-        let look = || call("mark".into(), "life/", Duration::from_secs(1)).party();
+        let look = || call("mark", "life/", Duration::from_secs(1)).party();
         assert_ne!(look(), look());
     }
 }

@@ -77,7 +77,7 @@ impl Runner {
     /// leave for locks: what ends that would end them.
     pub(super) async fn identity(self: Arc<Self>) -> Outcome<Identity> {
         let Some(key) = self.mark.clone() else { return self.ping().await };
-        let call = mark::call(key, &self.gate.known()?.life, IDENTIFICATION);
+        let call = mark::call(&key, &self.gate.known()?.life, IDENTIFICATION);
         let answer = Arc::clone(&self).run(call, false).await.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),

@@ -1,0 +1,86 @@
+//! A key, a channel or an argument of a request, before it is written.
+
+use std::{
+    fmt::{self, Display, Formatter, Write as _},
+    sync::Arc,
+};
+
+/// One word of a request. Names are made of what they share with others only where they are
+/// written: a lock has half a dozen of them, and most are never asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word<'a> {
+    /// These texts, one behind the other.
+    Text([&'a str; 3]),
+    Number(u64),
+}
+
+impl Word<'_> {
+    /// Says nothing.
+    pub(crate) const NOTHING: Self = Self::Text([""; 3]);
+
+    /// How many bytes it takes, at most.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Text(parts) => parts.iter().map(|part| part.len()).sum(),
+            Self::Number(_) => 20,
+        }
+    }
+
+    pub(crate) fn write(&self, to: &mut String) {
+        match self {
+            Self::Text(parts) => parts.iter().for_each(|part| to.push_str(part)),
+            Self::Number(number) => write!(to, "{number}").expect("memory takes it"),
+        }
+    }
+}
+
+impl Display for Word<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(parts) => parts.iter().try_for_each(|part| f.write_str(part)),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl From<Word<'_>> for Arc<str> {
+    fn from(word: Word<'_>) -> Self {
+        word.to_string().into()
+    }
+}
+
+impl<'a> From<&'a str> for Word<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(["", text, ""])
+    }
+}
+
+impl<'a> From<&'a String> for Word<'a> {
+    fn from(text: &'a String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl<'a> From<&'a Arc<str>> for Word<'a> {
+    fn from(text: &'a Arc<str>) -> Self {
+        (**text).into()
+    }
+}
+
+impl<'a, T: Into<Word<'a>>> From<Option<T>> for Word<'a> {
+    fn from(word: Option<T>) -> Self {
+        word.map_or(Self::NOTHING, Into::into)
+    }
+}
+
+macro_rules! from_numbers {
+    ($($number:ty)*) => {$(
+        impl From<$number> for Word<'_> {
+            fn from(number: $number) -> Self {
+                Self::Number(number.into())
+            }
+        }
+    )*};
+}
+
+from_numbers!(u16 u32 u64);
