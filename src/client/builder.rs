@@ -291,8 +291,8 @@ impl Builder {
     /// by default, and asks for none.
     ///
     /// The name need not be the only one of its kind: hold ids stay what tells clients apart. The
-    /// client says it to each voter every two minutes, by itself and never on the way of a lock.
-    /// The voter forgets the name five minutes after the client stopped.
+    /// client says it to each voter every four minutes, by itself and never on the way of a lock.
+    /// The voter forgets the name ten minutes after the client stopped.
     ///
     /// # Examples
     ///

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// For how long a voter keeps a name that is not said again.
-const KEPT: Duration = Duration::from_secs(5 * 60);
+const KEPT: Duration = Duration::from_secs(10 * 60);
 /// For how long it is believed that nobody knows a name.
 const UNKNOWN: Duration = Duration::from_secs(10);
 /// So many names are remembered.

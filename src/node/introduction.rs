@@ -6,7 +6,7 @@ use super::{Call, Replies, lanes::Queued};
 use crate::{clock::Moment, words::Cause};
 
 /// Between two times.
-const INTERVAL: Duration = Duration::from_secs(120);
+const INTERVAL: Duration = Duration::from_secs(240);
 /// And where the voter could not be reached.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_said_every_two_minutes_and_sooner_to_a_voter_that_did_not_hear_it() {
+    fn a_name_is_said_every_four_minutes_and_sooner_to_a_voter_that_did_not_hear_it() {
         let start = Clock::System.now();
         let mut introduction = Introduction::default();
         assert!(introduction.take_due(start).is_none(), "there is no name");
         introduction.begin(Call::of(&voter::INTRODUCE, &["c"], &["9", "web-1"]), start);
         let mut said = Vec::new();
-        for second in 0..400 {
+        for second in 0..760 {
             let now = start + Duration::from_secs(second);
             let Some(mut request) = introduction.take_due(now) else { continue };
             said.push(second);
@@ -79,7 +79,7 @@ mod tests {
             // At first there is no connection, and later a right is missing.
             let answer = match second {
                 0 | 5 => unreachable(),
-                130 => refused(),
+                250 => refused(),
                 _ => Ok(Answer::of(
                     1,
                     0,
@@ -89,6 +89,6 @@ mod tests {
             };
             asker.send(answer);
         }
-        assert_eq!(said, [0, 5, 10, 130, 250, 370]);
+        assert_eq!(said, [0, 5, 10, 250, 490, 730]);
     }
 }

@@ -33,8 +33,9 @@ use crate::{
 
 /// How often a connection that somebody waits on is asked for a sign of life, if none came.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How often, in heartbeats, where nobody does: so often that nothing on the way forgets it.
-const IDLE: u32 = 90;
+/// How often, in heartbeats, where nobody does: a proxy on the way may close what is idle for a
+/// minute.
+const IDLE: u32 = 50;
 /// How long that sign may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long connecting, and each request of fred's own, may take with a server of which nothing is

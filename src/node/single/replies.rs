@@ -67,13 +67,19 @@ fn plain(packed: Packed<'_>) -> Outcome<Value> {
         Packed::Nil | Packed::Boolean(false) => Value::Nil,
         Packed::Boolean(true) => Value::Int(1),
         Packed::Integer(whole) => Value::Int(whole.as_i64().unwrap_or(i64::MAX)),
-        Packed::F64(number) => Value::Int(format!("{:.0}", number.trunc()).parse().unwrap_or(0)),
+        // As short as it can be told without a loss.
+        Packed::F32(number) => Value::Int(whole(number.into())),
+        Packed::F64(number) => Value::Int(whole(number)),
         Packed::String(words) => Value::Text(text(words.as_bytes())),
         Packed::Array(entries) => {
             Value::List(entries.into_iter().map(plain).collect::<Outcome<_>>()?)
         }
         other => return Err(Cause::Rejected(format!("unexpected answer {other}").into())),
     })
+}
+
+fn whole(number: f64) -> i64 {
+    format!("{:.0}", number.trunc()).parse().unwrap_or(0)
 }
 
 /// Whether the server does not know the script: then it ran nothing.
@@ -158,9 +164,9 @@ mod tests {
 
     #[test]
     fn a_packed_answer_reads_as_the_one_that_the_server_would_give() {
-        // {1, 1763987654321, '', 'text', {-1, 300}, 2.9, false, true}, as `cmsgpack.pack` has it.
-        let packed = b"\x98\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
-            \xcb\x40\x07\x33\x33\x33\x33\x33\x33\xc2\xc3";
+        // {1, 1763987654321, '', 'text', {-1, 300}, 2.9, 1.5, false, true}, as `cmsgpack.pack` has it.
+        let packed = b"\x99\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
+            \xcb\x40\x07\x33\x33\x33\x33\x33\x33\xca\x3f\xc0\0\0\xc2\xc3";
         let whole = vec![
             Value::Int(1),
             Value::Int(1_763_987_654_321),
@@ -168,6 +174,7 @@ mod tests {
             Value::Text("text".into()),
             Value::List(vec![Value::Int(-1), Value::Int(300)]),
             Value::Int(2),
+            Value::Int(1),
             Value::Nil,
             Value::Int(1),
         ];

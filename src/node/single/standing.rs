@@ -142,10 +142,12 @@ impl Runner {
     ) -> Arc<str> {
         let mut pause = INTERVAL;
         let mut look = 0_u32;
+        // Whether the mark tells the time; where it cannot be read it does not.
+        let mut is_timed = self.mark.is_some();
         loop {
             look = look.wrapping_add(1);
             time::sleep(pause).await;
-            let time = self.mark.is_none() && look.is_multiple_of(TIME);
+            let time = !is_timed && look.is_multiple_of(TIME);
             let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
             let questions = Questions { time, syncs: syncs_before, ..self.questions(asks) };
             let identified = Box::pin(identify(link, questions));
@@ -161,6 +163,9 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
+            if !time {
+                is_timed = met.stamp.is_some();
+            }
             // One that is forgotten by now is none that has ended.
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
