@@ -10,7 +10,7 @@ use crate::{node::Outcome, words::Cause};
 /// What locks need, and a command for which it is needed, by which nothing changes: one that would
 /// write has arguments that make no sense, of which the server says so after it has looked whether
 /// the command is allowed. `KEY`, `CHANNEL` and `CALLS` stand for names of this client.
-const COMMANDS: [(&str, &str, &[&str]); 29] = [
+const COMMANDS: [(&str, &str, &[&str]); 30] = [
     ("+ping", "PING", &[]),
     ("+info", "INFO", &["server"]),
     ("+client|id", "CLIENT", &["ID"]),
@@ -21,6 +21,7 @@ const COMMANDS: [(&str, &str, &[&str]); 29] = [
     ("+get", "GET", &["KEY"]),
     ("+set", "SET", &["KEY", "", "PX", "0"]),
     ("+hset", "HSET", &["KEY", "f", "v", "f"]),
+    ("+hget", "HGET", &["KEY", "f"]),
     ("+hgetall", "HGETALL", &["KEY"]),
     ("+hdel", "HDEL", &["KEY", "f"]),
     ("+hexists", "HEXISTS", &["KEY", "f"]),
