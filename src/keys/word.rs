@@ -18,6 +18,10 @@ impl Word<'_> {
     /// Says nothing.
     pub(crate) const NOTHING: Self = Self::Text([""; 3]);
 
+    pub(crate) fn number(number: impl Into<u64>) -> Self {
+        Self::Number(number.into())
+    }
+
     /// How many bytes it takes, at most.
     pub(crate) fn length(&self) -> usize {
         match self {
@@ -72,15 +76,3 @@ impl<'a, T: Into<Word<'a>>> From<Option<T>> for Word<'a> {
         word.map_or(Self::NOTHING, Into::into)
     }
 }
-
-macro_rules! from_numbers {
-    ($($number:ty)*) => {$(
-        impl From<$number> for Word<'_> {
-            fn from(number: $number) -> Self {
-                Self::Number(number.into())
-            }
-        }
-    )*};
-}
-
-from_numbers!(u16 u32 u64);

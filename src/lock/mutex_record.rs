@@ -199,7 +199,7 @@ impl MutexRecord {
         let wake = wake || forms.terms.is_shared_with_java;
         let channel = if wake { keys.channel() } else { Word::NOTHING };
         let keys = [keys.lock(), keys.queue(), keys.alive()];
-        forms.release.request(keys, hold, [count.into(), request::place(place), channel])
+        forms.release.request(keys, hold, [Word::number(count), request::place(place), channel])
     }
 }
 
@@ -234,7 +234,7 @@ impl LockRecord for MutexRecord {
         let MadeMutex { keys, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
         let keys = [keys.lock(), keys.revoked(), keys.fence()];
-        let args = [ask.count.into(), token(ask.token)];
+        let args = [Word::number(ask.count), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

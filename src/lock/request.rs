@@ -85,12 +85,12 @@ pub(super) fn millis(time: Duration) -> String {
 
 /// A token or a floor for one as an argument; empty for a hold without tokens.
 pub(super) fn token(token: Option<Token>) -> Word<'static> {
-    token.map(u64::from).into()
+    token.map(Word::number).into()
 }
 
 /// The place in a queue that has been given out already.
 pub(super) fn ticket(ticket: Option<Ticket>) -> Word<'static> {
-    ticket.map(|Ticket(ticket)| ticket).into()
+    ticket.map(|Ticket(ticket)| Word::number(ticket)).into()
 }
 
 /// The place to leave, if any.

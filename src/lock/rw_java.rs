@@ -11,7 +11,7 @@ use super::{
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::Rules,
-    keys::JavaRwKeys,
+    keys::{JavaRwKeys, Word},
     node::Call,
     scripts::redisson,
     words::{HoldId, HoldIds, HolderKind, LockName},
@@ -46,7 +46,7 @@ impl JavaRwRecord {
 
     fn give_back(&self, hold: &HoldId, count: u32) -> Call {
         let JavaRwKeys { lock, stem, channel, .. } = &self.keys;
-        self.release.request([lock, stem], hold, [count.into(), channel.into()])
+        self.release.request([lock, stem], hold, [Word::number(count), channel.into()])
     }
 }
 
@@ -140,7 +140,8 @@ impl LockRecord for JavaRwRecord {
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
-        let (keys, args) = ([lock, stem, revoked, fence], [ask.count.into(), token(ask.token)]);
+        let (keys, args) =
+            ([lock, stem, revoked, fence], [Word::number(ask.count), token(ask.token)]);
         if ask.lease == self.rules().terms.lease {
             return self.renew.request(keys, ask.hold, args);
         }

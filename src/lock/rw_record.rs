@@ -10,7 +10,7 @@ use super::{
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::Rules,
-    keys::RwKeys,
+    keys::{RwKeys, Word},
     node::Call,
     scripts::rw,
     words::{HoldId, HoldIds, LockName},
@@ -126,7 +126,7 @@ impl RwRecord {
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
         let keys = [writer, readers, queue, alive, writers];
-        self.made.forms.release.request(keys, hold, [count.into(), request::place(place)])
+        self.made.forms.release.request(keys, hold, [Word::number(count), request::place(place)])
     }
 }
 
@@ -216,7 +216,7 @@ impl LockRecord for RwRecord {
         let RwKeys { writer, readers, revoked, fence, .. } = &self.made.keys;
         let RwForms { terms, renew, .. } = &*self.made.forms;
         let keys = [writer, readers, revoked, fence];
-        let args = [ask.count.into(), token(ask.token)];
+        let args = [Word::number(ask.count), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -7,7 +7,7 @@ use super::request::{self, Form, millis, ticket};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::{Circle, Rules},
-    keys::SemaphoreKeys,
+    keys::{SemaphoreKeys, Word},
     node::Call,
     scripts::semaphore,
     words::{HoldId, LockName, Slots},
@@ -127,7 +127,7 @@ impl SemaphoreRecord {
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
         let keys = [slots, ends, queue, served, alive];
-        self.made.forms.release.request(keys, hold, [count.into(), request::place(place)])
+        self.made.forms.release.request(keys, hold, [Word::number(count), request::place(place)])
     }
 }
 
@@ -147,8 +147,8 @@ impl LockRecord for SemaphoreRecord {
         let Circle { start, .. } = Circle::of(ask.hold, permits);
         let floors = ask.slots.map(Slots::text);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
-        let (floors, ticket) = (floors.as_ref().into(), ticket(ask.ticket));
-        let args = [permits.into(), wanted.into(), start.into(), floors, ticket];
+        let [permits, wanted, start] = [permits, wanted, start].map(Word::number);
+        let args = [permits, wanted, start, floors.as_ref().into(), ticket(ask.ticket)];
         self.made.forms.acquire.request(keys, ask.hold, args)
     }
 
@@ -157,7 +157,7 @@ impl LockRecord for SemaphoreRecord {
         let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, calls } = keys;
         let keys = [slots, ends, revoked, queue, served, alive, permits];
         let given = ask.slots.expect("whoever has permits has slots").text();
-        let args = [wanted.permits.into(), (&given).into()];
+        let args = [Word::number(wanted.permits), (&given).into()];
         if ask.lease == forms.terms.rules.terms.lease {
             return forms.renew.request(keys, ask.hold, args);
         }

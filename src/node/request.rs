@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn keys_and_arguments_are_read_as_they_were_written() {
         let keys = [Word::Text(["a:", "{name}", ":queue"]), "b".into()];
-        let args = ["c:1".into(), Word::NOTHING, 7_u32.into(), Some(u64::MAX).into()];
+        let args =
+            ["c:1".into(), Word::NOTHING, Word::number(7_u32), Some(Word::number(u64::MAX)).into()];
         let request = Request::new(keys, args, None);
         assert_eq!(request.key(), "a:{name}:queue");
         assert_eq!(request.keys().collect::<Vec<_>>(), ["a:{name}:queue", "b"]);

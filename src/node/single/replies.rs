@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_packed_answer_reads_as_the_one_that_the_server_would_give() {
-        // {1, 1763987654321, '', 'text', {-1, 300}, 2.9, 1.5, false, true}, as `cmsgpack.pack` has it.
+        // As `cmsgpack.pack` has {1, 1763987654321, '', 'text', {-1, 300}, 2.9, 1.5, false, true}.
         let packed = b"\x99\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
             \xcb\x40\x07\x33\x33\x33\x33\x33\x33\xca\x3f\xc0\0\0\xc2\xc3";
         let whole = vec![
