@@ -1,11 +1,13 @@
 //! Key and channel names. All keys of one lock lie in one hash slot.
 
 mod mutex;
+mod rw;
 mod word;
 
 use std::{borrow::Cow, sync::Arc};
 
 pub(crate) use mutex::MutexKeys;
+pub(crate) use rw::RwKeys;
 pub(crate) use word::Word;
 
 use crate::words::{Error, FoundKind, FoundLock, LockName};
@@ -61,27 +63,6 @@ pub(crate) struct JavaRwKeys {
     pub(crate) fence: Arc<str>,
     /// Where a release is told.
     pub(crate) channel: Arc<str>,
-}
-
-/// Those of ours. It shares none with the mutex of the same name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RwKeys {
-    /// Who writes.
-    pub(crate) writer: Arc<str>,
-    /// Until when each of those who read counts.
-    pub(crate) readers: Arc<str>,
-    /// Holds that were ended by force.
-    pub(crate) revoked: Arc<str>,
-    /// The token of the latest write.
-    pub(crate) fence: Arc<str>,
-    /// Who waits, by ticket.
-    pub(crate) queue: Arc<str>,
-    /// Until when each of them counts.
-    pub(crate) alive: Arc<str>,
-    /// Those of them that wait to write.
-    pub(crate) writers: Arc<str>,
-    /// Where those who wait are called: this, and the client's id.
-    pub(crate) calls: Arc<str>,
 }
 
 /// The names of one semaphore. It shares none with other locks of the same name.
@@ -210,17 +191,7 @@ impl KeyScheme {
         let name = name.as_str();
         match self {
             Self::Prefix(prefix) => {
-                let key = |part| format!("{prefix}:{{{}}}:rw:{part}", encoded(name)).into();
-                RwNames::Ours(RwKeys {
-                    writer: key("writer"),
-                    readers: key("readers"),
-                    revoked: key("revoked"),
-                    fence: key("fence"),
-                    queue: key("queue"),
-                    alive: key("alive"),
-                    writers: key("writers"),
-                    calls: self.calls().into(),
-                })
+                RwNames::Ours(RwKeys::of(format!("{prefix}:{{{}}}:rw", encoded(name))))
             }
             Self::Redisson => {
                 let tagged = tagged(name);

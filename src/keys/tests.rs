@@ -8,15 +8,16 @@ fn keys(scheme: &KeyScheme, name: &str) -> MutexKeys {
 
 /// Those that are derived from the name: behind two of Java's, and four of ours, those by which a
 /// lock is found.
-fn rw_keys(scheme: &KeyScheme, name: &str) -> Vec<Arc<str>> {
+fn rw_keys(scheme: &KeyScheme, name: &str) -> Vec<String> {
     match scheme.rw_lock(&LockName::parse(name).unwrap()) {
         RwNames::Ours(keys) => {
-            let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = keys;
-            vec![revoked, fence, alive, writers, writer, readers, queue]
+            let others = [keys.revoked(), keys.fence(), keys.alive(), keys.writers()];
+            let those = [keys.writer(), keys.readers(), keys.queue()];
+            others.into_iter().chain(those).map(|key| key.to_string()).collect()
         }
         RwNames::Java(JavaRwKeys { stem, revoked, fence, channel, .. }) => {
             let reader = format!("{stem}:client:r1:rwlock_timeout:1").into();
-            vec![channel, revoked, reader, fence]
+            [channel, revoked, reader, fence].iter().map(|key: &Arc<str>| key.to_string()).collect()
         }
     }
 }
@@ -55,13 +56,13 @@ fn the_keys_of_client_names_are_pinned() {
 fn the_names_of_a_read_write_lock_are_pinned() {
     let name = LockName::parse("invoice:42").unwrap();
     let RwNames::Ours(keys) = KeyScheme::default().rw_lock(&name) else { panic!("Java's") };
-    assert_eq!(&*keys.writer, "quorate:{invoice:42}:rw:writer");
-    assert_eq!(&*keys.readers, "quorate:{invoice:42}:rw:readers");
-    assert_eq!(&*keys.revoked, "quorate:{invoice:42}:rw:revoked");
-    assert_eq!(&*keys.fence, "quorate:{invoice:42}:rw:fence");
-    assert_eq!(&*keys.queue, "quorate:{invoice:42}:rw:queue");
-    assert_eq!(&*keys.alive, "quorate:{invoice:42}:rw:alive");
-    assert_eq!(&*keys.writers, "quorate:{invoice:42}:rw:writers");
+    assert_eq!(keys.writer().to_string(), "quorate:{invoice:42}:rw:writer");
+    assert_eq!(keys.readers().to_string(), "quorate:{invoice:42}:rw:readers");
+    assert_eq!(keys.revoked().to_string(), "quorate:{invoice:42}:rw:revoked");
+    assert_eq!(keys.fence().to_string(), "quorate:{invoice:42}:rw:fence");
+    assert_eq!(keys.queue().to_string(), "quorate:{invoice:42}:rw:queue");
+    assert_eq!(keys.alive().to_string(), "quorate:{invoice:42}:rw:alive");
+    assert_eq!(keys.writers().to_string(), "quorate:{invoice:42}:rw:writers");
 }
 
 #[test]

@@ -68,17 +68,19 @@ struct MadeRw {
 #[derive(Debug)]
 pub(super) struct RwForms {
     pub(super) terms: RwTerms,
+    /// What the channels begin with on which clients are called.
+    calls: Box<str>,
     acquire: Form,
     renew: Form,
     release: Form,
 }
 
 impl RwForms {
-    /// `calls`: what the channels begin with on which clients are called.
     pub(super) fn new(calls: &str, terms: RwTerms) -> Self {
         let lease = terms.rules.terms.lease;
         Self {
             terms,
+            calls: calls.into(),
             acquire: terms.acquisition(calls, lease),
             renew: terms.renewal(lease),
             release: Form::new(&rw::RELEASE, terms.rules, &[calls]),
@@ -122,11 +124,18 @@ impl RwRecord {
         Self { made: Arc::new(MadeRw::new(name, keys, forms)), stand: Stand::Anywhere }
     }
 
+    /// The keys of whoever asks for it, in their order.
+    fn asked(&self) -> [Word<'_>; 6] {
+        let MadeRw { keys, .. } = &*self.made;
+        let [queue, alive, writers] = [keys.queue(), keys.alive(), keys.writers()];
+        [keys.writer(), keys.readers(), queue, alive, writers, keys.fence()]
+    }
+
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, .. } = &self.made.keys;
-        let keys = [writer, readers, queue, alive, writers];
-        self.made.forms.release.request(keys, hold, [Word::number(count), request::place(place)])
+        let MadeRw { keys, forms, .. } = &*self.made;
+        let keys = [keys.writer(), keys.readers(), keys.queue(), keys.alive(), keys.writers()];
+        forms.release.request(keys, hold, [Word::number(count), request::place(place)])
     }
 }
 
@@ -136,21 +145,20 @@ impl RwAsked for RwRecord {
     }
 
     fn inspect(&self) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
-        let form = Form::new(&rw::INSPECT, self.rules(), &[]);
-        form.question([writer, readers, queue, alive, writers, fence])
+        Form::new(&rw::INSPECT, self.rules(), &[]).question(self.asked())
     }
 
     fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let RwKeys { writer, readers, revoked, queue, alive, writers, calls, .. } = &self.made.keys;
-        let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[calls]);
-        let keys = [writer, readers, revoked, queue, alive, writers];
+        let form = Form::new(&rw::FORCE_RELEASE, self.rules(), &[&self.made.forms.calls]);
+        let [writer, readers, queue, alive, writers, _] = self.asked();
+        let keys = [writer, readers, self.made.keys.revoked(), queue, alive, writers];
         form.request(keys, hold, [(&millis(marker)).into()])
     }
 
     fn clear(&self) -> Call {
-        let RwKeys { writer, readers, revoked, fence, queue, alive, writers, .. } = &self.made.keys;
         let form = Form::new(&rw::CLEAR, self.rules(), &[]);
+        let [writer, readers, queue, alive, writers, fence] = self.asked();
+        let revoked = self.made.keys.revoked();
         form.question([writer, readers, revoked, fence, queue, alive, writers])
     }
 }
@@ -184,7 +192,7 @@ impl LockRecord for RwRecord {
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
         let MadeRw { info, keys, forms } = &*self.made;
-        let forms = RwForms::new(&keys.calls, RwTerms { access: Access::Read, ..forms.terms });
+        let forms = RwForms::new(&forms.calls, RwTerms { access: Access::Read, ..forms.terms });
         let made = MadeRw::new(info.name.clone(), keys.clone(), Arc::new(forms));
         Some(Arc::new(Self { made: Arc::new(made), stand: Stand::Write(hold.clone()) }))
     }
@@ -201,21 +209,20 @@ impl LockRecord for RwRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, queue, alive, writers, fence, .. } = &self.made.keys;
-        let keys = [writer, readers, queue, alive, writers, fence];
-        let RwForms { terms, acquire, .. } = &*self.made.forms;
+        let keys = self.asked();
+        let RwForms { terms, calls, acquire, .. } = &*self.made.forms;
         let args = [token(ask.token), ticket(ask.ticket)];
         if ask.lease == terms.rules.terms.lease {
             return acquire.request(keys, ask.hold, args);
         }
         // A read under a write has its own lease.
-        terms.acquisition(&self.made.keys.calls, ask.lease).request(keys, ask.hold, args)
+        terms.acquisition(calls, ask.lease).request(keys, ask.hold, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let RwKeys { writer, readers, revoked, fence, .. } = &self.made.keys;
-        let RwForms { terms, renew, .. } = &*self.made.forms;
-        let keys = [writer, readers, revoked, fence];
+        let MadeRw { keys, forms, .. } = &*self.made;
+        let RwForms { terms, renew, .. } = &**forms;
+        let keys = [keys.writer(), keys.readers(), keys.revoked(), keys.fence()];
         let args = [Word::number(ask.count), token(ask.token)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
