@@ -1,4 +1,4 @@
-//! The names of a lock that one holds at a time.
+//! The names of the keys and channels of a mutex, and of an election.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ static MUTEX: MutexParts = MutexParts {
 
 static ELECTION: MutexParts = MutexParts { channel: ["", ":news"], ..MUTEX };
 
-/// As those of Redisson, as far as it has such names.
+/// Redisson's own names for the token and the channel. It has none for the others.
 static JAVA_MUTEX: MutexParts = MutexParts {
     revoked: ["", ":quorate_revoked"],
     fence: ["redisson_lock_token:", ""],
@@ -83,7 +83,7 @@ impl MutexKeys {
         self.name(self.parts.alive)
     }
 
-    /// Where a release is told if nobody waits in order; of an election whatever changes.
+    /// Where a release is published if nobody waits in order. An election publishes every change.
     pub(crate) fn channel(&self) -> Word<'_> {
         self.name(self.parts.channel)
     }

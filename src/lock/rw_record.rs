@@ -124,7 +124,7 @@ impl RwRecord {
         Self { made: Arc::new(MadeRw::new(name, keys, forms)), stand: Stand::Anywhere }
     }
 
-    /// The keys of whoever asks for it, in their order.
+    /// The keys that `rw/acquire` takes, in their order.
     fn asked(&self) -> [Word<'_>; 6] {
         let MadeRw { keys, .. } = &*self.made;
         let [queue, alive, writers] = [keys.queue(), keys.alive(), keys.writers()];

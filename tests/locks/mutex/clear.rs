@@ -57,6 +57,7 @@ async fn values_of_other_types_under_the_keys_of_a_lock_are_taken_out_by_force(o
         ("quorate:{a}", &["SET", "quorate:{a}", "text"][..]),
         ("quorate:{a}", &["HSET", "quorate:{a}", "field", "no count"]),
         ("quorate:{a}", &["HSET", "quorate:{a}", "", "1"]),
+        ("quorate:{a}", &["HSET", "quorate:{a}", "field", "1.5"]),
         ("quorate:{a}:fence", &["HSET", "quorate:{a}:fence", "field", "1"]),
         ("quorate:{a}:queue", &["SET", "quorate:{a}:queue", "text"]),
         ("quorate:{a}:alive", &["SET", "quorate:{a}:alive", "text"]),

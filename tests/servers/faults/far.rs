@@ -104,8 +104,8 @@ async fn connect_says_so_where_no_majority_can_answer_in_time() {
     drop(connect(usual(&proxies).voter_deadline(MS(100))).await);
 }
 
-/// The commands that clients send a server from its next look on, for so long: the first word of
-/// each. Not CONFIG, which MONITOR does not show.
+/// The names of the commands that clients send to a server. Counting begins with the client's next
+/// look, and goes on for `time`. MONITOR does not show CONFIG.
 fn watched(server: &RedisServer, time: Duration) -> Vec<String> {
     let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).expect("it is up");
     monitor.write_all(b"MONITOR\r\n").expect("it reads");
