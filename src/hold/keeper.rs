@@ -1,6 +1,6 @@
 //! The watchdog: one task for all holds of a client, which renews them and tells their loss.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -20,8 +20,14 @@ use crate::{
     words::Listed,
 };
 
-/// So many rounds at once: what waits for its round costs no memory but its hold's.
-const ROUNDS: usize = 512;
+/// So many rounds at once: what waits for its round costs no memory but its hold's, and what few
+/// rounds need stays close to the processor.
+const ROUNDS: usize = 128;
+/// Where fewer than that have ended in this time while others waited, so many more: the voters are
+/// far away.
+const PACE: Duration = Duration::from_millis(10);
+/// But no more than these.
+const MOST: usize = 4096;
 
 /// Where the watch ends before the holds, nobody renews them any more.
 struct Watched(Option<Arc<Agenda<Hold>>>);
@@ -78,6 +84,7 @@ async fn look_after(
     let mut rounds = FuturesUnordered::new();
     // Those first that end first.
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
+    let mut room = Room::new();
     loop {
         let seen = agenda.sooner().version();
         let busy = !waiting.is_empty() || !rounds.is_empty();
@@ -92,11 +99,14 @@ async fn look_after(
                 waiting.insert(hold.end_place(), hold);
             }
         }
-        while rounds.len() < ROUNDS
+        room.look(!waiting.is_empty(), clock.now());
+        while rounds.len() < room.most
             && let Some((_, hold)) = waiting.pop_first()
         {
             rounds.push(round(hold));
         }
+        let grows = room.grows.filter(|_| !waiting.is_empty());
+        let next = next.into_iter().chain(grows).min();
         tokio::select! {
             biased;
             () = agenda.sooner().changed_since(seen) => {}
@@ -109,8 +119,35 @@ async fn look_after(
                     attend(&hold);
                 }
             }
-            Some(()) = rounds.next(), if !rounds.is_empty() => {}
+            Some(()) = rounds.next(), if !rounds.is_empty() => room.ended += 1,
             () = sleep_until(clock, next) => {}
+        }
+    }
+}
+
+/// How many rounds there may be at once.
+#[derive(Debug)]
+struct Room {
+    most: usize,
+    /// How many have ended since some wait for theirs, or since it last grew or might have.
+    ended: usize,
+    /// When it may grow next.
+    grows: Option<Moment>,
+}
+
+impl Room {
+    const fn new() -> Self {
+        Self { most: ROUNDS, ended: 0, grows: None }
+    }
+
+    fn look(&mut self, any_wait: bool, now: Moment) {
+        if !any_wait {
+            *self = Self::new();
+        } else if self.grows.is_none_or(|grows| now >= grows) {
+            if self.grows.is_some() && self.ended < ROUNDS {
+                self.most = MOST.min(self.most + ROUNDS);
+            }
+            (self.ended, self.grows) = (0, Some(now + PACE));
         }
     }
 }

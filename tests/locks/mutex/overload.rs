@@ -109,6 +109,23 @@ async fn releases_and_renewals_do_not_wait_for_their_turn() {
     assert!(held.is_held(), "renewed several times");
 }
 
+// A renewal is due after a second and must be there two seconds later. With 128 rounds at once, of
+// 100 ms each, half of the holds would be renewed by then.
+#[tokio::test(start_paused = true)]
+async fn a_client_with_distant_voters_keeps_thousands_of_holds() {
+    let (voters, client) = client().await;
+    let mut tasks = JoinSet::new();
+    for number in 0..5000 {
+        let mutex = client.mutex(number.to_string()).lease(secs(3));
+        tasks.spawn(async move { mutex.lock().await.expect("it is free") });
+    }
+    let guards = tasks.join_all().await;
+    let far = Fault::Delay { there: ms(50), back: ms(50) };
+    let _far: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+    sleep(secs(7)).await;
+    assert_eq!(guards.iter().filter(|guard| !guard.is_held()).count(), 0, "lost");
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_batches_each_request_leaves_by_itself_at_once() {
     let voters = embedded::voters(3);
