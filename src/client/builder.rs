@@ -86,9 +86,9 @@ impl Builder {
     /// Connections that stand are not touched by a new password; a server that shall end them does
     /// so itself. Sentinels are logged in to by the parameters of their address.
     ///
-    /// In a cluster it is given the `host:port` of each server, and called before each look at the
-    /// map of the slots too: every ten seconds, and up to twenty times a second while servers are
-    /// away or slots move. If that is expensive, cache the answer for a while.
+    /// In a cluster it is given the `host:port` of each server. The client asks for the map of the
+    /// slots on another connection. While servers are away or slots move, it makes up to twenty of
+    /// those a second. If the function is expensive, cache the answer for a while.
     ///
     /// # Examples
     ///

@@ -2,6 +2,8 @@
 
 use std::{
     env,
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpStream,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -98,6 +100,33 @@ pub fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
         number.map_or(0, |number| number.parse::<u64>().expect("a number of calls"))
     };
     commands.iter().map(of).sum()
+}
+
+/// The names of the commands that clients send to a server. Counting begins with the client's next
+/// look, and goes on for `time`. MONITOR does not show CONFIG.
+pub fn watched(server: &RedisServer, time: Duration) -> Vec<String> {
+    let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).expect("it is up");
+    monitor.write_all(b"MONITOR\r\n").expect("it reads");
+    let (mut begun, mut commands) = (None, Vec::new());
+    for line in BufReader::new(monitor).lines() {
+        // `+<seconds since 1970> [0 <address, or lua>] "<COMMAND>" ..`
+        let line = line.expect("it goes on");
+        let mut words = line.trim_start_matches('+').splitn(4, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        let (at, _, from, command) = (next(), next(), next(), next());
+        if from == "lua]" || from.is_empty() {
+            continue;
+        }
+        let at = Duration::from_secs_f64(at.parse().expect("a time"));
+        let name = command.split('"').nth(1).unwrap_or(command);
+        match begun {
+            None if name == "EVAL" => begun = Some(at),
+            None => {}
+            Some(begun) if at > begun + time => break,
+            Some(_) => commands.push(name.to_owned()),
+        }
+    }
+    commands
 }
 
 /// What each script of a mutex runs once, and what is asked of a server on a new connection does

@@ -53,6 +53,8 @@ pub(super) struct ClusterServer {
     pub(super) alias: Option<String>,
     /// It is a primary, and not known to have failed.
     pub(super) is_primary: bool,
+    /// Who tells of it does not reach it.
+    pub(super) is_doubted: bool,
     /// Its config epoch.
     pub(super) epoch: u64,
     pub(super) slots: Vec<RangeInclusive<u16>>,
@@ -146,6 +148,15 @@ impl Map {
         let shard = self.shard(slot)?;
         let same = |other: u16| self.shard(seat.sibling(slot, other)) == Some(shard);
         others.find(|other| *other != seat.voter && same(*other))
+    }
+
+    /// Whether an answer is to be believed without asking anybody else. One who does not reach a
+    /// server with slots may be cut off from the others; one who knows of no slots has forgotten.
+    pub(super) fn follows(&self, servers: &[ClusterServer]) -> bool {
+        let mut leaders = servers.iter().filter(|server| server.has_slots()).peekable();
+        leaders.peek().is_some()
+            && leaders.all(|server| !server.is_doubted)
+            && !self.is_ahead_of(servers)
     }
 
     /// Whether some of this is older than what is known.
@@ -280,6 +291,7 @@ fn server(line: &str, asked: &str, by_name: bool) -> Option<ClusterServer> {
         endpoint: (host, port),
         alias,
         is_primary: has("master") && !has("fail") && !has("noaddr"),
+        is_doubted: has("fail?") || has("fail"),
         epoch: epoch.parse().ok()?,
         // In brackets are those on their way, which still count as where they were.
         slots: slots.iter().filter(|slots| !slots.starts_with('[')).filter_map(range).collect(),

@@ -5,7 +5,7 @@ use super::*;
 pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> ClusterServer {
     let endpoint = (id.to_owned(), 7_000);
     let (id, slots) = (id.to_owned(), slots.to_vec());
-    ClusterServer { id, endpoint, alias: None, is_primary, epoch: 0, slots }
+    ClusterServer { id, endpoint, alias: None, is_primary, is_doubted: false, epoch: 0, slots }
 }
 
 /// Three servers with a third each, and a replica.
@@ -25,7 +25,7 @@ fn leader(map: &Map, slot: u16) -> &str {
 #[test]
 fn the_answer_of_a_server_is_read() {
     let text = "\
-        07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected\n\
+        07c3 127.0.0.1:30004@31004,host4 slave,fail? e7d1 0 1426238317239 4 connected\n\
         67ed :30002@31002 myself,master - 0 0 2 connected 5461-10922 15000 [93-<-292f]\n\
         292f 127.0.0.1:30003@31003 master,fail - 0 1426238318243 3 connected 10923-14999\n\
         6ec2 :0@0 master,noaddr - 0 0 0 disconnected\n";
@@ -33,6 +33,8 @@ fn the_answer_of_a_server_is_read() {
     let at = |host: &str, port| (host.to_owned(), port);
     let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
     assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
+    let doubted: Vec<_> = servers.iter().map(|server| server.is_doubted).collect();
+    assert_eq!(doubted, [true, false, true]);
     assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
     assert_eq!(servers.iter().map(|server| server.epoch).collect::<Vec<_>>(), [4, 2, 3]);
     assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
@@ -44,6 +46,24 @@ fn the_answer_of_a_server_is_read() {
     assert_eq!(map.led_by(&at("127.0.0.1", 30_004)), Some(0));
     assert_eq!(map.led_by(&at("host4", 30_004)), Some(0));
     assert_eq!(map.led_by(&at("host4", 30_005)), None);
+}
+
+#[test]
+fn who_does_not_reach_a_leader_or_knows_of_none_is_not_believed_alone() {
+    let (map, _) = Map::default().next(&thirds());
+    assert!(map.follows(&thirds()));
+    let doubts = |at: usize| {
+        let mut servers = thirds();
+        servers[at].is_doubted = true;
+        servers
+    };
+    assert!(!map.follows(&doubts(1)));
+    assert!(map.follows(&doubts(3)), "a replica leads nobody");
+    assert!(!map.follows(&[server("a", true, &[])]));
+    let mut later = thirds();
+    later[1].epoch = 7;
+    let (map, _) = map.next(&later);
+    assert!(map.follows(&later) && !map.follows(&thirds()), "what was");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::{
     seat::Seat,
 };
 use crate::{
-    node::{Address, Ear, Outcome, pauses::Pauses},
+    node::{Address, Ear, Outcome, pauses::Pauses, single::Inquirer},
     scripts::Value,
     words::Cause,
 };
@@ -36,6 +36,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How many servers are asked at once.
 const AT_ONCE: usize = 2;
 
+/// What a server tells of its cluster, and the connection by which it did.
+type Told = (Vec<ClusterServer>, Arc<Inquirer>);
+
 /// One cluster. Its task ends when it is dropped.
 pub(crate) struct Topology {
     state: Arc<TopologyState>,
@@ -45,6 +48,8 @@ pub(crate) struct Topology {
 struct TopologyState {
     /// Where the user says that servers are.
     seeds: Vec<Address>,
+    /// With which of those that serve it begins: not all clients with the same.
+    first: usize,
     news: watch::Sender<TopologyNews>,
     wanted: Notify,
     /// Where to ask first.
@@ -68,6 +73,7 @@ impl Topology {
     pub(crate) fn start(seeds: Vec<Address>) -> Arc<Self> {
         let state = Arc::new(TopologyState {
             seeds,
+            first: rand::random_range(0..usize::from(u16::MAX)),
             news: watch::Sender::default(),
             wanted: Notify::new(),
             hints: Mutex::default(),
@@ -121,35 +127,65 @@ impl TopologyState {
     /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
     /// have forgotten its cluster, and one that is cut off from the others tells what was: they are
     /// believed where the others know no more.
-    async fn ask(&self) -> Outcome<Vec<ClusterServer>> {
+    ///
+    /// `kept`: a connection to the one that answered last, which is used again.
+    async fn ask(&self, kept: &mut Option<Arc<Inquirer>>) -> Outcome<Vec<ClusterServer>> {
         let mut places: Vec<Address> =
             lock(&self.hints).drain().map(|at| self.address(&at)).collect();
         let map = self.map();
-        places.extend(map.servers(Seat::new(0, 1)).into_iter().map(|(_, at)| self.address(at)));
+        let mut serving = map.servers(Seat::new(0, 1));
+        if let Some(first) = self.first.checked_rem(serving.len()) {
+            serving.rotate_left(first);
+        }
+        places.extend(serving.into_iter().map(|(_, at)| self.address(at)));
         places.extend(self.seeds.iter().cloned());
         let mut asked = HashSet::new();
         places.retain(|address| asked.insert(Arc::clone(address.label())));
-        let by_name = self.seeds[0].has_tls();
-        let answers = stream::iter(places).map(|address| async move {
-            match address.ask("CLUSTER", &["NODES"]).await? {
-                Value::Text(text) => map::read(&text, address.host(), by_name),
-                other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
-            }
-        });
+        let before = kept.take();
+        let answers = stream::iter(places).map(|address| self.ask_one(address, before.as_ref()));
         // Several at once, as one that hangs must not hold up the others.
         let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
         let mut known = Err(Cause::Unheard);
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(servers) if !servers.iter().any(ClusterServer::has_slots) => {
+                Ok((servers, _)) if !servers.iter().any(ClusterServer::has_slots) => {
                     known = known.or(Ok(servers));
                 }
-                Ok(servers) if !map.is_ahead_of(&servers) => return Ok(servers),
+                Ok((servers, by)) if !map.is_ahead_of(&servers) => {
+                    *kept = Some(by);
+                    return Ok(servers);
+                }
                 Err(_) if known.is_ok() => {}
-                other => known = other,
+                other => known = other.map(|(servers, _)| servers),
             }
         }
         known
+    }
+
+    /// Asks the one that answered last. `None` where others may know more.
+    async fn ask_again(&self, kept: &Arc<Inquirer>) -> Option<Vec<ClusterServer>> {
+        let (servers, _) = self.ask_by(Arc::clone(kept)).await.ok()?;
+        self.map().follows(&servers).then_some(servers)
+    }
+
+    async fn ask_one(&self, address: Address, kept: Option<&Arc<Inquirer>>) -> Outcome<Told> {
+        let kept = kept.filter(|kept| kept.address().label() == address.label());
+        if let Some(kept) = kept
+            && let Ok(told) = self.ask_by(Arc::clone(kept)).await
+        {
+            return Ok(told);
+        }
+        self.ask_by(Arc::new(Inquirer::connect(address).await?)).await
+    }
+
+    async fn ask_by(&self, inquirer: Arc<Inquirer>) -> Outcome<Told> {
+        let by_name = self.seeds[0].has_tls();
+        match inquirer.ask("CLUSTER", &["NODES"]).await? {
+            Value::Text(text) => {
+                Ok((map::read(&text, inquirer.address().host(), by_name)?, inquirer))
+            }
+            other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
+        }
     }
 
     /// Takes note of an answer. Whether it changes anything.
@@ -181,17 +217,24 @@ impl TopologyState {
 
 async fn keep(state: Arc<TopologyState>) {
     let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
+    let (mut kept, mut has_reason) = (None, true);
     loop {
-        let answer = state.ask().await;
+        let again = match &kept {
+            Some(kept) if !has_reason => state.ask_again(kept).await,
+            _ => None,
+        };
+        let answer = match again {
+            Some(servers) => Ok(servers),
+            None => state.ask(&mut kept).await,
+        };
         let trouble = answer.as_ref().err().map(ToString::to_string);
         if state.heard(answer) {
             pauses.reset();
         }
         time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
-        if trouble.is_none() {
-            // Without a reason by then it is asked without one.
-            let _ = time::timeout(INTERVAL, state.wanted.notified()).await;
-        }
+        // Without a reason by then it is asked without one.
+        has_reason =
+            trouble.is_some() || time::timeout(INTERVAL, state.wanted.notified()).await.is_ok();
     }
 }
 

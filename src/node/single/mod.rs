@@ -43,7 +43,6 @@ use tokio::{
 };
 
 pub use self::credentials::Credentials;
-pub(super) use self::order::Order;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 use self::{
@@ -53,6 +52,7 @@ use self::{
     run::Runner,
 };
 pub(crate) use self::{address::Address, credentials::Provider};
+pub(super) use self::{order::Order, question::Inquirer};
 use super::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin};
 use crate::{
     settings::ReplicaAcks,

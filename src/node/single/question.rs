@@ -1,30 +1,51 @@
-//! One question to one server, on a connection of its own.
+//! Questions to one server, on a connection of their own.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{Address, FEW, dial::Dialer, info, replies};
+use super::{
+    Address, FEW,
+    dial::Dialer,
+    info,
+    link::{Link, Router},
+    replies,
+};
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
-/// The longest that it may take, with the connection but without the credentials.
+/// The longest that connecting may take, but for the credentials, and that an answer may.
 const LONGEST: Duration = Duration::from_secs(1);
 
-impl Address {
-    /// Connects, asks this, and leaves.
+/// A connection for questions. It is never made again.
+#[derive(Debug)]
+pub(in crate::node) struct Inquirer {
+    address: Address,
+    link: Arc<Link>,
+    _router: Router,
+}
+
+impl Inquirer {
+    pub(in crate::node) async fn connect(address: Address) -> Outcome<Self> {
+        // The user's function has a limit of its own.
+        let mut dialer = Dialer::new(address.clone());
+        let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
+        let connected = time::timeout(LONGEST, dialer.connect(dialed.config, FEW)).await;
+        let connected =
+            connected.unwrap_or_else(|_| Err(format!("no connection within {LONGEST:?}").into()));
+        let (link, router) = connected.map_err(Cause::Unreachable)?;
+        Ok(Self { address, link, _router: router })
+    }
+
+    pub(in crate::node) fn address(&self) -> &Address {
+        &self.address
+    }
+
     pub(in crate::node) async fn ask(
         &self,
         name: &'static str,
         words: &[&'static str],
     ) -> Outcome<Value> {
-        // The user's function has a limit of its own.
-        let mut dialer = Dialer::new(self.clone());
-        let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
-        let answer = async {
-            let (link, _router) =
-                dialer.connect(dialed.config, FEW).await.map_err(Cause::Unreachable)?;
-            info::ask(&link, name, words).await.and_then(replies::value)
-        };
+        let answer = async { info::ask(&self.link, name, words).await.and_then(replies::value) };
         time::timeout(LONGEST, answer).await.unwrap_or(Err(Cause::TimedOut(LONGEST)))
     }
 }

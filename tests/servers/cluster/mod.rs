@@ -6,6 +6,7 @@ mod down;
 mod election;
 mod failover;
 mod formed;
+mod idle;
 mod migration;
 mod mixed;
 mod places;

@@ -1,17 +1,12 @@
 //! Servers that are far away, and clients that have nothing to do.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::TcpStream,
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use quorate::{Builder, Quorate};
 use tokio::task::spawn_blocking;
 
 use quorate_support::{Proxy, RedisServer};
-use quorate_tests::scene::{MS, connect, proxies, servers};
+use quorate_tests::scene::{MS, connect, proxies, servers, watched};
 
 /// One way; a request and its answer take twice as long.
 const FAR: Duration = Duration::from_millis(120);
@@ -102,33 +97,6 @@ async fn connect_says_so_where_no_majority_can_answer_in_time() {
     proxies[0].pass();
     proxies[1].pass();
     drop(connect(usual(&proxies).voter_deadline(MS(100))).await);
-}
-
-/// The names of the commands that clients send to a server. Counting begins with the client's next
-/// look, and goes on for `time`. MONITOR does not show CONFIG.
-fn watched(server: &RedisServer, time: Duration) -> Vec<String> {
-    let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).expect("it is up");
-    monitor.write_all(b"MONITOR\r\n").expect("it reads");
-    let (mut begun, mut commands) = (None, Vec::new());
-    for line in BufReader::new(monitor).lines() {
-        // `+<seconds since 1970> [0 <address, or lua>] "<COMMAND>" ..`
-        let line = line.expect("it goes on");
-        let mut words = line.trim_start_matches('+').splitn(4, ' ');
-        let mut next = || words.next().unwrap_or_default();
-        let (at, _, from, command) = (next(), next(), next(), next());
-        if from == "lua]" || from.is_empty() {
-            continue;
-        }
-        let at = Duration::from_secs_f64(at.parse().expect("a time"));
-        let name = command.split('"').nth(1).unwrap_or(command);
-        match begun {
-            None if name == "EVAL" => begun = Some(at),
-            None => {}
-            Some(begun) if at > begun + time => break,
-            Some(_) => commands.push(name.to_owned()),
-        }
-    }
-    commands
 }
 
 // In 65 s INFO and the mark six times, the roster four or five times, and now and then one of a
