@@ -84,7 +84,7 @@ async fn look_after(
     let mut rounds = FuturesUnordered::new();
     // Those first that end first.
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
-    let mut room = Room::new();
+    let mut room = RoundRoom::new();
     loop {
         let seen = agenda.sooner().version();
         let busy = !waiting.is_empty() || !rounds.is_empty();
@@ -127,7 +127,7 @@ async fn look_after(
 
 /// How many rounds there may be at once.
 #[derive(Debug)]
-struct Room {
+struct RoundRoom {
     most: usize,
     /// How many have ended since some wait for theirs, or since it last grew or might have.
     ended: usize,
@@ -135,7 +135,7 @@ struct Room {
     grows: Option<Moment>,
 }
 
-impl Room {
+impl RoundRoom {
     const fn new() -> Self {
         Self { most: ROUNDS, ended: 0, grows: None }
     }
