@@ -48,7 +48,8 @@ impl Coordinator {
         }
         let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
         hold_up(true);
-        let admitted = self.wait_for_admission(lock, limit).await;
+        // Boxed: who waits for a lock has room for this future all the time.
+        let admitted = Box::pin(self.wait_for_admission(lock, limit)).await;
         hold_up(false);
         admitted
     }

@@ -89,12 +89,16 @@ impl Ears {
                 None => std::future::pending().await,
             }
         };
-        let heard = tokio::select! {
-            biased;
-            subscribed = subscribed => subscribed,
-            () = callee.calls.changed() => return Ok(false),
-            () = listening.calls.changed() => return Ok(false),
-        };
+        // Boxed: few who wait hear a channel too.
+        let heard = Box::pin(async {
+            tokio::select! {
+                biased;
+                subscribed = subscribed => Some(subscribed),
+                () = callee.calls.changed() => None,
+                () = listening.calls.changed() => None,
+            }
+        });
+        let Some(heard) = heard.await else { return Ok(false) };
         *subscribing = None;
         heard.map(|()| true)
     }

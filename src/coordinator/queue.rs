@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::OptionFuture;
+
 use super::{
     Ask, Coordinator, LockRecord, Panel,
     attempt::outcome_of,
@@ -17,7 +19,8 @@ use crate::{
         Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Until, Wait, WaitNext, Wake,
         WhileHeld,
     },
-    node::{Call, Replies},
+    node::{Outcome, Replies},
+    scripts::Answer,
     words::{Error, HoldId},
 };
 
@@ -49,16 +52,16 @@ enum BidEnd {
 }
 
 impl Coordinator {
-    /// A new place in the queue of a lock, if all who wait for it do so there.
+    /// A new place in the queue of a lock that has one.
     pub(crate) fn place(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         rules: Rules,
         limit: Limit,
-    ) -> Option<Box<Waiter<'static>>> {
-        let refresh = record.info().refresh().filter(|_| record.info().is_fair)?;
+    ) -> Box<Waiter<'static>> {
+        let refresh = record.info().refresh().expect("it has a queue");
         let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
-        Some(self.waiter(record, rules, record.info().fresh(&self.ids), refresh, wait))
+        self.waiter(record, rules, record.info().fresh(&self.ids), refresh, wait)
     }
 
     /// A new place for the first in line, which has waited elsewhere until now.
@@ -201,15 +204,15 @@ impl Waiter<'_> {
         }
     }
 
-    /// Its hold, and what to ask.
-    fn next_bid(&mut self) -> (HoldId, Call) {
+    /// Asks all voters for its next hold.
+    fn ask(&mut self) -> (HoldId, Replies) {
         let hold = self.coordinator.ids.attempt(&self.place, self.wait.attempts());
         let lease = self.rules.terms.lease;
         let token = self.coordinator.floor(&*self.record);
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { hold: &hold, count: 1, lease, ticket, token, slots: None };
-        let call = self.record.acquire(&ask);
-        (hold, call)
+        let replies = self.coordinator.panel.ask_all(&self.record.acquire(&ask));
+        (hold, replies)
     }
 
     /// Asks all voters, and waits until the next bid makes sense.
@@ -224,16 +227,18 @@ impl Waiter<'_> {
         self.claim = None;
         let started = clock.now();
         let limit = self.wait.start_attempt(started, clock.skips().count);
-        let (hold, call) = self.next_bid();
         self.ears.forget();
+        // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
+        let (hold, replies) = self.ask();
+        let mut replies = Some(replies);
         let until = Until { refresh: self.refresh, limit };
         let rules = panel.adapt(self.rules);
+        let patience = rules.voter_deadline;
         let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
-        let mut replies = panel.ask_all(&call);
         let wake = loop {
             let now = clock.now();
             let heard = self.ears.look();
@@ -242,6 +247,7 @@ impl Waiter<'_> {
             }
             match bid.next(now, &heard.called) {
                 BidNext::Won => {
+                    let replies = replies.expect("they are kept until it is lost");
                     return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
@@ -254,22 +260,21 @@ impl Waiter<'_> {
                     claim.give_back_all();
                     break None;
                 }
-                BidNext::Wait(until) => {
+                BidNext::Wait(mut until) => {
                     if bid.is_refused() {
                         drop(admitted.take());
-                        self.ears.listen(&coordinator, &self.record, now + rules.voter_deadline);
+                        // Many wait like that: what has been heard needs no more room.
+                        replies = replies.filter(Replies::are_open);
+                        self.ears.listen(&coordinator, &self.record, now + patience);
+                        until = match self.wait.await_turn(until, now, bid.votes()) {
+                            WaitNext::Sleep(until) => until,
+                            WaitNext::Ask(wake) => break wake,
+                            _ => break None,
+                        };
                     }
-                    let turn =
-                        bid.is_refused().then(|| self.wait.await_turn(until, now, bid.votes()));
-                    let until = match turn {
-                        None => until,
-                        Some(WaitNext::Sleep(until)) => until,
-                        Some(WaitNext::Ask(wake)) => break wake,
-                        Some(_) => break None,
-                    };
                     tokio::select! {
                         biased;
-                        (voter, outcome) = replies.next() => {
+                        Some((voter, outcome)) = next_of(&mut replies) => {
                             let vote = panel.hear(&mut given, voter, &outcome, started);
                             bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
                             if !bid.owes(voter) {
@@ -297,6 +302,13 @@ impl Waiter<'_> {
         self.coordinator.count_attempt(&*self.record, outcome_of(loss));
         end(Defeat { loss, votes: bid.into_votes(), started })
     }
+}
+
+/// The next answer, if any is to come.
+fn next_of(
+    replies: &mut Option<Replies>,
+) -> OptionFuture<impl Future<Output = (usize, Outcome<Answer>)>> {
+    replies.as_mut().map(Replies::next).into()
 }
 
 impl Drop for Waiter<'_> {

@@ -52,6 +52,11 @@ pub(crate) struct LockInfo {
 }
 
 impl LockInfo {
+    /// Whether all who wait for the lock do so in its queue.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.is_fair && self.waiting.is_some()
+    }
+
     /// How long after one bid the next one must follow, so that its place goes on to count.
     pub(super) fn refresh(&self) -> Option<Duration> {
         self.waiting.map(|waiting| waiting / 3)

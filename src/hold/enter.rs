@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::future::OptionFuture;
+use futures::future::{Either, OptionFuture};
 use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, held::Hold};
@@ -41,8 +41,13 @@ impl Wish<'_> {
 
     async fn enter_unless_refused(&self, limit: Limit) -> Result<Result<Entry, Refusal>, Error> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
-        // In a box: callers put several of these futures into their own.
-        let sought = Box::pin(self.seek(limit, &seen));
+        // In boxes: callers put several of these futures into their own, and who waits in a queue
+        // does not need the room of who stands in line.
+        let sought = if limit != Limit::Now && self.record.info().has_queue() {
+            Either::Left(Box::pin(self.seek(limit, &seen, || self.ask_from_a_place(limit))))
+        } else {
+            Either::Right(Box::pin(self.seek(limit, &seen, || self.ask_in_line(limit))))
+        };
         let entered = self.coordinator.gate().within(sought).await;
         seen.outcome = match &entered {
             Ok(Ok(_)) => "granted",
@@ -53,10 +58,12 @@ impl Wish<'_> {
         entered
     }
 
-    async fn seek(
+    /// `ask`: asks the voters.
+    async fn seek<A: Future<Output = Result<SeekOutcome, Error>>>(
         &self,
         limit: Limit,
         seen: &AcquireSpan<'_>,
+        ask: impl Fn() -> A,
     ) -> Result<Result<Entry, Refusal>, Error> {
         loop {
             // Boxed: most callers are no owners, and need no room for it.
@@ -65,7 +72,7 @@ impl Wish<'_> {
             let own = tokio::select! {
                 biased;
                 Some(own) = own_hold => own?,
-                asked = self.ask_voters(limit) => match asked? {
+                asked = ask() => match asked? {
                     SeekOutcome::Own(own) => own,
                     SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
                     SeekOutcome::Won(won) => {
@@ -95,16 +102,16 @@ impl Wish<'_> {
         Entry::first(self.coordinator, self.holds, won, self.owner, self.renewed)
     }
 
-    /// From a place in the lock's queue, if it has one and there is time to wait; else when the
-    /// line of this client has come to it.
-    async fn ask_voters(&self, limit: Limit) -> Result<SeekOutcome, Error> {
+    /// From a place in the lock's queue.
+    async fn ask_from_a_place(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         let Self { coordinator, record, rules, .. } = self;
-        if limit != Limit::Now
-            && let Some(waiter) = coordinator.place(record, *rules, limit)
-        {
-            // Boxed: the future of a waiter is large, and `try_lock` does not need its room.
-            return Box::pin(waiter.wait()).await.map(SeekOutcome::of);
-        }
+        let waiter = coordinator.place(record, *rules, limit);
+        waiter.wait().await.map(SeekOutcome::of)
+    }
+
+    /// When the line of this client has come to it.
+    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
+        let Self { coordinator, record, rules, .. } = self;
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record, *rules);
