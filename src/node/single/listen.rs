@@ -12,13 +12,14 @@ use std::{
 
 use fred::{
     clients::{Client, WithOptions},
+    error::Error,
     interfaces::{ClientLike, EventInterface, PubsubInterface},
     types::{
         ClusterHash, CustomCommand, Message, Resp3Frame as Frame, Value as Argument,
         config::Options,
     },
 };
-use futures::future::join_all;
+use futures::future::{self, join_all};
 use tokio::{
     sync::{
         broadcast::{
@@ -44,6 +45,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How many replies may be on their way to another command than their own, before the connection is
 /// given up: a refused request adds one.
 const OUT_OF_STEP: u32 = 64;
+/// By so much more each time it is waited for those that are.
+const STEP: Duration = Duration::from_millis(1);
 /// The most wishes that are settled by one confirmation.
 const BATCH: usize = 1024;
 
@@ -170,6 +173,23 @@ fn is_missing(error: &str) -> bool {
     error.starts_with("ERR unknown command") || error.starts_with("NOPERM")
 }
 
+/// Channels without slots, or to be treated as such.
+struct Rest {
+    channels: Vec<String>,
+    listen: bool,
+}
+
+impl Rest {
+    /// Completes when fred has written the request, which proves nothing.
+    async fn ask(self, client: WithOptions<Client>) -> Result<(), Error> {
+        if self.listen {
+            client.subscribe(self.channels).await
+        } else {
+            client.unsubscribe(self.channels).await
+        }
+    }
+}
+
 /// What listens on one connection.
 struct Listener<'a> {
     link: Arc<Link>,
@@ -213,9 +233,9 @@ impl<'a> Listener<'a> {
             answers.push(wish.note(self.wanted));
         }
         // Polled in this order, so they leave in it.
-        let sent = join_all(requests).await.into_iter().collect::<Outcome<()>>();
-        let outcome = match sent {
-            Ok(()) => self.confirm().await,
+        let rest = join_all(requests).await.into_iter().collect::<Outcome<_>>();
+        let outcome = match rest {
+            Ok(rest) => self.confirm(&Link::options(CONFIRMATION), rest).await,
             Err(cause) => Err(cause),
         };
         for answer in answers {
@@ -232,20 +252,19 @@ impl<'a> Listener<'a> {
         // The news of a connection comes a little before fred counts it as one.
         let options = Options { fail_fast: false, ..Link::options(CONFIRMATION) };
         let wanted: Vec<_> = self.wanted.iter().cloned().collect();
-        self.request(&options, &wanted, true).await?;
-        self.confirm().await?;
+        let rest = self.request(&options, &wanted, true).await?;
+        self.confirm(&options, vec![rest]).await?;
         ear.missed();
         Ok(())
     }
 
-    /// Completes when fred has written the request, which proves nothing. It is flushed with the
-    /// confirmation, that always follows.
+    /// Asks for the channels with slots. Completes with what is to be asked for otherwise.
     fn request(
         &self,
         options: &Options,
         channels: &[Channel],
         listen: bool,
-    ) -> impl Future<Output = Outcome<()>> + use<> {
+    ) -> impl Future<Output = Outcome<Rest>> + use<> {
         let (link, plain) = (Arc::clone(&self.link), Arc::clone(&self.plain));
         let client = link.client().with_options(options);
         let (sharded, mut others): (Vec<_>, Vec<_>) =
@@ -267,44 +286,57 @@ impl<'a> Listener<'a> {
                 let left = client.sunsubscribe(names).await;
                 left.map_err(|error| link.cause(&error, CONFIRMATION))?;
             }
-            if others.is_empty() {
-                return Ok(());
-            }
-            let others: Vec<_> = others.iter().map(|channel| channel.name.to_string()).collect();
-            let written = if listen {
-                client.subscribe(others).await
-            } else {
-                client.unsubscribe(others).await
-            };
-            written.map_err(|error| link.cause(&error, CONFIRMATION))
+            let channels = others.iter().map(|channel| channel.name.to_string()).collect();
+            Ok(Rest { channels, listen })
         }
     }
 
-    /// A PING behind the requests on the same connection: when its answer is here, they are in
-    /// force.
+    /// Asks for the rest, and sends a PING behind that on the same connection: when its answer is
+    /// here, all is in force.
     ///
     /// A refused request (a user may lack the right to a channel) answers with an error, which fred
-    /// does not expect and takes for the next command's. From then on each reply goes to the
-    /// command behind its own, until one comes while none is waited for. So each PING carries a
-    /// number of its own: the answer to the first of these, or to a later one, is what is waited
-    /// for.
-    async fn confirm(&mut self) -> Outcome<()> {
-        let first = self.confirmations + 1;
-        for _ in 0..OUT_OF_STEP {
-            self.confirmations += 1;
-            let number = self.confirmations.to_string();
-            let client = self.link.client().with_options(&Link::options(CONFIRMATION));
-            let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-            let reply = client.custom_raw(ping, vec![Argument::from(number)]).await;
-            let reply = self.link.noted(reply, CONFIRMATION).and_then(replies::value)?;
-            let Value::Text(number) = reply else { break };
-            match number.parse::<u64>() {
-                Ok(number) if number >= first => return Ok(()),
-                Ok(_) => {}
-                Err(_) => break,
+    /// does not expect and takes for the next command's. So the PING is in fred's queue before the
+    /// first request can be answered: where no command waits, fred drops the error, and the request
+    /// would seem to be in force. From an error on each reply goes to the command behind its own,
+    /// until one comes while none is waited for. So each PING carries a number of its own, and this
+    /// goes on until one gets its own answer.
+    async fn confirm(&mut self, options: &Options, rest: Vec<Rest>) -> Outcome<()> {
+        let link = Arc::clone(&self.link);
+        let rest: Vec<_> = rest.into_iter().filter(|rest| !rest.channels.is_empty()).collect();
+        let asked = rest.into_iter().map(|rest| rest.ask(link.client().with_options(options)));
+        // Polled in this order, so they leave in it.
+        let (written, mut reply) = future::join(join_all(asked), self.ping()).await;
+        for written in written {
+            written.map_err(|error| link.cause(&error, CONFIRMATION))?;
+        }
+        let mut refused = None;
+        for turn in 1..OUT_OF_STEP {
+            match reply {
+                Ok(Value::Text(number)) if number == self.confirmations.to_string() => {
+                    return refused.map_or(Ok(()), Err);
+                }
+                Ok(Value::Text(number)) if number.parse::<u64>().is_ok() => {}
+                Ok(_) => break,
+                Err(why @ Cause::Rejected(_)) => refused = refused.or(Some(why)),
+                Err(cause) => return Err(cause),
             }
+            // What is under way may come meanwhile.
+            time::sleep(STEP * turn).await;
+            reply = self.ping().await;
         }
         self.link.reject();
         Err(Cause::Broken("replies out of step".into()))
+    }
+
+    /// Sends the next number, and completes with what fred takes for its answer.
+    fn ping(&mut self) -> impl Future<Output = Outcome<Value>> + use<> {
+        self.confirmations += 1;
+        let (link, number) = (Arc::clone(&self.link), self.confirmations.to_string());
+        async move {
+            let client = link.client().with_options(&Link::options(CONFIRMATION));
+            let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
+            let reply = client.custom_raw(ping, vec![Argument::from(number)]).await;
+            link.noted(reply, CONFIRMATION).and_then(replies::value)
+        }
     }
 }
