@@ -33,7 +33,7 @@ use tokio::{
 
 use super::{Address, BACKLOG, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
 use crate::{
-    node::{Ear, Outcome, pauses::Pauses},
+    node::{Ear, Outcome, contract::begin, pauses::Pauses},
     scripts::Value,
     words::Cause,
 };
@@ -225,19 +225,24 @@ impl<'a> Listener<'a> {
     }
 
     async fn fulfil(&mut self, wishes: impl Iterator<Item = ListenWish>) {
+        let options = Link::options(CONFIRMATION);
         let mut answers = Vec::new();
         let mut requests = Vec::new();
         for wish in wishes {
-            let options = Link::options(CONFIRMATION);
             requests.push(self.request(&options, slice::from_ref(&wish.channel), wish.listen));
             answers.push(wish.note(self.wanted));
         }
         // Polled in this order, so they leave in it.
-        let rest = join_all(requests).await.into_iter().collect::<Outcome<_>>();
-        let outcome = match rest {
-            Ok(rest) => self.confirm(&Link::options(CONFIRMATION), rest).await,
-            Err(cause) => Err(cause),
-        };
+        let (mut rest, mut failed) = (Vec::new(), None);
+        for asked in join_all(requests).await {
+            match asked {
+                Ok(others) => rest.push(others),
+                Err(cause) => failed = failed.or(Some(cause)),
+            }
+        }
+        // The others are asked for all the same.
+        let confirmed = self.confirm(&options, rest).await;
+        let outcome = failed.map_or(confirmed, Err);
         for answer in answers {
             // Whoever asked may have gone, and then takes the wish back himself.
             let _ = answer.send(outcome.clone());
@@ -294,18 +299,23 @@ impl<'a> Listener<'a> {
     /// Asks for the rest, and sends a PING behind that on the same connection: when its answer is
     /// here, all is in force.
     ///
-    /// A refused request (a user may lack the right to a channel) answers with an error, which fred
-    /// does not expect and takes for the next command's. So the PING is in fred's queue before the
-    /// first request can be answered: where no command waits, fred drops the error, and the request
-    /// would seem to be in force. From an error on each reply goes to the command behind its own,
-    /// until one comes while none is waited for. So each PING carries a number of its own, and this
-    /// goes on until one gets its own answer.
+    /// A refused request (a user may lack the right to a channel) is answered with an error. fred
+    /// does not expect it, and gives it to the next command. Where no command waits, fred drops it,
+    /// and the request would seem to be in force. So the PING is in fred's queue before the first
+    /// request can be answered.
+    ///
+    /// After such an error each command gets the reply to the one before it. That ends when a reply
+    /// comes while no command waits. Each PING has a number, which the server repeats. PINGs are
+    /// sent until one gets its own number back.
     async fn confirm(&mut self, options: &Options, rest: Vec<Rest>) -> Outcome<()> {
         let link = Arc::clone(&self.link);
         let rest: Vec<_> = rest.into_iter().filter(|rest| !rest.channels.is_empty()).collect();
-        let asked = rest.into_iter().map(|rest| rest.ask(link.client().with_options(options)));
-        // Polled in this order, so they leave in it.
-        let (written, mut reply) = future::join(join_all(asked), self.ping()).await;
+        // Begun in this order, so they leave in it.
+        let asked =
+            rest.into_iter().map(|rest| begin(rest.ask(link.client().with_options(options))));
+        let asked: Vec<_> = asked.collect();
+        let reply = begin(self.ping());
+        let (written, mut reply) = future::join(join_all(asked), reply).await;
         for written in written {
             written.map_err(|error| link.cause(&error, CONFIRMATION))?;
         }
