@@ -103,6 +103,20 @@ impl Coordinator {
 }
 
 impl Coordinator {
+    /// Asks all voters for a hold from a place with this ticket.
+    fn bid(
+        &self,
+        record: &dyn LockRecord,
+        hold: &HoldId,
+        lease: Duration,
+        ticket: Option<Ticket>,
+    ) -> Replies {
+        let token = self.floor(record);
+        let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
+        let ask = Ask { hold, count: 1, lease, ticket, token, slots: None };
+        self.panel.ask_all(&record.acquire(&ask))
+    }
+
     /// Completes when a majority is known to call this client when one of its waiters is the first.
     async fn hear_calls(&self) {
         let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
@@ -204,17 +218,6 @@ impl Waiter<'_> {
         }
     }
 
-    /// Asks all voters for its next hold.
-    fn ask(&mut self) -> (HoldId, Replies) {
-        let hold = self.coordinator.ids.attempt(&self.place, self.wait.attempts());
-        let lease = self.rules.terms.lease;
-        let token = self.coordinator.floor(&*self.record);
-        let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
-        let ask = Ask { hold: &hold, count: 1, lease, ticket, token, slots: None };
-        let replies = self.coordinator.panel.ask_all(&self.record.acquire(&ask));
-        (hold, replies)
-    }
-
     /// Asks all voters, and waits until the next bid makes sense.
     async fn bid(&mut self) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
@@ -230,15 +233,16 @@ impl Waiter<'_> {
         self.ears.forget();
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
-        let (hold, replies) = self.ask();
-        let mut replies = Some(replies);
         let until = Until { refresh: self.refresh, limit };
         let rules = panel.adapt(self.rules);
         let patience = rules.voter_deadline;
         let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
+        let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
+        let lease = self.rules.terms.lease;
+        let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), lease, self.ticket));
         let wake = loop {
             let now = clock.now();
             let heard = self.ears.look();

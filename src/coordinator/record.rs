@@ -53,7 +53,7 @@ pub(crate) struct LockInfo {
 
 impl LockInfo {
     /// Whether all who wait for the lock do so in its queue.
-    pub(crate) fn has_queue(&self) -> bool {
+    pub(crate) fn waits_in_queue(&self) -> bool {
         self.is_fair && self.waiting.is_some()
     }
 

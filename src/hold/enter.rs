@@ -43,7 +43,7 @@ impl Wish<'_> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
         // In boxes: callers put several of these futures into their own, and who waits in a queue
         // does not need the room of who stands in line.
-        let sought = if limit != Limit::Now && self.record.info().has_queue() {
+        let sought = if limit != Limit::Now && self.record.info().waits_in_queue() {
             Either::Left(Box::pin(self.seek(limit, &seen, || self.ask_from_a_place(limit))))
         } else {
             Either::Right(Box::pin(self.seek(limit, &seen, || self.ask_in_line(limit))))
