@@ -170,10 +170,12 @@ impl TopologyState {
 
     async fn ask_one(&self, address: Address, kept: Option<&Arc<Inquirer>>) -> Outcome<Told> {
         let kept = kept.filter(|kept| kept.address().label() == address.label());
-        if let Some(kept) = kept
-            && let Ok(told) = self.ask_by(Arc::clone(kept)).await
-        {
-            return Ok(told);
+        if let Some(kept) = kept {
+            match self.ask_by(Arc::clone(kept)).await {
+                // Its connection has ended since then.
+                Err(Cause::Broken(_) | Cause::Unreachable(_)) => {}
+                told => return told,
+            }
         }
         self.ask_by(Arc::new(Inquirer::connect(address).await?)).await
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{node::Outcome, scripts::Value, words::Cause};
 
-/// The longest that connecting may take, but for the credentials, and that an answer may.
+/// The longest time for a connection, without that for the credentials; and for an answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A connection for questions. It is never made again.
