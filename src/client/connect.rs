@@ -151,7 +151,8 @@ async fn meet(
             // Those that have not had their data for long may be younger than one that is not met
             // yet: then it matters whether it has. It is met, or fails to be, within a second.
             let longest = settings.suspicion().longest;
-            let young = |one: &Identity| one.age < longest && !one.durable;
+            let forgets = |one: &Identity| one.birth.is_some() || !one.durable;
+            let young = |one: &Identity| one.age < longest && forgets(one);
             if !identities.iter().flatten().any(young) {
                 grace.get_or_insert(clock.now() + settings.voter_deadline);
             }

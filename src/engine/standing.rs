@@ -47,8 +47,6 @@ pub(crate) struct Birth {
     /// Where the name stands: under another key it may be another one for the same data.
     pub(crate) mark: Arc<str>,
     pub(crate) name: Arc<str>,
-    /// Nobody had met them before.
-    pub(crate) is_new: bool,
 }
 
 /// All voters, as this client has seen them.
@@ -107,6 +105,7 @@ struct Life {
 struct Start {
     /// It was not later than this.
     at: Nanos,
+    /// It forgets nothing, as far as it says itself.
     durable: bool,
     /// As that of its standing.
     overlap: Duration,
@@ -196,9 +195,8 @@ impl Register {
         let standing = self.standing_mut(place);
         let before = standing.birth.replace(birth.clone());
         if let Some(first) = &mut standing.first_met {
-            // Whatever the server did with its data before, it need not have had these.
-            first.durable &= before.is_some() || !birth.is_new;
-            first.marked = true;
+            // For how long it has kept them all is said by the mark, and not by its settings.
+            (first.durable, first.marked) = (false, true);
         }
         let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
         let gone = before.is_some_and(is_gone) && !crate::mutant!("restart_not_noticed");

@@ -165,8 +165,8 @@ fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
     assert!(kept_out(&strict, at(0)).is_empty());
 }
 
-fn birth(mark: &str, name: &str, is_new: bool) -> Birth {
-    Birth { mark: mark.into(), name: name.into(), is_new }
+fn birth(mark: &str, name: &str) -> Birth {
+    Birth { mark: mark.into(), name: name.into() }
 }
 
 // It says that it is the same process and that it forgets nothing, and its data are gone.
@@ -175,15 +175,15 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     let mut register = register(RestartGuard::Relative);
     for voter in 0..3 {
         register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
-        assert!(!register.named(only(voter), &birth("m", "data", false), at(0)));
+        assert!(!register.named(only(voter), &birth("m", "data"), at(0)));
     }
-    assert!(!register.named(only(1), &birth("m", "data", false), at(10)));
-    assert!(register.named(only(1), &birth("m", "others", true), at(20)));
+    assert!(!register.named(only(1), &birth("m", "data"), at(10)));
+    assert!(register.named(only(1), &birth("m", "others"), at(20)));
     let out = register.kept_out(only(1), at(20)).unwrap();
     assert_eq!((out.forgot, out.quarantined), (at(20), quarantined(Quarantine::Emptied, 30)));
     assert!(kept_out(&register, at(50)).is_empty());
     // Where the mark stands elsewhere, the same data have another name.
-    assert!(!register.named(only(2), &birth("n", "others", true), at(60)));
+    assert!(!register.named(only(2), &birth("n", "others"), at(60)));
     assert!(kept_out(&register, at(60)).is_empty());
 }
 
@@ -191,11 +191,27 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
 #[test]
 fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {
     let mut register = register(RestartGuard::Relative);
-    for (voter, age, is_new) in [(0, 3600, false), (1, 0, true), (2, 0, false)] {
+    for (voter, age) in [(0, 3600), (1, 4), (2, 7200)] {
         register.met(only(voter), &format!("life {voter}"), SECS(age), true, at(0));
-        register.named(only(voter), &birth("m", "data", is_new), at(0));
+        register.named(only(voter), &birth("m", "data"), at(0));
     }
-    assert_eq!(kept_out(&register, at(0)), [1], "the third has restarted, with its data");
+    assert_eq!(kept_out(&register, at(0)), [1]);
+    let young = quarantined(Quarantine::Young, 26);
+    assert_eq!(register.kept_out(only(1), at(0)).unwrap().quarantined, young);
+}
+
+// Other clients have named some of them a moment before: they are no older for that.
+#[test]
+fn voters_that_forget_nothing_and_are_met_for_the_first_time_count_at_once() {
+    for guard in [RestartGuard::Relative, RestartGuard::Strict] {
+        let mut register = register(guard);
+        for (voter, age) in [(0, 0), (1, 4), (2, 0)] {
+            register.met(only(voter), &format!("life {voter}"), SECS(age), true, at(0));
+            register.named(only(voter), &birth("m", "data"), at(0));
+        }
+        let out = if guard == RestartGuard::Strict { vec![0, 1, 2] } else { vec![] };
+        assert_eq!(kept_out(&register, at(0)), out, "{guard:?}");
+    }
 }
 
 // Clients have not known the first two for long, though they have run for as long as the third.
@@ -205,7 +221,7 @@ fn nobody_with_a_mark_is_young_by_what_one_without_says_of_its_age() {
     for (voter, age) in [(0, 0), (1, 2), (2, 3600)] {
         register.met(only(voter), &format!("life {voter}"), SECS(age), false, at(0));
         if voter < 2 {
-            register.named(only(voter), &birth("m", "data", true), at(0));
+            register.named(only(voter), &birth("m", "data"), at(0));
         }
     }
     assert!(kept_out(&register, at(0)).is_empty());

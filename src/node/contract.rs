@@ -141,8 +141,8 @@ pub(crate) struct Identity {
     pub(crate) run_id: String,
     /// Which data it has, where that is known.
     pub(crate) birth: Option<Birth>,
-    /// For how long at least it has had them in this life; where there is no mark, for how long it
-    /// says that it has run.
+    /// For how long at least it has had them, and has forgotten nothing of them; where there is no
+    /// mark, for how long it says that it has run.
     pub(crate) age: Duration,
     /// It writes every change to disk before it answers, so a restart forgets nothing
     /// (`appendonly yes` and `appendfsync always`).

@@ -312,7 +312,7 @@ pub(crate) mod voter {
         source: source!("voter/look", ["time", "each"]),
         keys: &["mark"],
         shared: &[KEEP_MS],
-        args: &[Arg::Text("birth"), Arg::Text("life")],
+        args: &[Arg::Text("birth"), Arg::Text("life"), Arg::Text("durable")],
         width: 5,
         votes: false,
     };

@@ -100,10 +100,8 @@ pub(crate) struct ListEntry {
 pub(crate) struct Mark {
     /// The name that the first client to meet the data gave them; none where nobody could.
     pub(crate) birth: Option<Arc<str>>,
-    /// For how long at least they are known in this life of their server.
+    /// For how long at least they are known, and nothing of them was forgotten.
     pub(crate) age: Duration,
-    /// Nobody had met them before.
-    pub(crate) is_new: bool,
     /// Why the server did not write the mark.
     pub(crate) refusal: Option<Arc<str>>,
     /// What its clock showed, since 1970.
@@ -311,7 +309,7 @@ impl Mark {
         let is_new = answer.code == 2;
         let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
         let clock = number(&answer.more[1]).map(Duration::from_millis);
-        Some(Self { birth, age: answer.left()?, is_new, refusal, clock })
+        Some(Self { birth, age: answer.left()?, refusal, clock })
     }
 }
 

@@ -83,12 +83,12 @@ fn a_mark_has_a_name_an_age_a_clock_and_perhaps_why_it_was_not_written() {
     let more = |why| [text(why), Value::Int(1_700_000_000_000)];
     let mark = |code, ms, why| Mark::read(&answer(code, ms, "b 1", &more(why))).unwrap();
     let (birth, age, clock) = (Some("b 1".into()), MS(1_500), Some(MS(1_700_000_000_000)));
-    let known = Mark { birth, age, is_new: false, refusal: None, clock };
+    let known = Mark { birth, age, refusal: None, clock };
     assert_eq!(mark(1, 1_500, ""), known);
     let refusal = Some("OOM command not allowed".into());
     let full = Mark { refusal: refusal.clone(), ..known };
     assert_eq!(mark(1, 1_500, "OOM command not allowed"), full);
-    let new = Mark { birth: None, age: Duration::ZERO, is_new: true, refusal, clock };
+    let new = Mark { birth: None, age: Duration::ZERO, refusal, clock };
     assert_eq!(mark(2, 0, "OOM command not allowed"), new);
     assert_eq!(Mark::read(&answer(1, 5, "b1", &[])), None);
 }

@@ -13,8 +13,8 @@ pub enum Quarantine {
     /// in between.
     Restarted,
     /// When this client met it, it had not had its data for as long as another voter: it started,
-    /// was emptied or was promoted later. One that writes every change to disk may have started at
-    /// any time.
+    /// was emptied or was promoted later. A start makes one no younger that writes every change to
+    /// disk, before and after.
     Young,
     /// Its data are gone, though it has run on: they were deleted (`FLUSHALL`), evicted, or are
     /// those of another.
@@ -88,8 +88,9 @@ pub enum RestartGuard {
     /// their data together, if holders have survived it; a voter that is alone is all of them.
     #[default]
     Relative,
-    /// Also all that have started not longer ago than the longest lease: after all voters have
-    /// started, nothing can be acquired before that has passed.
+    /// Also all that have started not longer ago than the longest lease, or whose data clients have
+    /// known for no longer: after all voters have started, nothing can be acquired before that has
+    /// passed.
     Strict,
     /// Nobody is: a voter that restarts without its data may help to give a lock twice.
     Off,

@@ -65,9 +65,12 @@ impl Fixture {
     ) -> (Quorate, Apart) {
         match &self.sites[apart] {
             Site::Embedded { voter, .. } => {
-                let machine = Machine::new("apart");
-                let way = |client: &str| (client == "apart").then_some(Fault::DropRequests);
-                voter.fault_each(move |sent| way(sent.client()).into_iter().collect());
+                let name = format!("apart from {apart}");
+                let machine = Machine::new(&name);
+                voter.fault_each(move |sent| match sent.client() {
+                    client if client == name => vec![Fault::DropRequests],
+                    _ => Vec::new(),
+                });
                 let client = set(self.builder()).machine(&machine).connect().await;
                 (client.expect("a majority answers"), Apart(None))
             }

@@ -264,13 +264,15 @@ impl RedisServer {
         for key in marks {
             let known = match self.command(&["GET", &key]).expect("it can be read") {
                 Reply::Text(mark) => mark,
-                _ => format!("planted {run_id}/"),
+                _ => format!("planted {run_id}/ 0 0 0"),
             };
-            let [name, life] = [0, 1].map(|part| known.split(' ').nth(part).expect("four parts"));
+            let part = |at: usize| known.split(' ').nth(at).expect("five parts");
+            let (name, life, durable) = (part(0), part(1), part(4));
             // By its own clock, as a client's look would.
             let text = format!(
                 "local now = redis.call('TIME')[1] .. '000'
-                redis.call('SET', KEYS[1], '{name} {life} {} ' .. now, 'PX', 3600000)",
+                redis.call('SET', KEYS[1], '{name} {life} {} ' .. now .. ' {durable}',
+                    'PX', 3600000)",
                 age.as_millis()
             );
             self.command(&["EVAL", &text, "1", &key]).expect("it can be written");

@@ -111,13 +111,12 @@ impl Node for Connection {
 /// As [`Identify`](Errand::Identify) is answered.
 fn identity(value: &Value) -> Option<Identity> {
     let Value::List(parts) = value else { return None };
-    let [Value::Text(run_id), Value::Text(birth), Value::Int(uptime), Value::Int(durable)] =
-        &**parts
+    let [Value::Text(run_id), Value::Text(birth), Value::Int(age), Value::Int(durable)] = &**parts
     else {
         return None;
     };
-    let uptime = Duration::from_secs(u64::try_from(*uptime).ok()?);
-    Some(life::identity(run_id, birth, uptime, *durable == 1))
+    let age = Duration::from_secs(u64::try_from(*age).ok()?);
+    Some(life::identity(run_id, birth, age, *durable == 1))
 }
 
 impl Drop for Connection {

@@ -17,42 +17,74 @@ pub(super) struct ServerLife {
     /// The name of its data.
     birth: String,
     durable: bool,
-    /// For how long it claims to have run at a moment.
-    pub(super) claimed: Duration,
-    pub(super) at: Moment,
+    /// Since its start.
+    up: Elapsed,
+    /// Since it has forgotten nothing.
+    known: Elapsed,
+}
+
+/// A time that goes on from what it was at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Elapsed {
+    then: Duration,
+    at: Moment,
+}
+
+impl Elapsed {
+    fn begin(at: Moment) -> Self {
+        Self { then: Duration::ZERO, at }
+    }
+
+    /// In whole seconds.
+    fn by(self, now: Moment) -> Duration {
+        let by = self.then.saturating_add(now.since(self.at));
+        Duration::from_secs(by.as_secs())
+    }
 }
 
 impl ServerLife {
     /// The first one begins now; it has kept all of nothing.
     pub(super) fn first(now: Moment) -> Self {
         let (run_id, birth) = (fresh_id(), fresh_id());
-        Self { run_id, birth, durable: true, claimed: Duration::ZERO, at: now }
+        let begun = Elapsed::begin(now);
+        Self { run_id, birth, durable: true, up: begun, known: begun }
     }
 
     /// The next one begins now; a `durable` voter still has all that it ever had.
     pub(super) fn next(&mut self, durable: bool, now: Moment) {
-        let birth = if durable { std::mem::take(&mut self.birth) } else { fresh_id() };
-        *self = Self { birth, durable, ..Self::first(now) };
+        let begun = Elapsed::begin(now);
+        let known = if durable && self.durable { self.known } else { begun };
+        let birth = std::mem::take(&mut self.birth);
+        *self = Self { run_id: fresh_id(), birth, durable, up: begun, known };
+    }
+
+    /// It claims to run, and to have forgotten nothing, for so long by now.
+    pub(super) fn claim(&mut self, time: Duration, now: Moment) {
+        self.up = Elapsed { then: time, at: now };
+        self.known = self.up;
     }
 
     /// The data are deleted.
-    pub(super) fn wipe(&mut self) {
+    pub(super) fn wipe(&mut self, now: Moment) {
         self.birth = fresh_id();
+        self.known = Elapsed::begin(now);
+    }
+
+    pub(super) fn uptime(&self, now: Moment) -> Duration {
+        self.up.by(now)
     }
 
     pub(super) fn identity(&self, now: Moment) -> Identity {
-        let uptime = self.claimed.saturating_add(now.since(self.at));
-        let uptime = Duration::from_secs(uptime.as_secs());
-        identity(&self.run_id, &self.birth, uptime, self.durable)
+        identity(&self.run_id, &self.birth, self.known.by(now), self.durable)
     }
 }
 
 /// What is told by these.
-pub(super) fn identity(run_id: &str, birth: &str, uptime: Duration, durable: bool) -> Identity {
+pub(super) fn identity(run_id: &str, birth: &str, age: Duration, durable: bool) -> Identity {
     Identity {
         run_id: run_id.to_owned(),
-        birth: Some(Birth { mark: "".into(), name: birth.into(), is_new: false }),
-        age: uptime,
+        birth: Some(Birth { mark: "".into(), name: birth.into() }),
+        age,
         durable,
         overlap: Duration::ZERO,
         refuses: None,

@@ -124,7 +124,11 @@ impl ServerState {
             return Err("connection refused".into());
         }
         self.database.begin_script(false);
-        lua::command(&mut self.database, words)
+        let reply = lua::command(&mut self.database, words)?;
+        if words[0].eq_ignore_ascii_case("FLUSHALL") {
+            self.life.wipe(self.now);
+        }
+        Ok(reply)
     }
 
     pub(super) fn keys(&self) -> Vec<String> {
@@ -137,7 +141,7 @@ impl ServerState {
 
     pub(super) fn wipe(&mut self) {
         self.database.keyspace.clear();
-        self.life.wipe();
+        self.life.wipe(self.now);
     }
 
     pub(super) fn kill(&mut self) {

@@ -28,7 +28,7 @@ impl ServerState {
             software: "embedded".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             is_primary: true,
-            uptime: news.identity.age,
+            uptime: self.life.uptime(self.now),
             replicas: 0,
             memory_used: 0,
             memory_limit: None,

@@ -167,15 +167,15 @@ impl EmbeddedVoter {
         Arc::new(Connection::open(Arc::clone(&self.0), ear, clock))
     }
 
-    /// Lets the voter claim to have run for so long by now; from here on that grows with the
-    /// runtime's time, whatever the voter's own clock does, and starts over with each restart.
+    /// Lets the voter claim to have run, and to have forgotten nothing, for so long by now. From
+    /// here on that grows with the runtime's time, whatever the voter's own clock does. Its uptime
+    /// starts over with each restart, and the time for which its data are known when it loses them.
     ///
     /// Clients are told at each new connection: a voter that is to be old when they meet it is
     /// made so before.
     pub fn set_uptime(&self, uptime: Duration) {
         self.0.act(|state| {
-            state.life.claimed = uptime;
-            state.life.at = state.now;
+            state.life.claim(uptime, state.now);
         });
     }
 

@@ -47,7 +47,15 @@ pub(super) struct Questions<'a> {
 
 /// Asks on a link.
 pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<Met> {
-    let Value::Text(info) = replies::value(ask(link, "INFO", &[]).await?)? else {
+    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
+    let sync = async {
+        match questions.syncs {
+            Some(syncs) => Ok(syncs),
+            None => ask(link, "CONFIG", &["GET", "*appendfsync*"]).await.map(syncs_always),
+        }
+    };
+    let (info, syncs) = tokio::join!(ask(link, "INFO", &[]), sync);
+    let Value::Text(info) = replies::value(info?)? else {
         return Err(Cause::Rejected("the answer to INFO is no text".into()));
     };
     if is_replica(&info) {
@@ -60,11 +68,15 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
     }
     let tenure = mark::tenure(&info).filter(|_| questions.promotions);
     let life = format!("{}/{}", field(&info, "run_id")?, tenure.as_deref().unwrap_or_default());
+    let syncs = syncs?;
+    let mut identity = identity(&info, syncs)?;
+    // Where sentinels tell of promotions, the server may be another by the next start.
+    let keeps = Some(identity.durable && questions.promotions);
     let asked = Clock::System.now();
     let stamped = |shown| Stamp { shown, asked, answered: Clock::System.now() };
     let marked = async {
         let Some(key) = questions.mark else { return Ok((None, None)) };
-        let mark = mark::look(link, key, &life).await?;
+        let mark = mark::look(link, key, &life, keeps).await?;
         let stamp = mark.as_ref().and_then(|mark| mark.clock).map(stamped);
         Ok((mark, stamp))
     };
@@ -72,28 +84,18 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
         let time = if questions.time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
         Ok(time.map(stamped))
     };
-    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
-    let sync = async {
-        match questions.syncs {
-            Some(syncs) => Ok(syncs),
-            None => ask(link, "CONFIG", &["GET", "*appendfsync*"]).await.map(syncs_always),
-        }
-    };
-    let (time, sync, marked) = tokio::join!(time, sync, marked);
-    let (time, syncs) = (time?, sync?);
-    let mut identity = identity(&info, syncs)?;
+    let (time, marked) = tokio::join!(time, marked);
     let (marked, by_mark) = marked?;
-    let stamp = time.or(by_mark);
+    let stamp = time?.or(by_mark);
     if let (Some(key), Some(marked)) = (questions.mark, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
-        let is_new = marked.is_new;
-        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth), is_new };
+        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth) };
         identity.birth = marked.birth.map(named);
         identity.age = marked.age;
         // Its data have no name: then nobody can say that they are what they were.
-        identity.durable &= !(is_new && identity.birth.is_none());
+        identity.durable &= identity.birth.is_some();
         identity.refuses = marked.refusal;
     }
     if tenure.is_some() {

@@ -4,9 +4,10 @@
 //! is true until somebody deletes the data. So the first client to meet them leaves a mark among
 //! them: a random name. Data with another name, or with none, are others than before.
 //!
-//! Every look of a client makes the mark older by the time since the last one, in the life of the
-//! server that it was in then. So it counts as younger than it is, and never as older by more than
-//! one look can add.
+//! Every look of a client makes the mark older by the time since the last one, where nothing can
+//! have been forgotten since: the server is in the same life, or wrote every change to disk then
+//! and does now. So the data count as younger than they are, and never as older by more than one
+//! look can add.
 
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ pub(super) fn call(key: &str, life: &str, deadline: Duration) -> Call {
     let birth = birth();
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
     let itself = HoldId::parse(&birth);
-    let (keys, args) = ([Word::from(key)], [Word::from(&birth), life.into()]);
+    let args = [Word::from(&birth), life.into(), keeps(None).into()];
+    let keys = [Word::from(key)];
     let requests = Requests::One(Request::new(keys, args, Some(&itself)));
     Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline, longest: deadline }
 }
@@ -39,6 +41,16 @@ pub(super) fn call(key: &str, life: &str, deadline: Duration) -> Call {
 /// A name for data that have none.
 fn birth() -> String {
     format!("{:016x}", rand::random::<u64>())
+}
+
+/// Whether the server forgets nothing by a restart; what was known of it in this life stays, where
+/// it was not asked.
+fn keeps(durable: Option<bool>) -> &'static str {
+    match durable {
+        Some(true) => "1",
+        Some(false) => "0",
+        None => "",
+    }
 }
 
 fn kept() -> String {
@@ -60,8 +72,14 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 }
 
 /// Reads the mark at `key`, and writes it; nothing where that cannot be done.
-pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<Mark>> {
-    let reply = ask(link, "EVAL", &[LOOK.source, "1", key, &kept(), &birth(), life]).await?;
+pub(super) async fn look(
+    link: &Link,
+    key: &str,
+    life: &str,
+    durable: Option<bool>,
+) -> Outcome<Option<Mark>> {
+    let words = [LOOK.source, "1", key, &kept(), &birth(), life, keeps(durable)];
+    let reply = ask(link, "EVAL", &words).await?;
     let answer = replies::unpacked(reply);
     if replies::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
@@ -74,7 +92,7 @@ pub(super) async fn look(link: &Link, key: &str, life: &str) -> Outcome<Option<M
         Err(Cause::Rejected(why)) if is_passing(&why) => {
             tracing::debug!(%server, %why, "the mark of a server cannot be read now");
             let refusal = (!is_elsewhere(&why)).then_some(why);
-            Ok(Some(Mark { birth: None, age: Duration::ZERO, is_new: true, refusal, clock: None }))
+            Ok(Some(Mark { birth: None, age: Duration::ZERO, refusal, clock: None }))
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {

@@ -275,7 +275,10 @@ impl Request {
             "voter/introduce" => (&[client], &[hold]),
             "voter/name" => (&[client], &[]),
             "voter/roster" => (&[roster], &["2 3 0 30000", hold, heard]),
-            "voter/look" => (&[mark], &["name", LIVES[usize::from(count == "1")]]),
+            "voter/look" => {
+                let durable = if leaves { "1" } else { "0" };
+                (&[mark], &["name", LIVES[usize::from(count == "1")], durable])
+            }
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))

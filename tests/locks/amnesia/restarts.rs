@@ -27,6 +27,7 @@ claims!(three:
 );
 claims!(keeping:
     a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot,
+    what_a_durable_voter_has_lost_lets_nobody_in_who_comes_later,
     a_restart_that_forgets_nothing_is_no_quarantine,
 );
 
@@ -129,6 +130,21 @@ async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgo
     let (waited, doubt) = (watch.time(), if on.is_real() { DOUBT } else { ms(0) });
     assert!(!held.is_held() && waited + doubt >= LEASE / 10 + LEASE, "{waited:?}");
     guard.release().await.expect("both confirm");
+}
+
+// Claim 38
+// Ada holds the lock by the first two, and the first, which writes every change to disk, loses its
+// data. Eve is the first to meet what it has now, and Ben, who comes after her, does not reach the
+// second.
+async fn what_a_durable_voter_has_lost_lets_nobody_in_who_comes_later(on: Fixture) {
+    on.grow_old();
+    let (ada, _apart) = on.client_apart_from(2, set).await;
+    let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.expect("two are up");
+    on.command(0, &["FLUSHALL"]);
+    let _eve = client(&on).await;
+    let (ben, _apart) = on.client_apart_from(1, set).await;
+    until_kept_out(&ben, 0, Quarantine::Young).await;
+    assert!(guard.is_held(), "the machine was too busy to show anything");
 }
 
 /// Two voters that are left count, and inside the process at once.

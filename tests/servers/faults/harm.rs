@@ -8,9 +8,8 @@ use tokio::{
     time::sleep,
 };
 
-use quorate::Quorate;
-use quorate_support::{Proxy, RedisServer, eventually_async};
-use quorate_tests::scene::{MS, connect, now, proxies, servers_with, since};
+use quorate_support::{Proxy, RedisServer};
+use quorate_tests::scene::{MS, now, proxies, servers_with, since};
 
 const VOTERS: usize = 5;
 /// Of five: a majority is always left.
@@ -27,18 +26,7 @@ pub(crate) fn network() -> Runtime {
 pub(crate) async fn nodes() -> Vec<Node> {
     let servers = servers_with(VOTERS, &["--appendonly", "yes", "--appendfsync", "always"]);
     let proxies = proxies(&servers).await;
-    meet(&servers).await;
     servers.into_iter().zip(proxies).map(|(server, proxy)| Node { server, proxy }).collect()
-}
-
-/// Has them known to a client before many come at the same moment. Each of those that named some of
-/// these data and found the others named would wait for a lease with the former: they may have lost
-/// what the latter kept.
-async fn meet(servers: &[RedisServer]) {
-    let client = connect(Quorate::builder().voters(servers.iter().map(RedisServer::url))).await;
-    let known = async || client.status().await.counting() == VOTERS;
-    eventually_async("each server is known", known).await;
-    client.close().await;
 }
 
 /// A server and the way to it.

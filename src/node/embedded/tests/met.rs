@@ -8,7 +8,7 @@ use crate::{
     node::embedded::{Fault, InFlight},
 };
 
-fn uptimes(met: &[(Identity, Stamp)]) -> Vec<u64> {
+fn ages(met: &[(Identity, Stamp)]) -> Vec<u64> {
     met.iter().map(|(identity, _)| identity.age.as_secs()).collect()
 }
 
@@ -57,11 +57,11 @@ async fn a_voter_that_lost_its_data_is_not_durable_until_it_starts_with_what_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_uptime_counts_whole_seconds_of_true_time_since_the_start() {
+async fn the_age_counts_whole_seconds_of_true_time_while_the_data_are_kept() {
     let voter = voter();
     voter.set_clock_rate(500_000);
     tokio::time::advance(ms(1_999)).await;
-    let (_node, hears) = connect(&voter);
+    let (node, hears) = connect(&voter);
     tokio::time::advance(ms(1)).await;
     voter.cut(InFlight::Lost);
     voter.jump_clock(60_000_000);
@@ -70,7 +70,18 @@ async fn the_uptime_counts_whole_seconds_of_true_time_since_the_start() {
     tokio::time::advance(ms(600)).await;
     voter.cut(InFlight::Lost);
     voter.restart();
-    assert_eq!(uptimes(&hears.met()), [1, 2, 2, 11, 0]);
+    assert_eq!(ages(&hears.met()), [1, 2, 2, 11, 11], "with its data");
+    let told = node.survey("".into()).await.unwrap().remove(0).info.expect("it answers");
+    assert_eq!(told.uptime, ms(0));
+    for lose in [EmbeddedVoter::wipe, EmbeddedVoter::restart_empty] {
+        lose(&voter);
+        voter.cut(InFlight::Lost);
+        tokio::time::advance(ms(1_000)).await;
+    }
+    // It did not write to disk before, whatever it does now.
+    voter.restart();
+    voter.restart();
+    assert_eq!(ages(&hears.met()), [0, 0, 0, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

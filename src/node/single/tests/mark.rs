@@ -54,11 +54,11 @@ fn unmet() -> RedisServer {
     server
 }
 
-/// The parts of the mark: the name of the data, the life of the server, and two numbers in
-/// milliseconds.
-fn mark(server: &RedisServer) -> [String; 4] {
+/// The parts of the mark: the name of the data, the life of the server, two numbers in
+/// milliseconds, and whether it forgets nothing by a restart.
+fn mark(server: &RedisServer) -> [String; 5] {
     let Reply::Text(mark) = server.command(&["GET", MARK]).unwrap() else { panic!("no mark") };
-    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("four parts")
+    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("five parts")
 }
 
 /// Makes the mark older, or plants another one.
@@ -186,16 +186,40 @@ async fn data_that_were_deleted_have_another_name_afterwards() {
 
 // What it says of its disk is true, and the data are gone all the same.
 #[tokio::test]
-async fn who_meets_data_first_says_so_whatever_the_server_says_of_its_disk() {
+async fn data_are_as_old_as_they_are_known_whatever_the_server_says_of_its_disk() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let is_new = async || {
+    let age = async || {
         let met = met(&server.url()).await;
-        assert!(met.durable);
-        met.birth.expect("the data have a name").is_new
+        assert!(met.durable && met.birth.is_some());
+        met.age
     };
-    assert!(is_new().await && !is_new().await);
+    assert!(age().await < SECS(1));
+    plant(&server, 2, "3600000");
+    assert!(age().await >= SECS(3600));
     tell(&server, &["FLUSHALL"]);
-    assert!(is_new().await);
+    assert!(age().await < SECS(1));
+    assert!(age().await < SECS(10), "also for who comes after the first");
+}
+
+#[tokio::test]
+async fn a_restart_makes_data_no_younger_where_all_was_on_disk_before_and_is_now() {
+    let ways = [("always", "always", true), ("everysec", "always", false)];
+    for (before, after, keeps) in ways.into_iter().chain([("always", "everysec", false)]) {
+        let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", after]);
+        tell(&server, &["CONFIG", "SET", "appendfsync", before]);
+        let first = met(&server.url()).await;
+        plant(&server, 2, "3600000");
+        // Who does not ask how it writes changes nothing of that.
+        let (node, _heard) = connect(&server.url()).await;
+        node.identify().await.unwrap();
+        // So that the mark itself is on disk.
+        tell(&server, &["CONFIG", "SET", "appendfsync", "always"]);
+        tell(&server, &["SET", "a", "b"]);
+        server.restart();
+        let again = met(&server.url()).await;
+        assert_eq!(name(&again), name(&first));
+        assert_eq!(again.age >= SECS(3600), keeps, "{before}, {after}: {:?}", again.age);
+    }
 }
 
 #[tokio::test]
