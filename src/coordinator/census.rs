@@ -1,6 +1,6 @@
 //! Who leads an election: asked once, or watched.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 
@@ -25,6 +25,9 @@ pub(crate) struct ElectionAsked {
     pub(crate) rules: Rules,
 }
 
+/// So long at least a leader has to tell its token before the voters are asked again.
+const LACKING: Duration = Duration::from_millis(5);
+
 /// Who leads: somebody, nobody, or why that cannot be known.
 pub(crate) type LedBy = Result<Option<Leader>, Error>;
 
@@ -38,23 +41,39 @@ impl Coordinator {
         self.gate.within(counted).await
     }
 
-    /// Listens to the voters until they say something together, or have had their time.
+    /// Listens to the voters until they say something together, or have had their time. Asks them
+    /// again while they name a leader that has not told them its token.
     async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(asked.rules);
-        let (mut census, started) = (Census::new(panel.quorum), clock.now());
-        let mut replies = panel.ask_all(&asked.look);
-        let due = started + rules.voter_deadline;
+        let due = clock.now() + rules.voter_deadline;
         loop {
-            if let Some(finding) = census.decide() {
-                return (finding, census);
-            }
-            tokio::select! {
-                biased;
-                (voter, outcome) = replies.next() => {
-                    census.hear(voter, panel.sight(voter, &outcome, started));
+            let (mut census, started) = (Census::new(panel.quorum), clock.now());
+            let mut replies = panel.ask_all(&asked.look);
+            // As long as the majority took, the others have time.
+            let mut again = None;
+            loop {
+                let now = clock.now();
+                if census.lacks_token() {
+                    again.get_or_insert_with(|| now + LACKING.max(now.since(started)));
                 }
-                () = clock.sleep_until(due) => census.close(rules.voter_deadline),
+                let is_over = again.is_none_or(|again| again >= due);
+                match census.decide() {
+                    Some(finding) if is_over || finding != WhoLeads::Unclear => {
+                        return (finding, census);
+                    }
+                    _ => {}
+                }
+                tokio::select! {
+                    biased;
+                    (voter, outcome) = replies.next(), if census.is_open() => {
+                        census.hear(voter, panel.sight(voter, &outcome, started));
+                    }
+                    () = clock.sleep_until(again.unwrap_or(due).min(due)) => match again {
+                        Some(again) if again < due => break,
+                        _ => census.close(rules.voter_deadline),
+                    },
+                }
             }
         }
     }

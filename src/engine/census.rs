@@ -68,8 +68,6 @@ impl Census {
     fn led_by(&self, hold: &HoldId) -> Option<WhoLeads> {
         let latest = self.latest_of(hold)?;
         let Some(token) = latest.token.or_else(|| self.number_of(hold)) else {
-            // It may be that no majority stores its token yet: then nobody has been told that it
-            // leads.
             return (!self.is_open()).then_some(WhoLeads::Unclear);
         };
         let leader = Leader::new(hold.clone(), token, latest.value.clone());
@@ -82,21 +80,33 @@ impl Census {
         said.map(|(_, one)| &one.said).max_by_key(|said| said.version)
     }
 
-    /// The token of a hold that has not written it down yet. A majority has stored it when its
-    /// leader learnt of it. So a number that a majority has is no lower; and no higher, as the
-    /// majority by which the token was found had none that was.
+    /// A majority names a hold, and its token is not known: its leader has not written it down yet,
+    /// which it does at once, or has not been told that it leads.
+    pub(crate) fn lacks_token(&self) -> bool {
+        let mut holds = self.incumbents().map(|(_, one)| &one.hold);
+        holds.any(|hold| {
+            self.quorum.reached(|voter| self.hold_at(voter) == Some(hold))
+                && self.latest_of(hold).is_some_and(|said| said.token.is_none())
+                && self.number_of(hold).is_none()
+        })
+    }
+
+    /// The token of a hold that has not written it down yet: the highest number that a majority
+    /// gave it. That is known where a majority has one and the same, and nobody else can have given
+    /// it a higher one.
     fn number_of(&self, hold: &HoldId) -> Option<Token> {
-        let numbers: BTreeSet<Token> =
-            self.incumbents().filter_map(|(_, one)| one.number).collect();
-        let has = |voter: usize, number: Token| {
-            let one = self.incumbent(voter);
-            one.is_some_and(|one| one.hold == *hold && one.number == Some(number))
+        let given = |voter: usize| {
+            self.incumbent(voter).filter(|one| one.hold == *hold).and_then(|one| one.number)
         };
-        numbers.into_iter().find(|number| self.quorum.reached(|voter| has(voter, *number)))
+        let number = (0..self.sights.len()).filter_map(given).max()?;
+        let is_known = |sight: &Option<Sight>| matches!(sight, Some(Ok(_)));
+        let is_it = self.sights.iter().all(is_known)
+            && self.quorum.reached(|voter| given(voter) == Some(number));
+        is_it.then_some(number)
     }
 
     /// Some voter has not been heard.
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.sights.iter().any(Option::is_none)
     }
 

@@ -39,11 +39,12 @@ fn led(census: &Census) -> Option<(u64, u64, String)> {
 
 #[test]
 fn a_leader_is_whom_a_majority_names() {
-    let first = || Some((7, 1, "a 1".to_owned()));
-    assert_eq!(led(&census([has("a", 7, 1), has("a", 7, 1), OPEN])), first());
-    assert_eq!(led(&census([has("a", 7, 1), SILENT, has("a", 7, 1)])), first());
-    assert_eq!(led(&census([has("a", 7, 1), FREE, OPEN])), None);
-    assert_eq!(led(&census([has("a", 7, 1)])), first());
+    let told = || says("a", 7, 2, Some(7));
+    let leader = || Some((7, 2, "a 2".to_owned()));
+    assert_eq!(led(&census([told(), told(), OPEN])), leader());
+    assert_eq!(led(&census([told(), SILENT, told()])), leader());
+    assert_eq!(led(&census([told(), FREE, OPEN])), None);
+    assert_eq!(led(&census([has("a", 7, 1)])), Some((7, 1, "a 1".into())));
     let split = [has("a", 7, 1), has("b", 7, 1), has("a", 7, 1), has("b", 7, 1)];
     assert_eq!(led(&census(split)), None, "half of four is no majority");
 }
@@ -81,18 +82,26 @@ fn what_cannot_be_known_is_unclear_and_what_may_still_be_known_is_awaited() {
 }
 
 #[test]
-fn the_token_is_what_the_leader_wrote_or_what_a_majority_counted_to() {
-    // One voter granted late, and had counted further; or less far, and is told by a renewal.
-    for apart in [12, 8] {
-        let sights = [has("a", 10, 1), has("a", 10, 1), has("a", apart, 1)];
-        assert_eq!(led(&census(sights)).unwrap().0, 10);
-        let two = || [has("a", 10, 1), has("a", apart, 1)];
-        assert_eq!(census(two().into_iter().chain([OPEN])).decide(), None);
-        let cannot_know = census(two().into_iter().chain([SILENT])).decide();
-        assert_eq!(cannot_know, Some(WhoLeads::Unclear));
-        let renewed = [says("a", 10, 2, Some(10)), has("a", apart, 1), SILENT];
-        assert_eq!(led(&census(renewed)).unwrap().0, 10);
+fn the_token_is_what_the_leader_wrote_or_the_number_that_a_majority_and_nobody_else_passed() {
+    let all = |numbers: [u64; 3]| census(numbers.map(|number| has("a", number, 1)));
+    // One voter had counted less far, and is told by a renewal.
+    assert_eq!(led(&all([10, 10, 8])).unwrap().0, 10);
+    assert_eq!(led(&census([has("a", 10, 1), has("a", 10, 1), FREE])).unwrap().0, 10);
+    // Or further. The leader knows whether that one is of its majority, or writes nothing yet.
+    let third = [has("a", 12, 1), OPEN, SILENT];
+    for sights in third.map(|third| [has("a", 10, 1), has("a", 10, 1), third]) {
+        let is_open = sights.contains(&OPEN);
+        let census = census(sights);
+        assert!(census.lacks_token());
+        assert_eq!(census.decide(), (!is_open).then_some(WhoLeads::Unclear));
     }
+    for token in [10, 12] {
+        let renewed = [says("a", token, 2, Some(token)), has("a", 10, 1), SILENT];
+        assert_eq!(led(&census(renewed)).unwrap().0, token);
+    }
+    // Nobody that too few name is waited for.
+    assert!(!census([has("a", 10, 1), FREE, OPEN]).lacks_token());
+    assert!(!all([10, 10, 10]).lacks_token());
 }
 
 fn sight() -> impl Strategy<Value = Option<Sight>> {

@@ -134,6 +134,12 @@ impl Entry {
         }
     }
 
+    /// Renews in the background, now: a majority is to store what its record has to say.
+    pub(crate) fn tell_soon(&self) {
+        self.hold.renew_now();
+        keeper::attend(&self.hold);
+    }
+
     /// Leaves the votes to their leases, of this length at least.
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
         let extended = self.extend(time).await;

@@ -27,6 +27,8 @@ pub struct Leadership {
 impl Leadership {
     pub(super) fn new(entry: Entry, speech: Arc<Speech>) -> Self {
         let token = entry.token().expect("every leader has one");
+        // Where voters gave it other numbers, nobody else can know which one it is.
+        entry.tell_soon();
         Self { entry, token, speech }
     }
 
