@@ -196,7 +196,8 @@ impl Register {
         let before = standing.birth.replace(birth.clone());
         if let Some(first) = &mut standing.first_met {
             // For how long it has kept them all is said by the mark, and not by its settings.
-            (first.durable, first.marked) = (false, true);
+            first.durable &= crate::mutant!("settings_are_believed");
+            first.marked = true;
         }
         let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
         let gone = before.is_some_and(is_gone) && !crate::mutant!("restart_not_noticed");

@@ -83,6 +83,11 @@ pub(crate) const ALL: &[Mutant] = &[
         &[Exclusion],
     ),
     Mutant::new(
+        "settings_are_believed",
+        "A voter that is met and writes every change to disk has lost nothing.",
+        &[Exclusion],
+    ),
+    Mutant::new(
         "clock_jump_not_noticed",
         "Nobody notices that a voter's clock was set.",
         &[Exclusion],

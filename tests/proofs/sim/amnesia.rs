@@ -17,9 +17,11 @@ use crate::sim::{
 pub(crate) enum Cause {
     /// It started again without its data.
     Restart,
+    /// Its data were deleted while it ran: who had met it hears of that at the next connection.
+    Flush,
     /// Its clock was set forward by so much.
     ClockForward { ms: i64 },
-    /// Nothing tells of it: a flush, an eviction, a clock that runs wild.
+    /// Nothing tells of it: an eviction, a clock that runs wild.
     Unseen,
 }
 
@@ -59,9 +61,7 @@ pub(crate) struct Amnesia {
     fences: Vec<(usize, Option<Lock>, Lapse)>,
     /// Since when the voters are gone that are.
     down_ms: BTreeMap<usize, u64>,
-    /// The voters that came back with what data they had: since when they were gone, and when.
-    kept: Vec<(usize, u64, u64)>,
-    /// When each voter started again, with its data or without.
+    /// When each voter started again, with its data or without, or was emptied.
     started_ms: Vec<(usize, u64)>,
     /// By how much each voter's clock was set since its last start.
     stepped_ms: BTreeMap<usize, i64>,
@@ -84,8 +84,7 @@ impl Amnesia {
 
     /// A voter comes back, and says that it writes down all that it is told.
     pub(crate) fn comes_back(&mut self, voter: usize, now_ms: u64) {
-        let from_ms = self.down_ms.remove(&voter).unwrap_or(now_ms);
-        self.kept.push((voter, from_ms, now_ms));
+        self.down_ms.remove(&voter);
         self.starts(voter, now_ms);
     }
 
@@ -175,6 +174,8 @@ impl Amnesia {
         }
         if cause == Cause::Restart {
             self.down_ms.remove(&voter);
+        }
+        if matches!(cause, Cause::Restart | Cause::Flush) {
             self.starts(voter, now_ms);
         }
     }
@@ -252,19 +253,14 @@ impl Amnesia {
         match lapse.cause {
             Cause::Unseen => false,
             Cause::Restart if met_before => true,
-            // It is younger than the others, where these are not as young, and does not say that it
-            // keeps all.
-            Cause::Restart => {
-                let kept = |(other, from_ms, at_ms): &(usize, u64, u64)| {
-                    *other == voter && *at_ms >= lapse.at_ms && connected_ms >= *from_ms
-                };
+            Cause::Flush if connected_ms <= lapse.at_ms => false,
+            // It is younger than the others, where these are not as young.
+            Cause::Restart | Cause::Flush => {
                 // By a clock that was set forward since, it seems to have started sooner.
                 let aged = |trouble: &Trouble| {
                     trouble.at_ms >= lapse.at_ms && moves(trouble, voter) && is_forward(trouble)
                 };
-                restarted(plan) <= plan.spare()
-                    && !self.kept.iter().any(kept)
-                    && !plan.troubles.iter().any(aged)
+                emptied(plan) <= plan.spare() && !plan.troubles.iter().any(aged)
             }
             Cause::ClockForward { ms } => {
                 let hidden_ms = hidden_ms(plan, client);
@@ -280,11 +276,13 @@ impl Amnesia {
     }
 }
 
-/// How many voters start again without their data, at some time.
-fn restarted(plan: &Plan) -> usize {
-    let restarts =
-        |voter: &usize| plan.troubles.iter().any(|trouble| trouble.what.forgets() == Some(*voter));
-    (0..plan.voters.len()).filter(restarts).count()
+/// How many voters lose their data, at some time.
+fn emptied(plan: &Plan) -> usize {
+    let loses = |voter: &usize, what: What| {
+        what.forgets() == Some(*voter) || what == What::VoterFlushed(*voter)
+    };
+    let is_emptied = |voter: &usize| plan.troubles.iter().any(|trouble| loses(voter, trouble.what));
+    (0..plan.voters.len()).filter(is_emptied).count()
 }
 
 /// Whether the voter's clock is moved, or runs beyond the allowance.

@@ -9,7 +9,7 @@ use crate::sim::{
     clients::Clients,
     locks::{Lock, votes},
     plan::{Part, Trouble, What},
-    voters::{Ways, delete_all},
+    voters::Ways,
     world::{World, locked},
 };
 
@@ -40,8 +40,9 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             world.voters[voter].kill();
         }
         What::VoterFlushed(voter) => {
-            forget_all(world, voter, (Cause::Unseen, true));
-            delete_all(&world.voters[voter]);
+            forget_all(world, voter, (Cause::Flush, true));
+            // One that is dead has nobody to ask, and goes on expiring.
+            drop(world.voters[voter].command(&["FLUSHALL"]));
         }
         What::KeyEvicted { voter, lock, part } => evict(world, voter, lock, part),
         What::ClockNudged(voter) => world.voters[voter].jump_clock(1_000),

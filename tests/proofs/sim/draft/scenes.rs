@@ -61,7 +61,10 @@ impl Draft {
             keeps: true,
         };
         if self.one_in(2) {
-            plan.troubles.push(down.of(What::VoterForgets(forgetful)));
+            // Beside what is drawn, so that the other schedules stay what they are.
+            let flushed = seed / 8 % 2 == 0;
+            let forgets = if flushed { What::VoterFlushed } else { What::VoterForgets };
+            plan.troubles.push(down.of(forgets(forgetful)));
         } else {
             plan.troubles.push(down.of(reboots));
             // Where all clocks differ, none is the one that is apart.

@@ -367,7 +367,10 @@ impl Queues {
             let what = format!("{place} left the queue and waits on");
             world.breach(Law::FairOrder, None, what);
         }
-        self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
+        // Where others gave it permits, it does not ask for its place until its ticket is fixed.
+        if !ticket.is_empty() || run.arg("floors").is_none_or(str::is_empty) {
+            self.asked.insert((voter, place.to_owned()), (world.now_ms(), wait_ms));
+        }
         self.bids.push((world.now_ms(), voter, place.to_owned()));
         if ticket.is_empty() {
             self.is_told(world, voter, run);
