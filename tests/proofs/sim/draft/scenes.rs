@@ -62,7 +62,7 @@ impl Draft {
         };
         if self.one_in(2) {
             // Beside what is drawn, so that the other schedules stay what they are.
-            let flushed = seed / 8 % 2 == 0;
+            let flushed = (seed / 8).is_multiple_of(2);
             let forgets = if flushed { What::VoterFlushed } else { What::VoterForgets };
             plan.troubles.push(down.of(forgets(forgetful)));
         } else {
