@@ -41,6 +41,9 @@ pub(crate) struct Supervisor<'a> {
     is_lost: bool,
     /// This process stops its own group, and hears that too.
     stops_itself: bool,
+    /// This process was continued, and so was the command: it is not when that is heard as well,
+    /// as somebody may have stopped it again.
+    was_continued: bool,
 }
 
 /// What the command is started with.
@@ -86,6 +89,7 @@ impl<'a> Supervisor<'a> {
             told: kill_at,
             is_lost: false,
             stops_itself: false,
+            was_continued: false,
         }
     }
 
@@ -224,6 +228,7 @@ impl<'a> Supervisor<'a> {
             self.terminal.give(self.group.id());
         }
         self.group.signal(Signal::SIGCONT);
+        self.was_continued = true;
         Ok(())
     }
 
@@ -240,6 +245,7 @@ impl<'a> Supervisor<'a> {
         match signal {
             Signal::SIGCHLD => {}
             Signal::SIGTSTP if self.stops_itself => self.stops_itself = false,
+            Signal::SIGCONT if self.was_continued => self.was_continued = false,
             Signal::SIGTSTP => {
                 self.group.signal(signal);
                 // An error comes again at the next look.
