@@ -101,14 +101,20 @@ async fn who_waits_for_a_while_leaves_nothing(on: Fixture) {
 }
 
 // Claim 71
-// Each server counts the calls. The first of each script is another command: it has the source.
+// Each server counts the calls. Until the client has heard that a server has a script, it is sent
+// with its source, by another command.
 #[tokio::test]
 async fn all_that_are_free_are_had_by_one_call_to_each_voter() {
     let on = Fixture::real(3);
     let quorum = client(&on).await;
     let all = || quorum.lock_all((0..20).map(|number| quorum.mutex(number.to_string())));
-    all().lock().await.unwrap().release().await.unwrap();
-    eventually_async("nothing is left", async || on.keys().iter().all(Vec::is_empty)).await;
+    eventually_async("each has the scripts", async || {
+        let before = on.scripts_run();
+        all().lock().await.unwrap().release().await.unwrap();
+        eventually_async("nothing is left", async || on.keys().iter().all(Vec::is_empty)).await;
+        on.scripts_run() == before + 6
+    })
+    .await;
     let before = on.scripts_run();
     let guard = all().lock().await.unwrap();
     assert_eq!(guard.names().count(), 20);
