@@ -47,8 +47,8 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "claim_without_expiry",
         script: "mutex/acquire",
-        find: "expire(lock, lease_ms)",
-        replace: "",
+        find: "hold, '1')\n  expire(lock, lease_ms)\n",
+        replace: "hold, '1')\n",
     },
     ScriptMutant {
         name: "claim_adds_up",

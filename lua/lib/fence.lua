@@ -29,6 +29,17 @@ local function bounded(floor, keep_ms)
   return exceeds(floor, most) and most or floor
 end
 
+-- The number after the latest, which is stored.
+local function number_after(fence, latest, keep_ms)
+  latest = tonumber(latest)
+  if latest + 1 >= 2 ^ 53 then
+    -- From there on numbers are not told apart any more. No voter counts so far: somebody else
+    -- wrote that. What is stored now is the floor, so that this is not said for ever.
+    error('the fencing tokens of this lock are used up: they begin anew', 0)
+  end
+  return store(fence, latest + 1, keep_ms)
+end
+
 -- The number of a hold that is given the vote now.
 local function number(fence, floor, keep_ms)
   if floor == '' then
@@ -45,13 +56,7 @@ local function number(fence, floor, keep_ms)
   if not latest or exceeds(floor, latest) then
     return floor
   end
-  latest = tonumber(latest)
-  if latest + 1 >= 2 ^ 53 then
-    -- From there on numbers are not told apart any more. No voter counts so far: somebody else
-    -- wrote that. What is stored now is the floor, so that this is not said for ever.
-    error('the fencing tokens of this lock are used up: they begin anew', 0)
-  end
-  return store(fence, latest + 1, keep_ms)
+  return number_after(fence, latest, keep_ms)
 end
 
 -- The number of a hold that has the vote already.

@@ -10,10 +10,44 @@
 --   -1, 0, message, ''                this request failed, alone
 -- atomic, because two holds that look before either writes would both find the lock free.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
+-- What few requests need: `rest` makes it.
+local take, number_after
+local most
+
+-- As `take` does it where the lock is free and nobody waits, which is so nearly always; in one
+-- function, as that takes a server less time. nil where it is not so.
+local function take_free(lock, queue, fence, hold, floor)
+  if not most then
+    most = keep_ms == '' and 0 or (now_ms() + keep_ms / 2) * 1000
+  end
+  if (tonumber(floor) or 0) > most or redis.call('EXISTS', lock, queue) > 0 then
+    return nil
+  end
+  local token = floor
+  if floor ~= '' then
+    local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
+    if latest and (#latest > #floor or #latest == #floor and latest >= floor) then
+      if not number_after then
+        take, number_after = rest()
+      end
+      token = number_after(fence, latest, keep_ms)
+    end
+  end
+  redis.call('HSET', lock, hold, '1')
+  expire(lock, lease_ms)
+  return token
+end
 
 local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
   local hold, floor = unpack(args, arg + 1, arg + 2)
+  local token = take_free(lock, queue, fence, hold, floor)
+  if token then
+    return 1, now_ms(), '', token
+  end
+  if not take then
+    take, number_after = rest()
+  end
   return take(lock, queue, alive, fence, hold, floor, '1', lease_ms, keep_ms)
 end
 

@@ -36,7 +36,8 @@ pub(crate) mod mutex {
         name: "mutex/acquire",
         source: source!(
             "mutex/acquire",
-            ["expire", "time", "fence", "holder", "vote", "queue", "take", "each"]
+            ["expire", "time", "each"],
+            rest "take, number_after": ["fence", "holder", "vote", "queue", "take"]
         ),
         keys: &["lock", "queue", "alive", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
@@ -62,7 +63,10 @@ pub(crate) mod mutex {
         name: "mutex/release",
         source: source!(
             "mutex/release",
-            ["time", "holder", "recount", "queue", "call", "publish", "tell", "each"]
+            ["publish", "each"],
+            rest "release_any": [
+                "time", "holder", "recount", "queue", "call", "tell", "release_any"
+            ]
         ),
         keys: &["lock", "queue", "alive"],
         shared: &[CALLS, ALOUD, Arg::Publish],

@@ -1,10 +1,19 @@
 //! A Lua script, and what it takes.
 
 /// The source of a script: its libraries, in their order, and its own file.
+///
+/// `rest "f": [..]` are libraries that few requests need, inside a function `rest`, which makes
+/// what is in them and returns the function `f`: a server makes all functions of a script anew at
+/// each call, and that takes it as long as some commands do.
 macro_rules! source {
-    ($name:literal, [$($lib:literal),*]) => {
+    ($name:literal, [$($lib:literal),*] $(, rest $function:literal: [$($rest:literal),*])?) => {
         concat!(
             $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
+            $(
+                "local function rest()\n",
+                $(include_str!(concat!("../../lua/lib/", $rest, ".lua")),)*
+                "return ", $function, "\nend\n",
+            )?
             include_str!(concat!("../../lua/", $name, ".lua"))
         )
     };

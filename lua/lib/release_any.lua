@@ -1,0 +1,26 @@
+-- release_any: sets the count of a hold that excludes all others, or gives its vote back, whoever
+-- waits for that.
+local function release_any(lock, queue, alive, hold, count, place, channel)
+  if count ~= '0' then
+    local ms = recount(lock, hold, count)
+    if ms then
+      return 1, ms, ''
+    end
+    return 0, redis.call('PTTL', lock), holder(lock) or ''
+  end
+  local had = redis.call('HDEL', lock, hold) == 1
+  local waiting = sweep(queue, alive)
+  local was_first = waiting and place ~= '' and first(queue) == place
+  if waiting and place ~= '' then
+    leave(place, queue, alive)
+  end
+  if had then
+    local called = waiting and call_first(queue, place_of(hold), not is_sharded and alive)
+    return 1, 0, tell(channel, called)
+  end
+  local by = holder(lock)
+  if was_first and not by then
+    tell(channel, call_first(queue, place, not is_sharded and alive))
+  end
+  return 0, redis.call('PTTL', lock), by or ''
+end
