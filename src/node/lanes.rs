@@ -14,7 +14,6 @@
 use std::{
     collections::VecDeque,
     hash::{Hash, Hasher},
-    mem,
     sync::Arc,
     time::Duration,
 };
@@ -29,7 +28,7 @@ const AT_ONCE: usize = 2;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
 
-/// So many requests may wait without being counted as a crowd.
+/// Room for so many requests that wait is kept when they have left.
 const FEW: usize = 1024;
 
 /// A request that waits to leave, and who waits for its answer.
@@ -78,15 +77,15 @@ impl Hash for SharedArgs {
 /// Requests that leave now, as one call.
 #[derive(Debug)]
 pub(super) struct Departure {
-    pub(super) group: Group,
+    pub(super) lane: LaneId,
     pub(super) requests: Vec<Queued>,
     /// One request, and no other call of its lane is under way.
     pub(super) alone: bool,
 }
 
 impl Departure {
-    fn of(group: Group, requests: Vec<Queued>) -> Self {
-        Self { group, requests, alone: false }
+    fn of(lane: LaneId, requests: Vec<Queued>) -> Self {
+        Self { lane, requests, alone: false }
     }
 }
 
@@ -96,21 +95,28 @@ pub(super) struct Lanes {
     /// How many requests a call carries at most.
     most: usize,
     /// By what hashes fast: nobody outside chooses the groups.
-    by_group: FxHashMap<Group, Lane>,
+    by_group: FxHashMap<Group, LaneId>,
+    /// Each at its number.
+    all: Vec<Lane>,
+    /// The numbers of those that are no more.
+    unused: Vec<LaneId>,
     /// The lanes with requests in them, by when those came there first.
-    turns: VecDeque<Group>,
+    turns: VecDeque<LaneId>,
     /// What leaves before anything else, because something else must follow it.
     urgent: VecDeque<Departure>,
     /// Where the latest request of a hold waits.
     latest: ByHash<LanePlace>,
     /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
     releases: ByHash<LanePlace>,
-    /// The room of a lane that is no more, for the next one.
-    spare: VecDeque<Queued>,
 }
 
-#[derive(Debug, Default)]
+/// A number of a lane: what waits in it, or is on its way, is its alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LaneId(usize);
+
+#[derive(Debug)]
 struct Lane {
+    group: Group,
     waiting: VecDeque<Queued>,
     /// How many requests have left it.
     left: u64,
@@ -119,9 +125,9 @@ struct Lane {
     latest: Option<Moment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LanePlace {
-    group: Group,
+    lane: LaneId,
     /// The place among all requests of its lane.
     number: u64,
 }
@@ -131,11 +137,12 @@ impl Lanes {
         Self {
             most,
             by_group: FxHashMap::default(),
+            all: Vec::new(),
+            unused: Vec::new(),
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
             latest: ByHash::default(),
             releases: ByHash::default(),
-            spare: VecDeque::new(),
         }
     }
 
@@ -146,53 +153,62 @@ impl Lanes {
     /// Puts a request behind all others of its lane, unless the latest of its hold says the same
     /// and waits still: then that answers both.
     pub(super) fn push(&mut self, request: Queued, part: u16) {
-        let Call { script, shared, deadline, longest, .. } = &request.call;
-        let (votes, party) = (script.votes, request.call.party());
-        let group = Group {
-            script: script.name,
-            shared: SharedArgs(Arc::clone(shared)),
-            part,
-            deadline: *deadline,
-            longest: *longest,
-        };
-        if let Some(before) = self.latest.get(&party).cloned() {
-            let same = self.waiting(&before).filter(|same| same.says_the_same_as(&request));
-            if let Some(same) = same.filter(|_| before.group == group) {
+        let (votes, party) = (request.call.script.votes, request.call.party());
+        let lane = self.lane_of(&request.call, part);
+        if let Some(&before) = self.latest.get(&party) {
+            let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
+            if let Some(same) = same.filter(|_| before.lane == lane) {
                 same.join(request);
                 return;
             }
-            self.hurry(&before.group);
+            self.hurry(before.lane);
         }
         let lock = request.call.requests[0].lock;
-        let release = self.releases.get(&lock).filter(|_| votes).cloned();
-        if let Some(release) = release {
-            self.hurry(&release.group);
+        if let Some(&release) = self.releases.get(&lock).filter(|_| votes) {
+            self.hurry(release.lane);
         }
-        let fresh = || Lane { waiting: mem::take(&mut self.spare), ..Lane::default() };
-        let lane = self.by_group.entry(group.clone()).or_insert_with(fresh);
-        if lane.waiting.is_empty() {
-            self.turns.push_back(group.clone());
+        let there = &mut self.all[lane.0];
+        if there.waiting.is_empty() {
+            self.turns.push_back(lane);
         }
-        let place = LanePlace { group, number: lane.left + lane.waiting.len() as u64 };
-        lane.waiting.push_back(request);
+        let place = LanePlace { lane, number: there.left + there.waiting.len() as u64 };
+        there.waiting.push_back(request);
         if !votes {
-            self.releases.insert(lock, place.clone());
+            self.releases.insert(lock, place);
         }
         self.latest.insert(party, place);
+    }
+
+    /// The lane of a call, which may be a new one.
+    fn lane_of(&mut self, call: &Call, part: u16) -> LaneId {
+        let Call { script, shared, deadline, longest, .. } = call;
+        let shared = SharedArgs(Arc::clone(shared));
+        let group =
+            Group { script: script.name, shared, part, deadline: *deadline, longest: *longest };
+        if let Some(&lane) = self.by_group.get(&group) {
+            return lane;
+        }
+        let lane = self.unused.pop().unwrap_or(LaneId(self.all.len()));
+        self.by_group.insert(group.clone(), lane);
+        match self.all.get_mut(lane.0) {
+            Some(before) => before.group = group,
+            None => self.all.push(Lane::new(group)),
+        }
+        lane
     }
 
     /// What leaves next, if anything may.
     pub(super) fn take(&mut self, now: Moment) -> Option<Departure> {
         let mut departure = self.urgent.pop_front().or_else(|| {
-            let turn = self.turns.iter().position(|group| self.is_due(group, now))?;
-            let group = self.turns.remove(turn)?;
-            let requests = self.take_from(&group);
-            if !self.by_group[&group].waiting.is_empty() {
-                self.turns.push_back(group.clone());
+            let turn = self.turns.iter().position(|lane| self.is_due(*lane, now))?;
+            let lane = self.turns.remove(turn)?;
+            let requests = self.take_from(lane);
+            if !self.all[lane.0].waiting.is_empty() {
+                self.turns.push_back(lane);
             }
-            Some(Departure::of(group, requests))
+            Some(Departure::of(lane, requests))
         })?;
-        let lane = self.by_group.entry(departure.group.clone()).or_default();
+        let lane = &mut self.all[departure.lane.0];
         departure.alone = departure.requests.len() == 1 && lane.under_way == 0;
         lane.under_way += 1;
         lane.latest = Some(now);
@@ -201,65 +217,82 @@ impl Lanes {
 
     /// When something may leave that may not now.
     pub(super) fn due(&self) -> Option<Moment> {
-        let lanes = self.turns.iter().map(|group| &self.by_group[group]);
+        let lanes = self.turns.iter().map(|lane| &self.all[lane.0]);
         lanes.filter_map(|lane| lane.latest.map(|latest| latest + PACE)).min()
     }
 
     /// A call has come to something.
-    pub(super) fn ended(&mut self, group: &Group) {
-        let Some(lane) = self.by_group.get_mut(group) else { return };
+    pub(super) fn ended(&mut self, id: LaneId) {
+        let lane = &mut self.all[id.0];
         lane.under_way -= 1;
-        if lane.under_way == 0 && lane.waiting.is_empty() {
+        let leaves = self.urgent.iter().any(|departure| departure.lane == id);
+        if lane.under_way == 0 && lane.waiting.is_empty() && !leaves {
             // There are as many as slots in use.
-            let room = self.by_group.remove(group).map(|lane| lane.waiting);
-            self.spare = room.filter(|room| room.capacity() <= FEW).unwrap_or_default();
+            self.by_group.remove(&lane.group);
+            lane.latest = None;
+            self.unused.push(id);
         }
-        if self.by_group.is_empty() {
-            // A crowd may have come and gone: what it needed is not kept.
-            self.latest.shrink_to(FEW);
-            self.releases.shrink_to(FEW);
+        if self.by_group.is_empty() && self.all.len() > FEW {
+            (self.all, self.unused) = (Vec::new(), Vec::new());
         }
     }
 
-    fn waiting(&mut self, LanePlace { group, number }: &LanePlace) -> Option<&mut Queued> {
-        let lane = self.by_group.get_mut(group)?;
+    fn waiting(&mut self, LanePlace { lane, number }: LanePlace) -> Option<&mut Queued> {
+        let lane = &mut self.all[lane.0];
         let place = usize::try_from(number.checked_sub(lane.left)?).ok()?;
         lane.waiting.get_mut(place)
     }
 
-    fn is_due(&self, group: &Group, now: Moment) -> bool {
-        let lane = &self.by_group[group];
+    fn is_due(&self, lane: LaneId, now: Moment) -> bool {
+        let lane = &self.all[lane.0];
         let paced = lane.latest.is_none_or(|latest| now >= latest + PACE);
         // Alone in its call, a request gains nothing by waiting.
         self.most == 1 || lane.under_way < AT_ONCE || paced
     }
 
     /// All that waits in a lane leaves before what comes.
-    fn hurry(&mut self, group: &Group) {
-        self.turns.retain(|turn| turn != group);
-        while self.by_group.get(group).is_some_and(|lane| !lane.waiting.is_empty()) {
-            let requests = self.take_from(group);
-            self.urgent.push_back(Departure::of(group.clone(), requests));
+    fn hurry(&mut self, lane: LaneId) {
+        self.turns.retain(|turn| *turn != lane);
+        while !self.all[lane.0].waiting.is_empty() {
+            let requests = self.take_from(lane);
+            self.urgent.push_back(Departure::of(lane, requests));
         }
     }
 
-    fn take_from(&mut self, group: &Group) -> Vec<Queued> {
-        let Some(lane) = self.by_group.get_mut(group) else { return Vec::new() };
+    fn take_from(&mut self, id: LaneId) -> Vec<Queued> {
+        let lane = &mut self.all[id.0];
         let count = lane.waiting.len().min(self.most);
         let requests: Vec<_> = lane.waiting.drain(..count).collect();
         for request in &requests {
-            let is_this = |there: &LanePlace| there.number == lane.left && there.group == *group;
+            let this = LanePlace { lane: id, number: lane.left };
             let party = request.call.party();
-            if self.latest.get(&party).is_some_and(is_this) {
+            if self.latest.get(&party) == Some(&this) {
                 self.latest.remove(&party);
             }
             let lock = request.call.requests[0].lock;
-            if self.releases.get(&lock).is_some_and(is_this) {
+            if self.releases.get(&lock) == Some(&this) {
                 self.releases.remove(&lock);
             }
             lane.left += 1;
         }
+        // A crowd may have come and gone: what it needed is not kept.
+        let (kept, needed) = (lane.waiting.capacity(), lane.waiting.len());
+        if kept > FEW && needed < kept / 4 {
+            lane.waiting.shrink_to(kept / 2);
+        }
+        for table in [&mut self.latest, &mut self.releases] {
+            let (kept, needed) = (table.capacity(), table.len());
+            if kept > FEW && needed < kept / 4 {
+                table.shrink_to(kept / 2);
+            }
+        }
         requests
+    }
+}
+
+impl Lane {
+    fn new(group: Group) -> Self {
+        Self { group, waiting: VecDeque::new(), left: 0, under_way: 0, latest: None }
     }
 }
 

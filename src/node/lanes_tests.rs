@@ -55,12 +55,12 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     lanes.push(acquire("a:3"), 0);
     lanes.push(acquire("a:4"), 0);
     assert!(lanes.take(at(0)).is_none());
-    lanes.ended(&first.group);
+    lanes.ended(first.lane);
     let both = lanes.take(at(0)).unwrap();
     assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
     assert!(lanes.are_empty());
     for call in [second, both] {
-        lanes.ended(&call.group);
+        lanes.ended(call.lane);
     }
     lanes.push(acquire("a:5"), 0);
     assert!(lanes.take(at(0)).unwrap().alone);
@@ -77,8 +77,8 @@ fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
             lanes.push(acquire("next"), 0);
             assert!(lanes.take(now).is_none());
             assert_eq!(lanes.due(), Some(now + PACE));
-            let first = lanes.turns[0].clone();
-            lanes.hurry(&first);
+            let first = lanes.turns[0];
+            lanes.hurry(first);
             lanes.urgent.clear();
         }
     }
@@ -191,22 +191,46 @@ fn nothing_is_remembered_of_what_has_come_to_something() {
     for part in 0..100 {
         lanes.push(acquire(&part.to_string()), part);
         let departure = lanes.take(at(0)).unwrap();
-        lanes.ended(&departure.group);
+        lanes.ended(departure.lane);
     }
     assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
+    assert_eq!(lanes.all.len(), 1, "each has the number of the one before");
 }
 
 #[test]
-fn what_a_crowd_needed_is_not_kept() {
+fn a_lane_of_which_something_is_about_to_leave_keeps_its_number() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("1"), 0);
+    let first = lanes.take(at(0)).unwrap().lane;
+    lanes.push(acquire("2"), 0);
+    lanes.push(release("2"), 0);
+    lanes.ended(first);
+    lanes.push(acquire("3"), 7);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(holds, ["2", "2", "3"]);
+    assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
+}
+
+#[test]
+fn what_a_crowd_needed_is_not_kept_though_others_come() {
     let mut lanes = Lanes::new(32);
     for number in 0..10_000 {
         lanes.push(release(&number.to_string()), 0);
     }
-    assert!(lanes.latest.capacity() >= 10_000);
+    let room = |lanes: &Lanes| {
+        let tables = [lanes.latest.capacity(), lanes.releases.capacity()];
+        tables.into_iter().max().max(Some(lanes.all[0].waiting.capacity())).unwrap()
+    };
+    assert!(room(&lanes) >= 10_000);
+    let mut under_way = VecDeque::new();
     while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
-        lanes.ended(&departure.group);
+        under_way.push_back(departure.lane);
+        if under_way.len() > 1 {
+            lanes.ended(under_way.pop_front().unwrap());
+        }
     }
-    assert!(lanes.latest.capacity() < 10_000, "{}", lanes.latest.capacity());
+    assert!(room(&lanes) < 4_096, "{}", room(&lanes));
 }
 
 /// What happens to a voter's lanes.
@@ -235,7 +259,7 @@ proptest! {
     ) {
         let mut lanes = Lanes::new(most);
         let (mut now, mut under_way, mut asked, mut left) = (0, Vec::new(), Vec::new(), Vec::new());
-        let mut take = |lanes: &mut Lanes, now, under_way: &mut Vec<Group>| {
+        let mut take = |lanes: &mut Lanes, now, under_way: &mut Vec<LaneId>| {
             let Some(departure) = lanes.take(at(now)) else { return false };
             assert!(departure.requests.len() <= most);
             let parties: Vec<_> =
@@ -248,7 +272,7 @@ proptest! {
                 (next(), request.call.script.name, next())
             };
             left.extend(departure.requests.iter().map(said));
-            under_way.push(departure.group);
+            under_way.push(departure.lane);
             true
         };
         for step in steps {
@@ -260,13 +284,13 @@ proptest! {
                     asked.push((hold, script.name, count));
                 }
                 Step::Take => drop(take(&mut lanes, now, &mut under_way)),
-                Step::End => under_way.pop().into_iter().for_each(|group| lanes.ended(&group)),
+                Step::End => under_way.pop().into_iter().for_each(|lane| lanes.ended(lane)),
                 Step::Pass => now += 1,
             }
         }
         while !lanes.are_empty() {
             while take(&mut lanes, now, &mut under_way) {}
-            under_way.drain(..).for_each(|group| lanes.ended(&group));
+            under_way.drain(..).for_each(|lane| lanes.ended(lane));
             now += 1;
         }
         for hold in 0..4_u8 {

@@ -21,7 +21,7 @@ use super::{
     contract::is_passing,
     debts::{Debt, Debts},
     introduction::Introduction,
-    lanes::{Departure, Group, Lanes, Queued},
+    lanes::{Departure, LaneId, Lanes, Queued},
     voter_ask::{TOGETHER, VoterAsk, gather},
     voter_reply::VoterReply,
 };
@@ -142,7 +142,7 @@ enum Ended {
 
 /// What came of the requests of a call.
 struct CallHeard {
-    group: Group,
+    lane: LaneId,
     requests: Vec<Queued>,
     answers: Answers,
     /// By which part of the voter, as far as was known by then.
@@ -287,7 +287,7 @@ impl Task {
     }
 
     fn send(&self, departure: Departure, sent: Moment) -> BoxFuture<'static, Ended> {
-        let Departure { group, mut requests, .. } = departure;
+        let Departure { lane, mut requests, .. } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let mut call = Call::join(calls).expect("something departs");
         let Seen { voter, standings } = &self.seen;
@@ -323,7 +323,7 @@ impl Task {
                 }
                 record(seen.series(), votes, answer, answered.since(sent));
             }
-            Ended::Call(CallHeard { group, requests, answers, shard, sent, answered })
+            Ended::Call(CallHeard { lane, requests, answers, shard, sent, answered })
         })
     }
 
@@ -340,8 +340,8 @@ impl Task {
     /// Hands on what came of a call.
     fn hear(&mut self, heard: CallHeard, closing: bool) {
         self.measure(&heard);
-        let CallHeard { group, requests, answers, shard, answered, .. } = heard;
-        self.lanes.ended(&group);
+        let CallHeard { lane, requests, answers, shard, answered, .. } = heard;
+        self.lanes.ended(lane);
         for (request, answer) in requests.into_iter().zip(answers) {
             if let Some(until) = request.owed_until {
                 let shard = request.shard.unwrap_or(shard);
