@@ -126,18 +126,24 @@ impl Clock {
                 return;
             }
             // Tokio's timers stand still while the machine sleeps: look at the clock now and then.
-            match self {
-                Self::System => tokio::time::sleep(left.min(Self::STEP)).await,
+            let length = match self {
+                Self::System => left.min(Self::STEP),
                 #[cfg(feature = "embedded")]
-                Self::Tokio(_) => tokio::time::sleep(left).await,
+                Self::Tokio(_) => left,
                 #[cfg(feature = "embedded")]
-                Self::Machine(machine) => machine.sleep(left.min(Self::STEP)).await,
-            }
+                Self::Machine(machine) => {
+                    // Boxed: other clocks need no room for it.
+                    Box::pin(machine.sleep(left.min(Self::STEP))).await;
+                    continue;
+                }
+            };
+            tokio::time::sleep(length).await;
         }
     }
 
-    pub(crate) async fn sleep(&self, length: Duration) {
-        self.sleep_until(self.now() + length).await;
+    /// Completes when so much time has passed since this was called.
+    pub(crate) fn sleep(&self, length: Duration) -> impl Future<Output = ()> {
+        self.sleep_until(self.now() + length)
     }
 }
 

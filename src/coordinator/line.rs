@@ -168,16 +168,18 @@ impl LinePlace {
         }
     }
 
+    /// The silence that this place heard too much of.
+    fn outage(&self, is_too_long: impl Fn(Moment) -> bool) -> Option<Outage> {
+        let is_too_long = |outage: &&Outage| is_too_long(self.came.max(outage.since));
+        self.line.news.read(|news| self.silent(news).filter(is_too_long).cloned())
+    }
+
     /// Completes when it has been silent for too long, and either whoever is first has heard that
     /// once more or another comes first: while an attempt is under way, it may end the silence.
     pub(crate) async fn silence(&self, is_too_long: impl Fn(Moment) -> bool) -> Outage {
         loop {
             let seen = self.line.silence.version();
-            let outage = self.line.news.read(|news| {
-                let is_too_long = |outage: &&Outage| is_too_long(self.came.max(outage.since));
-                self.silent(news).filter(is_too_long).cloned()
-            });
-            if let Some(outage) = outage {
+            if let Some(outage) = self.outage(&is_too_long) {
                 return outage;
             }
             self.line.silence.changed_since(seen).await;

@@ -127,7 +127,7 @@ impl Coordinator {
 
 impl Waiter<'_> {
     /// Bids until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn wait(mut self: Box<Self>) -> Result<Result<Won, Refusal>, Error> {
+    pub(crate) async fn wait(mut self: Box<Self>) -> Result<Result<Box<Won>, Refusal>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
@@ -151,7 +151,7 @@ impl Waiter<'_> {
                             if let Some(turn) = self.line {
                                 turn.tell(won.denial());
                             }
-                            return Ok(Ok(*won));
+                            return Ok(Ok(won));
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
@@ -170,7 +170,7 @@ impl Waiter<'_> {
                 WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
                 WaitNext::GiveUp(denial) => {
                     let record = &*self.record;
-                    return Box::pin(coordinator.report_denial(record, denial)).await;
+                    return Box::pin(coordinator.report_denial(record, *denial)).await;
                 }
             }
         }

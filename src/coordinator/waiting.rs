@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
+
 use super::{
     Coordinator, LockRecord, Won,
     admission::overloaded,
@@ -24,8 +26,8 @@ impl Coordinator {
         self.lines.enter(key, self.clock.now(), rules.voter_deadline)
     }
 
-    /// Waits for the first place, unless the limit comes first and the lock is another's. What is
-    /// done at the end is boxed: many stand in line, and each future has room for all of it.
+    /// Waits for the first place, unless the limit comes first and the lock is another's. What few
+    /// need is boxed: many stand in line, and each future has room for all of it.
     pub(crate) async fn come_first<'a>(
         &self,
         place: &'a LinePlace,
@@ -36,42 +38,58 @@ impl Coordinator {
         if let Some(turn) = place.try_turn() {
             return Ok(Ok(turn));
         }
-        let Self { clock, settings, .. } = self;
-        let outlasts = |since| clock.now().since(since) >= settings.quorum_timeout;
-        match limit {
-            Limit::Never => tokio::select! {
+        if limit == Limit::Never {
+            let patience = self.settings.quorum_timeout;
+            let outlasts = |since| self.clock.now().since(since) >= patience;
+            let outage = tokio::select! {
                 biased;
-                outage = place.silence(outlasts) => {
-                    return Err(Box::pin(self.no_quorum(record, outage)).await);
-                }
+                outage = place.silence(outlasts) => Box::new(outage),
                 turn = place.turn() => return Ok(Ok(turn)),
-            },
+            };
+            return Err(Box::pin(self.no_quorum(record, *outage)).await);
+        }
+        if let Some(turn) = Box::pin(self.turn_in_time(place, rules, limit)).await {
+            return Ok(Ok(turn));
+        }
+        let (came, now) = (place.came(), self.clock.now());
+        if place.is_held_up() {
+            return Err(overloaded(record.info().name.as_str(), now.since(came)));
+        }
+        let denial = place.known().unwrap_or_else(|| {
+            let votes = Votes::new(self.panel.quorum);
+            Denial::NoQuorum(Outage { since: came, until: now, votes })
+        });
+        Box::pin(self.report_denial(record, denial)).await
+    }
+
+    /// The first place, unless the limit comes first and it is known what it came to.
+    async fn turn_in_time<'a>(
+        &self,
+        place: &'a LinePlace,
+        rules: &Rules,
+        limit: Limit,
+    ) -> Option<Turn<'a>> {
+        let Self { clock, settings, .. } = self;
+        match limit {
             Limit::Until(moment) if clock.now() < moment => {
                 tokio::select! {
                     biased;
-                    turn = place.turn() => return Ok(Ok(turn)),
+                    turn = place.turn() => return Some(turn),
                     () = clock.sleep_until(moment) => {}
                 }
                 if place.known().is_none() {
                     let deadline = self.panel.adapt(*rules).voter_deadline;
-                    Box::pin(place.first_verdict(clock, deadline)).await;
+                    place.first_verdict(clock, deadline).await;
                 }
             }
-            Limit::Now | Limit::Until(_) => tokio::select! {
+            _ => tokio::select! {
                 biased;
                 () = place.verdict() => {}
-                turn = place.turn() => return Ok(Ok(turn)),
+                turn = place.turn() => return Some(turn),
                 () = clock.sleep(settings.quorum_timeout) => {}
             },
         }
-        if place.is_held_up() {
-            return Err(overloaded(record.info().name.as_str(), clock.now().since(place.came())));
-        }
-        let denial = place.known().unwrap_or_else(|| {
-            let (since, until) = (place.came(), clock.now());
-            Denial::NoQuorum(Outage { since, until, votes: Votes::new(self.panel.quorum) })
-        });
-        Box::pin(self.report_denial(record, denial)).await
+        None
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
@@ -148,36 +166,43 @@ impl<'a> Search<'a> {
     }
 
     /// Asks until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn until_granted(mut self: Box<Self>) -> Result<Result<Won, Refusal>, Error> {
+    pub(crate) async fn until_granted(
+        mut self: Box<Self>,
+    ) -> Result<Result<Box<Won>, Refusal>, Error> {
         let coordinator = self.coordinator;
         loop {
-            let now = coordinator.clock.now();
-            let called = self.hear_calls(now);
-            match self.wait.next(now, &called) {
+            match self.next() {
                 WaitNext::Ask(wake) => {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&**self.record, wake);
                         self.let_others_ask().await;
                     }
-                    match (self.attempt().await, self.wait.denial()) {
-                        (Ok(None), _) => {}
-                        (Ok(Some(won)), _) => return Ok(Ok(won)),
-                        (Err(_), Some(denial)) => {
-                            let (record, denial) = (&**self.record, denial.clone());
-                            return Box::pin(coordinator.report_denial(record, denial)).await;
+                    match self.attempt().await {
+                        Ok(None) => {}
+                        Ok(Some(won)) => return Ok(Ok(won)),
+                        Err(overloaded) => {
+                            let denial = self.wait.denial().cloned().ok_or(overloaded)?;
+                            return self.give_up(denial).await;
                         }
-                        (Err(overloaded), None) => return Err(overloaded),
                     }
                 }
                 WaitNext::Subscribe(until) => Box::pin(self.subscribe(until)).await?,
                 WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
-                WaitNext::GiveUp(denial) => {
-                    let record = &**self.record;
-                    return Box::pin(coordinator.report_denial(record, denial)).await;
-                }
+                WaitNext::GiveUp(denial) => return self.give_up(*denial).await,
             }
         }
+    }
+
+    fn next(&mut self) -> WaitNext {
+        let now = self.coordinator.clock.now();
+        let called = self.hear_calls(now);
+        self.wait.next(now, &called)
+    }
+
+    /// Boxed: who waits does not need its room.
+    fn give_up(&self, denial: Denial) -> BoxFuture<'a, Result<Result<Box<Won>, Refusal>, Error>> {
+        Box::pin(self.coordinator.report_denial(&**self.record, denial))
     }
 
     /// Leaves the channel for a place in the lock's queue, and stays the first in line.
@@ -191,7 +216,7 @@ impl<'a> Search<'a> {
     async fn let_others_ask(&self) {
         let has_queue = self.record.info().waiting.is_some();
         if !has_queue && self.turn.yields() {
-            self.coordinator.clock.sleep(YIELD).await;
+            Box::pin(self.coordinator.clock.sleep(YIELD)).await;
         }
     }
 
@@ -204,7 +229,7 @@ impl<'a> Search<'a> {
     }
 
     /// Makes one attempt, and tells those behind in line what it came to.
-    async fn attempt(&mut self) -> Result<Option<Won>, Error> {
+    async fn attempt(&mut self) -> Result<Option<Box<Won>>, Error> {
         let Self { coordinator, record, rules, turn, wait, listening } = self;
         let lock = record.info().name.as_str();
         let _admitted = coordinator.admit(lock, wait.limit(), Some(*turn)).await?;
@@ -219,7 +244,7 @@ impl<'a> Search<'a> {
                 turn.tell(won.denial());
                 turn.count_grant();
                 won.attempts = wait.attempts();
-                Ok(Some(won))
+                Ok(Some(Box::new(won)))
             }
             Err(defeat) => {
                 let (now, skips) = (clock.now(), clock.skips().count);

@@ -51,7 +51,7 @@ pub(crate) enum WaitNext {
     },
     /// Nothing before this moment, unless a voter calls.
     Sleep(Moment),
-    GiveUp(Denial),
+    GiveUp(Box<Denial>),
 }
 
 /// One caller's wait, from its first attempt to the lock or a clear answer.
@@ -207,7 +207,7 @@ impl Wait {
     pub(crate) fn next(&mut self, now: Moment, called: &[bool]) -> WaitNext {
         let is_over = matches!(self.state, WaitState::Over) || self.window.is_over(now);
         if let Some(denial) = self.denial.as_ref().filter(|_| is_over) {
-            return WaitNext::GiveUp(denial.clone());
+            return WaitNext::GiveUp(Box::new(denial.clone()));
         }
         match &self.state {
             WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
@@ -225,7 +225,7 @@ impl Wait {
     /// A majority refused the bid, which waits for its turn until this moment at most.
     pub(crate) fn await_turn(&mut self, until: Moment, now: Moment, votes: &Votes) -> WaitNext {
         if self.limit.has_come(now) {
-            return WaitNext::GiveUp(Denial::Held(Refusal::of(votes, now)));
+            return WaitNext::GiveUp(Box::new(Denial::Held(Refusal::of(votes, now))));
         }
         self.sleep(until, now)
     }

@@ -121,7 +121,7 @@ impl Course {
                 }
                 (WaitNext::Sleep(until), Some(step)) => called = self.sleep(until, step),
                 (WaitNext::GiveUp(denial), Some(_)) => {
-                    return Trace { attempts: self.attempts, end: Some((self.now, denial)) };
+                    return Trace { attempts: self.attempts, end: Some((self.now, *denial)) };
                 }
                 (_, None) => panic!("no attempt has been made"),
             }

@@ -110,7 +110,10 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
     );
     let refusal = Refusal { by: Some(HoldId::parse("h")), waits: false, ends: Some(at(680)) };
     let denial = Denial::Held(refusal);
-    assert_eq!(wait.await_turn(at(100), at(80), &votes(Loss::Held)), WaitNext::GiveUp(denial));
+    assert_eq!(
+        wait.await_turn(at(100), at(80), &votes(Loss::Held)),
+        WaitNext::GiveUp(Box::new(denial))
+    );
 
     // The next pause is longer where that ended the bid.
     for (ended_ms, pause_ms) in [(11, 2), (10, 1)] {

@@ -119,10 +119,13 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
             Queue => WaitNext::Queue { refresh: MS(100) },
             Held => {
                 let next = wait.next(now, &called);
-                assert!(matches!(next, WaitNext::GiveUp(Denial::Held(_))), "{event:?} at {ms}");
+                let WaitNext::GiveUp(denial) = next else { panic!("{next:?}: {event:?} at {ms}") };
+                assert!(matches!(*denial, Denial::Held(_)), "{event:?} at {ms}");
                 continue;
             }
-            NoQuorum { since, until } => WaitNext::GiveUp(no_quorum(at(since), at(until))),
+            NoQuorum { since, until } => {
+                WaitNext::GiveUp(Box::new(no_quorum(at(since), at(until))))
+            }
         };
         assert_eq!(wait.next(now, &called), expected, "{event:?} at {ms}");
         if matches!(answer, Ask | Answer::Wake(_)) {
@@ -368,11 +371,11 @@ fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
     let mut cut_off = wait();
     check(&mut cut_off, &[]);
     cut_off.lose_attempt(&defeat(Loss::NoQuorum, at(0)), at(50), 0, 0);
-    assert_eq!(cut_off.next(at(50), &NOBODY), WaitNext::GiveUp(denial.clone()));
+    assert_eq!(cut_off.next(at(50), &NOBODY), WaitNext::GiveUp(Box::new(denial.clone())));
 
     let since = at(0) - MS(900);
     let mut wait = wait_in_line(Limit::Never).resume_from(Some(denial), Some(since));
     check(&mut wait, &[(20, Lost(Loss::NoQuorum), Sleep(40)), (40, Nothing, BY_TIMER)]);
     wait.lose_attempt(&defeat(Loss::NoQuorum, at(40)), at(100), 0, 0);
-    assert_eq!(wait.next(at(100), &NOBODY), WaitNext::GiveUp(no_quorum(since, at(100))));
+    assert_eq!(wait.next(at(100), &NOBODY), WaitNext::GiveUp(Box::new(no_quorum(since, at(100)))));
 }

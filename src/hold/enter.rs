@@ -188,8 +188,8 @@ enum SeekOutcome {
 }
 
 impl SeekOutcome {
-    fn of(won: Result<Won, Refusal>) -> Self {
-        won.map_or_else(Self::Refused, |won| Self::Won(Box::new(won)))
+    fn of(won: Result<Box<Won>, Refusal>) -> Self {
+        won.map_or_else(Self::Refused, Self::Won)
     }
 }
 
