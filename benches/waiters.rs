@@ -8,6 +8,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use futures::{FutureExt, future::BoxFuture};
 use quorate::{Error, Quorate};
 use quorate_benches::{
     common,
@@ -96,12 +97,12 @@ async fn enter(wish: Wish, count: u32) -> Entered {
     let servers = common::servers(wish.servers);
     let urls = servers.iter().map(RedisServer::url);
     let client = Quorate::connect(urls).await.expect("the servers answer");
-    once(client.clone(), wish.bar, 0).await.expect("nobody has it");
+    once(client.clone(), wish, 0).await.expect("nobody has it");
     let before = common::resident();
     let highest = watch_memory();
     let (mut tasks, mut failed, started) = (JoinSet::new(), 0, Instant::now());
     for number in 0..count {
-        tasks.spawn(once(client.clone(), wish.bar, number));
+        tasks.spawn(once(client.clone(), wish, number));
     }
     while let Some(done) = tasks.join_next().await {
         failed += u32::from(done.expect("no panic").is_err());
@@ -112,12 +113,15 @@ async fn enter(wish: Wish, count: u32) -> Entered {
     Entered { seconds, failed, kib: (highest - before).max(0.0) / 1024.0 / f64::from(count) }
 }
 
-async fn once(client: Quorate, wanted: &str, number: u32) -> Result<(), Error> {
-    match wanted {
-        "own" => client.mutex(number.to_string()).lock().await?.release().await,
-        "mutex" => client.mutex("one").lock().await?.release().await,
-        "fair" => client.fair_mutex("one").lock().await?.release().await,
-        _ => client.rw_lock("one").read().await?.release().await,
+/// Boxed by what is wanted: a task has no room for the others.
+fn once(client: Quorate, wish: Wish, number: u32) -> BoxFuture<'static, Result<(), Error>> {
+    match wish.bar {
+        "own" => {
+            async move { client.mutex(number.to_string()).lock().await?.release().await }.boxed()
+        }
+        "mutex" => async move { client.mutex("one").lock().await?.release().await }.boxed(),
+        "fair" => async move { client.fair_mutex("one").lock().await?.release().await }.boxed(),
+        _ => async move { client.rw_lock("one").read().await?.release().await }.boxed(),
     }
 }
 
