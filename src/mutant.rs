@@ -63,6 +63,24 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "local latest = false",
     },
     ScriptMutant {
+        name: "token_is_the_floor",
+        script: "mutex/acquire",
+        find: "if latest and (#latest > #floor",
+        replace: "if false and latest and (#latest > #floor",
+    },
+    ScriptMutant {
+        name: "free_lock_passes_the_queue",
+        script: "mutex/acquire",
+        find: "redis.call('EXISTS', lock, queue) > 0 then\n    return nil",
+        replace: "redis.call('EXISTS', lock) > 0 then\n    return nil",
+    },
+    ScriptMutant {
+        name: "release_looks_at_no_queue",
+        script: "mutex/release",
+        find: "if had and redis.call('ZCARD', queue) == 0 then",
+        replace: "if had then",
+    },
+    ScriptMutant {
         name: "mutex_passes_the_queue",
         script: "mutex/acquire",
         find: "    if head then\n",

@@ -1,6 +1,7 @@
--- release_any: sets the count of a hold that excludes all others, or gives its vote back, whoever
--- waits for that.
-local function release_any(lock, queue, alive, hold, count, place, channel)
+-- release_any: all that a release can ask for. It sets the count of a hold that excludes all
+-- others. Where the hold was to give its vote back and that is done (`had` says whether it had
+-- one), its place leaves the queue, and the first there is called.
+local function release_any(lock, queue, alive, hold, count, had, place, channel)
   if count ~= '0' then
     local ms = recount(lock, hold, count)
     if ms then
@@ -8,7 +9,6 @@ local function release_any(lock, queue, alive, hold, count, place, channel)
     end
     return 0, redis.call('PTTL', lock), holder(lock) or ''
   end
-  local had = redis.call('HDEL', lock, hold) == 1
   local waiting = sweep(queue, alive)
   local was_first = waiting and place ~= '' and first(queue) == place
   if waiting and place ~= '' then

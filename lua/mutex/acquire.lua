@@ -10,12 +10,13 @@
 --   -1, 0, message, ''                this request failed, alone
 -- atomic, because two holds that look before either writes would both find the lock free.
 local lease_ms, keep_ms = unpack(ARGV, 1, 2)
--- What few requests need: `rest` makes it.
+-- Few requests need these: `rest` makes them.
 local take, number_after
+-- A floor above this is not for here.
 local most
 
--- As `take` does it where the lock is free and nobody waits, which is so nearly always; in one
--- function, as that takes a server less time. nil where it is not so.
+-- The usual case of `take`: the lock is free, and nobody waits. Written as one function, it takes a
+-- server less time. Returns nil in all other cases.
 local function take_free(lock, queue, fence, hold, floor)
   if not most then
     most = keep_ms == '' and 0 or (now_ms() + keep_ms / 2) * 1000

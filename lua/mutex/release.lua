@@ -12,28 +12,20 @@
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
 local publish = ARGV[3]
--- What few requests need: `rest` makes it.
+-- Few requests need it: `rest` makes it.
 local release_any
-
--- As `release_any` does it where nobody waits in order and the hold has the vote. Nearly always
--- that is so. Says how many heard it, as `tell` does.
-local function give_back(lock, queue, hold, channel)
-  if redis.call('ZCARD', queue) > 0 or redis.call('HDEL', lock, hold) == 0 then
-    return nil
-  end
-  local heard = channel ~= '' and announce(publish, channel, '0') or 0
-  return heard > 1 and tostring(heard) or ''
-end
 
 local function release(key, args, arg)
   local lock, queue, alive = unpack(KEYS, key + 1, key + 3)
   local hold, count, place, channel = unpack(args, arg + 1, arg + 4)
-  local heard = count == '0' and give_back(lock, queue, hold, channel)
-  if heard then
-    return 1, 0, heard
+  local had = count == '0' and redis.call('HDEL', lock, hold) == 1
+  if had and redis.call('ZCARD', queue) == 0 then
+    -- The usual case: nobody waits in order. Says how many heard it, as `tell` does.
+    local heard = channel ~= '' and announce(publish, channel, '0') or 0
+    return 1, 0, heard > 1 and tostring(heard) or ''
   end
   release_any = release_any or rest()
-  return release_any(lock, queue, alive, hold, count, place, channel)
+  return release_any(lock, queue, alive, hold, count, had, place, channel)
 end
 
 return each(3, 3, 4, 3, release)

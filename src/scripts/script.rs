@@ -2,17 +2,17 @@
 
 /// The source of a script: its libraries, in their order, and its own file.
 ///
-/// `rest "f": [..]` are libraries that few requests need, inside a function `rest`, which makes
-/// what is in them and returns the function `f`: a server makes all functions of a script anew at
-/// each call, and that takes it as long as some commands do.
+/// `rest "f, g": [..]` are libraries that few requests need. They stand inside a function `rest`,
+/// which returns the functions `f` and `g` of them. A server makes all functions of a script anew
+/// at each call, which takes it as long as some commands do. These it makes when `rest` is called.
 macro_rules! source {
-    ($name:literal, [$($lib:literal),*] $(, rest $function:literal: [$($rest:literal),*])?) => {
+    ($name:literal, [$($lib:literal),*] $(, rest $functions:literal: [$($rest:literal),*])?) => {
         concat!(
             $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
             $(
                 "local function rest()\n",
                 $(include_str!(concat!("../../lua/lib/", $rest, ".lua")),)*
-                "return ", $function, "\nend\n",
+                "return ", $functions, "\nend\n",
             )?
             include_str!(concat!("../../lua/", $name, ".lua"))
         )

@@ -185,6 +185,11 @@ pub(crate) const ALL: &[Mutant] = &[
         "A request that runs twice gets another number the second time.",
         &[Once],
     ),
+    Mutant::new(
+        "token_is_the_floor",
+        "A free mutex gives the number that was asked for, though it gave a higher one before.",
+        &[TokensGrow],
+    ),
     // Waiting
     Mutant::new(
         "listens_to_nobody",
@@ -232,6 +237,16 @@ pub(crate) const ALL: &[Mutant] = &[
         "mutex_passes_the_queue",
         "Whoever does not ask in order is given a free vote before those who do.",
         &[FairOrder],
+    ),
+    Mutant::new(
+        "free_lock_passes_the_queue",
+        "A free mutex is given at once, though others wait for it in order.",
+        &[FairOrder],
+    ),
+    Mutant::new(
+        "release_looks_at_no_queue",
+        "The release of a mutex takes no place out of the queue, and calls nobody there.",
+        &[FairOrder, FewestTrips],
     ),
     Mutant::new(
         "place_ends_with_the_grant",
