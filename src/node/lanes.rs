@@ -14,6 +14,7 @@
 use std::{
     collections::VecDeque,
     hash::{Hash, Hasher},
+    mem,
     sync::Arc,
     time::Duration,
 };
@@ -30,6 +31,8 @@ const PACE: Duration = Duration::from_millis(1);
 
 /// Room for so many requests that wait is kept when they have left.
 const FEW: usize = 1024;
+/// The room of so many lanes that are no more is kept, for those to come.
+const SPARE: usize = 8;
 
 /// A request that waits to leave, and who waits for its answer.
 #[derive(Debug)]
@@ -100,6 +103,8 @@ pub(super) struct Lanes {
     all: Vec<Lane>,
     /// The numbers of those that are no more.
     unused: Vec<LaneId>,
+    /// The room of some of them.
+    spare: Vec<VecDeque<Queued>>,
     /// The lanes with requests in them, by when those came there first.
     turns: VecDeque<LaneId>,
     /// What leaves before anything else, because something else must follow it.
@@ -110,7 +115,7 @@ pub(super) struct Lanes {
     releases: ByHash<LanePlace>,
 }
 
-/// A number of a lane: what waits in it, or is on its way, is its alone.
+/// The number of a lane. While anything of the lane waits or is on its way, no other lane has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LaneId(usize);
 
@@ -139,6 +144,7 @@ impl Lanes {
             by_group: FxHashMap::default(),
             all: Vec::new(),
             unused: Vec::new(),
+            spare: Vec::new(),
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
             latest: ByHash::default(),
@@ -190,9 +196,10 @@ impl Lanes {
         }
         let lane = self.unused.pop().unwrap_or(LaneId(self.all.len()));
         self.by_group.insert(group.clone(), lane);
+        let waiting = self.spare.pop().unwrap_or_default();
         match self.all.get_mut(lane.0) {
-            Some(before) => before.group = group,
-            None => self.all.push(Lane::new(group)),
+            Some(before) => (before.group, before.waiting) = (group, waiting),
+            None => self.all.push(Lane::new(group, waiting)),
         }
         lane
     }
@@ -230,6 +237,10 @@ impl Lanes {
             // There are as many as slots in use.
             self.by_group.remove(&lane.group);
             lane.latest = None;
+            let room = mem::take(&mut lane.waiting);
+            if self.spare.len() < SPARE {
+                self.spare.push(room);
+            }
             self.unused.push(id);
         }
         if self.by_group.is_empty() && self.all.len() > FEW {
@@ -275,24 +286,26 @@ impl Lanes {
             }
             lane.left += 1;
         }
-        // A crowd may have come and gone: what it needed is not kept.
-        let (kept, needed) = (lane.waiting.capacity(), lane.waiting.len());
-        if kept > FEW && needed < kept / 4 {
-            lane.waiting.shrink_to(kept / 2);
+        if let Some(less) = less_room(lane.waiting.capacity(), lane.waiting.len()) {
+            lane.waiting.shrink_to(less);
         }
         for table in [&mut self.latest, &mut self.releases] {
-            let (kept, needed) = (table.capacity(), table.len());
-            if kept > FEW && needed < kept / 4 {
-                table.shrink_to(kept / 2);
+            if let Some(less) = less_room(table.capacity(), table.len()) {
+                table.shrink_to(less);
             }
         }
         requests
     }
 }
 
+/// How much of this room is enough, if it is far too much: a crowd may have come and gone.
+fn less_room(room: usize, needed: usize) -> Option<usize> {
+    (room > FEW && needed < room / 4).then_some(room / 2)
+}
+
 impl Lane {
-    fn new(group: Group) -> Self {
-        Self { group, waiting: VecDeque::new(), left: 0, under_way: 0, latest: None }
+    fn new(group: Group, waiting: VecDeque<Queued>) -> Self {
+        Self { group, waiting, left: 0, under_way: 0, latest: None }
     }
 }
 

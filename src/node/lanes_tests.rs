@@ -198,6 +198,23 @@ fn nothing_is_remembered_of_what_has_come_to_something() {
 }
 
 #[test]
+fn the_room_of_only_some_lanes_that_are_no_more_is_kept() {
+    let mut lanes = Lanes::new(32);
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), part);
+    }
+    let under_way: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    assert_eq!(under_way.len(), 100);
+    for departure in under_way {
+        lanes.ended(departure.lane);
+    }
+    assert!(lanes.all.iter().all(|lane| lane.waiting.capacity() == 0));
+    assert_eq!((lanes.spare.len(), lanes.unused.len()), (SPARE, 100));
+    lanes.push(acquire("0"), 0);
+    assert_eq!((lanes.spare.len(), lanes.unused.len()), (SPARE - 1, 99), "the next one uses it");
+}
+
+#[test]
 fn a_lane_of_which_something_is_about_to_leave_keeps_its_number() {
     let mut lanes = Lanes::new(32);
     lanes.push(acquire("1"), 0);
