@@ -168,7 +168,7 @@ impl LinePlace {
         }
     }
 
-    /// The silence that this place heard too much of.
+    /// The silence of the voters, if it lasts too long for this place.
     fn outage(&self, is_too_long: impl Fn(Moment) -> bool) -> Option<Outage> {
         let is_too_long = |outage: &&Outage| is_too_long(self.came.max(outage.since));
         self.line.news.read(|news| self.silent(news).filter(is_too_long).cloned())

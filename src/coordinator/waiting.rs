@@ -38,17 +38,21 @@ impl Coordinator {
         if let Some(turn) = place.try_turn() {
             return Ok(Ok(turn));
         }
-        if limit == Limit::Never {
-            let patience = self.settings.quorum_timeout;
-            let outlasts = |since| self.clock.now().since(since) >= patience;
-            let outage = tokio::select! {
-                biased;
-                outage = place.silence(outlasts) => Box::new(outage),
-                turn = place.turn() => return Ok(Ok(turn)),
-            };
-            return Err(Box::pin(self.no_quorum(record, *outage)).await);
-        }
-        if let Some(turn) = Box::pin(self.turn_in_time(place, rules, limit)).await {
+        let until = match limit {
+            Limit::Never => {
+                let patience = self.settings.quorum_timeout;
+                let outlasts = |since| self.clock.now().since(since) >= patience;
+                let outage = tokio::select! {
+                    biased;
+                    outage = place.silence(outlasts) => outage,
+                    turn = place.turn() => return Ok(Ok(turn)),
+                };
+                return Err(Box::pin(self.no_quorum(record, outage)).await);
+            }
+            Limit::Until(moment) => Some(moment),
+            Limit::Now => None,
+        };
+        if let Some(turn) = Box::pin(self.turn_in_time(place, rules, until)).await {
             return Ok(Ok(turn));
         }
         let (came, now) = (place.came(), self.clock.now());
@@ -62,34 +66,33 @@ impl Coordinator {
         Box::pin(self.report_denial(record, denial)).await
     }
 
-    /// The first place, unless the limit comes first and it is known what it came to.
+    /// Waits for the first place until then, and from then on until whoever has it has heard from
+    /// the voters, or was given time enough for that.
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,
         rules: &Rules,
-        limit: Limit,
+        until: Option<Moment>,
     ) -> Option<Turn<'a>> {
         let Self { clock, settings, .. } = self;
-        match limit {
-            Limit::Until(moment) if clock.now() < moment => {
-                tokio::select! {
-                    biased;
-                    turn = place.turn() => return Some(turn),
-                    () = clock.sleep_until(moment) => {}
-                }
-                if place.known().is_none() {
-                    let deadline = self.panel.adapt(*rules).voter_deadline;
-                    place.first_verdict(clock, deadline).await;
-                }
-            }
-            _ => tokio::select! {
+        if let Some(until) = until.filter(|until| clock.now() < *until) {
+            tokio::select! {
                 biased;
-                () = place.verdict() => {}
                 turn = place.turn() => return Some(turn),
-                () = clock.sleep(settings.quorum_timeout) => {}
-            },
+                () = clock.sleep_until(until) => {}
+            }
+            if place.known().is_none() {
+                let deadline = self.panel.adapt(*rules).voter_deadline;
+                place.first_verdict(clock, deadline).await;
+            }
+            return None;
         }
-        None
+        tokio::select! {
+            biased;
+            () = place.verdict() => None,
+            turn = place.turn() => Some(turn),
+            () = clock.sleep(settings.quorum_timeout) => None,
+        }
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.

@@ -41,8 +41,8 @@ pub(crate) struct Supervisor<'a> {
     is_lost: bool,
     /// This process stops its own group, and hears that too.
     stops_itself: bool,
-    /// This process was continued, and so was the command: it is not when that is heard as well,
-    /// as somebody may have stopped it again.
+    /// This process was continued, and has continued the command. The signal for that is still to
+    /// be heard, and is not passed on: somebody may have stopped the command again.
     was_continued: bool,
 }
 
