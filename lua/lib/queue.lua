@@ -30,8 +30,13 @@ end
 -- Takes out the places that count no more, also from `writers`, if any. Says whether there were
 -- places at all.
 local function sweep(queue, alive, writers)
-  if redis.call('ZCARD', queue) == 0 then
+  local places = redis.call('ZCARD', queue)
+  if places == 0 then
     return false
+  end
+  local counting = redis.call('ZCOUNT', alive, '(' .. now_ms(), now_ms() + LONGEST_MS)
+  if counting == places and redis.call('ZCARD', alive) == places then
+    return true
   end
   drop_ended(alive, queue, writers)
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
