@@ -3,7 +3,7 @@
 //! A wake-up is a hint, never a grant: whoever hears one asks the voters again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -18,6 +18,7 @@ use crate::{
     engine::{Place, Quorum},
     node::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
     signal::Signal,
+    words::HoldId,
 };
 
 /// What a release says on a lock's channel where it called the first in the queue: only programs
@@ -33,6 +34,8 @@ struct Tables {
     channels: BTreeMap<Arc<str>, ChannelEars>,
     /// By their places in queues.
     callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
+    /// Places of this client, by the places of this client that they stand right behind.
+    followers: BTreeSet<(Arc<str>, Arc<str>)>,
     /// Completes once the client's own channel is heard by a majority, if anybody ever asked.
     calls: Option<Shared<BoxFuture<'static, ()>>>,
 }
@@ -68,7 +71,34 @@ impl Wakeups {
         self.with_tables(|tables| {
             tables.callees.insert(Arc::clone(&place), heard);
         });
-        Callee { wakeups: Arc::clone(self), place, calls }
+        Callee { wakeups: Arc::clone(self), place, ahead: None, calls }
+    }
+
+    /// This client gives back what it was given at this place: those of its own tasks who stand
+    /// right behind hear it at once, and so do those who listen to `channel`, if `theirs`.
+    pub(crate) fn pass_on(
+        &self,
+        place: &str,
+        channel: Option<&Arc<str>>,
+        theirs: impl FnOnce() -> bool,
+    ) {
+        self.with_tables(|Tables { channels, callees, followers, .. }| {
+            let call = |heard: &Signal<Heard>| {
+                heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
+            };
+            if let Some(channel) = channel.and_then(|channel| channels.get(channel))
+                && theirs()
+            {
+                call(&channel.heard);
+            }
+            if followers.is_empty() {
+                return;
+            }
+            let nobody = Arc::from("");
+            let behind = followers.range((Arc::from(place), nobody)..);
+            let behind = behind.take_while(|(ahead, _)| **ahead == *place);
+            behind.filter_map(|(_, follower)| callees.get(follower)).for_each(|heard| call(heard));
+        });
     }
 
     /// Whether the client's own channel is known to be heard.
@@ -221,11 +251,37 @@ impl Tally {
 pub(crate) struct Callee {
     wakeups: Arc<Wakeups>,
     place: Arc<str>,
+    /// The place of this client that it stands right behind, if it does.
+    ahead: Option<Arc<str>>,
     pub(crate) calls: Tally,
+}
+
+impl Callee {
+    /// It stands right behind this hold or place now, or behind none. Those of other clients do not
+    /// matter here.
+    pub(crate) fn follow(&mut self, ahead: Option<&HoldId>) {
+        let ours = |ahead: &&HoldId| {
+            let rest = ahead.client().and_then(|client| self.place.strip_prefix(client));
+            rest.is_some_and(|rest| rest.starts_with(':'))
+        };
+        let ahead = ahead.filter(ours).map(HoldId::shared_place_or_self);
+        if self.ahead == ahead {
+            return;
+        }
+        let before = std::mem::replace(&mut self.ahead, ahead);
+        let entry = |ahead: Option<Arc<str>>| Some((ahead?, Arc::clone(&self.place)));
+        self.wakeups.with_tables(|Tables { followers, .. }| {
+            if let Some(before) = entry(before) {
+                followers.remove(&before);
+            }
+            followers.extend(entry(self.ahead.clone()));
+        });
+    }
 }
 
 impl Drop for Callee {
     fn drop(&mut self) {
+        self.follow(None);
         self.wakeups.with_tables(|tables| tables.callees.remove(&self.place));
     }
 }

@@ -10,13 +10,14 @@ local function release_any(lock, queue, alive, hold, count, had, place, channel)
     return 0, redis.call('PTTL', lock), holder(lock) or ''
   end
   local waiting = sweep(queue, alive)
-  local was_first = waiting and place ~= '' and first(queue) == place
+  local was_first = waiting and not had and place ~= '' and first(queue) == place
   if waiting and place ~= '' then
     leave(place, queue, alive)
   end
   if had then
     local called = waiting and call_first(queue, place_of(hold), not is_sharded and alive)
-    return 1, 0, tell(channel, called)
+    local heard = tell(channel, called)
+    return 1, 0, called and '2' or heard
   end
   local by = holder(lock)
   if was_first and not by then

@@ -7,7 +7,7 @@
 --   the channel also where somebody in the queue is
 -- returns, for each request: code, ms, id
 --   1, lease left in ms, heard    done (0 ms: given back); heard: how many listen on the channel,
---                                 '' for one or none
+--                                 2 where one in the queue was called, '' for one or none
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.

@@ -9,7 +9,7 @@ use super::{Coordinator, LockRecord};
 use crate::{
     clock::Moment,
     wakeup::{self, Callee, Calls, Listening},
-    words::Error,
+    words::{Error, HoldId},
 };
 
 /// What a waiter in a queue hears: who calls it, and where not everybody would, also who gives the
@@ -32,14 +32,17 @@ impl Ears {
         Self { callee, channel: None }
     }
 
-    /// Listens to the lock's channel from now on, where programs in Java give it back without a
-    /// call. `until`: how long it waits for that at most.
+    /// `obstacle` stands in the way: if it is of the same client, its end is heard at once. Listens
+    /// to the lock's channel too, where programs in Java give it back without a call. `until`: how
+    /// long it waits for that at most.
     pub(super) fn listen(
         &mut self,
         coordinator: &Arc<Coordinator>,
         record: &Arc<dyn LockRecord>,
+        obstacle: Option<&HoldId>,
         until: Moment,
     ) {
+        self.callee.follow(obstacle);
         if self.channel.is_some() || record.look_for_java().is_none() {
             return;
         }

@@ -103,6 +103,12 @@ impl Lines {
         LinePlace { lines, key, line, came, voter_deadline }
     }
 
+    /// Whether other clients wanted the lock too when this one last gave it back.
+    pub(super) fn others_listen(&self, key: &Arc<str>) -> bool {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(key).is_some_and(|line| line.others_listen.load(Relaxed))
+    }
+
     /// A release was heard, by other clients too or by this one alone.
     pub(crate) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -174,7 +174,7 @@ impl Coordinator {
                 () = &mut ended => votes.close(lease),
             }
         }
-        if let (Some(heard), None) = (heard, record.info().waiting) {
+        if let Some(heard) = heard {
             self.lines.note_listeners(&record.info().key, heard > 1);
         }
         votes

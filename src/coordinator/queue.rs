@@ -117,6 +117,17 @@ impl Coordinator {
         self.panel.ask_all(&record.acquire(&ask))
     }
 
+    /// This client gives back what this hold has. Those of its own tasks who are next ask the
+    /// voters at once: their requests leave behind those of the release. Where other clients want
+    /// the lock too, whoever listens waits for its call with them.
+    pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
+        let info = record.info();
+        if !info.is_shared {
+            let is_alone = || !self.lines.others_listen(&info.key);
+            self.wakeups.pass_on(hold.place_or_self(), info.channel.as_ref(), is_alone);
+        }
+    }
+
     /// Completes when a majority is known to call this client when one of its waiters is the first.
     async fn hear_calls(&self) {
         let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
@@ -235,13 +246,12 @@ impl Waiter<'_> {
         let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.refresh, limit };
         let rules = panel.adapt(self.rules);
-        let patience = rules.voter_deadline;
+        let (patience, lease) = (rules.voter_deadline, self.rules.terms.lease);
         let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
         let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
         let claim = self.claim.insert(claim);
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
-        let lease = self.rules.terms.lease;
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), lease, self.ticket));
         let wake = loop {
             let now = clock.now();
@@ -266,10 +276,12 @@ impl Waiter<'_> {
                 }
                 BidNext::Wait(mut until) => {
                     if bid.is_refused() {
-                        drop(admitted.take());
+                        if admitted.take().is_some() {
+                            let obstacle = bid.votes().obstacle();
+                            self.ears.listen(&coordinator, &self.record, obstacle, now + patience);
+                        }
                         // Many wait like that: what has been heard needs no more room.
                         replies = replies.filter(Replies::are_open);
-                        self.ears.listen(&coordinator, &self.record, now + patience);
                         until = match self.wait.await_turn(until, now, bid.votes()) {
                             WaitNext::Sleep(until) => until,
                             WaitNext::Ask(wake) => break wake,

@@ -364,7 +364,9 @@ impl Hold {
             return self.coordinator.panel().ask_all(&release);
         }
         let until = self.coordinator.clock().now() + state.longest;
-        self.coordinator.panel().insist_all(&release, until)
+        let replies = self.coordinator.panel().insist_all(&release, until);
+        self.coordinator.pass_on(&*self.record, &self.id);
+        replies
     }
 
     /// From now on nobody here has it, and nobody renews it.

@@ -198,6 +198,11 @@ impl HoldId {
         self.place().unwrap_or(&self.0)
     }
 
+    /// The same, as a text that is shared.
+    pub(crate) fn shared_place_or_self(&self) -> Arc<str> {
+        self.place().map_or_else(|| Arc::clone(&self.0), Arc::from)
+    }
+
     /// As scripts read it: what stands before the last `sign`, where a number follows.
     fn outer(&self, sign: char) -> Option<&str> {
         let (outer, number) = self.0.rsplit_once(sign)?;

@@ -13,6 +13,7 @@ mod line;
 mod names;
 mod outage;
 mod overload;
+mod passing;
 mod pins;
 mod race;
 mod redisson;

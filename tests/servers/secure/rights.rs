@@ -29,19 +29,21 @@ fn user_without(at: usize) -> (String, String) {
 async fn use_all(url: String, name: &str) -> Result<(), String> {
     let mut outcome = Ok(());
     for part in 0..3 {
-        // Each with a client of its own: what one cannot do must not keep it from the others.
+        // Each with clients of its own: what one cannot do must not keep it from the others.
         let builder = Quorate::builder().voter(&url).lease(LEASE).voter_deadline(LEASE / 10);
         // Only wake-ups end the waiting in time.
         let builder = builder.poll_interval(Duration::from_mins(1)).quorum_timeout(MS(500));
+        let builder = builder.connect_timeout(MS(2000));
+        let connect = async || builder.clone().connect().await.map_err(|error| error.to_string());
         let used = async {
-            let client = builder.connect_timeout(MS(2000)).connect().await;
-            let client = client.map_err(|error| error.to_string())?;
+            // Within one client nobody needs a wake-up.
+            let (client, next) = (connect().await?, connect().await?);
             let used = match part {
-                0 => use_mutex(&client, name).await,
-                1 => use_fair_mutex(&client, name).await,
-                _ => use_rw_lock(&client, name).await,
+                0 => use_mutex(&client, &next, name).await,
+                1 => use_fair_mutex(&client, &next, name).await,
+                _ => use_rw_lock(&client, &next, name).await,
             };
-            client.close().await;
+            tokio::join!(client.close(), next.close());
             used.map_err(|error| error.to_string())
         };
         let used = tokio::time::timeout(5 * LEASE, used).await;
@@ -76,35 +78,36 @@ async fn hand_on<G, H>(
     Ok(release_next(entered?.ok_or("nobody called the next one")?).await?)
 }
 
-async fn use_mutex(client: &Quorate, name: &str) -> Used<()> {
-    let mutex = client.mutex(name);
+async fn use_mutex(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
+    let (mutex, next) = (client.mutex(name), next.mutex(name));
     let guard = mutex.lock().await?;
     assert!(mutex.lock_within(MS(50)).await?.is_none());
     tokio::time::sleep(RENEWAL).await;
     guard.reenter().await?.release().await?;
     mutex.inspect().await?;
-    hand_on(guard.release(), mutex.lock_within(SOON), async |guard| guard.release().await).await?;
+    hand_on(guard.release(), next.lock_within(SOON), async |guard| guard.release().await).await?;
     let _guard = mutex.lock().await?;
     mutex.force_release().await?;
     Ok(())
 }
 
-async fn use_fair_mutex(client: &Quorate, name: &str) -> Used<()> {
-    let mutex = client.fair_mutex(name);
+async fn use_fair_mutex(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
+    let (mutex, next) = (client.fair_mutex(name), next.fair_mutex(name));
     let guard = mutex.lock().await?;
     assert!(mutex.lock_within(MS(100)).await?.is_none());
     guard.reenter().await?.release().await?;
     assert!(client.mutex(name).try_lock().await?.is_none());
     mutex.inspect().await?;
-    hand_on(guard.release(), mutex.lock_within(SOON), async |guard| guard.release().await).await?;
+    hand_on(guard.release(), next.lock_within(SOON), async |guard| guard.release().await).await?;
     let _guard = mutex.lock().await?;
     mutex.force_release().await?;
     Ok(())
 }
 
-async fn use_rw_lock(client: &Quorate, name: &str) -> Used<()> {
+async fn use_rw_lock(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
     for preference in [Preference::Writers, Preference::Fair, Preference::Readers] {
-        let lock = client.rw_lock(name).preference(preference);
+        let of = |client: &Quorate| client.rw_lock(name).preference(preference);
+        let (lock, next) = (of(client), of(next));
         let (one, other) = (lock.read().await?, lock.read().await?);
         assert!(lock.write_within(MS(50)).await?.is_none());
         one.reenter().await?.release().await?;
@@ -112,7 +115,7 @@ async fn use_rw_lock(client: &Quorate, name: &str) -> Used<()> {
             tokio::time::sleep(RENEWAL).await;
         }
         one.release().await?;
-        let writing = hand_on(other.release(), lock.write_within(SOON), async |guard| Ok(guard));
+        let writing = hand_on(other.release(), next.write_within(SOON), async |guard| Ok(guard));
         let writing = writing.await?;
         assert!(lock.read_within(MS(50)).await?.is_none());
         let reading = writing.downgrade().await?;
