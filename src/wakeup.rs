@@ -75,19 +75,19 @@ impl Wakeups {
     }
 
     /// This client gives back what it was given at this place: those of its own tasks who stand
-    /// right behind hear it at once, and so do those who listen to `channel`, if `theirs`.
+    /// right behind hear it at once; those who listen to `channel` too, if `listeners_too` says so.
     pub(crate) fn pass_on(
         &self,
         place: &str,
         channel: Option<&Arc<str>>,
-        theirs: impl FnOnce() -> bool,
+        listeners_too: impl FnOnce() -> bool,
     ) {
         self.with_tables(|Tables { channels, callees, followers, .. }| {
             let call = |heard: &Signal<Heard>| {
                 heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
             };
             if let Some(channel) = channel.and_then(|channel| channels.get(channel))
-                && theirs()
+                && listeners_too()
             {
                 call(&channel.heard);
             }
