@@ -35,8 +35,8 @@ struct Line {
     silence: Signal<()>,
     /// Who got the lock in this line since another client was seen to have it.
     in_a_row: AtomicU32,
-    /// At the last release that was confirmed others listened too.
-    others_listen: AtomicBool,
+    /// At the last release that was confirmed others wanted the lock too.
+    others_want: AtomicBool,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -77,7 +77,7 @@ impl Line {
             news: Signal::new(news),
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
-            others_listen: AtomicBool::new(false),
+            others_want: AtomicBool::new(false),
         }
     }
 
@@ -103,17 +103,18 @@ impl Lines {
         LinePlace { lines, key, line, came, voter_deadline }
     }
 
-    /// Whether other clients wanted the lock too when this one last gave it back.
-    pub(super) fn others_listen(&self, key: &Arc<str>) -> bool {
+    /// Whether others wanted the lock too when this client last gave it back: they listened, or a
+    /// place in the queue was called.
+    pub(super) fn others_want(&self, key: &Arc<str>) -> bool {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(key).is_some_and(|line| line.others_listen.load(Relaxed))
+        lines.get(key).is_some_and(|line| line.others_want.load(Relaxed))
     }
 
-    /// A release was heard, by other clients too or by this one alone.
+    /// A release was confirmed: others wanted the lock too, or this client alone.
     pub(crate) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.get(key) {
-            line.others_listen.store(are_others, Relaxed);
+            line.others_want.store(are_others, Relaxed);
         }
     }
 }
@@ -223,7 +224,7 @@ impl Turn<'_> {
     /// sooner than another process hears of it. From then on the count starts over.
     pub(crate) fn yields(&self) -> bool {
         let line = &self.place.line;
-        let yields = line.others_listen.load(Relaxed) && line.in_a_row.load(Relaxed) >= IN_A_ROW;
+        let yields = line.others_want.load(Relaxed) && line.in_a_row.load(Relaxed) >= IN_A_ROW;
         if yields {
             line.in_a_row.store(0, Relaxed);
         }

@@ -118,12 +118,12 @@ impl Coordinator {
     }
 
     /// This client gives back what this hold has. Those of its own tasks who are next ask the
-    /// voters at once: their requests leave behind those of the release. Where other clients want
-    /// the lock too, whoever listens waits for its call with them.
+    /// voters at once: their requests leave behind those of the release. A task that listens does
+    /// not, if others want the lock too: the voters tell all of them.
     pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
         let info = record.info();
         if !info.is_shared {
-            let is_alone = || !self.lines.others_listen(&info.key);
+            let is_alone = || !self.lines.others_want(&info.key);
             self.wakeups.pass_on(hold.place_or_self(), info.channel.as_ref(), is_alone);
         }
     }

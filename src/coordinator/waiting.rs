@@ -66,8 +66,8 @@ impl Coordinator {
         Box::pin(self.report_denial(record, denial)).await
     }
 
-    /// Waits for the first place until then, and from then on until whoever has it has heard from
-    /// the voters, or was given time enough for that.
+    /// Waits for the first place until this moment. After that, it only waits until the first in
+    /// line has heard from the voters, or has had time enough for that.
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,

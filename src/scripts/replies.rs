@@ -161,7 +161,7 @@ impl Answer {
     }
 
     /// Of a release that gave a vote back: how many listened on the lock's channel; none also where
-    /// it was one.
+    /// it was one. Two at least where a place in the queue was called.
     pub(crate) fn heard(&self) -> Option<u32> {
         (self.is_done() && self.ms == 0).then(|| self.id.parse().unwrap_or(0))
     }
