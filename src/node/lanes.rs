@@ -9,7 +9,8 @@
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
-//! request for a lock overtake a release of it, whoever held it.
+//! request for a lock overtake a release of it, whoever held it; but who reads does not wait for
+//! the releases of others who read.
 
 use std::{
     collections::VecDeque,
@@ -111,7 +112,8 @@ pub(super) struct Lanes {
     urgent: VecDeque<Departure>,
     /// Where the latest request of a hold waits.
     latest: ByHash<LanePlace>,
-    /// Where the latest release of a lock waits: by whichever hold, the next one follows it.
+    /// Where the latest release of a lock waits, by what it gives back: whichever hold that was,
+    /// the next one follows it.
     releases: ByHash<LanePlace>,
 }
 
@@ -169,18 +171,22 @@ impl Lanes {
             }
             self.hurry(before.lane);
         }
-        let lock = request.call.requests[0].lock;
-        if let Some(&release) = self.releases.get(&lock).filter(|_| votes) {
-            self.hurry(release.lane);
+        if votes {
+            for released in request.call.requests[0].awaits() {
+                if let Some(&release) = self.releases.get(&released) {
+                    self.hurry(release.lane);
+                }
+            }
         }
         let there = &mut self.all[lane.0];
         if there.waiting.is_empty() {
             self.turns.push_back(lane);
         }
         let place = LanePlace { lane, number: there.left + there.waiting.len() as u64 };
+        let released = request.call.requests[0].gives_back();
         there.waiting.push_back(request);
         if !votes {
-            self.releases.insert(lock, place);
+            self.releases.insert(released, place);
         }
         self.latest.insert(party, place);
     }
@@ -280,9 +286,9 @@ impl Lanes {
             if self.latest.get(&party) == Some(&this) {
                 self.latest.remove(&party);
             }
-            let lock = request.call.requests[0].lock;
-            if self.releases.get(&lock) == Some(&this) {
-                self.releases.remove(&lock);
+            let released = request.call.requests[0].gives_back();
+            if self.releases.get(&released) == Some(&this) {
+                self.releases.remove(&released);
             }
             lane.left += 1;
         }

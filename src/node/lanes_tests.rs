@@ -99,6 +99,30 @@ fn no_request_for_a_lock_overtakes_a_release_of_it() {
     assert!(lanes.releases.is_empty());
 }
 
+/// Otherwise each of many who read one lock at once would have a call of its own.
+#[test]
+fn who_reads_waits_for_a_release_by_a_writer_and_for_none_by_another_reader() {
+    // The holds behind the id of a client.
+    let id = |hold: &str| format!("00000000-0000-4000-8000-000000000000:{hold}");
+    let leave = |released: [&str; 2], asks: &str| {
+        let mut lanes = Lanes::new(32);
+        for hold in ["8", "9"] {
+            lanes.push(release(hold), 0);
+            lanes.take(at(0)).unwrap();
+        }
+        for hold in released {
+            lanes.push(release(&id(hold)), 0);
+        }
+        lanes.push(acquire(&id(asks)), 0);
+        let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+        left.iter().map(|departure| words(departure).1.join(" ")).collect::<Vec<_>>()
+    };
+    let together = |first, second| format!("{} {}", id(first), id(second));
+    assert_eq!(leave(["r1", "r2"], "r3"), [id("r3")], "the releases gather for a millisecond");
+    assert_eq!(leave(["1", "r2"], "r3"), [together("1", "r2"), id("r3")]);
+    assert_eq!(leave(["r1", "r2"], "3"), [together("r1", "r2"), id("3")]);
+}
+
 #[test]
 fn no_call_carries_more_than_it_may_and_where_that_is_one_none_waits() {
     let mut lanes = Lanes::new(2);

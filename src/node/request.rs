@@ -18,7 +18,9 @@ pub(crate) struct Request {
     keys: usize,
     args: usize,
     /// The lock, as a hash.
-    pub(crate) lock: u64,
+    lock: u64,
+    /// For a hold that reads: others may read at the same time.
+    reads: bool,
     /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
     /// Between two holds no order is promised to anyone.
     pub(crate) party: u64,
@@ -38,6 +40,7 @@ impl Request {
         let mut hasher = DefaultHasher::new();
         request.key().hash(&mut hasher);
         request.lock = hasher.finish();
+        request.reads = hold.is_some_and(HoldId::reads);
         hold.map(HoldId::place_or_self).hash(&mut hasher);
         request.party = hasher.finish();
         Arc::new(request)
@@ -46,8 +49,8 @@ impl Request {
     /// The same where its keys have other names, with these arguments.
     pub(crate) fn renamed(&self, keys: &[Arc<str>], args: &[Arc<str>]) -> Arc<Self> {
         let [keys, args] = [keys, args].map(|words| words.iter().map(Word::from));
-        let Self { lock, party, .. } = *self;
-        Arc::new(Self { lock, party, ..Self::written(keys, args) })
+        let Self { lock, reads, party, .. } = *self;
+        Arc::new(Self { lock, reads, party, ..Self::written(keys, args) })
     }
 
     fn written<'a>(
@@ -63,13 +66,25 @@ impl Request {
             ends[count] = u32::try_from(text.len()).expect("no lock has a name as long as that");
             count += 1;
         }
-        let keys = keys.count();
-        Self { text: text.into(), ends, keys, args: count - keys, lock: 0, party: 0 }
+        let (keys, text) = (keys.count(), text.into());
+        Self { text, ends, keys, args: count - keys, lock: 0, reads: false, party: 0 }
     }
 
     fn word(&self, at: usize) -> &str {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start as usize..self.ends[at] as usize]
+    }
+
+    /// What a release by this hold gives back: the lock to all, or from those who read to those
+    /// who do not.
+    pub(crate) fn gives_back(&self) -> u64 {
+        self.lock.wrapping_add(u64::from(self.reads))
+    }
+
+    /// The releases that matter to this hold: whoever reads may do so beside others.
+    pub(crate) fn awaits(&self) -> impl Iterator<Item = u64> + use<> {
+        let by_readers = (!self.reads).then(|| self.lock.wrapping_add(1));
+        [self.lock].into_iter().chain(by_readers)
     }
 
     /// The key of the lock, or of whatever else the script is about.
@@ -103,7 +118,9 @@ mod tests {
         assert_eq!(args, ["c:1", "", "7", "18446744073709551615"]);
         let renamed = request.renamed(&["x".into(), "yy".into()], &["z".into()]);
         assert_eq!(renamed.keys().chain(renamed.args()).collect::<Vec<_>>(), ["x", "yy", "z"]);
-        assert_eq!((renamed.lock, renamed.party), (request.lock, request.party));
+        let order =
+            |request: &Request| (request.gives_back(), request.awaits().last(), request.party);
+        assert_eq!(order(&renamed), order(&request));
     }
 
     #[test]
