@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Coordinator, line::Turn};
+use super::{Coordinator, line::Turn, record::LockInfo};
 use crate::{
     engine::Limit,
-    words::{Error, Kind},
+    words::{Error, Kind, LockName},
 };
 
 /// So many attempts gather a majority at the same time. Each has one request on its way to each
@@ -34,27 +34,53 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Waits for the turn to make an attempt, until the caller's limit, if it has one, and tells
-    /// those behind in `line`. A caller that does not want to wait for the lock waits for its turn
-    /// all the same, as long as the patience.
-    pub(super) async fn admit(
+    /// Leave to make the first attempt for a lock, which is waited for before anything else is made:
+    /// many may wait. `None`: others of this client stand in line for the lock, and the first of
+    /// them has leave, or waits for it.
+    pub(crate) async fn admit_first(
         &self,
-        lock: &str,
+        info: &LockInfo,
+        limit: Limit,
+    ) -> Result<Option<Admitted<'_>>, Error> {
+        if let Some(admitted) = self.admission.try_admit() {
+            return Ok(Some(admitted));
+        }
+        if self.lines.has(&info.key) {
+            return Ok(None);
+        }
+        // In boxes: who has leave needs no room for it.
+        if limit == Limit::Never {
+            let admitted = Box::pin(self.admission.0.acquire()).await;
+            return Ok(Some(admitted.expect("nobody closes it")));
+        }
+        Box::pin(self.wait_for_admission(&info.name, limit)).await.map(Some)
+    }
+
+    /// Leave to make an attempt, if the caller does not have it: waits for the turn until its
+    /// limit, if it has one, and tells those behind in `line`. A caller that does not want to wait
+    /// for the lock waits for its turn all the same, as long as the patience.
+    pub(super) async fn admit<'a>(
+        &'a self,
+        admitted: Option<Admitted<'a>>,
+        lock: &LockName,
         limit: Limit,
         line: Option<&Turn<'_>>,
-    ) -> Result<Admitted<'_>, Error> {
-        if let Some(admitted) = self.admission.try_admit() {
+    ) -> Result<Admitted<'a>, Error> {
+        if let Some(admitted) = admitted.or_else(|| self.admission.try_admit()) {
             return Ok(admitted);
         }
         let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
         hold_up(true);
-        // Boxed: who waits for a lock has room for this future all the time.
         let admitted = Box::pin(self.wait_for_admission(lock, limit)).await;
         hold_up(false);
         admitted
     }
 
-    async fn wait_for_admission(&self, lock: &str, limit: Limit) -> Result<Admitted<'_>, Error> {
+    async fn wait_for_admission(
+        &self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> Result<Admitted<'_>, Error> {
         let Admission(turns) = &self.admission;
         let started = self.clock.now();
         let until = match limit {
@@ -71,7 +97,7 @@ impl Coordinator {
         tokio::select! {
             biased;
             Ok(admitted) = turns.acquire() => Ok(admitted),
-            () = late => Err(overloaded(lock, self.clock.now().since(started))),
+            () = late => Err(overloaded(lock.as_str(), self.clock.now().since(started))),
         }
     }
 }

@@ -7,7 +7,7 @@ use futures::{FutureExt, future::BoxFuture};
 use super::{Coordinator, LockRecord, Panel, place};
 use crate::{
     clock::Moment,
-    engine::{Census, LeaderWatch, Rules, Sight, WatchNext, WhoLeads},
+    engine::{Census, LeaderWatch, Sight, WatchNext, WhoLeads},
     node::{Call, Outcome},
     scripts::Answer,
     wakeup::{self, Listening},
@@ -22,7 +22,6 @@ pub(crate) struct ElectionAsked {
     pub(crate) look: Call,
     /// Where it is told that this may have changed.
     pub(crate) news: Arc<str>,
-    pub(crate) rules: Rules,
 }
 
 /// So long at least a leader has to tell its token before the voters are asked again.
@@ -45,7 +44,7 @@ impl Coordinator {
     /// again while they name a leader that has not told them its token.
     async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
-        let rules = panel.adapt(asked.rules);
+        let rules = panel.adapt(asked.record.rules());
         let due = clock.now() + rules.voter_deadline;
         loop {
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
@@ -84,7 +83,7 @@ impl Coordinator {
             WhoLeads::Vacant => Ok(None),
             WhoLeads::Unclear => {
                 let lock = asked.record.info().name.as_str().into();
-                let after = self.panel.adapt(asked.rules).voter_deadline;
+                let after = self.panel.adapt(asked.record.rules()).voter_deadline;
                 let kind = Kind::NoQuorum { lock, needed: self.panel.quorum.needed(), after };
                 Err(Error::new(kind, self.report(census.verdicts())))
             }

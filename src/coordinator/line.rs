@@ -103,6 +103,11 @@ impl Lines {
         LinePlace { lines, key, line, came, voter_deadline }
     }
 
+    /// Whether anybody stands in line for the lock.
+    pub(super) fn has(&self, key: &Arc<str>) -> bool {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    }
+
     /// Whether others wanted the lock too when this client last gave it back: they listened, or a
     /// place in the queue was called.
     pub(super) fn others_want(&self, key: &Arc<str>) -> bool {

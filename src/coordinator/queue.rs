@@ -6,6 +6,7 @@ use futures::future::OptionFuture;
 
 use super::{
     Ask, Coordinator, LockRecord, Panel,
+    admission::Admitted,
     attempt::outcome_of,
     claim::{Claim, Won},
     ears::Ears,
@@ -16,8 +17,7 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Limit, Loss, Refusal, Rules, Ticket, Until, Wait, WaitNext, Wake,
-        WhileHeld,
+        Bid, BidNext, Defeat, Limit, Loss, Refusal, Ticket, Until, Wait, WaitNext, Wake, WhileHeld,
     },
     node::{Outcome, Replies},
     scripts::Answer,
@@ -30,7 +30,6 @@ pub(crate) struct Waiter<'a> {
     coordinator: Arc<Coordinator>,
     /// The lock, as it is asked for from this place.
     record: Arc<dyn LockRecord>,
-    rules: Rules,
     place: HoldId,
     /// How long after a bid the place is to be told to the voters again.
     refresh: Duration,
@@ -56,25 +55,23 @@ impl Coordinator {
     pub(crate) fn place(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
-        rules: Rules,
         limit: Limit,
-    ) -> Box<Waiter<'static>> {
+    ) -> Waiter<'static> {
         let refresh = record.info().refresh().expect("it has a queue");
         let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
-        self.waiter(record, rules, record.info().fresh(&self.ids), refresh, wait)
+        self.waiter(record, record.info().fresh(&self.ids), refresh, wait)
     }
 
     /// A new place for the first in line, which has waited elsewhere until now.
     pub(super) fn enter_queue<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
-        rules: Rules,
-        refresh: Duration,
         wait: Wait,
+        refresh: Duration,
         turn: &'a Turn<'a>,
-    ) -> Box<Waiter<'a>> {
+    ) -> Waiter<'a> {
         let place = self.ids.fresh_unordered();
-        let mut waiter = self.waiter(record, rules, place, refresh, wait.in_queue(refresh));
+        let mut waiter = self.waiter(record, place, refresh, wait);
         waiter.line = Some(turn);
         waiter
     }
@@ -82,15 +79,13 @@ impl Coordinator {
     fn waiter<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
-        rules: Rules,
         place: HoldId,
         refresh: Duration,
         wait: Wait,
-    ) -> Box<Waiter<'a>> {
-        Box::new(Waiter {
+    ) -> Waiter<'a> {
+        Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
-            rules,
             ears: Ears::of(self.wakeups.callee(place.as_str(), self.panel.quorum.voters())),
             place,
             refresh,
@@ -98,20 +93,14 @@ impl Coordinator {
             ticket: None,
             claim: None,
             line: None,
-        })
+        }
     }
 }
 
 impl Coordinator {
     /// Asks all voters for a hold from a place with this ticket.
-    fn bid(
-        &self,
-        record: &dyn LockRecord,
-        hold: &HoldId,
-        lease: Duration,
-        ticket: Option<Ticket>,
-    ) -> Replies {
-        let token = self.floor(record);
+    fn bid(&self, record: &dyn LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
+        let (token, lease) = (self.floor(record), record.rules().terms.lease);
         let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { hold, count: 1, lease, ticket, token, slots: None };
         self.panel.ask_all(&record.acquire(&ask))
@@ -137,8 +126,12 @@ impl Coordinator {
 }
 
 impl Waiter<'_> {
-    /// Bids until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn wait(mut self: Box<Self>) -> Result<Result<Box<Won>, Refusal>, Error> {
+    /// Bids until a majority grants, or the limit comes while the lock is another's. `admitted`:
+    /// leave for the first bid.
+    pub(crate) async fn wait(
+        &mut self,
+        mut admitted: Option<Admitted<'_>>,
+    ) -> Result<Result<Box<Won>, Refusal>, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
@@ -147,7 +140,7 @@ impl Waiter<'_> {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&*self.record, wake);
                     }
-                    let end = match (self.bid().await, self.wait.denial()) {
+                    let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
                         (Ok(end), _) => end,
                         (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
@@ -196,7 +189,7 @@ impl Waiter<'_> {
         limit: Option<Moment>,
     ) -> BidEnd {
         let claim = self.claim.as_mut().expect("a bid makes one");
-        let (rules, started) = (self.rules, bid.started());
+        let (rules, started) = (self.record.rules(), bid.started());
         let coordinator = &self.coordinator;
         let mut fixed =
             match coordinator.fix_token(claim, &given.tokens, &rules, started, limit).await {
@@ -230,12 +223,12 @@ impl Waiter<'_> {
     }
 
     /// Asks all voters, and waits until the next bid makes sense.
-    async fn bid(&mut self) -> Result<BidEnd, Error> {
+    async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
+        let (lock, limit) = (&self.record.info().name, self.wait.limit());
         // Until a majority has answered.
-        let lock = self.record.info().name.as_str();
-        let mut admitted = Some(coordinator.admit(lock, self.wait.limit(), self.line).await?);
+        let mut admitted = Some(coordinator.admit(admitted, lock, limit, self.line).await?);
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;
@@ -245,14 +238,13 @@ impl Waiter<'_> {
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
         let until = Until { refresh: self.refresh, limit };
-        let rules = panel.adapt(self.rules);
-        let (patience, lease) = (rules.voter_deadline, self.rules.terms.lease);
+        let rules = panel.adapt(self.record.rules());
         let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
-        let claim = Claim::of_all(&coordinator, &self.record, hold, self.rules);
+        let claim = Claim::of_all(&coordinator, &self.record, hold, rules);
         let claim = self.claim.insert(claim);
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
-        let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), lease, self.ticket));
+        let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
         let wake = loop {
             let now = clock.now();
             let heard = self.ears.look();
@@ -277,8 +269,9 @@ impl Waiter<'_> {
                 BidNext::Wait(mut until) => {
                     if bid.is_refused() {
                         if admitted.take().is_some() {
-                            let obstacle = bid.votes().obstacle();
-                            self.ears.listen(&coordinator, &self.record, obstacle, now + patience);
+                            let (obstacle, until) =
+                                (bid.votes().obstacle(), now + rules.voter_deadline);
+                            self.ears.listen(&coordinator, &self.record, obstacle, until);
                         }
                         // Many wait like that: what has been heard needs no more room.
                         replies = replies.filter(Replies::are_open);

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    engine::{Circle, Ticket},
+    engine::{Circle, Rules, Ticket},
     node::Call,
     words::{HoldId, HoldIds, HolderKind, LockName, Slots, Token},
 };
@@ -90,6 +90,9 @@ impl LockInfo {
 /// One lock as its kind writes it on the voters.
 pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     fn info(&self) -> &LockInfo;
+
+    /// What an attempt is measured by.
+    fn rules(&self) -> Rules;
 
     /// What a hold of this lock does with it.
     fn kind_of(&self, hold: &HoldId) -> HolderKind {

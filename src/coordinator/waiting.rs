@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::{
     Coordinator, LockRecord, Won,
-    admission::overloaded,
+    admission::{Admitted, overloaded},
     line::{LinePlace, Turn},
     queue::Waiter,
 };
@@ -20,10 +20,10 @@ use crate::{
 
 impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own.
-    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, rules: Rules) -> LinePlace {
+    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord) -> LinePlace {
         let own = record.info().is_shared.then(|| self.ids.fresh().as_str().into());
         let key = own.as_ref().unwrap_or_else(|| &record.info().key);
-        self.lines.enter(key, self.clock.now(), rules.voter_deadline)
+        self.lines.enter(key, self.clock.now(), record.rules().voter_deadline)
     }
 
     /// Waits for the first place, unless the limit comes first and the lock is another's. What few
@@ -32,7 +32,6 @@ impl Coordinator {
         &self,
         place: &'a LinePlace,
         record: &dyn LockRecord,
-        rules: &Rules,
         limit: Limit,
     ) -> Result<Result<Turn<'a>, Refusal>, Error> {
         if let Some(turn) = place.try_turn() {
@@ -52,7 +51,7 @@ impl Coordinator {
             Limit::Until(moment) => Some(moment),
             Limit::Now => None,
         };
-        if let Some(turn) = Box::pin(self.turn_in_time(place, rules, until)).await {
+        if let Some(turn) = Box::pin(self.turn_in_time(place, record.rules(), until)).await {
             return Ok(Ok(turn));
         }
         let (came, now) = (place.came(), self.clock.now());
@@ -61,7 +60,7 @@ impl Coordinator {
         }
         let denial = place.known().unwrap_or_else(|| {
             let votes = Votes::new(self.panel.quorum);
-            Denial::NoQuorum(Outage { since: came, until: now, votes })
+            Denial::NoQuorum(Box::new(Outage { since: came, until: now, votes }))
         });
         Box::pin(self.report_denial(record, denial)).await
     }
@@ -71,7 +70,7 @@ impl Coordinator {
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,
-        rules: &Rules,
+        rules: Rules,
         until: Option<Moment>,
     ) -> Option<Turn<'a>> {
         let Self { clock, settings, .. } = self;
@@ -82,7 +81,7 @@ impl Coordinator {
                 () = clock.sleep_until(until) => {}
             }
             if place.known().is_none() {
-                let deadline = self.panel.adapt(*rules).voter_deadline;
+                let deadline = self.panel.adapt(rules).voter_deadline;
                 place.first_verdict(clock, deadline).await;
             }
             return None;
@@ -103,7 +102,7 @@ impl Coordinator {
     ) -> Result<Result<T, Refusal>, Error> {
         match denial {
             Denial::Held(refusal) => Ok(Err(refusal)),
-            Denial::NoQuorum(outage) => Err(self.no_quorum(record, outage).await),
+            Denial::NoQuorum(outage) => Err(self.no_quorum(record, *outage).await),
         }
     }
 
@@ -142,10 +141,11 @@ const YIELD: Duration = Duration::from_millis(5);
 pub(crate) struct Search<'a> {
     coordinator: &'a Arc<Coordinator>,
     record: &'a Arc<dyn LockRecord>,
-    rules: Rules,
     turn: &'a Turn<'a>,
     wait: Wait,
     listening: Option<Listening>,
+    /// Leave for the first attempt.
+    admitted: Option<Admitted<'a>>,
 }
 
 impl<'a> Search<'a> {
@@ -153,25 +153,23 @@ impl<'a> Search<'a> {
     pub(crate) fn start(
         coordinator: &'a Arc<Coordinator>,
         record: &'a Arc<dyn LockRecord>,
-        rules: Rules,
         limit: Limit,
         turn: &'a Turn<'a>,
-    ) -> Box<Self> {
+        admitted: Option<Admitted<'a>>,
+    ) -> Self {
         let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
-        let setup = coordinator.panel.adapt(rules).voter_deadline;
+        let setup = coordinator.panel.adapt(record.rules()).voter_deadline;
         let (poll, refresh) = (poll_interval, record.info().refresh());
         let while_held = WhileHeld::Listen { setup, poll, refresh };
         // Whoever stood here before has been asking the same voters.
         let (known, silent_since) = turn.known();
         let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
         turn.ask();
-        Box::new(Self { coordinator, record, rules, turn, wait, listening: None })
+        Self { coordinator, record, turn, wait, listening: None, admitted }
     }
 
     /// Asks until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn until_granted(
-        mut self: Box<Self>,
-    ) -> Result<Result<Box<Won>, Refusal>, Error> {
+    pub(crate) async fn until_granted(&mut self) -> Result<Result<Box<Won>, Refusal>, Error> {
         let coordinator = self.coordinator;
         loop {
             match self.next() {
@@ -190,7 +188,10 @@ impl<'a> Search<'a> {
                     }
                 }
                 WaitNext::Subscribe(until) => Box::pin(self.subscribe(until)).await?,
-                WaitNext::Queue { refresh } => return Box::pin(self.queue(refresh).wait()).await,
+                WaitNext::Queue { refresh } => {
+                    // In one box with the waiter itself.
+                    return Box::pin(async { self.queue(refresh).wait(None).await }).await;
+                }
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => return self.give_up(*denial).await,
             }
@@ -209,9 +210,10 @@ impl<'a> Search<'a> {
     }
 
     /// Leaves the channel for a place in the lock's queue, and stays the first in line.
-    fn queue(self, refresh: Duration) -> Box<Waiter<'a>> {
-        let Self { coordinator, record, rules, turn, wait, .. } = self;
-        coordinator.enter_queue(record, rules, refresh, wait, turn)
+    fn queue(&mut self, refresh: Duration) -> Waiter<'a> {
+        self.listening = None;
+        let Self { coordinator, record, turn, wait, .. } = self;
+        coordinator.enter_queue(record, wait.clone().in_queue(refresh), refresh, turn)
     }
 
     /// Where there is no queue, whoever asks first has the lock: this client would each time, as it
@@ -233,16 +235,16 @@ impl<'a> Search<'a> {
 
     /// Makes one attempt, and tells those behind in line what it came to.
     async fn attempt(&mut self) -> Result<Option<Box<Won>>, Error> {
-        let Self { coordinator, record, rules, turn, wait, listening } = self;
-        let lock = record.info().name.as_str();
-        let _admitted = coordinator.admit(lock, wait.limit(), Some(*turn)).await?;
+        let Self { coordinator, record, turn, wait, listening, admitted } = self;
+        let (lock, limit) = (&record.info().name, wait.limit());
+        let _admitted = coordinator.admit(admitted.take(), lock, limit, Some(*turn)).await?;
         if let Some(listening) = listening {
             listening.calls.forget();
         }
         let clock = &coordinator.clock;
         let limit = wait.start_attempt(clock.now(), clock.skips().count);
         // Boxed: who waits, for a turn or for a call, does not need its room.
-        match Box::pin(coordinator.gather_votes(record, rules, limit)).await {
+        match Box::pin(coordinator.gather_votes(record, &record.rules(), limit)).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
                 turn.count_grant();

@@ -8,7 +8,8 @@ use crate::{clock::Moment, words::HoldId};
 pub(crate) enum Denial {
     /// Another hold has it, or others have too many of the votes.
     Held(Refusal),
-    NoQuorum(Outage),
+    /// Boxed: it is rare, and every waiter has room for a denial.
+    NoQuorum(Box<Outage>),
 }
 
 /// What the voters said about the holder when they refused.

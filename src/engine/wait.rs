@@ -55,7 +55,7 @@ pub(crate) enum WaitNext {
 }
 
 /// One caller's wait, from its first attempt to the lock or a clear answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wait {
     limit: Limit,
     /// For how long too few answers are borne; `None`: until the limit.
@@ -81,7 +81,7 @@ pub(crate) struct Wait {
     deaf: Backoff,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum WaitState {
     Asking,
     /// Nothing but the limit ends it sooner.
@@ -233,7 +233,7 @@ impl Wait {
     fn record_denial(&mut self, defeat: &Defeat, now: Moment) {
         self.denial = Some(if defeat.loss == Loss::NoQuorum {
             let since = *self.silent_since.get_or_insert(defeat.started);
-            Denial::NoQuorum(Outage { since, until: now, votes: defeat.votes.clone() })
+            Denial::NoQuorum(Box::new(Outage { since, until: now, votes: defeat.votes.clone() }))
         } else {
             self.silent_since = None;
             self.silent.reset();

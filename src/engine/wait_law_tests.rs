@@ -237,8 +237,8 @@ proptest! {
         let trace = run(limit, way, steps);
         let Some((now, denial)) = trace.end else { return Ok(()) };
         let is_impatient = matches!(
-            denial,
-            Denial::NoQuorum(Outage { since, .. }) if now.since(since) >= PATIENCE
+            &denial,
+            Denial::NoQuorum(outage) if now.since(outage.since) >= PATIENCE
         );
         let may_end = if limit == Limit::Never { is_impatient } else { limit.has_come(now) };
         prop_assert!(may_end);

@@ -42,7 +42,7 @@ pub(super) fn defeat(loss: Loss, started: Moment) -> Defeat {
 }
 
 fn no_quorum(since: Moment, until: Moment) -> Denial {
-    Denial::NoQuorum(Outage { since, until, votes: votes(Loss::NoQuorum) })
+    Denial::NoQuorum(Box::new(Outage { since, until, votes: votes(Loss::NoQuorum) }))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -362,11 +362,11 @@ fn a_bid_that_is_cut_short_says_nothing_new() {
 
 #[test]
 fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
-    let denial = Denial::NoQuorum(Outage {
+    let denial = Denial::NoQuorum(Box::new(Outage {
         since: at(0) - MS(900),
         until: at(0) - MS(1),
         votes: votes(Loss::NoQuorum),
-    });
+    }));
     let wait = || wait_in_line(Limit::Until(at(50))).resume_from(Some(denial.clone()), None);
     let mut cut_off = wait();
     check(&mut cut_off, &[]);

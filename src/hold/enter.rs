@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use futures::future::{Either, OptionFuture};
+use futures::{
+    TryFutureExt,
+    future::{Either, OptionFuture},
+};
 use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, held::Hold};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, LockRecord, Search, Won},
-    engine::{Limit, Refusal, Rules},
+    engine::{Limit, Refusal},
     words::{Error, Kind, Owner, series::LockSeries},
 };
 
@@ -19,7 +22,6 @@ pub(crate) struct Wish<'a> {
     pub(crate) coordinator: &'a Arc<Coordinator>,
     pub(crate) holds: &'a Arc<Holds>,
     pub(crate) record: Arc<dyn LockRecord>,
-    pub(crate) rules: Rules,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
     pub(crate) owner: Option<Owner>,
@@ -27,8 +29,8 @@ pub(crate) struct Wish<'a> {
 
 impl Wish<'_> {
     /// Enters the lock. `None`: it is another's, and the limit came.
-    pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
-        Ok(self.enter_unless_refused(limit).await?.ok())
+    pub(crate) fn enter(&self, limit: Limit) -> impl Future<Output = Result<Option<Entry>, Error>> {
+        self.enter_unless_refused(limit).map_ok(Result::ok)
     }
 
     /// Enters the lock, or says in an error who has it when the limit comes.
@@ -44,9 +46,9 @@ impl Wish<'_> {
         // In boxes: callers put several of these futures into their own, and who waits in a queue
         // does not need the room of who stands in line.
         let sought = if limit != Limit::Now && self.record.info().waits_in_queue() {
-            Either::Left(Box::pin(self.seek(limit, &seen, || self.ask_from_a_place(limit))))
+            Either::Left(Box::pin(self.seek(&seen, Self::ask_from_a_place)))
         } else {
-            Either::Right(Box::pin(self.seek(limit, &seen, || self.ask_in_line(limit))))
+            Either::Right(Box::pin(self.seek(&seen, Self::ask_in_line)))
         };
         let entered = self.coordinator.gate().within(sought).await;
         seen.outcome = match &entered {
@@ -59,11 +61,10 @@ impl Wish<'_> {
     }
 
     /// `ask`: asks the voters.
-    async fn seek<A: Future<Output = Result<SeekOutcome, Error>>>(
-        &self,
-        limit: Limit,
+    async fn seek<'w, A: Future<Output = Result<SeekOutcome, Error>>>(
+        &'w self,
         seen: &AcquireSpan<'_>,
-        ask: impl Fn() -> A,
+        ask: impl Fn(&'w Self, Limit) -> A,
     ) -> Result<Result<Entry, Refusal>, Error> {
         loop {
             // Boxed: most callers are no owners, and need no room for it.
@@ -72,7 +73,7 @@ impl Wish<'_> {
             let own = tokio::select! {
                 biased;
                 Some(own) = own_hold => own?,
-                asked = ask() => match asked? {
+                asked = ask(self, seen.limit) => match asked? {
                     SeekOutcome::Own(own) => own,
                     SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
                     SeekOutcome::Won(won) => {
@@ -83,11 +84,11 @@ impl Wish<'_> {
             };
             let entry = match own {
                 Own::Same(hold) => {
-                    let terms = Some((self.rules.terms, self.renewed));
-                    Box::pin(Entry::again(&hold, terms, limit.moment())).await?
+                    let terms = Some((self.record.rules().terms, self.renewed));
+                    Box::pin(Entry::again(&hold, terms, seen.limit.moment())).await?
                 }
                 Own::Under(hold) => {
-                    let (rules, limit) = (self.rules, limit.moment());
+                    let (rules, limit) = (self.record.rules(), seen.limit.moment());
                     Box::pin(Entry::under(&hold, rules, self.renewed, limit)).await?
                 }
             };
@@ -104,27 +105,39 @@ impl Wish<'_> {
 
     /// From a place in the lock's queue.
     async fn ask_from_a_place(&self, limit: Limit) -> Result<SeekOutcome, Error> {
-        let Self { coordinator, record, rules, .. } = self;
-        let waiter = coordinator.place(record, *rules, limit);
-        waiter.wait().await.map(SeekOutcome::of)
+        let Self { coordinator, record, .. } = self;
+        let admitted = coordinator.admit_first(record.info(), limit).await?;
+        // In one box with the waiter itself.
+        let won = async { coordinator.place(record, limit).wait(admitted).await };
+        Box::pin(won).await.map(SeekOutcome::of)
     }
 
     /// When the line of this client has come to it.
     async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
-        let Self { coordinator, record, rules, .. } = self;
+        let Self { coordinator, record, .. } = self;
+        let mut admitted = coordinator.admit_first(record.info(), limit).await?;
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
-        let place = coordinator.stand_in_line(&**record, *rules);
-        let turn = match coordinator.come_first(&place, &**record, rules, limit).await? {
-            Ok(turn) => turn,
-            Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
+        let place = coordinator.stand_in_line(&**record);
+        let turn = if let Some(turn) = place.try_turn() {
+            turn
+        } else {
+            admitted = None;
+            // Boxed: who is the first at once needs no room for it.
+            match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
+                Ok(turn) => turn,
+                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
+            }
         };
         // Another task of the same owner may have entered while this one came first.
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
-        let search = Search::start(coordinator, record, *rules, limit, &turn);
-        search.until_granted().await.map(SeekOutcome::of)
+        // In one box with the search itself.
+        let won = async {
+            Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
+        };
+        Box::pin(won).await.map(SeekOutcome::of)
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
@@ -198,7 +211,7 @@ struct AcquireSpan<'a> {
     series: &'a LockSeries,
     clock: &'a Clock,
     started: Moment,
-    waits: bool,
+    limit: Limit,
     outcome: &'static str,
     span: Span,
 }
@@ -206,8 +219,7 @@ struct AcquireSpan<'a> {
 impl<'a> AcquireSpan<'a> {
     fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
         let (series, clock) = (coordinator.series(record), coordinator.clock());
-        let waits = limit != Limit::Now;
-        if waits {
+        if limit != Limit::Now {
             series.waiting.change(1.0);
         }
         let (kind, lock) = (record.info().kind, record.info().name.as_str());
@@ -220,7 +232,7 @@ impl<'a> AcquireSpan<'a> {
             token = Empty,
             attempts = Empty
         );
-        Self { series, clock, started: clock.now(), waits, outcome: "cancelled", span }
+        Self { series, clock, started: clock.now(), limit, outcome: "cancelled", span }
     }
 
     fn won(&self, won: &Won) {
@@ -241,7 +253,7 @@ impl Drop for AcquireSpan<'_> {
         let took = self.clock.now().since(self.started);
         self.series.acquire_seconds.of(self.outcome).record(took.as_secs_f64());
         self.span.record("outcome", self.outcome);
-        if self.waits {
+        if self.limit != Limit::Now {
             self.series.waiting.change(-1.0);
         }
     }

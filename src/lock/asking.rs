@@ -92,9 +92,9 @@ impl Asking {
     }
 
     /// The wish for the lock of this record.
-    pub(super) fn wish(&self, record: Arc<dyn LockRecord>, rules: Rules) -> Wish<'_> {
+    pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish<'_> {
         let LockParts { coordinator, holds, .. } = &*self.parts;
-        Wish { coordinator, holds, record, rules, renewed: self.renewed, owner: self.owner }
+        Wish { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
     }
 
     /// What every voter answers that does so in time.
@@ -102,11 +102,10 @@ impl Asking {
         &self,
         record: &dyn LockRecord,
         call: &Call,
-        rules: Rules,
     ) -> Result<Vec<VoterSaid>, Error> {
         let coordinator = &self.parts.coordinator;
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
-        let answers = coordinator.ask_everybody(record, call, rules).await?;
+        let answers = coordinator.ask_everybody(record, call, record.rules()).await?;
         let said = |(voter, answer)| {
             let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
             VoterSaid {
@@ -130,13 +129,8 @@ impl Asking {
     }
 
     /// Sends the script that clears a lock; whether there was anything to take out.
-    pub(super) async fn clear(
-        &self,
-        record: &dyn LockRecord,
-        call: &Call,
-        rules: Rules,
-    ) -> Result<bool, Error> {
-        let said = self.ask(record, call, rules).await?;
+    pub(super) async fn clear(&self, record: &dyn LockRecord, call: &Call) -> Result<bool, Error> {
+        let said = self.ask(record, call).await?;
         Ok(said.iter().any(|VoterSaid { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
     }
 

@@ -151,9 +151,9 @@ impl Election {
 
     fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish<'_>), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
-        let (record, rules) = self.0.usable()?;
+        let record = self.0.usable()?;
         let record = Arc::new(ElectionRecord::new(&record, &speech));
-        Ok((speech, self.0.asking.wish(record, rules)))
+        Ok((speech, self.0.asking.wish(record)))
     }
 
     /// Asks who leads. `None`: nobody.
@@ -209,9 +209,9 @@ impl Election {
     }
 
     fn asked(&self) -> Result<ElectionAsked, Error> {
-        let (record, rules) = self.0.usable()?;
+        let record = self.0.usable()?;
         let (look, news) = (record.look(), record.made.keys.channel().into());
-        Ok(ElectionAsked { record, look, news, rules })
+        Ok(ElectionAsked { record, look, news })
     }
 
     /// Asks every voter who leads and who waits; see [`Inspection::queue`](Inspection::queue).

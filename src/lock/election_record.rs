@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
+    engine::Rules,
     node::Call,
     words::{HoldId, HolderKind, LeaderValue, Proclaimed, Token},
 };
@@ -66,6 +67,10 @@ impl ElectionRecord {
 impl LockRecord for ElectionRecord {
     fn info(&self) -> &LockInfo {
         self.mutex.info()
+    }
+
+    fn rules(&self) -> Rules {
+        self.mutex.rules()
     }
 
     fn kind_of(&self, _hold: &HoldId) -> HolderKind {

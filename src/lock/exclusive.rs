@@ -9,7 +9,7 @@ use super::{
     mutex_record::{ExclusiveKind, MutexRecord, MutexTerms},
 };
 use crate::{
-    engine::{Limit, Rules},
+    engine::Limit,
     hold::Wish,
     scripts::{Holding, MutexSeen},
     words::{Error, HoldId, Owner, Token},
@@ -48,8 +48,7 @@ impl Exclusive {
 
     /// The wish for it.
     pub(super) fn wish(&self) -> Result<Wish<'_>, Error> {
-        let (record, rules) = self.usable()?;
-        Ok(self.asking.wish(record, rules))
+        Ok(self.asking.wish(self.usable()?))
     }
 
     /// Enters it before the limit, if it can.
@@ -87,8 +86,8 @@ impl Exclusive {
 
     /// Who holds and who waits, without the names of their clients.
     async fn look(&self) -> Result<Inspection, Error> {
-        let (record, rules) = self.usable()?;
-        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let record = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
         let views = answers.into_iter().map(|VoterSaid { voter, side, answer, quarantine }| {
             let seen = answer.and_then(|answer| MutexSeen::read(&answer));
             let (holder, queue, token) = match seen {
@@ -116,38 +115,36 @@ impl Exclusive {
 
     pub(super) async fn force_release(&self) -> Result<bool, Error> {
         let inspection = self.look().await?;
-        let (record, rules) = self.usable()?;
+        let record = self.usable()?;
         let holds = inspection.holds();
         for Holder { hold, ttl, .. } in &holds {
             let call = record.force_release(hold, self.asking.marker(*ttl));
-            self.asking.ask(&*record, &call, rules).await?;
+            self.asking.ask(&*record, &call).await?;
         }
         Ok(!holds.is_empty())
     }
 
     pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
         let mut inspection = self.look().await?;
-        let (record, rules) = self.usable()?;
+        let record = self.usable()?;
         let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
             self.asking.name_clients(&mut inspection).await;
             return Err(self.asking.not_holding(hold, inspection.report()));
         };
         let call = record.force_release(hold, self.asking.marker(found.ttl));
-        self.asking.ask(&*record, &call, rules).await?;
+        self.asking.ask(&*record, &call).await?;
         Ok(())
     }
 
     pub(super) async fn force_clear(&self) -> Result<bool, Error> {
-        let (record, rules) = self.usable()?;
-        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
+        let record = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
         // By name: a hold that comes from now on is none that was to be ended.
         Ok(self.force_release().await? || cleared)
     }
 
-    pub(super) fn usable(&self) -> Result<(Arc<MutexRecord>, Rules), Error> {
-        let record = self.record.clone()?;
-        let rules = record.rules();
-        Ok((record, rules))
+    pub(super) fn usable(&self) -> Result<Arc<MutexRecord>, Error> {
+        self.record.clone()
     }
 
     pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

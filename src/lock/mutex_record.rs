@@ -154,10 +154,6 @@ impl MutexRecord {
         Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        self.made.forms.terms.rules
-    }
-
     /// The same as it is asked for from this place.
     pub(super) fn from(&self, place: &HoldId) -> Self {
         Self { place: Some(place.clone()), ..self.clone() }
@@ -206,6 +202,10 @@ impl MutexRecord {
 impl LockRecord for MutexRecord {
     fn info(&self) -> &LockInfo {
         &self.made.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {

@@ -79,10 +79,6 @@ fn renewal(terms: &RwTerms, lease: Duration) -> Form {
 }
 
 impl RwAsked for JavaRwRecord {
-    fn rules(&self) -> Rules {
-        self.terms.rules
-    }
-
     fn inspect(&self) -> Call {
         let JavaRwKeys { lock, stem, fence, .. } = &self.keys;
         Form::new(&redisson::RW_INSPECT, self.rules(), &[]).question([lock, stem, fence])
@@ -103,6 +99,10 @@ impl RwAsked for JavaRwRecord {
 impl LockRecord for JavaRwRecord {
     fn info(&self) -> &LockInfo {
         &self.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.terms.rules
     }
 
     fn kind_of(&self, hold: &HoldId) -> HolderKind {

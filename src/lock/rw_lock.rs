@@ -1,6 +1,10 @@
 //! The read/write lock.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures::future::try_join_all;
 
@@ -12,7 +16,7 @@ use super::{
     rw_record::RwAsked,
 };
 use crate::{
-    engine::{Limit, Rules},
+    engine::Limit,
     hold::Wish,
     scripts::RwSeen,
     words::{Error, HoldId, Owner},
@@ -58,9 +62,9 @@ pub struct RwLock {
     asking: Asking,
     /// Unless the lock is as any other.
     preference: Option<Preference>,
-    /// What a call asks with, to read and to write.
-    reads: Result<Arc<dyn RwAsked>, Error>,
-    writes: Result<Arc<dyn RwAsked>, Error>,
+    /// What a call asks with, to read and to write; made when it is first asked with.
+    reads: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
+    writes: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
 }
 
 impl RwLock {
@@ -69,9 +73,7 @@ impl RwLock {
     }
 
     fn made(asking: Asking, preference: Option<Preference>) -> Self {
-        let made = |access| rw_record(&asking, access, preference);
-        let (reads, writes) = (made(Access::Read), made(Access::Write));
-        Self { asking, preference, reads, writes }
+        Self { asking, preference, reads: OnceLock::new(), writes: OnceLock::new() }
     }
 
     /// Acquires for this owner, who enters again at once what it holds.
@@ -301,10 +303,10 @@ impl RwLock {
     /// Dropped half way, some holds may have ended and others not; calling again finishes it.
     pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
         let holds = self.look().await?.holds(access);
-        let (record, rules) = self.checked(access)?;
+        let record = self.checked(access)?;
         let ended = holds.iter().map(async |(hold, left)| {
             let call = record.force_release(hold, self.asking.marker(*left));
-            self.asking.ask(&*record, &call, rules).await
+            self.asking.ask(&*record, &call).await
         });
         try_join_all(ended).await?;
         Ok(!holds.is_empty())
@@ -327,9 +329,9 @@ impl RwLock {
         for access in [Access::Write, Access::Read] {
             let holds = seen.holds(access);
             let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
-            let (record, rules) = self.checked(access)?;
+            let record = self.checked(access)?;
             let call = record.force_release(hold, self.asking.marker(*left));
-            self.asking.ask(&*record, &call, rules).await?;
+            self.asking.ask(&*record, &call).await?;
             return Ok(());
         }
         self.asking.name_clients(&mut seen).await;
@@ -347,16 +349,16 @@ impl RwLock {
     ///
     /// As [`Mutex::force_release`](crate::Mutex::force_release).
     pub async fn force_clear(&self) -> Result<bool, Error> {
-        let (record, rules) = self.checked(Access::Write)?;
-        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
+        let record = self.checked(Access::Write)?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
         let wrote = self.force_release(Access::Write).await?;
         Ok(self.force_release(Access::Read).await? || wrote || cleared)
     }
 
     /// Who holds and who waits, without the names of their clients.
     async fn look(&self) -> Result<RwInspection, Error> {
-        let (record, rules) = self.checked(Access::Read)?;
-        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let record = self.checked(Access::Read)?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
         let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
             voter,
             side,
@@ -368,18 +370,16 @@ impl RwLock {
 
     /// The wish for it.
     pub(super) fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
-        let (record, rules) = self.checked(access)?;
-        Ok(self.asking.wish(record, rules))
+        Ok(self.asking.wish(self.checked(access)?))
     }
 
-    fn checked(&self, access: Access) -> Result<(Arc<dyn RwAsked>, Rules), Error> {
+    fn checked(&self, access: Access) -> Result<Arc<dyn RwAsked>, Error> {
         let made = match access {
             Access::Read => &self.reads,
             Access::Write => &self.writes,
         };
-        let record = Arc::clone(made.as_ref().map_err(Clone::clone)?);
-        let rules = record.rules();
-        Ok((record, rules))
+        let made = made.get_or_init(|| rw_record(&self.asking, access, self.preference));
+        made.clone()
     }
 }
 

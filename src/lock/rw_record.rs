@@ -30,7 +30,6 @@ pub(super) struct RwTerms {
 
 /// A read/write lock as somebody asks for it who has no hold of it.
 pub(super) trait RwAsked: LockRecord {
-    fn rules(&self) -> Rules;
     fn inspect(&self) -> Call;
     /// Ends a named hold; its mark stays for `marker`.
     fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
@@ -140,10 +139,6 @@ impl RwRecord {
 }
 
 impl RwAsked for RwRecord {
-    fn rules(&self) -> Rules {
-        self.made.forms.terms.rules
-    }
-
     fn inspect(&self) -> Call {
         Form::new(&rw::INSPECT, self.rules(), &[]).question(self.asked())
     }
@@ -188,6 +183,10 @@ impl MadeRw {
 impl LockRecord for RwRecord {
     fn info(&self) -> &LockInfo {
         &self.made.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
     }
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {

@@ -292,8 +292,7 @@ impl Semaphore {
             1 => self.record.clone()?,
             _ => record(&self.asking, self.permits, wanted)?,
         };
-        let rules = record.rules();
-        Ok(self.asking.wish(record, rules))
+        Ok(self.asking.wish(record))
     }
 }
 

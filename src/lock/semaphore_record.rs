@@ -96,10 +96,6 @@ impl SemaphoreRecord {
         Self { made: Arc::new(MadeSemaphore { info, keys, forms, wanted }), place: None }
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        self.made.forms.terms.rules
-    }
-
     pub(super) fn inspect(&self) -> Call {
         let SemaphoreKeys { slots, ends, queue, alive, permits, .. } = &self.made.keys;
         let form = Form::new(&semaphore::INSPECT, self.rules(), &[]);
@@ -134,6 +130,10 @@ impl SemaphoreRecord {
 impl LockRecord for SemaphoreRecord {
     fn info(&self) -> &LockInfo {
         &self.made.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {

@@ -11,7 +11,6 @@ use super::{
     semaphore_record::SemaphoreRecord,
 };
 use crate::{
-    engine::Rules,
     scripts::SemaphoreSeen,
     words::{Error, HoldId},
 };
@@ -57,10 +56,10 @@ impl Semaphore {
     /// Dropped half way, some holds may have ended and others not; calling again finishes it.
     pub async fn force_release(&self) -> Result<bool, Error> {
         let holds = self.look().await?.holds();
-        let (record, rules) = self.usable()?;
+        let record = self.usable()?;
         let ended = holds.iter().map(async |(hold, left)| {
             let call = record.force_release(hold, self.asking.marker(Some(*left)));
-            self.asking.ask(&*record, &call, rules).await
+            self.asking.ask(&*record, &call).await
         });
         try_join_all(ended).await?;
         Ok(!holds.is_empty())
@@ -79,13 +78,13 @@ impl Semaphore {
     /// As [`force_release`](Self::force_release).
     pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
         let mut seen = self.look().await?;
-        let (record, rules) = self.usable()?;
+        let record = self.usable()?;
         let Some((_, left)) = seen.holds().into_iter().find(|(found, _)| found == hold) else {
             self.asking.name_clients(&mut seen).await;
             return Err(self.asking.not_holding(hold, seen.report()));
         };
         let call = record.force_release(hold, self.asking.marker(Some(left)));
-        self.asking.ask(&*record, &call, rules).await?;
+        self.asking.ask(&*record, &call).await?;
         Ok(())
     }
 
@@ -100,15 +99,15 @@ impl Semaphore {
     ///
     /// As [`Mutex::force_release`](crate::Mutex::force_release).
     pub async fn force_clear(&self) -> Result<bool, Error> {
-        let (record, rules) = self.usable()?;
-        let cleared = self.asking.clear(&*record, &record.clear(), rules).await?;
+        let record = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
         Ok(self.force_release().await? || cleared)
     }
 
     /// Who holds and who waits, without the names of their clients.
     async fn look(&self) -> Result<SemaphoreInspection, Error> {
-        let (record, rules) = self.usable()?;
-        let answers = self.asking.ask(&*record, &record.inspect(), rules).await?;
+        let record = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
         let view = |VoterSaid { voter, side, answer, quarantine }| SemaphoreView {
             voter,
             side,
@@ -119,9 +118,7 @@ impl Semaphore {
         Ok(SemaphoreInspection { asked: self.permits, voters })
     }
 
-    fn usable(&self) -> Result<(Arc<SemaphoreRecord>, Rules), Error> {
-        let record = self.record.clone()?;
-        let rules = record.rules();
-        Ok((record, rules))
+    fn usable(&self) -> Result<Arc<SemaphoreRecord>, Error> {
+        self.record.clone()
     }
 }
