@@ -1,5 +1,5 @@
-//! How often a lock and its release allocate, with all that their client does for them, and how much
-//! memory a task takes that waits.
+//! How often a lock and its release allocate, with all that their client does for them, and how
+//! much memory a task takes that waits.
 //!
 //! Alone in its process: its allocator counts. Everything runs on one thread, whose allocations are
 //! counted.
