@@ -34,7 +34,7 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Leave to make the first attempt for a lock. It is waited for before anything else is made, as
+    /// Leave to make the first attempt for a lock. It is waited for before anything else is made:
     /// many may wait. `None`: others of this client stand in line for the lock, and the first of
     /// them has leave, or waits for it.
     pub(crate) async fn admit_first(

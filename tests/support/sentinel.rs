@@ -139,6 +139,12 @@ impl Sentinels {
             if seen != right {
                 return Err(format!("a sentinel sees {seen:?}"));
             }
+            // One that last saw a server as a primary would make it a replica again, though it has
+            // been promoted meanwhile.
+            let roles = roles_of_replicas(sentinel)?;
+            if roles.iter().any(|role| role != "slave") {
+                return Err(format!("a sentinel last saw the replicas as {roles:?}"));
+            }
         }
         self.has_role(primary, "master")?;
         let others = (0..self.servers.len()).filter(|&server| server != primary);
@@ -193,8 +199,19 @@ fn port_named_by(sentinel: &RedisServer) -> Result<u16, String> {
 
 /// What a sentinel knows about the primary.
 fn seen(sentinel: &RedisServer, name: &str) -> Result<String, String> {
-    let reply = sentinel.command(&["SENTINEL", "MASTER", SERVICE])?;
-    let Reply::List(words) = reply else { panic!("SENTINEL MASTER answers with a list") };
+    value_of(name, &sentinel.command(&["SENTINEL", "MASTER", SERVICE])?)
+}
+
+/// As what each replica last showed itself to a sentinel.
+fn roles_of_replicas(sentinel: &RedisServer) -> Result<Vec<String>, String> {
+    let reply = sentinel.command(&["SENTINEL", "REPLICAS", SERVICE])?;
+    let Reply::List(replicas) = reply else { panic!("SENTINEL REPLICAS answers with a list") };
+    replicas.iter().map(|replica| value_of("role-reported", replica)).collect()
+}
+
+/// What belongs to a name in a list of names and values.
+fn value_of(name: &str, list: &Reply) -> Result<String, String> {
+    let Reply::List(words) = list else { panic!("{list:?} is no list") };
     let mut pairs = words.chunks_exact(2);
     let value = pairs.find_map(|pair| match pair {
         [Reply::Text(found), Reply::Text(value)] if found == name => Some(value.clone()),
