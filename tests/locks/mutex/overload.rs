@@ -9,7 +9,10 @@ use quorate::{
     Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use quorate_tests::fixture::{ms, secs};
 
@@ -141,6 +144,31 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     }
     let none = Quorate::builder().embedded(&voters).batch_size(0).connect().await;
     assert!(none.is_err_and(|error| error.is_invalid()));
+}
+
+/// What is known in a line is told at once: its first has had an answer, and need not ask again.
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_turn() {
+    let (voters, client) = client().await;
+    let held = client.mutex("held").lock().await.expect("it is free");
+    let waiting = client.mutex("held");
+    let waiting = tokio::spawn(async move { waiting.lock().await.map(drop) });
+    sleep(ms(50)).await;
+    // From here on acquires alone are not answered.
+    for voter in &voters {
+        voter.fault_each(|sent| {
+            let silent = sent.script() == Some("mutex/acquire");
+            if silent { vec![Fault::DropReplies] } else { Vec::new() }
+        });
+    }
+    let _tasks = a_thousand(&client);
+    sleep(ms(50)).await;
+    let asked = Instant::now();
+    let taken = client.mutex("held").try_lock().await.expect("the line knows who has it");
+    assert!(taken.is_none());
+    assert_eq!(asked.elapsed(), ms(0), "no turn is waited for");
+    waiting.abort();
+    held.release().await.expect("it is confirmed");
 }
 
 /// Whoever stands behind one that waits for its turn is not told that voters are silent.
