@@ -9,8 +9,8 @@
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
-//! request for a lock overtake a release of it, whoever held it; but who reads does not wait for
-//! the releases of others who read.
+//! request for a lock overtake a release of it, whoever held it. Only a read may overtake the
+//! release of another read.
 
 use std::{
     collections::VecDeque,

@@ -75,13 +75,13 @@ impl Request {
         &self.text[start as usize..self.ends[at] as usize]
     }
 
-    /// What a release by this hold gives back: the lock to all, or from those who read to those
-    /// who do not.
+    /// What a release by this hold gives back. That of a read matters only to those who write.
     pub(crate) fn gives_back(&self) -> u64 {
         self.lock.wrapping_add(u64::from(self.reads))
     }
 
-    /// The releases that matter to this hold: whoever reads may do so beside others.
+    /// The releases that a request for this hold must not overtake. Reads go on side by side: one
+    /// may overtake the release of another.
     pub(crate) fn awaits(&self) -> impl Iterator<Item = u64> + use<> {
         let by_readers = (!self.reads).then(|| self.lock.wrapping_add(1));
         [self.lock].into_iter().chain(by_readers)
