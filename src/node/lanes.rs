@@ -185,8 +185,12 @@ impl Lanes {
         let place = LanePlace { lane, number: there.left + there.waiting.len() as u64 };
         let released = request.call.requests[0].gives_back();
         there.waiting.push_back(request);
-        if !votes {
-            self.releases.insert(released, place);
+        if !votes
+            && let Some(before) = self.releases.insert(released, place)
+            && before.lane != lane
+        {
+            // Whatever follows this one is to follow that one, too.
+            self.hurry(before.lane);
         }
         self.latest.insert(party, place);
     }

@@ -99,6 +99,28 @@ fn no_request_for_a_lock_overtakes_a_release_of_it() {
     assert!(lanes.releases.is_empty());
 }
 
+/// The end of a hold has more time than the undo of an attempt, and so another lane.
+#[test]
+fn releases_of_one_lock_leave_in_their_order_though_they_have_different_deadlines() {
+    let mut lanes = Lanes::new(32);
+    let late = |hold| {
+        let mut request = release(hold);
+        request.call.deadline = MS(3000);
+        request
+    };
+    for hold in ["8", "9"] {
+        lanes.push(late(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(late("1"), 0);
+    lanes.push(release("2"), 0);
+    lanes.push(acquire("3"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(left, ["1", "2", "3"]);
+    assert!(lanes.releases.is_empty());
+}
+
 /// Otherwise each of many who read one lock at once would have a call of its own.
 #[test]
 fn who_reads_waits_for_a_release_by_a_writer_and_for_none_by_another_reader() {
