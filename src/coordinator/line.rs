@@ -35,8 +35,10 @@ struct Line {
     silence: Signal<()>,
     /// Who got the lock in this line since another client was seen to have it.
     in_a_row: AtomicU32,
-    /// At the last release that was confirmed others wanted the lock too.
+    /// At the last release of which that is known others wanted the lock too.
     others_want: AtomicBool,
+    /// They did not, and this client has not handed on the lock since.
+    is_proved: AtomicBool,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -78,6 +80,7 @@ impl Line {
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
             others_want: AtomicBool::new(false),
+            is_proved: AtomicBool::new(false),
         }
     }
 
@@ -115,11 +118,19 @@ impl Lines {
         lines.get(key).is_some_and(|line| line.others_want.load(Relaxed))
     }
 
-    /// A release was confirmed: others wanted the lock too, or this client alone.
-    pub(crate) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
+    /// Whether the last release has shown that nobody else wants the lock. That is good for handing
+    /// it on once.
+    pub(super) fn take_proof(&self, key: &Arc<str>) -> bool {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(key).is_some_and(|line| line.is_proved.swap(false, Relaxed))
+    }
+
+    /// A release was answered: others wanted the lock too, or this client alone.
+    pub(super) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.get(key) {
             line.others_want.store(are_others, Relaxed);
+            line.is_proved.store(!are_others, Relaxed);
         }
     }
 }

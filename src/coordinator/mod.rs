@@ -15,12 +15,12 @@ mod panel;
 mod question;
 mod queue;
 mod record;
+mod release;
 mod roster;
 mod slots;
 mod waiting;
 
 use std::{
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -36,12 +36,11 @@ pub(crate) use waiting::Search;
 
 use crate::{
     clock::Clock,
-    engine::{Floors, Votes, Wake},
-    node::Replies,
+    engine::{Floors, Wake},
     settings::Settings,
     wakeup::Wakeups,
     words::{
-        ClientId, ClientName, HoldIds, Verdict,
+        ClientId, ClientName, HoldIds,
         series::{AllLockSeries, LockSeries},
     },
 };
@@ -145,39 +144,6 @@ impl Coordinator {
     /// in.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.clock.spawn(&self.runtime, task);
-    }
-
-    /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
-    /// which begins when the request leaves: the time before that is no silence of a voter's. After
-    /// the lease there is nothing left to give back.
-    pub(crate) async fn confirm(
-        &self,
-        record: &dyn LockRecord,
-        mut replies: Replies,
-        lease: Duration,
-    ) -> Votes {
-        let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
-        let mut ended = pin!(self.clock.sleep(lease));
-        while !votes.settles_release() {
-            tokio::select! {
-                biased;
-                (voter, outcome) = replies.next() => {
-                    let verdict = match outcome {
-                        Ok(answer) => {
-                            heard = heard.max(answer.heard());
-                            answer.released()
-                        }
-                        Err(cause) => Verdict::Unknown(cause),
-                    };
-                    votes.record(voter, verdict);
-                }
-                () = &mut ended => votes.close(lease),
-            }
-        }
-        if let Some(heard) = heard {
-            self.lines.note_listeners(&record.info().key, heard > 1);
-        }
-        votes
     }
 
     /// What is written of a lock.

@@ -106,17 +106,6 @@ impl Coordinator {
         self.panel.ask_all(&record.acquire(&ask))
     }
 
-    /// This client gives back what this hold has. Those of its own tasks who are next ask the
-    /// voters at once: their requests leave behind those of the release. A task that listens does
-    /// not, if others want the lock too: the voters tell all of them.
-    pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
-        let info = record.info();
-        if !info.is_shared {
-            let is_alone = || !self.lines.others_want(&info.key);
-            self.wakeups.pass_on(hold.place_or_self(), info.channel.as_ref(), is_alone);
-        }
-    }
-
     /// Completes when a majority is known to call this client when one of its waiters is the first.
     async fn hear_calls(&self) {
         let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();

@@ -247,7 +247,9 @@ impl Drop for Entry {
     fn drop(&mut self) {
         if !self.left && !crate::mutant!("dropped_guard_stays") {
             // What is queued is sent whether or not anybody hears the answers.
-            drop(self.hold.leave());
+            if let Left::Last { replies, .. } = self.hold.leave() {
+                self.hold.coordinator().overhear(self.hold.record(), replies);
+            }
         }
     }
 }

@@ -1,11 +1,17 @@
 //! Turns between clients. With these names a mutex has no queue: whoever asks first has it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
-use quorate::Mutex;
+use quorate::{
+    KeyScheme, Mutex, Quorate,
+    embedded::{self, Fault},
+};
 use tokio::time::sleep;
 
 use super::{
@@ -13,7 +19,7 @@ use super::{
     java::{Java, Subscriber},
     servers,
 };
-use quorate_tests::fixture::ms;
+use quorate_tests::fixture::{ms, secs};
 
 /// So often a client with many tasks has the lock.
 const ENTRIES: u32 = 100;
@@ -53,4 +59,59 @@ async fn a_client_with_many_tasks_lets_others_have_turns() {
     }
     println!("{turns} turns beside {ENTRIES}");
     assert!(turns >= ENTRIES / 20, "{turns} turns beside {ENTRIES}");
+}
+
+/// Three tasks of one client have the lock in turns, for 20 ms each; another client asks for it.
+async fn must_have_a_turn(
+    what: &str,
+    work: impl AsyncFn(&Quorate),
+    ask: impl AsyncFnOnce(&Quorate) -> bool,
+) {
+    let voters = embedded::voters(1);
+    let builder = Quorate::builder().embedded(&voters).key_scheme(KeyScheme::Redisson);
+    let connect = async || builder.clone().connect().await.expect("it answers");
+    let (client, other) = (connect().await, connect().await);
+    let _far = voters[0].fault(Fault::Delay { there: ms(1), back: ms(1) });
+    let task = async || -> Infallible {
+        loop {
+            work(&client).await;
+        }
+    };
+    let asked = async {
+        sleep(ms(200)).await;
+        ask(&other).await
+    };
+    tokio::select! {
+        got = asked => assert!(got, "{what}: the other client starves"),
+        never = task() => match never {},
+        never = task() => match never {},
+        never = task() => match never {},
+    }
+}
+
+// Each task would ask right behind the release of the one before, and the other client too late.
+// Claim 50
+#[tokio::test(start_paused = true)]
+async fn tasks_that_hand_on_a_lock_in_their_client_let_another_client_have_it() {
+    let lock = async |client: &Quorate| {
+        let guard = client.mutex(NAME).lock().await.expect("it answers");
+        sleep(ms(20)).await;
+        guard
+    };
+    let lock_within = async |client: &Quorate| {
+        client.mutex(NAME).lock_within(secs(5)).await.expect("it answers").is_some()
+    };
+    let work = async |client: &Quorate| lock(client).await.release().await.expect("it answers");
+    must_have_a_turn("a mutex", work, lock_within).await;
+    let work = async |client: &Quorate| drop(lock(client).await);
+    must_have_a_turn("a mutex whose guards are dropped", work, lock_within).await;
+    let work = async |client: &Quorate| {
+        let guard = client.rw_lock(NAME).write().await.expect("it answers");
+        sleep(ms(20)).await;
+        guard.release().await.expect("it answers");
+    };
+    let write_within = async |client: &Quorate| {
+        client.rw_lock(NAME).write_within(secs(5)).await.expect("it answers").is_some()
+    };
+    must_have_a_turn("a read/write lock", work, write_within).await;
 }
