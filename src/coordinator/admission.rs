@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use futures::{FutureExt, future::Either};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Coordinator, line::Turn, record::LockInfo};
+use super::{Coordinator, LockRecord, line::Turn};
 use crate::{
-    engine::Limit,
+    engine::{Limit, Refusal},
     words::{Error, Kind, LockName},
 };
 
@@ -26,39 +27,47 @@ impl Admission {
     pub(super) fn new() -> Self {
         Self(Semaphore::new(MOST))
     }
-
-    /// The turn, where nobody has to wait for one.
-    pub(super) fn try_admit(&self) -> Option<Admitted<'_>> {
-        self.0.try_acquire().ok()
-    }
 }
 
 impl Coordinator {
-    /// Leave to make the first attempt for a lock. It is waited for before anything else is made:
-    /// many may wait. `None`: others of this client stand in line for the lock, and the first of
-    /// them has leave, or waits for it.
-    pub(crate) async fn admit_first(
-        &self,
-        info: &LockInfo,
-        limit: Limit,
-    ) -> Result<Option<Admitted<'_>>, Error> {
-        if let Some(admitted) = self.admission.try_admit() {
-            return Ok(Some(admitted));
-        }
-        if self.lines.has(&info.key) {
-            return Ok(None);
-        }
-        // In boxes: who has leave needs no room for it.
-        if limit == Limit::Never {
-            let admitted = Box::pin(self.admission.0.acquire()).await;
-            return Ok(Some(admitted.expect("nobody closes it")));
-        }
-        Box::pin(self.wait_for_admission(&info.name, limit)).await.map(Some)
+    /// Leave to make an attempt, where nobody has to wait for it.
+    pub(crate) fn try_admit(&self) -> Option<Admitted<'_>> {
+        self.admission.0.try_acquire().ok()
     }
 
-    /// Leave to make an attempt, if the caller does not have it: waits for the turn until its
-    /// limit, if it has one, and tells those behind in `line`. A caller that does not want to wait
-    /// for the lock waits for its turn all the same, as long as the patience.
+    /// Leave to make the first attempt for a lock. It is waited for before what an attempt needs is
+    /// made: many may wait.
+    pub(crate) async fn admit_first(
+        &self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> Result<Admitted<'_>, Error> {
+        match self.try_admit() {
+            Some(admitted) => Ok(admitted),
+            None => self.leave(lock, limit).await,
+        }
+    }
+
+    /// The same for the first in line, which tells the others that it waits. One that gets no leave
+    /// in time says what is known there.
+    pub(crate) async fn admit_turn(
+        &self,
+        record: &dyn LockRecord,
+        limit: Limit,
+        turn: &Turn<'_>,
+    ) -> Result<Result<Admitted<'_>, Refusal>, Error> {
+        turn.hold_up(true);
+        let admitted = self.leave(&record.info().name, limit).await;
+        turn.hold_up(false);
+        match (admitted, turn.known().0) {
+            (Ok(admitted), _) => Ok(Ok(admitted)),
+            (Err(_), Some(denial)) => Box::pin(self.report_denial(record, denial)).await,
+            (Err(overloaded), None) => Err(overloaded),
+        }
+    }
+
+    /// Leave to make an attempt, if the caller does not have it: waits for it until its limit, if
+    /// it has one, and tells those behind in `line`.
     pub(super) async fn admit<'a>(
         &'a self,
         admitted: Option<Admitted<'a>>,
@@ -66,7 +75,7 @@ impl Coordinator {
         limit: Limit,
         line: Option<&Turn<'_>>,
     ) -> Result<Admitted<'a>, Error> {
-        if let Some(admitted) = admitted.or_else(|| self.admission.try_admit()) {
+        if let Some(admitted) = admitted.or_else(|| self.try_admit()) {
             return Ok(admitted);
         }
         let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
@@ -74,6 +83,19 @@ impl Coordinator {
         let admitted = Box::pin(self.wait_for_admission(lock, limit)).await;
         hold_up(false);
         admitted
+    }
+
+    /// In boxes: who has leave needs no room for it, and who has no limit none for a timer.
+    fn leave<'a>(
+        &'a self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> impl Future<Output = Result<Admitted<'a>, Error>> {
+        if limit != Limit::Never {
+            return Either::Left(Box::pin(self.wait_for_admission(lock, limit)));
+        }
+        let admitted = Box::pin(self.admission.0.acquire());
+        Either::Right(admitted.map(|admitted| Ok(admitted.expect("nobody closes it"))))
     }
 
     async fn wait_for_admission(
@@ -84,8 +106,7 @@ impl Coordinator {
         let Admission(turns) = &self.admission;
         let started = self.clock.now();
         let until = match limit {
-            Limit::Until(moment) if started < moment => Some(moment),
-            Limit::Now | Limit::Until(_) => Some(started + self.settings.quorum_timeout),
+            Limit::Once(moment) | Limit::Until(moment) => Some(moment),
             Limit::Never => None,
         };
         let late = async {

@@ -49,6 +49,8 @@ struct LineNews {
     /// It waits for its turn among the client's attempts, so what is known is old.
     is_held_up: bool,
     known: Option<Denial>,
+    /// How often anything was heard.
+    times: u64,
     /// How long the voters had for that.
     within: Duration,
 }
@@ -60,6 +62,8 @@ pub(crate) struct LinePlace {
     key: Arc<str>,
     line: Arc<Line>,
     came: Moment,
+    /// How often anything had been heard in the line by then.
+    times: u64,
     voter_deadline: Duration,
 }
 
@@ -72,8 +76,13 @@ pub(crate) struct Turn<'a> {
 
 impl Line {
     fn new() -> Self {
-        let news =
-            LineNews { asking: true, is_held_up: false, known: None, within: Duration::ZERO };
+        let news = LineNews {
+            asking: true,
+            is_held_up: false,
+            known: None,
+            times: 0,
+            within: Duration::ZERO,
+        };
         Self {
             turn: Semaphore::new(1),
             news: Signal::new(news),
@@ -103,7 +112,8 @@ impl Lines {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
         let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
-        LinePlace { lines, key, line, came, voter_deadline }
+        let times = line.news.read(|news| news.times);
+        LinePlace { lines, key, line, came, times, voter_deadline }
     }
 
     /// Whether anybody stands in line for the lock.
@@ -170,14 +180,18 @@ impl LinePlace {
         }
     }
 
-    /// Completes when the first in line has heard from the voters.
+    /// Completes when the first in line has heard from the voters, now or since this place was
+    /// taken.
     pub(crate) async fn verdict(&self) {
-        self.line.news.until(|news| !news.asking && !news.is_held_up).await;
+        let is_heard =
+            |news: &LineNews| news.times > self.times || !news.asking && !news.is_held_up;
+        self.line.news.until(is_heard).await;
     }
 
-    /// Whether the first in line waits for its turn among the client's attempts.
+    /// Whether the first in line waits for its turn among the client's attempts, and nothing has
+    /// been heard since this place was taken.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.line.news.read(|news| news.is_held_up)
+        self.line.news.read(|news| news.is_held_up && news.times == self.times)
     }
 
     /// Waits for what an attempt under way comes to, and no longer than one may take.
@@ -249,8 +263,10 @@ impl Turn<'_> {
 
     pub(crate) fn tell(&self, denial: Denial) {
         let within = self.place.voter_deadline;
-        let news = LineNews { asking: false, is_held_up: false, known: Some(denial), within };
-        self.place.line.change(|current| *current = news);
+        self.place.line.change(|news| {
+            let (known, times) = (Some(denial), news.times + 1);
+            *news = LineNews { asking: false, is_held_up: false, known, times, within };
+        });
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) use record::{Ask, LockInfo, LockRecord};
 pub(crate) use waiting::Search;
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, Moment},
     engine::{Floors, Wake},
     settings::Settings,
     wakeup::Wakeups,
@@ -123,6 +123,11 @@ impl Coordinator {
     pub(crate) fn voter_deadline(&self) -> Duration {
         let Settings { lease, voter_deadline, .. } = self.settings;
         self.panel.allowed(voter_deadline, self.settings.longest_deadline(lease))
+    }
+
+    /// Until when one who asks now is patient, where its caller says nothing of that.
+    pub(crate) fn patience(&self) -> Moment {
+        self.clock.now() + self.settings.quorum_timeout
     }
 
     /// Through which everybody comes who asks for a lock.

@@ -37,7 +37,7 @@ impl Coordinator {
         if let Some(turn) = place.try_turn() {
             return Ok(Ok(turn));
         }
-        let until = match limit {
+        match limit {
             Limit::Never => {
                 let patience = self.settings.quorum_timeout;
                 let outlasts = |since| self.clock.now().since(since) >= patience;
@@ -48,10 +48,9 @@ impl Coordinator {
                 };
                 return Err(Box::pin(self.no_quorum(record, outage)).await);
             }
-            Limit::Until(moment) => Some(moment),
-            Limit::Now => None,
+            Limit::Until(_) | Limit::Once(_) => {}
         };
-        if let Some(turn) = Box::pin(self.turn_in_time(place, record.rules(), until)).await {
+        if let Some(turn) = Box::pin(self.turn_in_time(place, record.rules(), limit)).await {
             return Ok(Ok(turn));
         }
         let (came, now) = (place.came(), self.clock.now());
@@ -65,16 +64,16 @@ impl Coordinator {
         Box::pin(self.report_denial(record, denial)).await
     }
 
-    /// Waits for the first place until this moment. After that, it only waits until the first in
-    /// line has heard from the voters, or has had time enough for that.
+    /// Waits for the first place until the limit. After that, it only waits until the first in line
+    /// has heard from the voters, or has had time enough for that.
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,
         rules: Rules,
-        until: Option<Moment>,
+        limit: Limit,
     ) -> Option<Turn<'a>> {
         let Self { clock, settings, .. } = self;
-        if let Some(until) = until.filter(|until| clock.now() < *until) {
+        if let Some(until) = limit.moment().filter(|until| clock.now() < *until) {
             tokio::select! {
                 biased;
                 turn = place.turn() => return Some(turn),
@@ -86,11 +85,15 @@ impl Coordinator {
             }
             return None;
         }
+        let patience = match limit {
+            Limit::Once(moment) => moment,
+            Limit::Until(_) | Limit::Never => place.came() + settings.quorum_timeout,
+        };
         tokio::select! {
             biased;
             () = place.verdict() => None,
             turn = place.turn() => Some(turn),
-            () = clock.sleep(settings.quorum_timeout) => None,
+            () = clock.sleep_until(patience) => None,
         }
     }
 
@@ -155,7 +158,7 @@ impl<'a> Search<'a> {
         record: &'a Arc<dyn LockRecord>,
         limit: Limit,
         turn: &'a Turn<'a>,
-        admitted: Option<Admitted<'a>>,
+        admitted: Admitted<'a>,
     ) -> Self {
         let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
         let setup = coordinator.panel.adapt(record.rules()).voter_deadline;
@@ -165,7 +168,7 @@ impl<'a> Search<'a> {
         let (known, silent_since) = turn.known();
         let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
         turn.ask();
-        Self { coordinator, record, turn, wait, listening: None, admitted }
+        Self { coordinator, record, turn, wait, listening: None, admitted: Some(admitted) }
     }
 
     /// Asks until a majority grants, or the limit comes while the lock is another's.

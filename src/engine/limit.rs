@@ -6,8 +6,9 @@ use crate::clock::Moment;
 /// How long to wait for a lock that another hold has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Not at all.
-    Now,
+    /// Not at all. Leave to ask is waited for until this moment, where the client makes as many
+    /// attempts as it may.
+    Once(Moment),
     Until(Moment),
     Never,
 }
@@ -16,14 +17,28 @@ impl Limit {
     pub(crate) fn moment(self) -> Option<Moment> {
         match self {
             Self::Until(moment) => Some(moment),
-            Self::Now | Self::Never => None,
+            Self::Once(_) | Self::Never => None,
+        }
+    }
+
+    /// Whether a lock that another hold has is waited for.
+    pub(crate) fn waits(self) -> bool {
+        !matches!(self, Self::Once(_))
+    }
+
+    /// The same for one who asks once. `patience`: until when leave to ask is waited for by one who
+    /// has no limit.
+    pub(crate) fn once(self, patience: Moment) -> Self {
+        match self {
+            Self::Once(moment) | Self::Until(moment) => Self::Once(moment),
+            Self::Never => Self::Once(patience),
         }
     }
 
     /// Whether a lost attempt is the last.
     pub(super) fn has_come(self, now: Moment) -> bool {
         match self {
-            Self::Now => true,
+            Self::Once(_) => true,
             Self::Until(moment) => now >= moment,
             Self::Never => false,
         }

@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, limit));
         several.missed(0);
         assert_eq!(several.next(at(5)), SeveralNext::GiveUp);
-        let mut tries = Several::new(Limit::Now);
+        let mut tries = Several::new(Limit::Once(at(0)));
         assert_eq!(tries.next(at(0)), SeveralNext::AskAll);
         tries.missed(0);
         assert_eq!(tries.next(at(0)), SeveralNext::GiveUp);

@@ -50,7 +50,7 @@ fn steps(silent: bool) -> impl Strategy<Value = Vec<Step>> {
 
 fn limits() -> impl Strategy<Value = Limit> {
     prop_oneof![
-        Just(Limit::Now),
+        Just(Limit::Once(Moment::BEGINNING)),
         Just(Limit::Never),
         (0..5_000_u64).prop_map(|ms| Limit::Until(at(ms))),
         (0..300_u64).prop_map(|ms| Limit::Until(at(ms))),

@@ -290,7 +290,7 @@ fn what_the_limit_cut_off_is_no_answer_unless_there_is_no_other() {
 
 #[test]
 fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
-    for limit in [Limit::Now, Limit::Until(at(0)), Limit::Until(at(0) - MS(5))] {
+    for limit in [Limit::Once(at(0)), Limit::Until(at(0)), Limit::Until(at(0) - MS(5))] {
         let (held, silent) = (Held, NoQuorum { since: 0, until: 200 });
         for (loss, answer) in [(Loss::Held, held), (Loss::Split, held), (Loss::NoQuorum, silent)] {
             let mut wait = wait_in_line(limit);
@@ -311,7 +311,7 @@ fn a_clock_that_is_put_forward_makes_an_attempt_without_a_quorum_void_unless_the
             (50_000, Skipped(Loss::NoQuorum), Held),
         ],
     );
-    for limit in [Limit::Now, Limit::Until(at(0))] {
+    for limit in [Limit::Once(at(0)), Limit::Until(at(0))] {
         check(
             &mut wait_in_line(limit),
             &[(40_000, Skipped(Loss::NoQuorum), Ask), (40_004, Lost(Loss::Held), Held)],

@@ -45,7 +45,7 @@ impl Wish<'_> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
         // In boxes: callers put several of these futures into their own, and who waits in a queue
         // does not need the room of who stands in line.
-        let sought = if limit != Limit::Now && self.record.info().waits_in_queue() {
+        let sought = if limit.waits() && self.record.info().waits_in_queue() {
             Either::Left(Box::pin(self.seek(&seen, Self::ask_from_a_place)))
         } else {
             Either::Right(Box::pin(self.seek(&seen, Self::ask_in_line)))
@@ -106,23 +106,26 @@ impl Wish<'_> {
     /// From a place in the lock's queue.
     async fn ask_from_a_place(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         let Self { coordinator, record, .. } = self;
-        let admitted = coordinator.admit_first(record.info(), limit).await?;
+        let admitted = coordinator.admit_first(&record.info().name, limit).await?;
         // In one box with the waiter itself.
-        let won = async { coordinator.place(record, limit).wait(admitted).await };
+        let won = async { coordinator.place(record, limit).wait(Some(admitted)).await };
         Box::pin(won).await.map(SeekOutcome::of)
     }
 
     /// When the line of this client has come to it.
     async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         let Self { coordinator, record, .. } = self;
-        let mut admitted = coordinator.admit_first(record.info(), limit).await?;
+        // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
+        let mut admitted = None;
+        if record.info().is_shared {
+            admitted = Some(coordinator.admit_first(&record.info().name, limit).await?);
+        }
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
         let place = coordinator.stand_in_line(&**record);
         let turn = if let Some(turn) = place.try_turn() {
             turn
         } else {
-            admitted = None;
             // Boxed: who is the first at once needs no room for it.
             match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
                 Ok(turn) => turn,
@@ -133,6 +136,14 @@ impl Wish<'_> {
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
+        let admitted = match admitted.or_else(|| coordinator.try_admit()) {
+            Some(admitted) => admitted,
+            // Boxed: who need not wait for leave needs no room for it.
+            None => match Box::pin(coordinator.admit_turn(&**record, limit, &turn)).await? {
+                Ok(admitted) => admitted,
+                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
+            },
+        };
         // In one box with the search itself.
         let won = async {
             Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
@@ -219,7 +230,7 @@ struct AcquireSpan<'a> {
 impl<'a> AcquireSpan<'a> {
     fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
         let (series, clock) = (coordinator.series(record), coordinator.clock());
-        if limit != Limit::Now {
+        if limit.waits() {
             series.waiting.change(1.0);
         }
         let (kind, lock) = (record.info().kind, record.info().name.as_str());
@@ -253,7 +264,7 @@ impl Drop for AcquireSpan<'_> {
         let took = self.clock.now().since(self.started);
         self.series.acquire_seconds.of(self.outcome).record(took.as_secs_f64());
         self.span.record("outcome", self.outcome);
-        if self.limit != Limit::Now {
+        if self.limit.waits() {
             self.series.waiting.change(-1.0);
         }
     }

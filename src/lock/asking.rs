@@ -91,6 +91,11 @@ impl Asking {
         Limit::Until(self.parts.coordinator.clock().now() + time)
     }
 
+    /// Of one who does not wait.
+    pub(super) fn once(&self) -> Limit {
+        Limit::Once(self.parts.coordinator.patience())
+    }
+
     /// The wish for the lock of this record.
     pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish<'_> {
         let LockParts { coordinator, holds, .. } = &*self.parts;

@@ -101,7 +101,7 @@ impl Election {
     ///
     /// As [`campaign`](Self::campaign).
     pub async fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>, Error> {
-        self.run_for(value.as_ref(), Limit::Now).await
+        self.run_for(value.as_ref(), self.0.once()).await
     }
 
     /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not

@@ -78,6 +78,11 @@ impl Exclusive {
         self.asking.within(time)
     }
 
+    /// Of one who does not wait.
+    pub(super) fn once(&self) -> Limit {
+        self.asking.once()
+    }
+
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
         let mut seen = self.look().await?;
         self.asking.name_clients(&mut seen).await;

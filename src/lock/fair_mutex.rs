@@ -133,7 +133,7 @@ impl FairMutex {
     ///
     /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
     pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(Limit::Now).await
+        self.0.enter(self.0.once()).await
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` where its turn had not come

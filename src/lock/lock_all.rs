@@ -150,7 +150,7 @@ impl LockAll {
     ///
     /// As [`lock`](Self::lock).
     pub async fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
-        self.acquire(Limit::Now).await
+        self.acquire(Limit::Once(self.parts.coordinator.patience())).await
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
@@ -206,7 +206,7 @@ impl LockAll {
         loop {
             match several.next(coordinator.clock().now()) {
                 SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
-                    got.ask(coordinator, &wishes).await?;
+                    got.ask(coordinator, &wishes, limit).await?;
                 }
                 SeveralNext::WaitFor(one, limit) => {
                     several.waited(got.wait_for(coordinator, one, &wishes[one], limit).await?);
@@ -282,10 +282,16 @@ impl Got {
     }
 
     /// Asks for all that it does not have, at one moment, and waits for none.
-    async fn ask(&mut self, coordinator: &Coordinator, wishes: &[Wish<'_>]) -> Result<(), Error> {
+    async fn ask(
+        &mut self,
+        coordinator: &Coordinator,
+        wishes: &[Wish<'_>],
+        limit: Limit,
+    ) -> Result<(), Error> {
         self.silence = None;
+        let once = limit.once(coordinator.patience());
         let asked = self.entries.iter_mut().zip(wishes).filter(|(entry, _)| entry.is_none());
-        let asked = asked.map(async |(entry, wish)| match wish.enter(Limit::Now).await {
+        let asked = asked.map(async |(entry, wish)| match wish.enter(once).await {
             Ok(entered) => {
                 *entry = entered;
                 None

@@ -158,7 +158,7 @@ impl Mutex {
     /// # }
     /// ```
     pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(Limit::Now).await
+        self.0.enter(self.0.once()).await
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still

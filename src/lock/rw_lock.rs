@@ -142,7 +142,7 @@ impl RwLock {
     /// As [`read`](Self::read).
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
         let wish = self.wish(Access::Read)?;
-        let entered = wish.enter(Limit::Now).await?;
+        let entered = wish.enter(self.asking.once()).await?;
         Ok(entered.map(ReadGuard::new))
     }
 
@@ -223,7 +223,7 @@ impl RwLock {
     /// As [`write`](Self::write).
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
         let wish = self.wish(Access::Write)?;
-        let entered = wish.enter(Limit::Now).await?;
+        let entered = wish.enter(self.asking.once()).await?;
         Ok(entered.map(WriteGuard::new))
     }
 

@@ -245,7 +245,7 @@ impl Semaphore {
     /// As [`acquire`](Self::acquire).
     pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<PermitGuard>, Error> {
         let wish = self.wish(wanted)?;
-        let entered = wish.enter(Limit::Now).await?;
+        let entered = wish.enter(self.asking.once()).await?;
         Ok(entered.map(PermitGuard::new))
     }
 

@@ -1,12 +1,15 @@
 //! A client that wants more locks at once than it asks for at once.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use quorate::{
-    Quorate,
+    MutexGuard, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
 use tokio::{task::JoinSet, time::sleep};
@@ -29,6 +32,16 @@ fn slow(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
     voters.iter().map(|voter| voter.fault(delay)).collect()
 }
 
+/// From here on everything else is.
+fn no_acquire_is_answered(voters: &[EmbeddedVoter]) {
+    for voter in voters {
+        voter.fault_each(|sent| {
+            let silent = sent.script() == Some("mutex/acquire");
+            if silent { vec![Fault::DropReplies] } else { Vec::new() }
+        });
+    }
+}
+
 /// Counts the calls that are sent to a voter.
 fn counted(voter: &EmbeddedVoter) -> Arc<AtomicUsize> {
     let count = Arc::<AtomicUsize>::default();
@@ -42,8 +55,12 @@ fn counted(voter: &EmbeddedVoter) -> Arc<AtomicUsize> {
 
 /// Takes a thousand locks, each its own.
 fn a_thousand(client: &Quorate) -> JoinSet<()> {
+    take(client, 0..1000)
+}
+
+fn take(client: &Quorate, numbers: Range<u32>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    for number in 0..1000 {
+    for number in numbers {
         let mutex = client.mutex(number.to_string());
         tasks.spawn(async move {
             let guard = mutex.lock().await.expect("all voters answer");
@@ -95,13 +112,7 @@ async fn releases_and_renewals_do_not_wait_for_their_turn() {
     let (voters, client) = client().await;
     let held = client.mutex("held").lease(ms(900)).lock().await.expect("it is free");
     let released = client.mutex("released").lock().await.expect("it is free");
-    // Acquires alone are not answered.
-    for voter in &voters {
-        voter.fault_each(|sent| {
-            let silent = sent.script() == Some("mutex/acquire");
-            if silent { vec![Fault::DropReplies] } else { Vec::new() }
-        });
-    }
+    no_acquire_is_answered(&voters);
     let _tasks = a_thousand(&client);
     sleep(ms(50)).await;
     released.release().await.expect("it is confirmed");
@@ -151,13 +162,7 @@ async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_t
     let waiting = client.mutex("held");
     let waiting = tokio::spawn(async move { waiting.lock().await.map(drop) });
     sleep(ms(50)).await;
-    // From here on acquires alone are not answered.
-    for voter in &voters {
-        voter.fault_each(|sent| {
-            let silent = sent.script() == Some("mutex/acquire");
-            if silent { vec![Fault::DropReplies] } else { Vec::new() }
-        });
-    }
+    no_acquire_is_answered(&voters);
     let _tasks = a_thousand(&client);
     sleep(ms(50)).await;
     let watch = Stopwatch::start();
@@ -180,4 +185,83 @@ async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
     sleep(ms(1)).await;
     let within = client.mutex("x").lock_within(ms(20)).await.expect_err("nobody asked");
     assert!(within.is_overloaded(), "{within}");
+}
+
+/// Another client has `x`. Of this one a thousand tasks want other locks, then a task wants `x` and
+/// waits for leave to ask, then another thousand want other locks.
+async fn one_waits_for_leave_in_a_crowd(
+    x: impl AsyncFnOnce(&Quorate),
+) -> (Quorate, MutexGuard, [JoinSet<()>; 2], Vec<FaultGuard>) {
+    let (voters, client) = client().await;
+    let other = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let held = other.mutex("x").lock().await.expect("it is free");
+    let slow = slow(&voters);
+    let before = a_thousand(&client);
+    sleep(ms(1)).await;
+    x(&client).await;
+    sleep(ms(1)).await;
+    let after = take(&client, 1000..2000);
+    sleep(ms(1)).await;
+    (client, held, [before, after], slow)
+}
+
+/// A task that wants `x`, and says when it has had it.
+fn want_x(client: &Quorate, name: &'static str, had: &Arc<Mutex<Vec<&'static str>>>) {
+    let (mutex, had) = (client.mutex("x"), Arc::clone(had));
+    tokio::spawn(async move {
+        let guard = mutex.lock().await.expect("all voters answer");
+        had.lock().unwrap().push(name);
+        guard.release().await.expect("all voters answer");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_leave_to_ask_has_its_place_in_line_already() {
+    let had = Arc::default();
+    let first = async |client: &Quorate| want_x(client, "first", &had);
+    let (client, held, _crowd, _slow) = one_waits_for_leave_in_a_crowd(first).await;
+    want_x(&client, "second", &had);
+    // By then the first has been refused, and the others still ask.
+    sleep(ms(600)).await;
+    want_x(&client, "third", &had);
+    sleep(ms(10)).await;
+    held.release().await.expect("it is confirmed");
+    sleep(secs(5)).await;
+    assert_eq!(*had.lock().unwrap(), ["first", "second", "third"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stands_behind_one_that_was_refused_hears_that_at_its_limit() {
+    let had = Arc::default();
+    let first = async |client: &Quorate| want_x(client, "first", &had);
+    let (client, _held, _crowd, _slow) = one_waits_for_leave_in_a_crowd(first).await;
+    let watch = Stopwatch::start();
+    let within = client.mutex("x").lock_within(ms(650)).await.expect("who has it is known");
+    assert!(within.is_none() && watch.time() == ms(650), "{:?}", watch.time());
+}
+
+/// The first in line gives up at the same moment, and the next one comes first with its limit over.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_has_come_waits_for_no_leave_to_ask() {
+    let (voters, client) = client().await;
+    let other = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let _held = other.mutex("x").lock().await.expect("it is free");
+    let watch = Stopwatch::start();
+    let x = client.mutex("x");
+    let second = async {
+        sleep(ms(10)).await;
+        no_acquire_is_answered(&voters);
+        let crowd = a_thousand(&client);
+        sleep(ms(10)).await;
+        (x.lock_within(ms(80)).await, crowd)
+    };
+    let (first, (second, _crowd)) = tokio::join!(x.lock_within(ms(100)), second);
+    for within in [first, second] {
+        assert!(within.expect("the line knows who has it").is_none());
+    }
+    assert_eq!(watch.time(), ms(100));
+    // Of several locks it is the limit for all.
+    let several = [client.mutex("a"), client.mutex("b")];
+    let several = client.lock_all(several).lock_within(ms(80)).await.expect_err("nobody asks");
+    assert!(several.is_overloaded() && watch.time() == ms(180), "{several}, {:?}", watch.time());
 }
