@@ -7,3 +7,13 @@ pub fn documented() -> Vec<&'static str> {
     let rights = block.and_then(|(_, block)| block.split_once("```")).expect("it has the rights").0;
     rights.split_whitespace().collect()
 }
+
+/// Those of them that the page says are for read/write locks and semaphores only.
+pub fn of_shared_locks() -> Vec<String> {
+    let page = include_str!("../../docs/deployment.md");
+    let row = page
+        .lines()
+        .find_map(|line| line.strip_suffix("| for read/write locks and semaphores only |"));
+    let names = row.expect("the page says so").split('`').skip(1).step_by(2);
+    names.map(|name| format!("+{name}")).collect()
+}

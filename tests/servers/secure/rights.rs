@@ -1,6 +1,6 @@
 //! The rights that the documentation asks for are enough, and none of them is more than that.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 use futures::{StreamExt, stream};
 use quorate::{Error, Preference, Quorate, inspection::Access};
@@ -24,11 +24,14 @@ fn user_without(at: usize) -> (String, String) {
     (format!("{name} on >password {}", rights.join(" ")), name)
 }
 
+/// How many kinds of locks are used.
+const KINDS: usize = 3;
+
 /// Everything that a client can do, as far as it gets, on locks of its own; what failed, if
-/// anything did.
-async fn use_all(url: String, name: &str) -> Result<(), String> {
+/// anything did. The first kinds exclude all others from a lock, the last one does not.
+async fn use_kinds(url: String, name: &str, kinds: Range<usize>) -> Result<(), String> {
     let mut outcome = Ok(());
-    for part in 0..3 {
+    for kind in kinds {
         // Each with clients of its own: what one cannot do must not keep it from the others.
         let builder = Quorate::builder().voter(&url).lease(LEASE).voter_deadline(LEASE / 10);
         // Only wake-ups end the waiting in time.
@@ -38,7 +41,7 @@ async fn use_all(url: String, name: &str) -> Result<(), String> {
         let used = async {
             // Within one client nobody needs a wake-up.
             let (client, next) = (connect().await?, connect().await?);
-            let used = match part {
+            let used = match kind {
                 0 => use_mutex(&client, &next, name).await,
                 1 => use_fair_mutex(&client, &next, name).await,
                 _ => use_rw_lock(&client, &next, name).await,
@@ -172,7 +175,9 @@ async fn each_documented_right_is_used_and_needed_and_no_other_is_asked_for() {
     let settings = Settings::new().users(&users).flags(&["--acllog-max-len", "10000"]);
     let server = RedisServer::start_as(&settings);
 
-    let use_as = |name| use_all(format!("{}/1", server.url_as(name, "password")), name);
+    let use_some =
+        |name, kinds| use_kinds(format!("{}/1", server.url_as(name, "password")), name, kinds);
+    let use_as = |name| use_some(name, 0..KINDS);
     let outcomes = stream::iter(names.iter().map(|name| use_as(name)));
     let outcomes: Vec<_> = outcomes.buffered(8).collect().await;
     let right_of = |name: &str| {
@@ -184,6 +189,9 @@ async fn each_documented_right_is_used_and_needed_and_no_other_is_asked_for() {
         assert!(can_do_without || outcome.is_err(), "{} is not needed", right_of(name));
         if can_do_without && outcome.is_err() {
             must_succeed(async || use_as(name).await).await;
+        }
+        if rights::of_shared_locks().iter().any(|right| right == right_of(name)) {
+            must_succeed(async || use_some(name, 0..KINDS - 1).await).await;
         }
     }
     must_succeed(async || use_as("quorate").await).await;
