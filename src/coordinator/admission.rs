@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures::{FutureExt, future::Either};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Coordinator, LockRecord, line::Turn};
+use super::{Coordinator, line::Turn};
 use crate::{
-    engine::{Limit, Refusal},
+    engine::Limit,
     words::{Error, Kind, LockName},
 };
 
@@ -44,25 +44,7 @@ impl Coordinator {
     ) -> Result<Admitted<'_>, Error> {
         match self.try_admit() {
             Some(admitted) => Ok(admitted),
-            None => self.leave(lock, limit).await,
-        }
-    }
-
-    /// The same for the first in line, which tells the others that it waits. One that gets no leave
-    /// in time says what is known there.
-    pub(crate) async fn admit_turn(
-        &self,
-        record: &dyn LockRecord,
-        limit: Limit,
-        turn: &Turn<'_>,
-    ) -> Result<Result<Admitted<'_>, Refusal>, Error> {
-        turn.hold_up(true);
-        let admitted = self.leave(&record.info().name, limit).await;
-        turn.hold_up(false);
-        match (admitted, turn.known().0) {
-            (Ok(admitted), _) => Ok(Ok(admitted)),
-            (Err(_), Some(denial)) => Box::pin(self.report_denial(record, denial)).await,
-            (Err(overloaded), None) => Err(overloaded),
+            None => self.wait_for_leave(lock, limit).await,
         }
     }
 
@@ -85,8 +67,9 @@ impl Coordinator {
         admitted
     }
 
-    /// In boxes: who has leave needs no room for it, and who has no limit none for a timer.
-    fn leave<'a>(
+    /// Leave for the first attempt, waited for until the limit. In boxes: who has leave needs no
+    /// room for it, and who has no limit none for a timer.
+    pub(crate) fn wait_for_leave<'a>(
         &'a self,
         lock: &LockName,
         limit: Limit,

@@ -98,7 +98,7 @@ impl Coordinator {
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
-    pub(super) async fn report_denial<T>(
+    pub(crate) async fn report_denial<T>(
         &self,
         record: &dyn LockRecord,
         denial: Denial,

@@ -138,11 +138,19 @@ impl Wish<'_> {
         }
         let admitted = match admitted.or_else(|| coordinator.try_admit()) {
             Some(admitted) => admitted,
-            // Boxed: who need not wait for leave needs no room for it.
-            None => match Box::pin(coordinator.admit_turn(&**record, limit, &turn)).await? {
-                Ok(admitted) => admitted,
-                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
-            },
+            None => {
+                turn.hold_up(true);
+                let admitted = coordinator.wait_for_leave(&record.info().name, limit).await;
+                turn.hold_up(false);
+                match (admitted, turn.known().0) {
+                    (Ok(admitted), _) => admitted,
+                    (Err(overloaded), None) => return Err(overloaded),
+                    (Err(_), Some(denial)) => {
+                        let known = Box::pin(coordinator.report_denial(&**record, denial));
+                        return known.await.map(SeekOutcome::of);
+                    }
+                }
+            }
         };
         // In one box with the search itself.
         let won = async {
