@@ -62,9 +62,9 @@ impl Coordinator {
         }
         let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
         hold_up(true);
-        let admitted = Box::pin(self.wait_for_admission(lock, limit)).await;
+        let admitted = Box::pin(self.wait_for_admission(lock, limit)).await?;
         hold_up(false);
-        admitted
+        Ok(admitted)
     }
 
     /// Leave for the first attempt, waited for until the limit. In boxes: who has leave needs no

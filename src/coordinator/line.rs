@@ -37,8 +37,6 @@ struct Line {
     in_a_row: AtomicU32,
     /// At the last release of which that is known others wanted the lock too.
     others_want: AtomicBool,
-    /// They did not, and this client has not handed on the lock since.
-    is_proved: AtomicBool,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -64,6 +62,8 @@ pub(crate) struct LinePlace {
     came: Moment,
     /// How often anything had been heard in the line by then.
     times: u64,
+    /// The first in line had heard that just then, or listened since.
+    was_told: bool,
     voter_deadline: Duration,
 }
 
@@ -72,6 +72,13 @@ pub(crate) struct LinePlace {
 pub(crate) struct Turn<'a> {
     place: &'a LinePlace,
     _permit: SemaphorePermit<'a>,
+}
+
+impl LineNews {
+    /// Whether the first in line has asked, and does not ask again or wait for leave to.
+    fn is_told(&self) -> bool {
+        !self.asking && !self.is_held_up
+    }
 }
 
 impl Line {
@@ -89,7 +96,6 @@ impl Line {
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
             others_want: AtomicBool::new(false),
-            is_proved: AtomicBool::new(false),
         }
     }
 
@@ -112,8 +118,8 @@ impl Lines {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
         let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
-        let times = line.news.read(|news| news.times);
-        LinePlace { lines, key, line, came, times, voter_deadline }
+        let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
+        LinePlace { lines, key, line, came, times, was_told, voter_deadline }
     }
 
     /// Whether anybody stands in line for the lock.
@@ -128,19 +134,11 @@ impl Lines {
         lines.get(key).is_some_and(|line| line.others_want.load(Relaxed))
     }
 
-    /// Whether the last release has shown that nobody else wants the lock. That is good for handing
-    /// it on once.
-    pub(super) fn take_proof(&self, key: &Arc<str>) -> bool {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(key).is_some_and(|line| line.is_proved.swap(false, Relaxed))
-    }
-
     /// A release was answered: others wanted the lock too, or this client alone.
     pub(super) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.get(key) {
             line.others_want.store(are_others, Relaxed);
-            line.is_proved.store(!are_others, Relaxed);
         }
     }
 }
@@ -167,6 +165,12 @@ impl LinePlace {
         self.line.news.read(|news| news.known.clone())
     }
 
+    /// The same, if it is no older than this place.
+    pub(crate) fn heard(&self) -> Option<Denial> {
+        let is_new = |news: &&LineNews| self.was_told || news.times > self.times;
+        self.line.news.read(|news| Some(news).filter(is_new)?.known.clone())
+    }
+
     /// Since when no quorum has answered, at most since this place was taken.
     fn silent_since(&self) -> Option<Moment> {
         self.line.news.read(|news| self.silent(news).map(|outage| self.came.max(outage.since)))
@@ -183,8 +187,7 @@ impl LinePlace {
     /// Completes when the first in line has heard from the voters, now or since this place was
     /// taken.
     pub(crate) async fn verdict(&self) {
-        let is_heard =
-            |news: &LineNews| news.times > self.times || !news.asking && !news.is_held_up;
+        let is_heard = |news: &LineNews| news.times > self.times || news.is_told();
         self.line.news.until(is_heard).await;
     }
 
@@ -194,14 +197,18 @@ impl LinePlace {
         self.line.news.read(|news| news.is_held_up && news.times == self.times)
     }
 
-    /// Waits for what an attempt under way comes to, and no longer than one may take.
-    pub(crate) async fn first_verdict(&self, clock: &Clock, voter_deadline: Duration) {
+    /// Waits for what an attempt under way comes to, and no longer than one may take. The turn, if
+    /// it came to nothing that says anything.
+    pub(crate) async fn first_verdict(
+        &self,
+        clock: &Clock,
+        voter_deadline: Duration,
+    ) -> Option<Turn<'_>> {
         tokio::select! {
             biased;
-            () = self.verdict() => {}
-            // It came to nothing that says anything.
-            _ = self.turn() => {}
-            () = clock.sleep(2 * voter_deadline) => {}
+            () = self.verdict() => None,
+            turn = self.turn() => Some(turn),
+            () = clock.sleep(2 * voter_deadline) => None,
         }
     }
 

@@ -64,37 +64,33 @@ impl Coordinator {
         Box::pin(self.report_denial(record, denial)).await
     }
 
-    /// Waits for the first place until the limit. After that, it only waits until the first in line
-    /// has heard from the voters, or has had time enough for that.
+    /// Waits for the first place until the limit; one that asks once, until the first in line has
+    /// heard from the voters. What an attempt under way comes to is waited for in any case.
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,
         rules: Rules,
         limit: Limit,
     ) -> Option<Turn<'a>> {
-        let Self { clock, settings, .. } = self;
-        if let Some(until) = limit.moment().filter(|until| clock.now() < *until) {
-            tokio::select! {
-                biased;
-                turn = place.turn() => return Some(turn),
-                () = clock.sleep_until(until) => {}
-            }
-            if place.known().is_none() {
-                let deadline = self.panel.adapt(rules).voter_deadline;
-                place.first_verdict(clock, deadline).await;
-            }
-            return None;
-        }
-        let patience = match limit {
-            Limit::Once(moment) => moment,
-            Limit::Until(_) | Limit::Never => place.came() + settings.quorum_timeout,
+        let (clock, now) = (&self.clock, self.clock.now());
+        let until = match limit {
+            Limit::Once(moment) | Limit::Until(moment) => moment,
+            Limit::Never => now,
         };
+        let waits = limit.waits() && now < until;
         tokio::select! {
             biased;
-            () = place.verdict() => None,
-            turn = place.turn() => Some(turn),
-            () = clock.sleep_until(patience) => None,
+            () = place.verdict(), if !waits => return None,
+            turn = place.turn() => return Some(turn),
+            () = clock.sleep_until(until) => {}
         }
+        if place.known().is_some() || place.is_held_up() {
+            return None;
+        }
+        let deadline = self.panel.adapt(rules).voter_deadline;
+        let turn = place.first_verdict(clock, deadline).await;
+        // The limit has come while it waited.
+        turn.filter(|_| !waits)
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.

@@ -26,11 +26,11 @@ impl Limit {
         !matches!(self, Self::Once(_))
     }
 
-    /// The same for one who asks once. `patience`: until when leave to ask is waited for by one who
-    /// has no limit.
+    /// The same for one who asks once. `patience`: until when leave to ask is waited for at most.
     pub(crate) fn once(self, patience: Moment) -> Self {
         match self {
-            Self::Once(moment) | Self::Until(moment) => Self::Once(moment),
+            Self::Once(moment) => Self::Once(moment),
+            Self::Until(moment) => Self::Once(moment.min(patience)),
             Self::Never => Self::Once(patience),
         }
     }

@@ -139,10 +139,10 @@ impl Wish<'_> {
         let admitted = match admitted.or_else(|| coordinator.try_admit()) {
             Some(admitted) => admitted,
             None => {
+                // Until it asks, or another one that comes first.
                 turn.hold_up(true);
                 let admitted = coordinator.wait_for_leave(&record.info().name, limit).await;
-                turn.hold_up(false);
-                match (admitted, turn.known().0) {
+                match (admitted, place.heard()) {
                     (Ok(admitted), _) => admitted,
                     (Err(overloaded), None) => return Err(overloaded),
                     (Err(_), Some(denial)) => {

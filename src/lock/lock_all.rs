@@ -238,6 +238,11 @@ impl LockAll {
     }
 }
 
+/// Whether it is not known who has the lock.
+fn is_silence(error: &Error) -> bool {
+    error.is_no_quorum() || error.is_overloaded()
+}
+
 /// What a caller has of what it wants.
 struct Got {
     entries: Vec<Option<Entry>>,
@@ -262,7 +267,7 @@ impl Got {
     ) -> Result<bool, Error> {
         match wish.enter(limit).await {
             // At the limit: what is known then is judged together.
-            Err(error) if error.is_no_quorum() && limit != Limit::Never => {
+            Err(error) if is_silence(&error) && limit != Limit::Never => {
                 self.silence = Some(error);
             }
             Err(error) => return Err(error),
@@ -304,7 +309,7 @@ impl Got {
         }
         for error in errors {
             // Whoever may wait asks again, and is told if it goes on.
-            if !error.is_no_quorum() {
+            if !is_silence(&error) {
                 return Err(error);
             }
             self.silence = Some(error);

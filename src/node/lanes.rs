@@ -183,13 +183,18 @@ impl Lanes {
             self.turns.push_back(lane);
         }
         let place = LanePlace { lane, number: there.left + there.waiting.len() as u64 };
-        let released = request.call.requests[0].gives_back();
+        let (released, is_read) = {
+            let request = &request.call.requests[0];
+            (request.gives_back(), request.reads())
+        };
         there.waiting.push_back(request);
         if !votes
             && let Some(before) = self.releases.insert(released, place)
             && before.lane != lane
+            && !is_read
         {
-            // Whatever follows this one is to follow that one, too.
+            // Whatever follows this one is to follow that one, too. Many may read at once: that the
+            // releases leave together is worth more to them.
             self.hurry(before.lane);
         }
         self.latest.insert(party, place);

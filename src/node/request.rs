@@ -75,6 +75,11 @@ impl Request {
         &self.text[start as usize..self.ends[at] as usize]
     }
 
+    /// Whether the hold reads.
+    pub(crate) fn reads(&self) -> bool {
+        self.reads
+    }
+
     /// What a release by this hold gives back. That of a read matters only to those who write.
     pub(crate) fn gives_back(&self) -> u64 {
         self.lock.wrapping_add(u64::from(self.reads))

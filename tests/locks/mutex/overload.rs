@@ -183,7 +183,43 @@ async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
     let first = client.mutex("x");
     let _first = tokio::spawn(async move { first.lock().await.map(drop) });
     sleep(ms(1)).await;
+    let watch = Stopwatch::start();
     let within = client.mutex("x").lock_within(ms(20)).await.expect_err("nobody asked");
+    assert!(within.is_overloaded() && watch.time() == ms(20), "{within}, {:?}", watch.time());
+    let at_once = client.mutex("x").lock_within(ms(0)).await.expect_err("nobody asked");
+    assert!(at_once.is_overloaded() && watch.time() == ms(20), "{at_once}, {:?}", watch.time());
+    // The first one gives up, and asked nobody either.
+    let y = client.mutex("y");
+    for (first, next) in [(ms(100), ms(90)), (ms(100), ms(99)), (ms(100), ms(150))] {
+        let next = async {
+            sleep(ms(1)).await;
+            y.lock_within(next).await
+        };
+        for within in <[_; 2]>::from(tokio::join!(y.lock_within(first), next)) {
+            let within = within.expect_err("nobody asked");
+            assert!(within.is_overloaded(), "{within}");
+        }
+    }
+}
+
+/// What is said in a line counts for those who stood there, and not for those who came later.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_what_was_known_before_it_came() {
+    let (voters, client) = client().await;
+    let x = client.mutex("x");
+    let _slow = slow(&voters);
+    let (first, second) = (x.clone(), x.clone());
+    let first = tokio::spawn(async move { first.lock().await });
+    sleep(ms(1)).await;
+    // Stands behind it, comes first when the lock is granted, and waits for leave then.
+    let _second = tokio::spawn(async move { second.lock_within(ms(400)).await.map(drop) });
+    sleep(ms(90)).await;
+    no_acquire_is_answered(&voters);
+    let _crowd = a_thousand(&client);
+    let guard = first.await.expect("no panic").expect("all voters answer");
+    sleep(ms(1)).await;
+    guard.release().await.expect("it is confirmed");
+    let within = x.lock_within(ms(500)).await.expect_err("it is free, as far as is known");
     assert!(within.is_overloaded(), "{within}");
 }
 

@@ -3,7 +3,10 @@
 use tokio::time::{sleep, timeout};
 
 use crate::several::{client, release};
-use quorate::{Lockable, Quorate, embedded};
+use quorate::{
+    Lockable, Quorate,
+    embedded::{self, Fault},
+};
 use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
@@ -72,4 +75,20 @@ async fn a_client_that_is_closed_loses_all() {
     let again = theirs.lock_all(["a", "b"].map(|name| theirs.mutex(name))).lock().await.unwrap();
     release(&on, again).await;
     on.until_clean().await;
+}
+
+/// Whoever gives up at its limit is told what the attempt under way comes to.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_comes_before_the_voters_have_answered_is_no_silence() {
+    let voters = embedded::voters(3);
+    let client = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let slow = Fault::Delay { there: ms(0), back: ms(100) };
+    let _slow: Vec<_> = voters.iter().map(|voter| voter.fault(slow)).collect();
+    let b = client.mutex("b");
+    let first = tokio::spawn(async move { b.lock().await });
+    sleep(ms(1)).await;
+    let all = client.lock_all([client.mutex("a"), client.mutex("b")]);
+    assert!(all.lock_within(ms(20)).await.expect("all voters answer").is_none());
+    assert!(client.mutex("b").lock_within(ms(0)).await.expect("it is known").is_none());
+    first.await.expect("no panic").expect("it is free").release().await.expect("it is confirmed");
 }
