@@ -36,8 +36,6 @@ pub(crate) struct LockInfo {
     pub(crate) channel: Option<Arc<str>>,
     /// Several may have it at once, so that nobody stands in line for it.
     pub(crate) is_shared: bool,
-    /// Programs in Java lock by the same records. They stand in no queue of ours.
-    pub(crate) is_shared_with_java: bool,
     /// Of how many permits a semaphore is.
     pub(crate) permits: Option<u16>,
     /// Its holds have tokens.

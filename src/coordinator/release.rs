@@ -25,7 +25,7 @@ impl Coordinator {
         let info = record.info();
         // Programs in Java are in no queue of ours: beside a client that always asks first they
         // would never get the lock.
-        if info.is_shared || info.is_shared_with_java {
+        if info.is_shared || self.settings.keys.is_shared_with_java() {
             return;
         }
         let is_alone = || !self.lines.others_want(&info.key);

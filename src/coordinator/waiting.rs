@@ -37,19 +37,16 @@ impl Coordinator {
         if let Some(turn) = place.try_turn() {
             return Ok(Ok(turn));
         }
-        match limit {
-            Limit::Never => {
-                let patience = self.settings.quorum_timeout;
-                let outlasts = |since| self.clock.now().since(since) >= patience;
-                let outage = tokio::select! {
-                    biased;
-                    outage = place.silence(outlasts) => outage,
-                    turn = place.turn() => return Ok(Ok(turn)),
-                };
-                return Err(Box::pin(self.no_quorum(record, outage)).await);
-            }
-            Limit::Until(_) | Limit::Once(_) => {}
-        };
+        if limit == Limit::Never {
+            let patience = self.settings.quorum_timeout;
+            let outlasts = |since| self.clock.now().since(since) >= patience;
+            let outage = tokio::select! {
+                biased;
+                outage = place.silence(outlasts) => outage,
+                turn = place.turn() => return Ok(Ok(turn)),
+            };
+            return Err(Box::pin(self.no_quorum(record, outage)).await);
+        }
         if let Some(turn) = Box::pin(self.turn_in_time(place, record.rules(), limit)).await {
             return Ok(Ok(turn));
         }

@@ -136,19 +136,18 @@ impl Wish<'_> {
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
-        let admitted = match admitted.or_else(|| coordinator.try_admit()) {
-            Some(admitted) => admitted,
-            None => {
-                // Until it asks, or another one that comes first.
-                turn.hold_up(true);
-                let admitted = coordinator.wait_for_leave(&record.info().name, limit).await;
-                match (admitted, place.heard()) {
-                    (Ok(admitted), _) => admitted,
-                    (Err(overloaded), None) => return Err(overloaded),
-                    (Err(_), Some(denial)) => {
-                        let known = Box::pin(coordinator.report_denial(&**record, denial));
-                        return known.await.map(SeekOutcome::of);
-                    }
+        let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
+            admitted
+        } else {
+            // Until it asks, or another one that comes first.
+            turn.hold_up(true);
+            let admitted = coordinator.wait_for_leave(&record.info().name, limit).await;
+            match (admitted, place.heard()) {
+                (Ok(admitted), _) => admitted,
+                (Err(overloaded), None) => return Err(overloaded),
+                (Err(_), Some(denial)) => {
+                    let known = Box::pin(coordinator.report_denial(&**record, denial));
+                    return known.await.map(SeekOutcome::of);
                 }
             }
         };

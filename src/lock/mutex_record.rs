@@ -144,7 +144,6 @@ impl MutexRecord {
             // That of an election is for those who watch.
             channel: (!is_election).then(|| keys.channel().into()),
             is_shared: false,
-            is_shared_with_java: forms.terms.is_shared_with_java,
             permits: None,
             is_fenced: true,
             granted_under: None,

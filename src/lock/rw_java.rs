@@ -61,7 +61,6 @@ fn info(name: LockName, keys: &JavaRwKeys, terms: &RwTerms) -> LockInfo {
         key: Arc::clone(if writes { write } else { read }),
         channel: Some(Arc::clone(&keys.channel)),
         is_shared: !writes,
-        is_shared_with_java: true,
         permits: None,
         is_fenced: writes,
         granted_under: of(write, !writes),

@@ -169,7 +169,6 @@ impl MadeRw {
             key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
             channel: None,
             is_shared: !writes,
-            is_shared_with_java: false,
             permits: None,
             is_fenced: writes,
             granted_under: of(&keys.writer, !writes),

@@ -86,7 +86,6 @@ impl SemaphoreRecord {
             key,
             channel: None,
             is_shared: true,
-            is_shared_with_java: false,
             permits: Some(wanted.permits),
             is_fenced: false,
             granted_under: None,
