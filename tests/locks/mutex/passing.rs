@@ -77,6 +77,13 @@ async fn the_next_task_of_a_client_has_the_lock_one_round_trip_after_the_release
 // asks nothing.
 #[tokio::test(start_paused = true)]
 async fn where_another_client_waits_no_task_asks_in_vain() {
+    for dropped in [false, true] {
+        no_task_asks_in_vain(dropped).await;
+    }
+}
+
+/// `dropped`: nobody waits for the answers to the first release.
+async fn no_task_asks_in_vain(dropped: bool) {
     let on = Fixture::of(&embedded::voters(3));
     let (client, other) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
     let guard = client.lock().await.expect("it is free");
@@ -86,7 +93,11 @@ async fn where_another_client_waits_no_task_asks_in_vain() {
     let third = tokio::spawn(async move { third.lock().await });
     let theirs = tokio::spawn(async move { other.lock().await });
     sleep(ms(50)).await;
-    on.release(guard).await;
+    if dropped {
+        drop(guard);
+    } else {
+        on.release(guard).await;
+    }
     let guard = second.await.expect("no panic").expect("all voters answer");
     sleep(ms(50)).await;
     let asked = on.runs("mutex/acquire");
