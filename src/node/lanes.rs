@@ -9,8 +9,9 @@
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
-//! request for a lock overtake a release of it, whoever held it. Only a read may overtake the
-//! release of another read.
+//! request for a lock overtake a release of it, whoever held it. Two exceptions are for locks that
+//! many read: a read may overtake the release of another read. And if releases of reads wait in two
+//! lanes, a write follows the later one and may overtake the earlier.
 
 use std::{
     collections::VecDeque,
@@ -193,8 +194,8 @@ impl Lanes {
             && before.lane != lane
             && !is_read
         {
-            // Whatever follows this one is to follow that one, too. Many may read at once: that the
-            // releases leave together is worth more to them.
+            // What follows this release is to follow that one, too. Not for reads: there may be
+            // many, and their releases are to leave together.
             self.hurry(before.lane);
         }
         self.latest.insert(party, place);

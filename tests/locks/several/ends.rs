@@ -77,7 +77,7 @@ async fn a_client_that_is_closed_loses_all() {
     on.until_clean().await;
 }
 
-/// Whoever gives up at its limit is told what the attempt under way comes to.
+/// At the limit an attempt is under way: its result is waited for.
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_comes_before_the_voters_have_answered_is_no_silence() {
     let voters = embedded::voters(3);
