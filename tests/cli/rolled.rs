@@ -1,5 +1,5 @@
-//! Services that are rolled from some voters to others, step by step, while processes are killed:
-//! never two at once, by a witness outside of the locks, and nobody waits for long.
+//! Services that are rolled from some voters to others, step by step, while processes are killed,
+//! and voters too: never two at once, by a witness outside of the locks, and nobody waits for long.
 
 use std::{
     fs,
@@ -76,25 +76,39 @@ struct Fleet<'a> {
 
 #[test]
 fn services_are_rolled_from_three_voters_to_five() {
-    roll(&[0, 1, 2], &[0, 1, 2, 3, 4]);
+    roll(&[0, 1, 2], &[0, 1, 2, 3, 4], Harm::None);
 }
 
 #[test]
 fn services_are_rolled_from_five_voters_to_three() {
-    roll(&[0, 1, 2, 3, 4], &[0, 1, 2]);
+    roll(&[0, 1, 2, 3, 4], &[0, 1, 2], Harm::None);
 }
 
 #[test]
 fn services_are_rolled_from_three_voters_to_three_others() {
-    roll(&[0, 1, 2], &[3, 4, 5]);
+    roll(&[0, 1, 2], &[3, 4, 5], Harm::None);
+}
+
+// Claim 55
+#[test]
+fn services_are_rolled_while_voters_are_killed_and_stand_still() {
+    roll(&[0, 1, 2], &[2, 3, 4], Harm::OneAtATime);
+}
+
+/// What is done to voters during the steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Harm {
+    None,
+    /// It is killed and comes back empty, or stands still.
+    OneAtATime,
 }
 
 #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
-fn roll(old: &[usize], new: &[usize]) {
+fn roll(old: &[usize], new: &[usize], harm: Harm) {
     let seed = knob("QUORATE_FAULT_SEED", rand::random());
     println!("QUORATE_FAULT_SEED={seed}");
     let count = old.iter().chain(new).max().expect("there are voters") + 1;
-    let servers = RedisServer::start_many(&Settings::new(), count);
+    let mut servers = RedisServer::start_many(&Settings::new(), count);
     let urls = |voters: &[usize]| {
         voters.iter().map(|voter| servers[*voter].url()).collect::<Vec<_>>().join(" ")
     };
@@ -121,6 +135,10 @@ fn roll(old: &[usize], new: &[usize]) {
         }
         fleet.has_run(0..MACHINES);
         introduce(&steps[2]);
+        if harm == Harm::OneAtATime {
+            let (fleet, servers) = (&fleet, &mut servers);
+            scope.spawn(move || fleet.harm(servers, StdRng::seed_from_u64(!seed)));
+        }
         let mut from = &steps[0];
         for step in &steps[1..] {
             if step.replaced.is_none() {
@@ -227,6 +245,32 @@ impl Fleet<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// One voter after the other is killed and comes back empty, or stands still.
+    #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+    fn harm(&self, servers: &mut [RedisServer], mut chance: StdRng) {
+        let (mut killed, mut stopped) = (0, 0);
+        while !self.over.load(Relaxed) {
+            let (pause, voter) =
+                (chance.random_range(200..1_500), chance.random_range(0..servers.len()));
+            let (pause, voter) = (Duration::from_millis(pause), &mut servers[voter]);
+            if chance.random_ratio(1, 2) {
+                voter.kill();
+                thread::sleep(pause);
+                voter.restart();
+                killed += 1;
+                // Until it counts again another one must not forget as well.
+                thread::sleep(LEASE + LEASE / 2);
+            } else {
+                voter.stop();
+                thread::sleep(pause);
+                voter.resume();
+                stopped += 1;
+            }
+        }
+        println!("voters were killed {killed} times, and stood still {stopped} times");
+        assert!(killed > 0 && stopped > 0);
     }
 
     /// Each of these machines has run a job well in its step.
