@@ -105,7 +105,7 @@ impl Quorate {
     }
 
     /// The read/write lock of this name, with the client's settings; another lock than the mutex of
-    /// this name.
+    /// this name, except with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.parts, name.as_ref())
     }

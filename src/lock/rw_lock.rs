@@ -54,8 +54,9 @@ use crate::{
 ///
 /// # What is not guaranteed
 ///
-/// A read/write lock is another lock than the mutex of the same name. And who holds, holds as
-/// surely as with a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+/// A read/write lock is another lock than the mutex of the same name. (With
+/// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) both are one record.) Holds have the same
+/// guarantees as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct RwLock {
