@@ -103,6 +103,7 @@ impl Coordinator {
             rosters: Rosters::default(),
             fewer_told: FewerTold::default(),
         };
+        this.spawn(this.gate.watch_runtime());
         this.introduce();
         this
     }

@@ -111,7 +111,7 @@ impl Error {
     }
 
     pub(crate) fn closed() -> Self {
-        Self::refused(ErrorKind::Closed, "the client is closed")
+        Self::refused(ErrorKind::Closed, "the client is closed, or its runtime has ended")
     }
 
     pub(crate) fn refused(kind: ErrorKind, why: &'static str) -> Self {

@@ -100,7 +100,8 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
         assert_eq!(error.to_string(), told);
         assert_eq!(format!("{error:?}"), format!("Error({told})"));
     }
-    assert_eq!(Error::closed().to_string(), "the client is closed");
+    let closed = Error::closed().to_string();
+    assert_eq!(closed, "the client is closed, or its runtime has ended");
 }
 
 #[test]

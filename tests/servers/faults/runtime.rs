@@ -44,6 +44,33 @@ async fn the_end_of_the_clients_runtime_is_told_at_once() {
     assert!(error.is_lost() && error.to_string().contains("runtime"), "{error}");
     assert!(!guard.is_held());
     assert!(fixed.is_held(), "nobody need renew it");
-    let error = client.mutex("c").try_lock().await.expect_err("nobody asks the voters any more");
-    assert!(error.is_no_quorum() && error.to_string().contains("runtime"), "{error}");
+    let mutex = client.mutex("c");
+    let error = mutex.try_lock().await.expect_err("nobody asks the voters any more");
+    assert!(error.is_closed() && error.to_string().contains("runtime"), "{error}");
+    // Nobody waits for voters that cannot answer.
+    let waited = timeout(MS(5_000), mutex.lock()).await.expect("it is told at once");
+    assert!(waited.expect_err("there is nobody to ask").is_closed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_is_told_when_the_clients_runtime_ends() {
+    let servers = servers(3);
+    let holder = connect(builder(&servers)).await;
+    let held = holder.fair_mutex("a").lock().await.expect("all are up");
+    let (theirs, settings) = (Runtime::new().expect("a runtime"), builder(&servers));
+    let client = theirs.spawn(connect(settings)).await.expect("no panic");
+    let (mutex, election) = (client.fair_mutex("a"), client.election("e"));
+    let mut observer = election.observe();
+    assert!(observer.next().await.is_some(), "nobody leads");
+    let waits = tokio::spawn(async move { mutex.lock().await });
+    eventually_async("it waits", async || {
+        let seen = holder.fair_mutex("a").inspect().await.expect("all are up");
+        !seen.queue().is_empty()
+    })
+    .await;
+    theirs.shutdown_background();
+    let waited = timeout(MS(5_000), waits).await.expect("it is told at once").expect("no panic");
+    assert!(waited.expect_err("there is nobody to ask").is_closed());
+    assert!(timeout(MS(5_000), observer.next()).await.expect("it is told at once").is_none());
+    held.release().await.expect("all are up");
 }
