@@ -34,8 +34,9 @@ impl Coordinator {
     /// Asks all voters once who leads.
     pub(crate) async fn ask_who_leads(&self, asked: &ElectionAsked) -> LedBy {
         let counted = async {
+            let began = self.clock.now();
             let (finding, census) = self.count(asked).await;
-            self.led_by(asked, finding, &census)
+            self.led_by(asked, finding, &census, began)
         };
         self.gate.within(counted).await
     }
@@ -77,13 +78,20 @@ impl Coordinator {
         }
     }
 
-    fn led_by(&self, asked: &ElectionAsked, finding: WhoLeads, census: &Census) -> LedBy {
+    /// `began`: when the voters were asked.
+    fn led_by(
+        &self,
+        asked: &ElectionAsked,
+        finding: WhoLeads,
+        census: &Census,
+        began: Moment,
+    ) -> LedBy {
         match finding {
             WhoLeads::Led { leader, .. } => Ok(Some(leader)),
             WhoLeads::Vacant => Ok(None),
             WhoLeads::Unclear => {
                 let lock = asked.record.info().name.as_str().into();
-                let after = self.panel.adapt(asked.record.rules()).voter_deadline;
+                let after = self.clock.now().since(began);
                 let kind = Kind::NoQuorum { lock, needed: self.panel.quorum.needed(), after };
                 Err(Error::new(kind, self.report(census.verdicts())))
             }
@@ -156,7 +164,7 @@ impl ElectionWatch {
                     self.watch.ask(now);
                     let (finding, census) = coordinator.count(&self.asked).await;
                     if let Some(finding) = self.watch.tell(finding) {
-                        return coordinator.led_by(&self.asked, finding, &census);
+                        return coordinator.led_by(&self.asked, finding, &census, now);
                     }
                 }
                 WatchNext::Wait(until) => self.wait(coordinator, until).await,

@@ -1,5 +1,7 @@
 //! A question to everybody that is no vote.
 
+use std::time::Duration;
+
 use super::{Coordinator, LockRecord, Panel};
 use crate::{
     engine::Rules,
@@ -16,9 +18,10 @@ impl Coordinator {
         call: &Call,
         rules: Rules,
     ) -> Result<Vec<Outcome<Answer>>, Error> {
+        let began = self.clock.now();
         let gathered = async { Ok(self.gather(call, rules).await) };
         let answers = self.gate.within(gathered).await?;
-        self.check_quorum(record, &answers, rules)?;
+        self.check_quorum(record, &answers, self.clock.now().since(began))?;
         Ok(answers)
     }
 
@@ -43,7 +46,7 @@ impl Coordinator {
         &self,
         record: &dyn LockRecord,
         answers: &[Outcome<Answer>],
-        rules: Rules,
+        after: Duration,
     ) -> Result<(), Error> {
         let Panel { quorum, .. } = &self.panel;
         if quorum.reached(|voter| answers[voter].is_ok()) {
@@ -55,7 +58,7 @@ impl Coordinator {
         });
         let lock = record.info().name.as_str().into();
         let needed = quorum.needed();
-        let kind = Kind::NoQuorum { lock, needed, after: rules.voter_deadline };
+        let kind = Kind::NoQuorum { lock, needed, after };
         Err(Error::new(kind, self.report(verdicts.collect())))
     }
 }
