@@ -39,7 +39,8 @@ pub struct Survey {
 pub struct VoterSurvey {
     /// How the client stands with the voter.
     pub status: VoterStatus,
-    /// How long it takes to answer, as the client has measured it so far.
+    /// How long it takes to answer, as the client has measured it so far; `None` where the client
+    /// is not connected.
     pub round_trip: Option<Duration>,
     /// Whether it delivers what is published on the channels of locks, by which waiters are woken;
     /// or why not.
@@ -103,8 +104,8 @@ impl Quorate {
         let roster = coordinator.roster().await;
         let surveyed = status.voters.into_iter().zip(asked).enumerate();
         let surveyed = surveyed.map(|(voter, (status, (wakes, servers)))| VoterSurvey {
+            round_trip: standings.round_trip(voter).filter(|_| status.connection.is_ok()),
             status,
-            round_trip: standings.round_trip(voter),
             wakes,
             servers,
         });
