@@ -35,17 +35,18 @@ impl error::Error for Stale {}
 /// # One step
 ///
 /// Checking and doing must be one step. After [`check`](Self::check) has answered, a higher token
-/// may pass and its work be done, before what was checked is: then the late work is the last after
-/// all. [`guarded`](Self::guarded) does the work while nobody else passes for that name. Where the
+/// may pass and do its work first; the late write then overwrites it.
+/// [`guarded`](Self::guarded) does the work while nobody else passes for that name. Where the
 /// work is a write to a database, let that write check the token itself; the book has the texts
 /// for it (`docs/fencing.md`). A gate protects what only its own process changes.
 ///
 /// # What it remembers
 ///
 /// One number and the name, for each name that a token has passed for, until it is told to
-/// [`forget`](Self::forget) the name or to [`forget_below`](Self::forget_below) a token. So make
-/// sure that there is such a resource before you ask. After a restart it knows nothing: collect it
-/// again from what you have stored, which must not lag behind the work that was done.
+/// [`forget`](Self::forget) the name or to [`forget_below`](Self::forget_below) a token. So check
+/// that the resource exists before you call [`check`](Self::check). After a restart it knows
+/// nothing: collect it again from what you have stored, which must not lag behind the work that was
+/// done.
 ///
 /// # Examples
 ///

@@ -141,8 +141,8 @@
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
 //!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that.
-//! - **An order between waiters of different processes,** except with [`FairMutex`], [`RwLock`] and
-//!   [`Semaphore`].
+//! - **An order between waiters of different processes,** except with [`FairMutex`], [`RwLock`],
+//!   [`Semaphore`] and [`Election`].
 //! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor
 //!   anywhere.
 //!
@@ -238,7 +238,6 @@
 //! | info | the quorum is back | `answering`, `needed`, `voters`, `missing` |
 //! | info | the voter takes new votes again | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable` |
-//! | info | the voter takes new votes again | `voter`, `shard` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | debug | the mark of a server cannot be read now | `server`, `why` |
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
@@ -260,7 +259,7 @@
 //! | `tls` | `rediss://` addresses |
 //! | `embedded` | voters inside the process, for tests without a server |
 //! | `blocking` | the module `blocking`: locks for programs without async |
-//! | `serde` | `Serialize` for what `inspect` and `status` return, for ids, owners and tokens |
+//! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
 //! | `cli` | the program `quorate`, with `embedded` and `serde`; nothing else for the library |
 //!
 //! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and

@@ -39,7 +39,7 @@ macro_rules! guard {
                 self.guard.votes()
             }
 
-            /// How often this hold was entered and not left.
+            /// How many guards of this hold exist.
             pub fn count(&self) -> u32 {
                 self.guard.count()
             }

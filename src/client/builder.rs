@@ -67,8 +67,9 @@ impl Builder {
         self
     }
 
-    /// Whom `rediss://` addresses of all kinds trust, and which certificate the client shows there.
-    /// Default: the platform's root certificates, and none. Refused where no address is one.
+    /// Trusted authorities and the client certificate for TLS addresses (`rediss`). Default: the
+    /// platform's root certificates, no client certificate. [`connect`](Self::connect) fails if no
+    /// address uses TLS.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.security.tls = Some(tls);
@@ -83,8 +84,9 @@ impl Builder {
     /// for each of the two connections to a voter, and again whenever one has to be replaced. An
     /// error, and no answer within ten seconds, count as a connection that failed: its text is in
     /// the voter's cause, so it must not have the secret in it, and it is tried again soon.
-    /// Connections that stand are not touched by a new password; a server that shall end them does
-    /// so itself. Sentinels are logged in to by the parameters of their address.
+    /// A new password does not touch connections that are open. To force them to log in again,
+    /// close them on the server (`CLIENT KILL`). Sentinels are logged in to by the parameters of
+    /// their address.
     ///
     /// In a cluster it is given the `host:port` of each server. The client asks for the map of the
     /// slots on another connection. While servers are away or slots move, it makes up to twenty of
@@ -155,18 +157,18 @@ impl Builder {
         self
     }
 
-    /// How often waiters of a mutex ask again without a wake-up, in case one was lost. Waiters in a
-    /// queue do so after a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
+    /// How often waiters of a mutex and observers of an election ask again without a wake-up, in
+    /// case one was lost. Waiters in a queue do so after a third of the
+    /// [waiter deadline](Self::waiter_deadline). Default: 2 s.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.settings.poll_interval = interval;
         self
     }
 
-    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a fair
-    /// mutex or a read/write lock. A waiter that dies blocks those behind it for this time.
-    /// Default: 5 s, or four times the voter deadline if that is longer. At least four times the
-    /// voter deadline, and never more than the lease that the waiter asks for. Waiters ask again
-    /// after a third of it.
+    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
+    /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
+    /// the voter deadline if that is longer. At least four times the voter deadline, and never more
+    /// than the lease that the waiter asks for. Waiters ask again after a third of it.
     pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.waiter_deadline = Some(deadline);
         self
@@ -201,9 +203,9 @@ impl Builder {
     ///
     /// It must be longer than the time by which the wall clocks of any two clients differ. A token
     /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
-    /// grow although voters forget them, as long as clocks agree to within this time. A client
-    /// whose clock is ahead of a voter's by more than half of it is believed only so far. Each name
-    /// that was locked within it takes some 160 bytes of every voter.
+    /// grow although voters forget them, as long as clocks agree to within this time. A voter caps
+    /// a client's clock at half of this time ahead of its own. Each name that was locked within
+    /// this time takes some 180 bytes of every voter.
     pub fn fence_memory(mut self, memory: Duration) -> Self {
         self.settings.fence_memory = memory;
         self
@@ -336,8 +338,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) where settings clash, or
-    /// voters of a cluster [share primaries](crate::SharedPrimaries).
+    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) if settings clash, if voters
+    /// of a cluster [share primaries](crate::SharedPrimaries), or if a majority takes longer to
+    /// answer than the [voter deadline](Self::voter_deadline) that was set.
     ///
     /// # Examples
     ///

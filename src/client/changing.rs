@@ -15,7 +15,8 @@ impl Builder {
     /// To change the voters of a running system, restart its clients in three steps, each with all
     /// clients before the next begins: the old voters; the new ones replacing the old; the new
     /// ones. Never skip the middle: clients of the old voters alone and clients of the new voters
-    /// alone do not exclude each other. The chapter on operations has the procedure.
+    /// alone do not exclude each other. The book has the procedure, in *Changing the voters*
+    /// (`docs/changing-voters.md`).
     ///
     /// # Examples
     ///

@@ -17,8 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct FoundLocks {
     /// Each lock once, by name.
     pub locks: Vec<FoundLock>,
-    /// Whether these are all that the voters know which answered. If not, there are more than were
-    /// asked for.
+    /// False if the voters that answered know more locks than `limit`.
     pub is_complete: bool,
     /// Voters that could not be asked, and why.
     pub missing: Vec<VoterReport>,
@@ -26,8 +25,7 @@ pub struct FoundLocks {
 
 impl Quorate {
     /// Looks for locks that somebody holds or waits for, on all voters. For operators: every server
-    /// is asked for all of its keys, by `SCAN`, for which the client's user needs the
-    /// right `+scan`, as nothing else does.
+    /// is asked for all of its keys, by `SCAN`. This needs the right `+scan`; nothing else does.
     ///
     /// `names` is a pattern as `SCAN` takes it: `*` finds all locks, `invoice:*` those whose names
     /// begin so. Embedded voters know no signs but a `*` at the end. At most `limit` locks are

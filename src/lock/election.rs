@@ -36,8 +36,8 @@ use crate::{
 ///
 /// # What is not guaranteed
 ///
-/// That a leader which is observed still leads when it is spoken to. Whoever must not listen to one
-/// that is no more compares [tokens](Leader::token), and refuses the lower one.
+/// An observed leader may have lost its lead by the time you call it. To reject a former leader,
+/// compare [tokens](Leader::token).
 ///
 /// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) elections are among clients in Rust:
 /// Redisson has nothing of the kind.
@@ -95,7 +95,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// As [`campaign`](Self::campaign); `is_no_quorum` after the first attempt.
+    /// As [`campaign`](Self::campaign); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
     ///
     /// # Cancel safety
     ///
@@ -109,7 +110,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit.
+    /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
     ///
     /// # Cancel safety
     ///

@@ -17,8 +17,8 @@ use crate::{
 /// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has.
 /// What differs is that all waiters queue, from the beginning and in order. A call of
 /// [`lock`](Self::lock) that finds the lock taken stands in a queue on the voters, with a ticket
-/// that a majority has agreed on and that never changes afterwards. Whoever asks once that is so
-/// comes later, whichever voters answer it.
+/// that a majority has agreed on and that never changes afterwards. Everybody who asks after that
+/// comes later.
 ///
 /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at once;
 /// one that dies is passed over after the
@@ -27,11 +27,12 @@ use crate::{
 ///
 /// # What is not guaranteed
 ///
-/// The order of two that ask at the same time, within the round trip or two until the tickets of
-/// both are fixed. And the place of one that so many voters have forgotten that those where it
-/// stood are a majority no more (restarted without their data, or out of reach for longer than the
-/// waiter deadline): it keeps its ticket and is told to them again, but whoever got the lock or a
-/// lower ticket meanwhile comes before.
+/// - The order of two that ask at the same time, within the round trip or two until the tickets of
+///   both are fixed.
+/// - The place of a waiter, if so many voters forget it that no majority has it any more: they
+///   restarted without their data, or were out of reach for longer than the waiter deadline. The
+///   waiter keeps its ticket and sends it again, but others may get the lock or a lower ticket
+///   first.
 ///
 /// It costs more than a mutex where it is contended: every waiter has an entry on each voter, which
 /// it refreshes every third of the waiter deadline. Uncontended it costs the same.
@@ -136,12 +137,12 @@ impl FairMutex {
         self.0.enter(self.0.once()).await
     }
 
-    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` where its turn had not come
-    /// by then. Nothing is left behind in the queue.
+    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come by
+    /// then. Nothing is left behind in the queue.
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock).
+    /// As [`Mutex::lock_within`](crate::Mutex::lock_within): `is_no_quorum` only at the limit.
     ///
     /// # Cancel safety
     ///

@@ -29,7 +29,7 @@ macro_rules! guard {
                 self.0.votes()
             }
 
-            /// How often this hold was entered and not left.
+            /// How many guards of this hold exist.
             pub fn count(&self) -> u32 {
                 self.0.count()
             }
@@ -52,9 +52,9 @@ macro_rules! guard {
             /// ended by force. What is returned borrows nothing and can be cloned and spawned; once
             /// the lock is [released](Self::release), it completes as well.
             ///
-            /// On Linux the deadline counts time for which the machine was suspended; after such a
-            /// sleep this future completes within half a second, while [`is_held`](Self::is_held)
-            /// and [`while_held`](Self::while_held) know at once.
+            /// On Linux the deadline counts time for which the machine was suspended. After such a
+            /// sleep [`is_held`](Self::is_held) is false at once, and this future completes within
+            /// half a second.
             ///
             /// # Cancel safety
             ///
@@ -199,8 +199,9 @@ macro_rules! guard {
             ///
             /// [`is_lost`](crate::Error::is_lost): the lock had been lost before.
             /// [`is_not_entered`](crate::Error::is_not_entered): no majority confirmed `time`.
-            /// [`is_invalid`](crate::Error::is_invalid): `time` is zero or above the longest lease.
-            /// After both the lock stays taken for what is left of its lease.
+            /// [`is_invalid`](crate::Error::is_invalid): `time` cannot be used as a lease: it is
+            /// shorter than twice the voter deadline, or above the longest lease. After both the
+            /// lock stays taken for what is left of its lease.
             ///
             /// # Cancel safety
             ///

@@ -14,7 +14,7 @@ use crate::{
 /// It is renewed in the background. Dropping it resigns in the background: dropping never blocks
 /// and never fails. [`resign`](Self::resign) does the same and says whether it worked.
 ///
-/// The followers cannot be told of a loss before it comes. So work that only the leader may do
+/// Followers cannot know of a loss in advance. So work that only the leader may do
 /// belongs inside [`while_leader`](Self::while_leader), and what it writes should carry the
 /// [`token`](Self::token).
 #[must_use = "it resigns when it is dropped"]

@@ -88,8 +88,8 @@ impl Lockable {
 /// order of their names, and keeps what it has while it waits in the queue of the next one. All
 /// such callers use the same order, so none waits for ever.
 ///
-/// So a lock can be taken while nobody works under it, by a caller that has failed twice, for as
-/// long as a lock behind it is busy.
+/// A caller that has failed twice may hold a lock, without using it, while it waits for the next
+/// one.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct LockAll {
@@ -144,7 +144,8 @@ impl LockAll {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
+    /// As [`lock`](Self::lock); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
     ///
     /// # Cancel safety
     ///
@@ -158,7 +159,8 @@ impl LockAll {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit.
+    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
     ///
     /// # Cancel safety
     ///

@@ -16,9 +16,9 @@ use crate::{
 /// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and how,
 /// and that sends nothing before [`lock`](Self::lock) and its like.
 ///
-/// Who holds is a *hold*: one outermost acquisition. Without [`owner`](Self::owner) every
-/// acquisition is a hold of its own, so a second `lock()` waits for the first guard. With an owner,
-/// whoever has that owner enters again at once.
+/// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition is a
+/// hold of its own, so a second `lock()` waits for the first guard. With an owner, whoever has that
+/// owner enters again at once.
 ///
 /// Waiters of one process stand in line and come in the order of asking. Between processes no order
 /// is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A release wakes the waiters,
@@ -65,6 +65,8 @@ impl Mutex {
     /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
     /// is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
+    /// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) also if the lock is an `RFairLock`
+    /// in Java; then it was asked for, and is not held.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.
@@ -139,6 +141,9 @@ impl Mutex {
     /// # Errors
     ///
     /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
+    /// [`is_overloaded`](Error::is_overloaded): this client had 256 attempts under way for the
+    /// whole [quorum timeout](crate::Builder::quorum_timeout), so it did not ask for this lock; see
+    /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
     ///
     /// # Cancel safety
     ///
@@ -170,6 +175,8 @@ impl Mutex {
     ///
     /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority answers, it
     /// is asked again and again until then. So a limit can outlast a restart of the servers.
+    /// [`is_overloaded`](Error::is_overloaded): this client had 256 attempts under way until the
+    /// limit; see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
     ///
     /// # Cancel safety
     ///

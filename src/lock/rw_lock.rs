@@ -136,7 +136,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read); [`is_no_quorum`](Error::is_no_quorum) after the first attempt.
+    /// As [`read`](Self::read); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
     ///
     /// # Cancel safety
     ///
@@ -147,12 +148,13 @@ impl RwLock {
         Ok(entered.map(ReadGuard::new))
     }
 
-    /// As [`read`](Self::read), waiting no longer than `limit`; `None` where it had not come in by
-    /// then. Nothing is left behind.
+    /// As [`read`](Self::read), waiting no longer than `limit`; `None` if the lock was not acquired
+    /// by then. Nothing is left behind.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
     ///
     /// # Cancel safety
     ///
@@ -217,7 +219,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write); [`is_no_quorum`](Error::is_no_quorum) after the first attempt.
+    /// As [`write`](Self::write); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
     ///
     /// # Cancel safety
     ///
@@ -228,12 +231,13 @@ impl RwLock {
         Ok(entered.map(WriteGuard::new))
     }
 
-    /// As [`write`](Self::write), waiting no longer than `limit`; `None` where it had not come in
-    /// by then. Nothing is left behind.
+    /// As [`write`](Self::write), waiting no longer than `limit`; `None` if the lock was not
+    /// acquired by then. Nothing is left behind.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
     ///
     /// # Cancel safety
     ///

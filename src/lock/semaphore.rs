@@ -34,8 +34,8 @@ use crate::{
 /// goes by the smallest number that somebody who holds or waits has asked with, for a lease after
 /// that: it gives no slot beyond, and none while as many are taken. Nobody who holds loses
 /// anything. A client that is given a permit under these terms says so in the log, once for each
-/// semaphore. So to raise the number, change it everywhere; it counts a lease after the last one
-/// has asked with the smaller number.
+/// semaphore. So to raise the number, change it everywhere. The higher number takes effect one
+/// lease after the last request with the smaller one.
 ///
 /// # Owners
 ///
@@ -45,8 +45,8 @@ use crate::{
 /// # What is not guaranteed
 ///
 /// A semaphore is another lock than the mutex of the same name, and than the semaphores of
-/// Redisson. And who holds, holds as surely as with a [`Mutex`](crate::Mutex): see there, and at
-/// the top of this crate.
+/// Redisson. Holds have the same guarantees as those of a [`Mutex`](crate::Mutex): see there, and
+/// at the top of this crate.
 #[derive(Clone)]
 #[must_use = "it does nothing until a permit is acquired"]
 pub struct Semaphore {
@@ -159,8 +159,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`is_no_quorum`](Error::is_no_quorum) after the first
-    /// attempt.
+    /// As [`acquire`](Self::acquire); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
     ///
     /// # Cancel safety
     ///
@@ -169,12 +169,13 @@ impl Semaphore {
         self.try_acquire_many(1).await
     }
 
-    /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` where its turn had not
+    /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` if its turn had not
     /// come by then. Nothing is left behind in the queue.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// As [`acquire`](Self::acquire), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
     ///
     /// # Cancel safety
     ///
@@ -237,8 +238,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`acquire_many`](Self::acquire_many); [`is_no_quorum`](Error::is_no_quorum) after the
-    /// first attempt.
+    /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
     ///
     /// # Cancel safety
     ///
@@ -253,7 +253,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`acquire_many`](Self::acquire_many).
+    /// As [`acquire_many`](Self::acquire_many) and [`acquire_within`](Self::acquire_within).
     ///
     /// # Cancel safety
     ///

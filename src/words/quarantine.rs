@@ -79,13 +79,13 @@ impl fmt::Display for Quarantined {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartGuard {
-    /// Those that this client has seen restart, whose clocks have moved, and which, when it met
-    /// them, had started or become primaries later than another or had a clock apart from the
+    /// A voter is kept out if it restarted, if its data were deleted, if its clock moved, or if,
+    /// when first seen, it was younger than another voter or its clock was apart from the
     /// majority's.
     ///
     /// Where all voters have started within the last longest lease, and within 5 s of each other,
     /// nobody is kept out. So this is unsafe for one longest lease after all of them have lost
-    /// their data together, if holders have survived it; a voter that is alone is all of them.
+    /// their data together, if holders have survived it; a single voter is always in this case.
     #[default]
     Relative,
     /// Also all that have started not longer ago than the longest lease, or whose data clients have

@@ -20,9 +20,8 @@ pub enum Verdict {
         /// What is left of that hold's lease.
         ttl: Option<Duration>,
     },
-    /// Its vote is kept for those who wait in the queue of a [`FairMutex`](crate::FairMutex) or an
-    /// [`RwLock`](crate::RwLock): of those who come before the one who asked `place` is the last,
-    /// for `ttl` more unless it asks again.
+    /// Its vote is kept for those who wait in the queue of the lock: `place` is the waiter directly
+    /// before the one who asked, for `ttl` more unless it asks again.
     Behind {
         /// The place in the queue.
         place: HoldId,

@@ -27,8 +27,7 @@ pub struct VoterView {
     pub side: Option<Side>,
     /// Who has its vote, if anybody has; or why it did not say.
     pub holder: Result<Option<Holder>, Cause>,
-    /// Who waits in its queue for a [`FairMutex`](crate::FairMutex), the first first; nobody where
-    /// it did not say.
+    /// Who waits for the lock in its queue, the first first; nobody if it did not say.
     pub queue: Vec<Waiting>,
     /// The highest token that it has stored, which is that of the latest hold; `None` where it
     /// knows none, or did not say.
@@ -37,7 +36,7 @@ pub struct VoterView {
     pub quarantine: Option<Quarantined>,
 }
 
-/// A place in the queue of a [`FairMutex`](crate::FairMutex) or an [`RwLock`](crate::RwLock).
+/// A place in the queue of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
