@@ -140,7 +140,9 @@
 //! - **Exclusion between clients with different voters** or different [`KeyScheme`]s.
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
-//!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that.
+//!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that; or over a
+//!   change of the voters, if nobody uses the lock meanwhile and the clocks differ by more than the
+//!   longest lease and 30 s.
 //! - **An order between waiters of different processes,** except with [`FairMutex`], [`RwLock`],
 //!   [`Semaphore`] and [`Election`].
 //! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor

@@ -242,7 +242,7 @@ impl Serialize for FoundLock {
     }
 }
 
-/// `mutex`, `rw_lock` or `election`.
+/// `mutex`, `rw_lock`, `semaphore` or `election`.
 impl Serialize for FoundKind {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(match self {
