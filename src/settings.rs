@@ -111,8 +111,9 @@ impl Settings {
         let least = self.voter_deadline.saturating_mul(4);
         if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {
             return Err(Error::invalid(format!(
-                "the waiter deadline of {short:?} is less than four times the voter deadline \
-                 ({least:?})"
+                "the waiter deadline of {short:?} is less than {least:?}, four times the voter \
+                 deadline of {:?}",
+                self.voter_deadline
             )));
         }
         if self.fence_memory < Duration::from_millis(1) {
@@ -189,7 +190,10 @@ impl Settings {
         }
         let least = self.voter_deadline.saturating_mul(2);
         if lease < least {
-            return refuse(format!("is less than twice the voter deadline ({least:?})"));
+            let deadline = self.voter_deadline;
+            return refuse(format!(
+                "is less than {least:?}, twice the voter deadline of {deadline:?}"
+            ));
         }
         // Voters count whole milliseconds: what they are not asked for is not to be trusted.
         let beyond = Duration::from_nanos(u64::from(lease.subsec_nanos()) % 1_000_000);
@@ -248,7 +252,7 @@ mod tests {
         );
         assert_eq!(
             refusal(|s| s.lease = ms(399)),
-            "the lease of 399ms is less than twice the voter deadline (400ms)"
+            "the lease of 399ms is less than 400ms, twice the voter deadline of 200ms"
         );
         assert_eq!(
             refusal(|s| s.lease = Duration::from_secs(86_401)),
@@ -277,7 +281,7 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(
             refusal(|s| s.waiter_deadline = Some(ms(799))),
-            "the waiter deadline of 799ms is less than four times the voter deadline (800ms)"
+            "the waiter deadline of 799ms is less than 800ms, four times the voter deadline of 200ms"
         );
     }
 

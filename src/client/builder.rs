@@ -127,8 +127,8 @@ impl Builder {
     }
 
     /// How long one voter has to answer one request before it counts as silent. By default it has
-    /// 200 ms, or longer if its round trips take longer. A deadline that you set stays as it is.
-    /// Never more than a tenth of the lease.
+    /// 200 ms, or longer if its round trips take longer. A deadline that you set is not made
+    /// longer. If it is more than a tenth of the lease, that tenth counts instead.
     ///
     /// [`connect`](Self::connect) fails if a majority of the voters needs longer than it may have.
     pub fn voter_deadline(mut self, deadline: Duration) -> Self {

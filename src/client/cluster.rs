@@ -81,6 +81,11 @@ impl Cluster {
         self.seeds.iter().any(Secret::has_tls)
     }
 
+    /// Whether its addresses can be read.
+    pub(super) fn read(&self, security: &Security) -> Result<(), Error> {
+        self.seeds.iter().try_for_each(|seed| seed.read(security).map(drop))
+    }
+
     /// Whether it is the cluster of another, as far as the addresses say.
     pub(super) fn shares_a_seed(&self, other: &Self, security: &Security) -> Result<bool, Error> {
         let read = |seed: &Secret| Ok(Arc::clone(seed.read(security)?.label()));

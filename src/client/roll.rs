@@ -43,6 +43,8 @@ pub(super) fn roll(
     if old.is_some_and(|old| old.sources().is_empty()) {
         return Err(Error::invalid("there are no voters to replace"));
     }
+    read(new, "address", security)?;
+    old.map_or(Ok(()), |old| read(old, "replaced address", security))?;
     let Sorted { new, both, old: replaced } = Sorted::of(new, old, security)?;
     let all: Vec<&Source> = [&*new, &both, &replaced].concat();
     #[cfg(feature = "tls")]
@@ -71,6 +73,19 @@ pub(super) fn roll(
         (Some(_), [only_new, both, only_old]) => Quorum::joint(only_new, both, only_old),
     };
     Ok(Roll { origins, quorum, clusters })
+}
+
+/// Whether all addresses of a set can be read. Messages do not show an address in which there may be
+/// a password, so they say which one it is.
+fn read(set: &VoterSet, what: &str, security: &Security) -> Result<(), Error> {
+    let sources = set.sources();
+    for (at, source) in sources.iter().enumerate() {
+        source.read(security).map_err(|why| match (source, sources.len()) {
+            (Source::Address(_), 2..) => Error::invalid(format!("{what} {}: {why}", at + 1)),
+            _ => why,
+        })?;
+    }
+    Ok(())
 }
 
 /// The sources of one set or two, without those that are named twice: what is only new, what is in

@@ -30,6 +30,16 @@ impl Source {
         Self::Address(Secret::new(address))
     }
 
+    /// Whether its addresses can be read.
+    pub(super) fn read(&self, security: &Security) -> Result<(), Error> {
+        match self {
+            Self::Address(address) => address.read(security).map(drop),
+            Self::Cluster(cluster) => cluster.read(security),
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => Ok(()),
+        }
+    }
+
     /// Its voters. `again`: another source has voters of the same cluster.
     pub(super) fn origins(&self, security: &Security, again: bool) -> Result<Vec<Origin>, Error> {
         Ok(match self {

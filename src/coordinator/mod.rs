@@ -123,7 +123,8 @@ impl Coordinator {
     /// How long the voters have to answer what is not about a lock with a lease of its own.
     pub(crate) fn voter_deadline(&self) -> Duration {
         let Settings { lease, voter_deadline, .. } = self.settings;
-        self.panel.allowed(voter_deadline, self.settings.longest_deadline(lease))
+        let most = self.settings.longest_deadline(lease);
+        self.panel.allowed(voter_deadline.min(most), most)
     }
 
     /// Until when one who asks now is patient, where its caller says nothing of that.

@@ -90,11 +90,12 @@ impl Coordinator {
         let advice = if mine.longest_lease != theirs.longest_lease {
             "all clients need the same longest lease"
         } else if mine.number.abs_diff(theirs.number) <= 1 && mine.voters != theirs.voters {
-            "to change the voters, have clients in between that replace the old voters by the new"
+            "all clients must have the same voters; to change them, put clients in between that \
+             replace the old voters by the new"
         } else {
-            "all clients need the voters of the same step, or of the next"
+            "all clients must have the voters of the same step, or of the next"
         };
-        let _ = write!(text, "; {advice}, and none of the others for {left} more");
+        let _ = write!(text, "; {advice}; this one is let in after {left} without the others");
         text
     }
 

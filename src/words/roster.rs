@@ -41,7 +41,8 @@ impl Belief {
 impl fmt::Display for Belief {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, voters, replaced, longest_lease } = self;
-        write!(f, "roster {number} with {voters} voters")?;
+        let s = if *voters == 1 { "" } else { "s" };
+        write!(f, "roster {number} with {voters} voter{s}")?;
         if let Some(replaced) = replaced {
             write!(f, " that replace {replaced}")?;
         }

@@ -47,7 +47,7 @@ async fn leases_that_cannot_work_are_refused_and_nothing_is_sent() {
     let day = secs(24 * 60 * 60);
     for (lease, message) in [
         (ms(0), "the lease is zero"),
-        (ms(399), "399ms is less than twice the voter deadline (400ms)"),
+        (ms(399), "399ms is less than 400ms, twice the voter deadline of 200ms"),
         (day + ms(1), "over the limit of 86400s"),
     ] {
         let mutex = client.mutex("a");
@@ -83,7 +83,7 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
         (builder().drift(1_000_000, ms(0)), "no validity left"),
         (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
         (builder().key_scheme(KeyScheme::Prefix("a{b".into())), "has a brace"),
-        (builder().waiter_deadline(ms(799)), "less than four times the voter deadline (800ms)"),
+        (builder().waiter_deadline(ms(799)), "less than 800ms, four times the voter deadline"),
         (Quorate::builder(), "there are no voters"),
         (
             builder().voter("redis://127.0.0.1:1").machine(&Machine::new("a")),
@@ -137,6 +137,22 @@ async fn a_password_is_shown_neither_by_clients_nor_by_errors() {
     assert!(error.is_not_connected() && is_discreet(&error), "{error}");
     assert!(error.to_string().contains("WRONGPASS"), "{error}");
     assert_eq!(error.voters()[1].to_string(), format!("127.0.0.1:{}: reached", other.port()));
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_one_that_cannot_be_used_is_named_by_its_number() {
+    let good = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"];
+    for (wrong, why) in
+        [("redis:///1", "the redis:// address has no host"), ("", "the address is empty")]
+    {
+        let refused = Quorate::connect([good[0], wrong, good[1]]).await.unwrap_err();
+        assert_eq!(refused.to_string(), format!("address 2: {why}"));
+        let replacing = Quorate::builder().voters(good).replacing([good[0], wrong]);
+        let refused = replacing.connect().await.unwrap_err();
+        assert_eq!(refused.to_string(), format!("replaced address 2: {why}"));
+        let alone = Quorate::connect([wrong]).await.unwrap_err();
+        assert_eq!(alone.to_string(), why);
+    }
 }
 
 // Two addresses of one server would be two votes of one.
