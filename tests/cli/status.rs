@@ -249,7 +249,7 @@ fn width(line: &str) -> usize {
 fn watched_on_a_terminal_it_is_drawn_in_place_until_the_user_ends_it() {
     let voters = Voters::start();
     let holder = hold(&voters, &["a"]);
-    let watch = voters.quorate(&["status", "a", "--watch", "--interval", "50ms"]);
+    let watch = voters.quorate(&["status", "a", "--watch", "--interval", "100ms"]);
     let mut screen = Screen::start(&watch);
     screen.shows("\x1b[?1049h\x1b[?25l\x1b[H");
     screen.shows("mutex `a`: held by ");
@@ -269,7 +269,7 @@ fn watched_on_a_terminal_it_is_drawn_in_place_until_the_user_ends_it() {
 #[test]
 fn watched_by_a_program_each_look_is_a_line() {
     let voters = Voters::start();
-    let arguments = ["status", "a", "--watch", "--json", "--interval", "50ms"];
+    let arguments = ["status", "a", "--watch", "--json", "--interval", "100ms"];
     let mut watch = Running::start_soon(&mut voters.quorate(&arguments));
     let is_free = |line: &str| {
         let seen: Value = serde_json::from_str(line).expect("it is JSON");

@@ -18,6 +18,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     time_ms.map(Duration::from_millis).ok_or_else(|| expected.to_owned())
 }
 
+/// The time between two looks at all servers, which costs these something.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(100);
+    let interval = parse(text)?;
+    if interval < LEAST { Err(format!("it is at least {LEAST:?}")) } else { Ok(interval) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +39,12 @@ mod tests {
         for wrong in ["", "5", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn servers_are_not_asked_without_a_pause() {
+        assert_eq!(parse_interval("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(parse_interval("99ms").unwrap_err(), "it is at least 100ms");
+        assert_eq!(parse_interval("0s").unwrap_err(), "it is at least 100ms");
     }
 }

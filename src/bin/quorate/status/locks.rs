@@ -143,9 +143,6 @@ impl LockSeen {
         for error in self.errors() {
             frame.line(Tone::Bad, quoted(&error.to_string()));
         }
-        if let Some(Err(error)) = self.semaphore.as_ref().map(Result::as_ref) {
-            frame.line(Tone::Bad, quoted(&error.to_string()));
-        }
         let mutex = self.mutex.as_ref().and_then(|seen| seen.as_ref().ok());
         let semaphore = self.semaphore.as_ref().and_then(|seen| seen.as_ref().ok());
         let semaphore = semaphore.filter(|seen| semaphore::is_wanted(seen));

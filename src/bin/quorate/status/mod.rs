@@ -48,7 +48,8 @@ pub(crate) struct StatusOptions {
     watch: bool,
 
     /// The time between two looks of --watch
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = durations::parse)]
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch")]
+    #[arg(value_parser = durations::parse_interval)]
     interval: Duration,
 
     /// Write JSON: one document, or with --watch one in each line
