@@ -7,14 +7,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::held::Hold;
+use futures::future::select_all;
+
+use super::{held::Hold, together::first_loss_of};
 use crate::words::Error;
 
-/// Completes when a hold is over, with the reason: [`Lost`](crate::ErrorKind::Lost), or
-/// [`Released`](crate::ErrorKind::Released) by its last guard.
+/// Completes when a hold is over, or one of several, with the reason:
+/// [`Lost`](crate::ErrorKind::Lost), or [`Released`](crate::ErrorKind::Released) by its last guard.
 ///
 /// It borrows nothing, so it can be spawned and can outlive the guards. Clones wait for the same
-/// hold. It keeps no lock alive, and dropping it has no effect on one.
+/// holds. It keeps no lock alive, and dropping it has no effect on one.
 ///
 /// # Examples
 ///
@@ -36,19 +38,28 @@ use crate::words::Error;
 /// ```
 #[must_use = "it does nothing until it is awaited"]
 pub struct Lost {
-    hold: Arc<Hold>,
+    holds: Vec<Arc<Hold>>,
     wait: Pin<Box<dyn Future<Output = Error> + Send + Sync>>,
 }
 
 impl Lost {
     pub(super) fn of(hold: &Arc<Hold>) -> Self {
-        let hold = Arc::clone(hold);
-        let waiting = Arc::clone(&hold);
+        let waiting = Arc::clone(hold);
         let wait = Box::pin(async move {
             waiting.until_lost().await;
             waiting.lost()
         });
-        Self { hold, wait }
+        Self { holds: vec![Arc::clone(hold)], wait }
+    }
+
+    /// When one of them is over, and there is one at least.
+    pub(super) fn of_any(holds: Vec<Arc<Hold>>) -> Self {
+        let waiting = holds.clone();
+        let wait = Box::pin(async move {
+            let (why, ..) = select_all(waiting.iter().map(Self::of)).await;
+            first_loss_of(&waiting).unwrap_or(why)
+        });
+        Self { holds, wait }
     }
 }
 
@@ -62,12 +73,16 @@ impl Future for Lost {
 
 impl Clone for Lost {
     fn clone(&self) -> Self {
-        Self::of(&self.hold)
+        match &*self.holds {
+            [hold] => Self::of(hold),
+            holds => Self::of_any(holds.to_vec()),
+        }
     }
 }
 
 impl fmt::Debug for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lost").field("hold", self.hold.id()).finish_non_exhaustive()
+        let ids: Vec<_> = self.holds.iter().map(|hold| hold.id()).collect();
+        f.debug_struct("Lost").field("holds", &ids).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,10 @@
 //! Holds that stand or fall together.
 
+use std::sync::Arc;
+
 use futures::future::select_all;
 
-use super::{Entry, Lost};
+use super::{Entry, Lost, held::Hold};
 use crate::words::Error;
 
 /// Ends all of these holds as lost as soon as one of them is, so that nobody waits for what is of
@@ -11,7 +13,7 @@ pub(crate) fn stand_or_fall(entries: &[Entry]) {
     if entries.len() < 2 || crate::mutant!("others_outlive_the_lost_one") {
         return;
     }
-    let holds: Vec<_> = entries.iter().map(|entry| entry.hold().clone()).collect();
+    let holds = holds(entries);
     let coordinator = holds[0].coordinator().clone();
     coordinator.spawn(async move {
         let (why, ..) = select_all(holds.iter().map(Lost::of)).await;
@@ -24,15 +26,25 @@ pub(crate) fn stand_or_fall(entries: &[Entry]) {
 }
 
 /// Completes when one of them is lost, with the reason.
-pub(crate) async fn one_is_lost(entries: &[Entry]) -> Error {
-    let (why, ..) = select_all(entries.iter().map(Entry::lost)).await;
-    first_loss(entries).unwrap_or(why)
+pub(crate) fn one_is_lost(entries: &[Entry]) -> Lost {
+    Lost::of_any(holds(entries))
 }
 
 /// Why one of them is lost: of several the one that took the others along.
 pub(crate) fn first_loss(entries: &[Entry]) -> Option<Error> {
-    let mut lost: Vec<_> = entries.iter().filter(|entry| !entry.is_held()).collect();
+    if entries.iter().all(Entry::is_held) {
+        return None;
+    }
+    first_loss_of(&holds(entries))
+}
+
+pub(super) fn first_loss_of(holds: &[Arc<Hold>]) -> Option<Error> {
+    let mut lost: Vec<_> = holds.iter().filter(|hold| !hold.is_held()).collect();
     // What has not ended yet is lost by the clock.
-    lost.sort_by_key(|entry| entry.hold().is_forsaken());
-    lost.first().map(|entry| entry.hold().lost())
+    lost.sort_by_key(|hold| hold.is_forsaken());
+    lost.first().map(|hold| hold.lost())
+}
+
+fn holds(entries: &[Entry]) -> Vec<Arc<Hold>> {
+    entries.iter().map(|entry| Arc::clone(entry.hold())).collect()
 }

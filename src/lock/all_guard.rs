@@ -5,7 +5,7 @@ use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
 use futures::future::join_all;
 
 use crate::{
-    hold::{Entry, first_loss, one_is_lost, stand_or_fall},
+    hold::{Entry, Lost, first_loss, one_is_lost, stand_or_fall},
     words::{Error, HoldId, Token},
 };
 
@@ -49,13 +49,15 @@ impl AllGuard {
         self.0.iter().map(Entry::remaining).min().unwrap_or_default()
     }
 
-    /// Completes when one of the locks is lost, with the reason. [`Error::lock`] says which.
+    /// Completes when one of the locks is lost, with the reason. [`Error::lock`] says which. What is
+    /// returned borrows nothing and can be cloned and spawned; once the locks are
+    /// [released](Self::release), it completes as well.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future has no effect on the locks.
-    pub async fn lost(&self) -> Error {
-        one_is_lost(&self.0).await
+    pub fn lost(&self) -> Lost {
+        one_is_lost(&self.0)
     }
 
     /// Runs `work` as long as all locks are held: drops it the moment one is lost.

@@ -22,9 +22,12 @@ async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
     let all: [Lockable; 3] =
         [quorum.mutex("a").into(), quorum.mutex("b").into(), quorum.rw_lock("c").writing()];
     let guard = quorum.lock_all(all).lock().await.unwrap();
+    let elsewhere = tokio::spawn(guard.lost().clone());
     assert!(theirs.mutex("b").force_release().await.unwrap());
     let lost = timeout(secs(60), guard.lost()).await.expect("it is told");
     assert!(lost.is_lost() && lost.lock() == Some("b"), "{lost}");
+    let told = timeout(secs(60), elsewhere).await.expect("it is told").unwrap();
+    assert!(told.is_lost() && told.lock() == Some("b"), "{told}");
     assert!(!guard.is_held() && guard.remaining().is_zero());
     // The others are free, though nobody has released anything.
     let next = timeout(secs(60), theirs.mutex("a").lock()).await.unwrap().unwrap();
@@ -56,6 +59,17 @@ async fn all_are_lost_at_the_earliest_deadline_and_work_is_dropped() {
     assert!(watch.time() < secs(6));
     let why = guard.release().await.unwrap_err();
     assert_eq!(why.lock(), Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_loss_is_told_of_the_release() {
+    let on = Fixture::embedded(3);
+    let quorum = client(&on).await;
+    let guard = quorum.lock_all(["a", "b"].map(|name| quorum.mutex(name))).lock().await.unwrap();
+    let lost = guard.lost();
+    guard.release().await.unwrap();
+    assert!(lost.await.is_released());
+    on.until_clean().await;
 }
 
 // Claim 76
