@@ -340,7 +340,7 @@ impl Builder {
     ///
     /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) if settings clash, if voters
     /// of a cluster [share primaries](crate::SharedPrimaries), or if a majority takes longer to
-    /// answer than the [voter deadline](Self::voter_deadline) that was set.
+    /// answer than the [voter deadline](Self::voter_deadline) that was set. Panics as that does.
     ///
     /// # Examples
     ///

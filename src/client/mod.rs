@@ -74,6 +74,10 @@ impl Quorate {
     /// [`is_out_of_step`](Error::is_out_of_step): other clients of these voters believe otherwise
     /// about the voters or the longest lease; see [`Builder::roster`].
     ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, and in one without time and I/O.
+    ///
     /// # Examples
     ///
     /// ```no_run
