@@ -281,7 +281,8 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(
             refusal(|s| s.waiter_deadline = Some(ms(799))),
-            "the waiter deadline of 799ms is less than 800ms, four times the voter deadline of 200ms"
+            "the waiter deadline of 799ms is less than 800ms, four times the voter deadline of \
+             200ms"
         );
     }
 

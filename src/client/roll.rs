@@ -75,8 +75,8 @@ pub(super) fn roll(
     Ok(Roll { origins, quorum, clusters })
 }
 
-/// Whether all addresses of a set can be read. Messages do not show an address in which there may be
-/// a password, so they say which one it is.
+/// Whether all addresses of a set can be read. Messages do not show an address in which a password
+/// may be, so they say which one it is.
 fn read(set: &VoterSet, what: &str, security: &Security) -> Result<(), Error> {
     let sources = set.sources();
     for (at, source) in sources.iter().enumerate() {

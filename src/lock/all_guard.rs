@@ -49,8 +49,8 @@ impl AllGuard {
         self.0.iter().map(Entry::remaining).min().unwrap_or_default()
     }
 
-    /// Completes when one of the locks is lost, with the reason. [`Error::lock`] says which. What is
-    /// returned borrows nothing and can be cloned and spawned; once the locks are
+    /// Completes when one of the locks is lost, with the reason. [`Error::lock`] says which. What
+    /// is returned borrows nothing and can be cloned and spawned; once the locks are
     /// [released](Self::release), it completes as well.
     ///
     /// # Cancel safety
