@@ -29,6 +29,8 @@ pub(crate) struct Lines {
 
 #[derive(Debug)]
 struct Line {
+    /// How many stand in it: changes with the table locked.
+    places: AtomicU32,
     turn: Semaphore,
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
@@ -91,6 +93,7 @@ impl Line {
             within: Duration::ZERO,
         };
         Self {
+            places: AtomicU32::new(0),
             turn: Semaphore::new(1),
             news: Signal::new(news),
             silence: Signal::new(()),
@@ -117,6 +120,7 @@ impl Lines {
     ) -> LinePlace {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
+        line.places.fetch_add(1, Relaxed);
         let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
         let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
         LinePlace { lines, key, line, came, times, was_told, voter_deadline }
@@ -280,8 +284,7 @@ impl Turn<'_> {
 impl Drop for LinePlace {
     fn drop(&mut self) {
         let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        // Places come and go under this lock: two owners are the table and this one.
-        if Arc::strong_count(&self.line) == 2 {
+        if self.line.places.fetch_sub(1, Relaxed) == 1 {
             lines.remove(&self.key);
         }
     }
@@ -289,6 +292,8 @@ impl Drop for LinePlace {
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Barrier, thread};
+
     use futures::FutureExt;
 
     use super::*;
@@ -296,6 +301,27 @@ mod tests {
 
     fn enter(lines: &Arc<Lines>) -> LinePlace {
         lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
+    }
+
+    #[test]
+    fn two_that_leave_at_one_moment_leave_no_line() {
+        let (lines, key, both) = (Arc::new(Lines::default()), Arc::from("a"), Barrier::new(2));
+        let left = AtomicU32::new(0);
+        let come_and_go = |counts: bool| {
+            for _ in 0..50_000 {
+                let place = enter(&lines);
+                both.wait();
+                drop(place);
+                both.wait();
+                left.fetch_add(u32::from(counts && lines.has(&key)), Relaxed);
+                both.wait();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| come_and_go(false));
+            come_and_go(true);
+        });
+        assert_eq!(left.into_inner(), 0);
     }
 
     #[tokio::test]
