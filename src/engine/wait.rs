@@ -88,8 +88,10 @@ enum WaitState {
     Pausing(Moment),
     Subscribing(Moment),
     Queueing(Duration),
-    /// Until the moment at which the lock may be free, or so many of these voters have called.
+    /// Until the moment at which the lock may be free, or so many of these voters have called; but
+    /// not before the first moment.
     Listening {
+        from: Moment,
         until: Moment,
         awaited: Awaited,
     },
@@ -213,8 +215,9 @@ impl Wait {
             WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
             WaitState::Subscribing(until) => WaitNext::Subscribe(self.by_limit(*until)),
             WaitState::Queueing(refresh) => WaitNext::Queue { refresh: *refresh },
-            WaitState::Listening { awaited, .. } if awaited.have_called(called) => {
-                self.wake(Wake::Called)
+            WaitState::Listening { from, awaited, .. } if awaited.have_called(called) => {
+                let from = *from;
+                if now < from { self.sleep(from, now) } else { self.wake(Wake::Called) }
             }
             WaitState::Pausing(until) | WaitState::Listening { until, .. } => {
                 self.sleep(*until, now)
@@ -285,7 +288,8 @@ impl Wait {
         if same { Loss::Held } else { defeat.loss }
     }
 
-    /// Where there is no queue: others may give back one vote after the other, and call.
+    /// Where there is no queue: others may give back one vote after the other, and call. This one
+    /// has called itself and all others: who asked again at once would only meet them again.
     fn rest_in_split(&mut self, defeat: &Defeat, now: Moment, chance: u32) -> WaitState {
         self.contended.at_least(2 * now.since(defeat.started));
         match self.while_held {
@@ -293,8 +297,9 @@ impl Wait {
                 WaitState::Subscribing(now + setup)
             }
             WhileHeld::Listen { .. } => {
-                let until = now + self.contended.pause(chance);
-                WaitState::Listening { until, awaited: defeat.votes.awaited() }
+                let pause = self.contended.pause(chance);
+                let (from, until) = (now + pause / 2, now + pause);
+                WaitState::Listening { from, until, awaited: defeat.votes.awaited() }
             }
             WhileHeld::Bid { .. } => {
                 self.deaf_until = None;
@@ -322,7 +327,7 @@ impl Wait {
                 // A voter's expiry has a resolution of a millisecond.
                 let free = votes.free_in().map(|time| time + Duration::from_millis(2));
                 let until = now + free.map_or(poll, |free| free.min(poll));
-                WaitState::Listening { until, awaited: votes.awaited() }
+                WaitState::Listening { from: now, until, awaited: votes.awaited() }
             }
             WhileHeld::Bid { .. } => {
                 if self.deaf_until.is_none_or(|until| now < until) {

@@ -93,18 +93,24 @@ impl Course {
     fn run(mut self, steps: Vec<Step>) -> Trace {
         let (mut steps, mut step, mut called) = (steps.into_iter(), None, false);
         loop {
-            let was_called = std::mem::take(&mut called);
-            let next = self.wait.next(self.now, &[was_called; 3]);
+            let next = self.wait.next(self.now, &[called; 3]);
             let listens = matches!(self.wait.while_held, WhileHeld::Listen { .. });
             let was_held = self.attempts.last().is_some_and(|last| last.loss == Loss::Held);
             let was_lost = self.attempts.last().is_some_and(|last| last.loss != Loss::NoQuorum);
             let listens_in_split = listens && self.wait.has_subscribed && !self.has_queue();
             let is_heard = was_held && listens || was_lost && listens_in_split;
-            if was_called && is_heard && !self.limit_has_come() {
-                assert_eq!(next, WaitNext::Ask(Some(Wake::Called)));
+            if called && is_heard && !self.limit_has_come() {
+                let is_deaf = self.attempts.last().is_some_and(|last| self.now < deaf_until(last));
+                match next {
+                    WaitNext::Sleep(_) | WaitNext::Ask(Some(Wake::Missed)) => {
+                        assert!(self.attempts.last().is_some_and(is_split));
+                    }
+                    _ => assert!(next == WaitNext::Ask(Some(Wake::Called)) && !is_deaf),
+                }
             }
             match (next, step) {
                 (WaitNext::Ask(wake), _) => {
+                    called = false;
                     step = steps.next();
                     let Some(step) = step else {
                         return Trace { attempts: self.attempts, end: None };
@@ -119,7 +125,7 @@ impl Course {
                     assert!(listens && was_lost && !self.limit_has_come());
                     self.wait = self.wait.in_queue(refresh);
                 }
-                (WaitNext::Sleep(until), Some(step)) => called = self.sleep(until, step),
+                (WaitNext::Sleep(until), Some(step)) => called |= self.sleep(until, step),
                 (WaitNext::GiveUp(denial), Some(_)) => {
                     return Trace { attempts: self.attempts, end: Some((self.now, *denial)) };
                 }
@@ -216,6 +222,17 @@ fn least_pause(attempt: &Attempt) -> Duration {
     }
 }
 
+/// Nobody has the lock, and the contenders call each other.
+fn is_split(attempt: &Attempt) -> bool {
+    attempt.loss == Loss::Split && !attempt.is_repeated
+}
+
+/// Until then at least nobody's call is heard.
+fn deaf_until(attempt: &Attempt) -> Moment {
+    let deaf = if is_split(attempt) { least_pause(attempt) / 2 } else { Duration::ZERO };
+    attempt.ended + deaf
+}
+
 proptest! {
     #[test]
     fn no_attempt_but_the_first_starts_after_the_limit(
@@ -301,7 +318,7 @@ proptest! {
                 least = least.min(since + PATIENCE);
             }
             match next.wake {
-                Some(Wake::Called) => {}
+                Some(Wake::Called) => prop_assert!(next.started >= deaf_until(last), "{last:?}"),
                 Some(Wake::Missed) => prop_assert!(next.started >= last.ended + MS(1)),
                 Some(Wake::Timer) => prop_assert!(next.started >= least, "{last:?} {next:?}"),
                 // A bid has waited by itself; a subscription is followed by an attempt, once.

@@ -19,12 +19,15 @@ fn in_a_split_it_listens_from_the_first_on_and_pauses_for_twice_as_long_as_that_
             (30, Called(1), Sleep(41)),
             (41, Nothing, BY_TIMER),
             (42, Lost(Loss::Split), Sleep(82)),
-            (50, Called(2), BY_CALL),
-            (51, Lost(Loss::Held), Sleep(653)),
-            (60, Called(2), BY_CALL),
-            (61, Lost(Loss::Split), Sleep(63)),
-            (62, Missed, Sleep(63)),
-            (63, Nothing, Answer::Wake(Wake::Missed)),
+            // For half of the pause those who call are the contenders, itself among them.
+            (50, Called(2), Sleep(62)),
+            (61, Called(2), Sleep(62)),
+            (62, Called(2), BY_CALL),
+            (63, Lost(Loss::Held), Sleep(665)),
+            (70, Called(2), BY_CALL),
+            (71, Lost(Loss::Split), Sleep(73)),
+            (72, Missed, Sleep(73)),
+            (73, Nothing, Answer::Wake(Wake::Missed)),
         ],
     );
 }

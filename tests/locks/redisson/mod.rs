@@ -10,6 +10,7 @@ mod rights;
 mod rw;
 mod rw_model;
 mod rw_waits;
+mod splits;
 mod tokens;
 mod turns;
 mod wakes;
