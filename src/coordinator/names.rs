@@ -86,12 +86,22 @@ impl Coordinator {
         &self,
         holds: impl IntoIterator<Item = &'a HoldId>,
     ) -> BTreeMap<String, Arc<str>> {
+        let all: Vec<usize> = (0..self.panel.voters.len()).collect();
+        self.names_by(&all, holds).await
+    }
+
+    /// As far as these voters know them.
+    pub(super) async fn names_by<'a>(
+        &self,
+        voters: &[usize],
+        holds: impl IntoIterator<Item = &'a HoldId>,
+    ) -> BTreeMap<String, Arc<str>> {
         if self.names.own.is_none() {
             return BTreeMap::new();
         }
         let clients: BTreeSet<&str> = holds.into_iter().filter_map(HoldId::client).collect();
         let asked = clients.into_iter().map(async |client| {
-            let name = self.name_of(client).await?;
+            let name = self.name_of(client, voters).await?;
             Some((client.to_owned(), name))
         });
         join_all(asked).await.into_iter().flatten().collect()
@@ -111,22 +121,26 @@ impl Coordinator {
         reports
     }
 
-    /// What the first voter says that knows it.
-    async fn name_of(&self, client: &str) -> Option<Arc<str>> {
+    /// What the first of these voters says that knows it. Where a majority does not, nobody waits
+    /// for the rest.
+    async fn name_of(&self, client: &str, voters: &[usize]) -> Option<Arc<str>> {
         match self.names.recall(client, self.clock.now()) {
             Some(KnownClient::Name(name)) => return Some(name),
             Some(KnownClient::Nothing(_)) => return None,
             None => {}
         }
         let call = self.about(client, &voter::NAME, [].into(), &[]);
-        let mut replies = self.panel.ask_all(&call);
+        let quorum = self.panel.quorum;
+        let mut replies = self.panel.ask(voters, &call);
         let due = self.clock.now() + self.voter_deadline();
-        let mut name = None;
-        while name.is_none() && replies.are_open() {
+        let (mut name, mut ignorant) = (None, vec![false; quorum.voters()]);
+        while name.is_none() && !quorum.reached(|voter| ignorant[voter]) && replies.are_open() {
             tokio::select! {
                 biased;
-                (_, answer) = replies.next() => {
-                    name = answer.ok().and_then(|answer| answer.name().map(Arc::from));
+                (voter, answer) = replies.next() => {
+                    let answer = answer.ok();
+                    name = answer.as_ref().and_then(|answer| answer.name().map(Arc::from));
+                    ignorant[voter] = answer.is_some();
                 }
                 () = self.clock.sleep_until(due) => break,
             }

@@ -15,7 +15,7 @@ use crate::{
     engine::{Denial, Limit, Outage, Refusal, Rules, Votes, Wait, WaitNext, WhileHeld},
     settings::Settings,
     wakeup::{self, Listening},
-    words::{Error, HoldId, HolderKind, Kind, Taker},
+    words::{Error, HoldId, HolderKind, Kind, Taker, Verdict},
 };
 
 impl Coordinator {
@@ -124,8 +124,12 @@ impl Coordinator {
             after: outage.until.since(outage.since),
         };
         let verdicts = outage.votes.into_verdicts();
-        // For the report, which asks nobody.
-        self.names_of(verdicts.iter().filter_map(|verdict| Some(verdict.obstacle()?.0))).await;
+        // For the report, which asks nobody. Those are asked that have just answered: it is too
+        // late to wait for others.
+        let named = |verdict: &Verdict| verdict.obstacle().is_some();
+        let voters: Vec<usize> = (0..verdicts.len()).filter(|at| named(&verdicts[*at])).collect();
+        let holds = verdicts.iter().filter_map(|verdict| Some(verdict.obstacle()?.0));
+        self.names_by(&voters, holds).await;
         Error::new(kind, self.report(verdicts))
     }
 }

@@ -88,6 +88,33 @@ async fn a_client_of_servers_is_called_by_its_host_and_process() {
     guard.release().await.unwrap();
 }
 
+// A majority that has no name is not asked for more, and those that are silent not at all.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_name_that_nobody_knows() {
+    let voters = embedded::voters(3);
+    let nameless = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let named = Quorate::builder().embedded(&voters).client_name("web-1").connect().await.unwrap();
+    let guard = nameless.mutex("a").lock().await.unwrap();
+    voters[2].stop();
+    for _ in 0..4 {
+        let watch = Stopwatch::start();
+        let error = named.mutex("a").lock_or_busy(Duration::ZERO).await.unwrap_err();
+        assert!(error.is_busy() && error.holder_name().is_none(), "{error}");
+        assert!(watch.time() < ms(1), "{:?}", watch.time());
+        sleep(secs(11)).await;
+    }
+    voters[1].stop();
+    for _ in 0..4 {
+        let watch = Stopwatch::start();
+        let error = named.mutex("a").lock_within(ms(50)).await.unwrap_err();
+        assert!(error.is_no_quorum(), "{error}");
+        assert_eq!(watch.time(), ms(50));
+        sleep(secs(11)).await;
+    }
+    drop(guard);
+    voters[1..].iter().for_each(embedded::EmbeddedVoter::resume);
+}
+
 /// Which scripts about names ran on the voter, and when.
 fn said(voter: &embedded::EmbeddedVoter) -> Arc<Mutex<Vec<(&'static str, u64)>>> {
     let (said, start) = (Arc::<Mutex<Vec<_>>>::default(), Stopwatch::start());
