@@ -155,7 +155,8 @@ impl LockAll {
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
-    /// still taken then. Nothing is left behind in any queue.
+    /// still taken then. Nothing is left behind in any queue. May overrun `limit` by a voter
+    /// deadline: what all voters were asked together is waited for.
     ///
     /// # Errors
     ///
