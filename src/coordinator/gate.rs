@@ -36,6 +36,11 @@ impl ClosingGate {
         Self { places: Semaphore::new(Self::most() as usize), closing }
     }
 
+    /// Whether nobody is let in any more.
+    pub(super) fn closing(&self) -> &Arc<Signal<bool>> {
+        &self.closing
+    }
+
     /// To be run on the client's runtime, for as long as that goes on or the gate is open.
     pub(super) fn watch_runtime(&self) -> impl Future<Output = ()> + use<> {
         let watched = EndOfRuntime(Arc::clone(&self.closing));

@@ -64,10 +64,16 @@ impl Coordinator {
             return Err(Error::new(Kind::OutOfStep(self.told(voter, &entry)), Vec::new()));
         }
         let (coordinator, clock) = (Arc::downgrade(self), self.clock.clone());
+        let closing = Arc::clone(self.gate.closing());
         self.spawn(async move {
             let mut pause = if all_answered { INTERVAL } else { AGAIN };
             loop {
-                clock.sleep(pause).await;
+                tokio::select! {
+                    biased;
+                    // Or the client is dropped.
+                    () = closing.until(|closing| *closing) => return,
+                    () = clock.sleep(pause) => {}
+                }
                 let Some(coordinator) = coordinator.upgrade() else { return };
                 let compared = async { Ok(coordinator.compare_rosters().await) };
                 // Nothing is compared any more once it is closed.

@@ -6,7 +6,7 @@ use std::{env, fs, process::Command};
 
 use quorate::{Builder, blocking::Quorate, embedded};
 use quorate_support::{RedisServer, eventually};
-use quorate_tests::fixture::secs;
+use quorate_tests::fixture::{Stopwatch, secs};
 
 /// Runs a test of this file once more, alone in a process.
 fn alone(test: &str, body: impl FnOnce()) {
@@ -48,7 +48,9 @@ fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
             assert!(guard.lost_within(secs(3)).unwrap().is_none());
             drop(guard);
         }
+        let watch = Stopwatch::start();
         eventually("no client has a thread any more", || client_threads() == 0);
+        assert!(watch.time() < secs(5), "nothing is owed any more: {:?}", watch.time());
         let (one, other) = (inside(), on_server());
         assert_eq!(client_threads(), 2);
         one.close().unwrap();
