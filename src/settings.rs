@@ -91,6 +91,9 @@ impl Settings {
     /// The longest lease: longer ones would hide a lock that nobody will ever release.
     pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
 
+    /// Ten years. Servers refuse an expiry that they cannot count to.
+    const LONGEST_MEMORY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [
             ("voter deadline", self.voter_deadline),
@@ -120,6 +123,13 @@ impl Settings {
             return Err(Error::invalid(format!(
                 "the fence memory of {:?} is less than a millisecond",
                 self.fence_memory
+            )));
+        }
+        if self.fence_memory > Self::LONGEST_MEMORY {
+            return Err(Error::invalid(format!(
+                "the fence memory of {:?} is over the limit of {:?}",
+                self.fence_memory,
+                Self::LONGEST_MEMORY
             )));
         }
         if let Some(short) = self.replica_timeout().filter(|limit| limit.as_millis() == 0) {
@@ -274,6 +284,16 @@ mod tests {
         let settings = Settings { drift, ..Settings::default() };
         let rules = settings.rules(Duration::from_micros(400_999)).unwrap();
         assert_eq!(rules.terms.validity(), Duration::from_millis(400));
+    }
+
+    #[test]
+    fn a_fence_memory_that_servers_cannot_count_to_is_refused() {
+        assert_eq!(
+            refusal(|s| s.fence_memory = Duration::MAX),
+            "the fence memory of 18446744073709551615.999999999s is over the limit of 315360000s"
+        );
+        let longest = Settings { fence_memory: Settings::LONGEST_MEMORY, ..Settings::default() };
+        assert!(longest.check().is_ok());
     }
 
     #[test]
