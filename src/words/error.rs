@@ -53,8 +53,9 @@ pub enum ErrorKind {
     NotConnected,
     /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
     NoQuorum,
-    /// Another hold has the lock, or others have too many of its votes. Only the calls that end with `or_busy` give this error: see
-    /// [`holder`](Error::holder) and [`retry_after`](Error::retry_after).
+    /// Another hold has the lock, or others have too many of its votes. Only the calls that end
+    /// with `or_busy` give this error: see [`holder`](Error::holder) and
+    /// [`retry_after`](Error::retry_after).
     Busy,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,

@@ -14,23 +14,22 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::time::sleep;
 
 /// Since when the lock is free, and the longest time until somebody had it.
-#[derive(Default)]
 struct Gaps {
-    free: Duration,
+    free: Stopwatch,
     longest: Duration,
 }
 
 /// Takes the lock again and again.
-async fn contend(client: Quorate, gaps: Arc<Mutex<Gaps>>, watch: Stopwatch, mut chance: StdRng) {
+async fn contend(client: Quorate, gaps: Arc<Mutex<Gaps>>, mut chance: StdRng) {
     loop {
         sleep(ms(chance.random_range(0..60))).await;
         let guard = client.mutex("a").lock().await.expect("all voters answer");
         {
             let mut gaps = gaps.lock().unwrap();
-            gaps.longest = gaps.longest.max(watch.time() - gaps.free);
+            gaps.longest = gaps.longest.max(gaps.free.time());
         }
         sleep(ms(chance.random_range(0..30))).await;
-        gaps.lock().unwrap().free = watch.time();
+        gaps.lock().unwrap().free = Stopwatch::start();
         if chance.random_ratio(1, 3) {
             drop(guard);
         } else {
@@ -53,18 +52,19 @@ async fn a_split_ends_although_those_who_give_back_call_each_other() {
         let _far: Vec<_> = far.collect();
         let builder =
             Quorate::builder().embedded(&voters).key_scheme(KeyScheme::Redisson).seed(seed);
-        let (gaps, watch) = (Arc::<Mutex<Gaps>>::default(), Stopwatch::start());
+        let gaps = Gaps { free: Stopwatch::start(), longest: Duration::ZERO };
+        let gaps = Arc::new(Mutex::new(gaps));
         let mut tasks = tokio::task::JoinSet::new();
         for client in 0..3 {
             let quorum = builder.clone().seed(seed + client).connect().await.expect("they answer");
             for task in 0..6 {
                 let chance = StdRng::seed_from_u64(100 * seed + 10 * client + task);
-                tasks.spawn(contend(quorum.clone(), Arc::clone(&gaps), watch, chance));
+                tasks.spawn(contend(quorum.clone(), Arc::clone(&gaps), chance));
             }
         }
         sleep(secs(10)).await;
         let gaps = gaps.lock().unwrap();
-        let longest = gaps.longest.max(watch.time() - gaps.free);
+        let longest = gaps.longest.max(gaps.free.time());
         println!("seed {seed}: {longest:?} at most until somebody has the lock");
         assert!(longest < ms(200), "seed {seed}: nobody has the lock for {longest:?}");
     }
