@@ -35,8 +35,7 @@ Exit codes:
    71      the operating system refused something, such as a new process
    75      the lock is taken, or was not acquired in time
    76      the lock was lost, also if the command ended well after that
-   78      a setting cannot be used: of the file, the environment, or an address;
-           or other clients of these servers believe otherwise of who the voters are
+   78      a setting cannot be used, or is out of step with other clients
   126      the command cannot be executed
   127      the command was not found
   128 + n  ended by the signal n
