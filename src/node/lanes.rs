@@ -8,10 +8,10 @@
 //! first.
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
-//! waits, the next is put into a lane only after the whole lane of that one has left. Nor does a
-//! request for a lock overtake a release of it, whoever held it. Two exceptions are for locks that
-//! many read: a read may overtake the release of another read. And if releases of reads wait in two
-//! lanes, a write follows the later one and may overtake the earlier.
+//! waits, the next is put into a lane only after the whole lane of that one has left. A request for
+//! a lock leaves behind all releases of that lock that were queued before it. Locks that many read
+//! have two exceptions: a read may leave before the release of another read; and if releases of
+//! reads wait in two lanes, a write leaves behind the later one only.
 
 use std::{
     collections::VecDeque,
@@ -194,8 +194,8 @@ impl Lanes {
             && before.lane != lane
             && !is_read
         {
-            // What follows this release is to follow that one, too. Not for reads: there may be
-            // many, and their releases are to leave together.
+            // Whatever waits for this release then leaves behind that one, too. Reads do without:
+            // there may be many, and their releases are to leave together.
             self.hurry(before.lane);
         }
         self.latest.insert(party, place);

@@ -79,9 +79,9 @@ impl fmt::Display for Quarantined {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartGuard {
-    /// A voter is kept out if it restarted, if its data were deleted, if its clock moved, or if,
-    /// when first seen, it was younger than another voter or its clock was apart from the
-    /// majority's.
+    /// A voter is kept out if it restarted, if its data were deleted, or if its clock moved. So is
+    /// one that was younger than another voter when the client first saw it, or whose clock was
+    /// apart from the majority's then.
     ///
     /// Where all voters have started within the last longest lease, and within 5 s of each other,
     /// nobody is kept out. So this is unsafe for one longest lease after all of them have lost

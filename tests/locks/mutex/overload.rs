@@ -154,7 +154,7 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     assert!(none.is_err_and(|error| error.is_invalid()));
 }
 
-/// The first in line has had an answer. Others are told that at once.
+/// The first in line has an answer, and the others are told of it at once.
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_turn() {
     let (voters, client) = client().await;
