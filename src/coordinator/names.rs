@@ -145,7 +145,10 @@ impl Coordinator {
                 () = self.clock.sleep_until(due) => break,
             }
         }
-        self.names.remember(client, name.as_ref(), self.clock.now());
+        // Some voters alone cannot say that nobody knows it.
+        if name.is_some() || voters.len() == quorum.voters() {
+            self.names.remember(client, name.as_ref(), self.clock.now());
+        }
         name
     }
 
