@@ -1,6 +1,6 @@
 //! Voters that restart, stand still or are gone.
 
-use quorate::{Cause, Verdict, VoterReport};
+use quorate::{Cause, Quorate, Verdict, VoterReport, embedded};
 use tokio::time::{sleep, timeout};
 
 use quorate_support::eventually_async;
@@ -206,4 +206,33 @@ async fn a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others(mut
     assert!(watch.time() <= on.at_most(ms(0)), "{:?}", watch.time());
     on.restart_all();
     on.until_clean().await;
+}
+
+// What an error and a survey say is what was measured, and not what was set.
+#[tokio::test(start_paused = true)]
+async fn times_are_told_as_they_were_and_deadlines_as_they_count() {
+    let voters = embedded::voters(3);
+    let builder = Quorate::builder().embedded(&voters);
+    let quorum = builder.clone().connect().await.unwrap();
+    // A request that is answered measures the round trip.
+    quorum.mutex("a").lock().await.unwrap().release().await.unwrap();
+    assert!(quorum.survey().await.voters.iter().all(|voter| voter.round_trip.is_some()));
+    voters[1].kill();
+    voters[2].kill();
+    eventually_async("the loss is seen", async || {
+        quorum.status().await.voters[1..].iter().all(|voter| voter.connection.is_err())
+    })
+    .await;
+    let trips: Vec<bool> =
+        quorum.survey().await.voters.iter().map(|voter| voter.round_trip.is_some()).collect();
+    assert_eq!(trips, [true, false, false]);
+    let inspected = quorum.mutex("a").inspect().await.unwrap_err().to_string();
+    assert!(inspected.starts_with("no quorum of 2 for lock `a` in 0ns ("), "{inspected}");
+    let led = quorum.election("a").leader().await.unwrap_err().to_string();
+    assert!(led.starts_with("no quorum of 2 for lock `a` in 0ns ("), "{led}");
+    voters[1..].iter().for_each(embedded::EmbeddedVoter::restart);
+
+    // A tenth of the lease counts, as it is less.
+    let short = builder.lease(secs(4)).voter_deadline(ms(1_500)).connect().await.unwrap();
+    assert_eq!(short.survey().await.voter_deadline, ms(400));
 }
