@@ -12,7 +12,10 @@ use std::{
 };
 
 use super::Outcome;
-use crate::{scripts::Answer, words::Cause};
+use crate::{
+    scripts::Answer,
+    words::{CLOSED, Cause},
+};
 
 /// Answers that are still to come, by voter. Dropping it drops the answers, never the requests.
 #[derive(Debug)]
@@ -160,8 +163,7 @@ impl ReplyTo {
 impl Drop for ReplyTo {
     fn drop(&mut self) {
         if !self.is_answered {
-            let closed = "the client is closed, or its runtime has ended";
-            let outcome = Err(Cause::Unreachable(closed.into()));
+            let outcome = Err(Cause::Unreachable(CLOSED.into()));
             self.mailbox.deliver(self.voter, self.question, outcome);
         }
     }

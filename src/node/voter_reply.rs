@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::Outcome;
-use crate::words::Cause;
+use crate::words::{CLOSED, Cause};
 
 /// A request's outcome. Dropping it drops the answer, never the request.
 #[derive(Debug)]
@@ -25,8 +25,7 @@ impl<T> Future for VoterReply<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let received = ready!(Pin::new(&mut self.0).poll(context));
-        let closed =
-            || Err(Cause::Unreachable("the client is closed, or its runtime has ended".into()));
+        let closed = || Err(Cause::Unreachable(CLOSED.into()));
         Poll::Ready(received.unwrap_or_else(|_| closed()))
     }
 }

@@ -107,13 +107,16 @@ pub(crate) enum Kind {
     Refused { kind: ErrorKind, why: &'static str },
 }
 
+/// Why nobody asks the voters.
+pub(crate) const CLOSED: &str = "the client is closed, or its runtime has ended";
+
 impl Error {
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::new(Kind::Invalid(what.into()), Vec::new())
     }
 
     pub(crate) fn closed() -> Self {
-        Self::refused(ErrorKind::Closed, "the client is closed, or its runtime has ended")
+        Self::refused(ErrorKind::Closed, CLOSED)
     }
 
     pub(crate) fn refused(kind: ErrorKind, why: &'static str) -> Self {

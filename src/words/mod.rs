@@ -23,6 +23,7 @@ mod token;
 mod verdict;
 
 pub(crate) use client_name::ClientName;
+pub(crate) use error::CLOSED;
 pub(crate) use error::Kind;
 pub use error::{Error, ErrorKind};
 pub use found_lock::{FoundKind, FoundLock};
