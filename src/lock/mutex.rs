@@ -17,8 +17,8 @@ use crate::{
 /// and that sends nothing before [`lock`](Self::lock) and its like.
 ///
 /// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition is a
-/// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are one
-/// hold: the second enters at once.
+/// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
+/// one hold: the second enters at once.
 ///
 /// Waiters of one process stand in line and come in the order of asking. Between processes no order
 /// is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A release wakes the waiters,
