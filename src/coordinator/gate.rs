@@ -14,7 +14,7 @@ pub(crate) struct ClosingGate {
     closing: Arc<Signal<bool>>,
 }
 
-/// Closes the way in where the runtime ends that this task is of.
+/// Closes the way in when it is dropped: at the latest when its runtime ends.
 struct EndOfRuntime(Arc<Signal<bool>>);
 
 impl Drop for EndOfRuntime {

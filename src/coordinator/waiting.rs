@@ -124,8 +124,8 @@ impl Coordinator {
             after: outage.until.since(outage.since),
         };
         let verdicts = outage.votes.into_verdicts();
-        // For the report, which asks nobody. Those are asked that have just answered: it is too
-        // late to wait for others.
+        // For the report, which asks nobody. Only voters that have just answered are asked: there
+        // is no time to wait for others.
         let named = |verdict: &Verdict| verdict.obstacle().is_some();
         let voters: Vec<usize> = (0..verdicts.len()).filter(|at| named(&verdicts[*at])).collect();
         let holds = verdicts.iter().filter_map(|verdict| Some(verdict.obstacle()?.0));

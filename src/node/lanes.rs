@@ -9,9 +9,9 @@
 //!
 //! Two requests of one hold never change their order, and no call has both: while one of them
 //! waits, the next is put into a lane only after the whole lane of that one has left. A request for
-//! a lock leaves behind all releases of that lock that were queued before it. Locks that many read
+//! a lock leaves after all releases of that lock that were queued before it. Locks that many read
 //! have two exceptions: a read may leave before the release of another read; and if releases of
-//! reads wait in two lanes, a write leaves behind the later one only.
+//! reads wait in two lanes, a write waits for the later one only.
 
 use std::{
     collections::VecDeque,
@@ -194,7 +194,7 @@ impl Lanes {
             && before.lane != lane
             && !is_read
         {
-            // Whatever waits for this release then leaves behind that one, too. Reads do without:
+            // Then whatever waits for this release leaves after that one, too. Reads do without:
             // there may be many, and their releases are to leave together.
             self.hurry(before.lane);
         }

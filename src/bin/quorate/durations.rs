@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     time_ms.map(Duration::from_millis).ok_or_else(|| expected.to_owned())
 }
 
-/// The time between two looks at all servers, which costs these something.
+/// The time between two looks. Each look asks all servers for all their keys.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_millis(100);
     let interval = parse(text)?;
