@@ -89,8 +89,14 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "renewal_needs_room",
         script: "mutex/renew",
-        find: "  keep(lock, lease_ms)\n",
-        replace: "  redis.call('HSET', lock, hold, count)\n  keep(lock, lease_ms)\n",
+        find: "  keep(lock, lease_ms)\n  raise(",
+        replace: "  redis.call('HSET', lock, hold, count)\n  keep(lock, lease_ms)\n  raise(",
+    },
+    ScriptMutant {
+        name: "known_vote_is_not_looked_for",
+        script: "mutex/renew",
+        find: "known == '1' and redis.call('HGET', lock, hold) == count",
+        replace: "known == '1'",
     },
     ScriptMutant {
         name: "renew_never_grants_again",

@@ -2,8 +2,9 @@
 -- the token where the voter knows a lower one.
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms
--- ARGV, for each request: hold, count, token
---   token: '' for none; keep_ms: how long the fence is remembered
+-- ARGV, for each request: hold, count, token, known
+--   token: '' for none; keep_ms: how long the fence is remembered; known '1': all voters have
+--   lately renewed this vote in full
 -- returns, for each request: code, ms, id, anew
 --   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
 --                                    the vote, 1 where nobody had
@@ -16,7 +17,12 @@ local lease_ms, keep_ms = unpack(ARGV, 1, 2)
 
 local function renew(key, args, arg)
   local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
-  local hold, count, token = unpack(args, arg + 1, arg + 3)
+  local hold, count, token, known = unpack(args, arg + 1, arg + 4)
+  -- The usual case: a forced release takes the vote, so one that has it was not ended by force.
+  if known == '1' and redis.call('HGET', lock, hold) == count then
+    keep(lock, lease_ms)
+    return 1, now_ms(), '', 0
+  end
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end
@@ -31,4 +37,4 @@ local function renew(key, args, arg)
   return renew_only(lock, fence, lease_ms, keep_ms, hold, count, token, by, entered)
 end
 
-return each(3, 2, 3, 4, renew)
+return each(3, 2, 4, 4, renew)

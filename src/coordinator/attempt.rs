@@ -117,7 +117,7 @@ impl Coordinator {
 
     fn first_call(&self, record: &dyn LockRecord, hold: &HoldId, rules: Rules) -> Call {
         let (lease, token) = (rules.terms.lease, self.floor(record));
-        record.acquire(&Ask { hold, count: 1, lease, ticket: None, token, slots: None })
+        record.acquire(&Ask { token, ..Ask::new(hold, lease) })
     }
 }
 

@@ -71,7 +71,7 @@ impl Coordinator {
     ) -> Votes {
         let Self { panel, clock, .. } = self;
         let (hold, lease) = (claim.hold(), rules.terms.lease);
-        let ask = Ask { hold, count: 1, lease, ticket: None, token: Some(token), slots: None };
+        let ask = Ask { token: Some(token), ..Ask::new(hold, lease) };
         let mut replies = panel.ask(&stored.unheard(), &claim.record().renew(&ask));
         let asked = clock.now();
         let due = asked + panel.adapt(rules).voter_deadline;

@@ -102,7 +102,7 @@ impl Coordinator {
     fn bid(&self, record: &dyn LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
         let (token, lease) = (self.floor(record), record.rules().terms.lease);
         let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
-        let ask = Ask { hold, count: 1, lease, ticket, token, slots: None };
+        let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
         self.panel.ask_all(&record.acquire(&ask))
     }
 

@@ -19,8 +19,18 @@ pub(crate) struct Ask<'a> {
     pub(crate) ticket: Option<Ticket>,
     /// The least that its token may be; once it has one, that. `None`: it has none.
     pub(crate) token: Option<Token>,
+    /// All voters have lately renewed this hold in full: where it has the vote, it needs no look at
+    /// anything else.
+    pub(crate) is_known: bool,
     /// Of a semaphore: before which none of its slots may be, or, when it is renewed, its slots.
     pub(crate) slots: Option<&'a Slots>,
+}
+
+impl<'a> Ask<'a> {
+    /// What a first request asks that has nothing more to say.
+    pub(crate) fn new(hold: &'a HoldId, lease: Duration) -> Self {
+        Self { hold, count: 1, lease, ticket: None, token: None, is_known: false, slots: None }
+    }
 }
 
 /// One lock, as its client knows it.

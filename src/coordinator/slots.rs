@@ -80,7 +80,7 @@ impl Coordinator {
                 SlotNext::Ask { floors, voters } => {
                     let (hold, lease) = (claim.hold(), rules.terms.lease);
                     let slots = Some(&floors);
-                    let ask = Ask { hold, count: 1, lease, ticket, token: None, slots };
+                    let ask = Ask { ticket, slots, ..Ask::new(hold, lease) };
                     panel.ask_again(replies, &voters, &claim.record().acquire(&ask));
                 }
                 SlotNext::Wait => tokio::select! {

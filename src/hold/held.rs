@@ -18,7 +18,7 @@ use super::{Holds, agenda::AgendaPlace};
 use crate::{
     clock::Moment,
     coordinator::{Coordinator, LockRecord, Spoils, Won},
-    engine::{Duty, Lease, RoundId, Support, Terms, Votes},
+    engine::{Checkup, Duty, Lease, RoundId, Support, Terms, Votes},
     node::Replies,
     signal::Signal,
     words::{Error, HoldId, Kind, Listed, Owner, Slots, Token, Verdict, series::LockSeries},
@@ -53,6 +53,7 @@ struct HoldState {
     count: u32,
     /// Which voters have it.
     support: Support,
+    checkup: Checkup,
     end: Option<End>,
     /// Where it is on the agenda.
     place: Option<AgendaPlace>,
@@ -99,8 +100,10 @@ impl Hold {
     ) -> (Arc<Self>, Exchange) {
         let (started, rules, token) = (won.started, won.rules, won.token);
         let Spoils { hold: id, record, votes, late, slots, elsewhere } = won.take();
-        let mut support = Support::of(coordinator.panel().quorum.voters());
-        let sent = RoundSent { round: RoundId::FIRST, terms: rules.terms, started };
+        let voters = coordinator.panel().quorum.voters();
+        let mut support = Support::of(voters);
+        let (round, terms) = (RoundId::FIRST, rules.terms);
+        let sent = RoundSent { round, terms, started, in_full: false };
         let asked = sent.heard(coordinator.clock().now());
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, true, asked);
@@ -111,6 +114,7 @@ impl Hold {
             longest: rules.terms.lease,
             count: 1,
             support,
+            checkup: Checkup::of(voters),
             end: None,
             place: None,
             in_round: false,

@@ -234,7 +234,8 @@ impl LockRecord for MutexRecord {
         let MadeMutex { keys, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
         let keys = [keys.lock(), keys.revoked(), keys.fence()];
-        let args = [Word::number(ask.count), token(ask.token)];
+        let known = if ask.is_known { "1".into() } else { Word::NOTHING };
+        let args = [Word::number(ask.count), token(ask.token), known];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

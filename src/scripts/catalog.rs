@@ -54,7 +54,7 @@ pub(crate) mod mutex {
         ),
         keys: &["lock", "revoked", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN],
+        args: &[HOLD, COUNT, TOKEN, Arg::Text("known")],
         width: 4,
         votes: true,
     };

@@ -27,11 +27,13 @@ pub(super) struct RoundSent {
     pub(super) round: RoundId,
     pub(super) terms: Terms,
     pub(super) started: Moment,
+    /// Voters look at all that they know of the hold.
+    pub(super) in_full: bool,
 }
 
 impl RoundSent {
     pub(super) fn heard(self, heard: Moment) -> Asked {
-        let Self { round, terms, started: sent } = self;
+        let Self { round, terms, started: sent, .. } = self;
         Asked { round, sent, terms, heard }
     }
 }
@@ -85,20 +87,17 @@ impl Hold {
         let panel = self.coordinator.panel();
         let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);
         let round = Round::start(panel.quorum, terms, now, deadline);
-        let replies = panel.ask_all(&self.renewal(&state, terms));
-        let sent = RoundSent { round: state.support.begin(), terms, started: now };
+        let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
+        let sent = RoundSent { round: state.support.begin(), terms, started: now, in_full };
+        let replies = panel.ask_all(&self.renewal(&state, sent));
         Some((round, Exchange { sent, replies }))
     }
 
-    fn renewal(&self, state: &HoldState, terms: Terms) -> Call {
-        self.record.renew(&Ask {
-            hold: &self.id,
-            count: state.count,
-            lease: terms.lease,
-            ticket: None,
-            token: self.token,
-            slots: self.slots.as_ref(),
-        })
+    fn renewal(&self, state: &HoldState, sent: RoundSent) -> Call {
+        let (token, slots) = (self.token, self.slots.as_ref());
+        let (count, is_known) = (state.count, !sent.in_full);
+        let terms = sent.terms;
+        self.record.renew(&Ask { count, token, is_known, slots, ..Ask::new(&self.id, terms.lease) })
     }
 
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
@@ -107,7 +106,7 @@ impl Hold {
         if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, exchange.sent.terms);
+        let call = self.renewal(&state, exchange.sent);
         self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call);
     }
 
@@ -124,6 +123,8 @@ impl Hold {
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
         state.support.heard(voter, &verdict, had, sent.heard(clock.now()));
+        let is_sound = verdict == Verdict::Granted && kept_out.is_none();
+        state.checkup.heard(voter, is_sound, sent.in_full);
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
         RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere }
     }
@@ -154,7 +155,7 @@ impl Hold {
         if voters.is_empty() || state.lease.duty(now) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, sent.terms);
+        let call = self.renewal(&state, sent);
         let replies = self.coordinator.panel().ask(voters, &call);
         drop(state);
         self.hear_on(Exchange { sent: RoundSent { started: now, ..sent }, replies });

@@ -258,9 +258,10 @@ impl Request {
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
         let left = place.filter(|_| leaves).unwrap_or_default();
+        let known = if leaves { "1" } else { "" };
         let (keys, args): (&[&str], &[&str]) = match script {
             "mutex/acquire" => (&[lock, queue, alive, fence], &[hold, floor]),
-            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor]),
+            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor, known]),
             "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
             "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),

@@ -187,3 +187,21 @@ async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
         on.until_clean().await;
     }
 }
+
+// A renewal that finds its vote looks at nothing else, and each quarter of the fence memory one
+// looks at all.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memory() {
+    let voters = old_voters(3);
+    let ours = builder(&voters).fence_memory(secs(240)).connect().await.unwrap();
+    let guard = ours.mutex("a").lock().await.unwrap();
+    sleep(secs(25)).await;
+    voters[0].command(&["DEL", FENCE]).unwrap();
+    let watch = Stopwatch::start();
+    while stored(&voters, guard.token()) < 3 {
+        sleep(ms(100)).await;
+    }
+    let (took, renewal) = (watch.time(), secs(10));
+    assert!(took > renewal && took <= secs(60) + renewal, "{took:?}");
+    guard.release().await.unwrap();
+}

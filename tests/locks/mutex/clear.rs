@@ -34,15 +34,17 @@ fn stand(on: &Fixture, ms: &str) {
 }
 
 // Claim 9
+// Each quarter of the fence memory a renewal looks at the token.
 async fn a_hold_outlives_what_is_planted_under_its_fence(on: Fixture) {
-    let client = on.client_with_lease(secs(1)).await;
+    let memory = secs(8);
+    let client = on.connect(on.builder().lease(secs(1)).fence_memory(memory)).await;
     let guard = client.mutex("a").lock().await.unwrap();
     let token = guard.token();
     let fence = "quorate:{a}:fence";
     for plant in [&["SET", fence, "text"][..], &["HSET", fence, "field", "1"]] {
         on_all(&on, &["DEL", fence]);
         on_all(&on, plant);
-        let lost = tokio::time::timeout(secs(3), guard.lost()).await;
+        let lost = tokio::time::timeout(memory / 4 + secs(1), guard.lost()).await;
         assert!(lost.is_err(), "{plant:?}: {lost:?}");
     }
     guard.release().await.unwrap();

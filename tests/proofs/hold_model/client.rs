@@ -100,7 +100,7 @@ impl State {
         let all = self.all_of(client, rules);
         if let Phase::Holding { round, token, .. } = &mut self.client_mut(client).phase {
             *round = Some(0);
-            let renewal = (Kind::Renew, *token);
+            let renewal = (Kind::Keep, *token);
             self.send(client, renewal, &all, rules);
         }
     }

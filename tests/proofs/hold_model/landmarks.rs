@@ -146,7 +146,7 @@ fn arrived(
     let granted = is.is_held_by(hold);
     let forgot = was.is_in_quarantine(rules);
     let regained = was.record.is_none() && is.record.is_some();
-    if request.kind == Kind::Renew && regained && forgot && after.client(client).trusts() {
+    if request.kind.renews() && regained && forgot && after.client(client).trusts() {
         passed.add(Landmark::VoteRegained);
     }
     let landmark = match (after.client(client).phase, request.kind) {
@@ -159,7 +159,9 @@ fn arrived(
             Some(Landmark::Behind)
         }
         (Phase::Storing { .. }, Kind::Renew) if !granted => Some(Landmark::StoringRefused),
-        (Phase::Holding { .. }, Kind::Renew) if forgot && is.line(client).reply.is_grant() => {
+        (Phase::Holding { .. }, kind)
+            if kind.renews() && forgot && is.line(client).reply.is_grant() =>
+        {
             Some(Landmark::Proven)
         }
         _ => None,

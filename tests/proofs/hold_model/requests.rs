@@ -15,8 +15,11 @@ pub(crate) struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Acquire,
-    /// Of a hold, or of an attempt that has its token stored.
+    /// Of an attempt that has its token stored.
     Renew,
+    /// Of a hold: as the other where the vote is gone, and with no look at the token where it
+    /// stands. So are most rounds of a holder; those that store the token too do more.
+    Keep,
     /// Of a lost attempt. The same script as a release.
     Undo,
     /// Of a hold that ended.
@@ -26,6 +29,10 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn gives_back(self) -> bool {
         matches!(self, Self::Undo | Self::Release)
+    }
+
+    pub(crate) fn renews(self) -> bool {
+        matches!(self, Self::Renew | Self::Keep)
     }
 }
 
@@ -107,6 +114,7 @@ impl Request {
             Kind::Renew => 0x10,
             Kind::Undo => 0x20,
             Kind::Release => 0x30,
+            Kind::Keep => 0x40,
         };
         u16::from_le_bytes([awaited | kind | self.number, self.token])
     }
@@ -117,6 +125,7 @@ impl Request {
             0x00 => Kind::Acquire,
             0x10 => Kind::Renew,
             0x20 => Kind::Undo,
+            0x40 => Kind::Keep,
             _ => Kind::Release,
         };
         Self { kind, number: low & Self::NUMBER, token, awaited: low & Self::AWAITED > 0 }

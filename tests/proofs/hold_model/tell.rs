@@ -54,7 +54,7 @@ fn name(client: u8) -> &'static str {
 fn request(request: Option<Request>) -> String {
     let Some(Request { kind, token, .. }) = request else { return String::new() };
     match kind {
-        Kind::Renew if token > 0 => format!("renew with {token}"),
+        Kind::Renew | Kind::Keep if token > 0 => format!("renew with {token}"),
         kind => format!("{kind:?}").to_lowercase(),
     }
 }

@@ -45,7 +45,7 @@ impl Voter {
     fn run(&mut self, client: u8, request: Request, late: bool, rules: &Rules) -> Answer {
         let hold = Hold { client, number: request.number };
         match request.kind {
-            Kind::Acquire | Kind::Renew => self.claim(hold, request, late, rules),
+            Kind::Acquire | Kind::Renew | Kind::Keep => self.claim(hold, request, late, rules),
             Kind::Undo | Kind::Release => {
                 if self.is_held_by(hold) || rules.breaks(Broken::ReleaseOfAnybody) {
                     self.record = None;
@@ -57,7 +57,7 @@ impl Voter {
 
     /// `lua/lib/vote.lua`, and the numbers of `lua/lib/fence.lua`.
     fn claim(&mut self, hold: Hold, request: Request, late: bool, rules: &Rules) -> Answer {
-        let renews = request.kind == Kind::Renew;
+        let renews = request.kind.renews();
         if renews && !self.is_held_by(hold) && rules.breaks(Broken::RenewalTakesOver) {
             self.record = None;
         }
@@ -72,7 +72,9 @@ impl Voter {
             None => self.record = Some(Record { hold, left: rules.lease, excused: late }),
         }
         if rules.bounds.fenced && renews {
-            self.counter = self.counter.max(request.token);
+            if request.kind == Kind::Renew || was_free {
+                self.counter = self.counter.max(request.token);
+            }
         } else if rules.bounds.fenced && was_free {
             self.counter = (self.counter + 1).max(request.token);
         }

@@ -169,6 +169,11 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     Mutant::new("claim_adds_up", "The count is added to what stands on the voter.", &[Once]),
     Mutant::new(
+        "known_vote_is_not_looked_for",
+        "A brief renewal is granted without a look for the vote.",
+        &[TrustEndsEarly, Exclusion, WhatIsTold],
+    ),
+    Mutant::new(
         "renewal_needs_room",
         "A voter that is full does not renew what it has.",
         &[RenewalNeverHarms],

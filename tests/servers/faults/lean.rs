@@ -1,9 +1,9 @@
 //! What an uncontended lock costs each server, command by command.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use quorate::Quorate;
-use quorate_support::{RedisServer, Reply};
+use quorate_support::{RedisServer, Reply, eventually_async};
 use quorate_tests::scene::{connect, forget_calls, servers};
 
 /// Not of locks: a connection's sign of life, and what this test asks itself.
@@ -64,6 +64,35 @@ async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
          zrem 1, zscore 2",
     ];
     assert_eq!([mutex.await, fair.await, write.await, read.await], expected);
+}
+
+/// The first renewal looks at forced releases and at the token too, the next at the vote alone.
+#[tokio::test]
+async fn an_ordinary_renewal_touches_one_key() {
+    let servers = servers(1);
+    let lease = Duration::from_millis(900);
+    let quorum = connect(Quorate::builder().voter(servers[0].url()).lease(lease)).await;
+    // The server learns the script.
+    let first = quorum.mutex("first").lock().await.expect("nobody has it");
+    first.reenter().await.expect("it is held").release().await.expect("it confirms");
+    first.release().await.expect("it confirms");
+    let guard = quorum.mutex("a").lock().await.expect("nobody has it");
+    let renewed = async || {
+        forget_calls(&servers[0]);
+        eventually_async("it is renewed", async || servers[0].calls("evalsha") > 0).await;
+        commands(&servers[0])
+    };
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let mut ran = renewed().await;
+        let calls = ran.remove("evalsha").expect("it was waited for");
+        let each = |(name, times)| format!("{name} {}", times / calls);
+        seen.push(ran.into_iter().map(each).collect::<Vec<_>>().join(", "));
+    }
+    let brief = "hget 1, pexpire 1, pttl 1, time 1";
+    let full = "get 1, hexists 1, hget 1, pexpire 1, pttl 1, time 1";
+    assert_eq!(seen, [full, brief, brief]);
+    guard.release().await.expect("it confirms");
 }
 
 /// With several threads the runtime runs the voter's task right behind the first task that asks.

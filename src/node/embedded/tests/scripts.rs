@@ -30,7 +30,7 @@ fn nothing() -> Value {
 }
 
 fn renew(hold: &str) -> Call {
-    Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &["30000", "", hold, "2", ""])
+    Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &["30000", "", hold, "2", "", ""])
 }
 
 // Claim 5
@@ -72,6 +72,36 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_unless_the_hold_was_ended_by
     assert_eq!(voter.keys(), ["revoked"]);
     tokio::time::advance(ms(60_001)).await;
     assert!(voter.keys().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_vote_is_kept_with_a_look_at_nothing_else() {
+    let voter = voter();
+    let (node, _) = connect(&voter);
+    let known = |count: &str| {
+        let args = ["30000", "60000", "a:1", count, "7", "1"];
+        Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &args)
+    };
+    let stored = || voter.command(&["GET", "fence"]).unwrap();
+    run(&node, acquire("a:1")).await;
+    tokio::time::advance(ms(10_000)).await;
+    assert_eq!(run(&node, known("1")).await, renewed(10_000, 0));
+    assert_eq!(run(&node, acquire("b:1")).await, refused(30_000, "a:1", nothing()));
+    assert_eq!(stored(), Reply::Nil);
+    // What is not as it was is put right in full.
+    assert_eq!(run(&node, known("2")).await, renewed(10_000, 0));
+    assert_eq!(stored(), Reply::Text("7".into()));
+    assert_eq!(voter.command(&["HGET", "lock", "a:1"]), Ok(Reply::Text("2".into())));
+    voter.wipe();
+    assert_eq!(run(&node, known("2")).await, renewed(10_000, 1));
+    assert_eq!(stored(), Reply::Text("7".into()));
+    voter.command(&["DEL", "lock"]).unwrap();
+    voter.command(&["HSET", "revoked", "a:1", "1"]).unwrap();
+    let revoked = Answer::of(2, 0, "", [Value::Int(0), Value::Nil]);
+    assert_eq!(run(&node, known("2")).await, revoked);
+    voter.command(&["HSET", "lock", "b:1", "1"]).unwrap();
+    voter.command(&["DEL", "revoked"]).unwrap();
+    assert_eq!(run(&node, known("2")).await, refused(-1, "b:1", Value::Int(0)));
 }
 
 #[tokio::test(start_paused = true)]
