@@ -5,7 +5,7 @@ mod steps;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct Standings {
     /// Changes when holds are to be renewed at once: a voter has come back as another, and what it
     /// forgot is to be told again, or this client's clock was put forward.
     returned: Signal<()>,
+    /// The client is closed: its share of what is counted of all clients has been taken back.
+    retired: Arc<Signal<bool>>,
 }
 
 #[derive(Debug)]
@@ -55,8 +57,6 @@ struct StandingsState {
     /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
     /// told first.
     held_back: Option<Vec<(usize, Quarantined)>>,
-    /// The client is closed: its share of what is counted of all clients has been taken back.
-    retired: bool,
 }
 
 impl Standings {
@@ -71,17 +71,9 @@ impl Standings {
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let skips = clock.skips().count;
         let reach = Reach::new(quorum);
-        let (held_back, retired) = (None, false);
-        let state = StandingsState {
-            register,
-            skips,
-            told,
-            refusing,
-            reach,
-            out_of_step,
-            held_back,
-            retired,
-        };
+        let held_back = None;
+        let state =
+            StandingsState { register, skips, told, refusing, reach, out_of_step, held_back };
         Arc::new(Self {
             labels,
             series,
@@ -90,6 +82,7 @@ impl Standings {
             runtime: Handle::current(),
             state: Mutex::new(state),
             returned: Signal::new(()),
+            retired: Arc::new(Signal::new(false)),
         })
     }
 
@@ -160,7 +153,7 @@ impl Standings {
 
     /// Whether a part of a voter takes new votes.
     fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
-        if state.retired {
+        if self.is_retired() {
             return;
         }
         let voter = &self.labels[place.voter];
@@ -295,8 +288,8 @@ impl Standings {
     /// are told.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
         let now = self.clock.now();
-        let StandingsState { register, told, held_back, retired, .. } = &mut *state;
-        if *retired {
+        let StandingsState { register, told, held_back, .. } = &mut *state;
+        if self.is_retired() {
             return;
         }
         for (voter, told) in told.iter_mut().enumerate() {
@@ -316,8 +309,7 @@ impl Standings {
                 }
                 series.quarantines.of(quarantined.why.reason()).count(1);
                 let at = now + quarantined.left;
-                let looking = Self::look_again(Arc::downgrade(self), self.clock.clone(), at);
-                self.clock.spawn(&self.runtime, looking);
+                self.clock.spawn(&self.runtime, self.look_again(at));
             }
         }
     }
@@ -340,19 +332,33 @@ impl Standings {
         }
     }
 
-    async fn look_again(standings: Weak<Self>, clock: Clock, at: Moment) {
-        clock.sleep_until(at).await;
-        if let Some(standings) = standings.upgrade() {
-            standings.tell(standings.state());
+    /// Looks once more at this time, if the client is there then.
+    fn look_again(self: &Arc<Self>, at: Moment) -> impl Future<Output = ()> + use<> {
+        let (standings, clock) = (Arc::downgrade(self), self.clock.clone());
+        let retired = Arc::clone(&self.retired);
+        async move {
+            tokio::select! {
+                biased;
+                () = retired.until(|retired| *retired) => return,
+                () = clock.sleep_until(at) => {}
+            }
+            if let Some(standings) = standings.upgrade() {
+                standings.tell(standings.state());
+            }
         }
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.read(|retired| *retired)
     }
 
     /// The client is closed.
     pub(crate) fn retire(&self) {
         let state = &mut *self.state();
-        if std::mem::replace(&mut state.retired, true) {
+        if self.is_retired() {
             return;
         }
+        self.retired.change(|retired| *retired = true);
         for (series, told) in self.series.iter().zip(&mut state.told) {
             series.clients.change(-1.0);
             if told.take().is_some() {

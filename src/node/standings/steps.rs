@@ -24,7 +24,7 @@ impl Standings {
     /// Whether clients of a voter believe otherwise of the voters than this one, and what.
     pub(crate) fn note_step(&self, voter: usize, why: Option<Arc<str>>) {
         let mut state = self.state();
-        if state.retired {
+        if self.is_retired() {
             return;
         }
         let before = std::mem::replace(&mut state.out_of_step[voter], why.clone());

@@ -62,6 +62,25 @@ fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
     });
 }
 
+// The quarantine ends after a lease of two minutes.
+// Claim 49
+#[test]
+fn a_thread_does_not_stay_for_a_quarantine() {
+    alone("a_thread_does_not_stay_for_a_quarantine", || {
+        let voters = embedded::voters(3);
+        let lease = secs(120);
+        let builder = Quorate::builder().embedded(&voters).lease(lease).longest_lease(lease);
+        let quorum = builder.connect_blocking().expect("a majority answers");
+        voters[0].restart_empty();
+        let is_out = || quorum.status().expect("it is open").voters[0].quarantine.is_some();
+        eventually("the voter is in quarantine", is_out);
+        drop(quorum);
+        let watch = Stopwatch::start();
+        eventually("the client has no thread any more", || client_threads() == 0);
+        assert!(watch.time() < secs(5), "{:?}", watch.time());
+    });
+}
+
 // The voters never answer to the release: the thread gives up at the end of the lease.
 // Claim 49
 #[test]
