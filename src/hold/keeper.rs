@@ -1,6 +1,11 @@
 //! The watchdog: one task for all holds of a client, which renews them and tells their loss.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -93,9 +98,10 @@ async fn look_after(
             return;
         }
         for hold in due {
-            let begins = hold.is_to_be_renewed();
+            // Where it panics (in a recorder of metrics, say) the others are looked after.
+            let begins = catch_unwind(AssertUnwindSafe(|| hold.is_to_be_renewed()));
             attend(&hold);
-            if begins {
+            if let Ok(true) = begins {
                 waiting.insert(hold.end_place(), hold);
             }
         }
@@ -159,8 +165,8 @@ async fn sleep_until(clock: &Clock, next: Option<Moment>) {
     }
 }
 
-/// A round of renewal. Where it panics (in a recorder of metrics, say) the others go on, and the
-/// hold is renewed again when that is due.
+/// A round of renewal. Where it panics the others go on, and the hold is renewed again when that
+/// is due.
 async fn round(hold: Arc<Hold>) {
     let returned = hold.coordinator().panel().standings.returned();
     let seen_return = returned.version();

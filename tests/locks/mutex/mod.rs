@@ -16,6 +16,7 @@ mod overload;
 mod passing;
 mod pins;
 mod race;
+mod recorder;
 mod redisson;
 mod reentry;
 mod seen;
