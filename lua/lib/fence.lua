@@ -65,20 +65,19 @@ local function number_again(fence, floor, keep_ms)
   return latest or number(fence, floor, keep_ms)
 end
 
--- The hold that has the vote goes by this number. What is none, or has another type, no lock has
+-- The hold that has the vote goes by this number, which is not forgotten meanwhile. What is none, or has another type, no lock has
 -- written: a hold does not end by it.
 local function raise(fence, token, keep_ms)
   if token == '' then
     return
   end
   local latest = redis.pcall('GET', fence)
-  if latest == token then
-    return
-  end
   if type(latest) == 'table' and not string.find(latest.err, 'WRONGTYPE', 1, true) then
     error(latest.err, 0)
   end
-  if (tonumber(latest) or 0) < tonumber(token) then
+  if latest ~= token and (tonumber(latest) or 0) < tonumber(token) then
     store(fence, tonumber(token), keep_ms)
+  elseif keep_ms ~= '' then
+    redis.call('PEXPIRE', fence, keep_ms)
   end
 end

@@ -1,10 +1,10 @@
--- mutex/renew: keeps the vote, or takes it again on a voter that lost its data; sets the count, and
--- the token where the voter knows a lower one.
+-- mutex/renew: keeps the vote, or takes it again on a voter that lost its data; sets the count. In
+-- full it also refuses a hold that was ended by force, and keeps the token, which it sets where the
+-- voter knows a lower one; in brief only where the hold has no vote with this count.
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms
 -- ARGV, for each request: hold, count, token, known
---   token: '' for none; keep_ms: how long the fence is remembered; known '1': all voters have
---   lately renewed this vote in full
+--   token: '' for none; keep_ms: how long the fence is remembered; known '1': in brief
 -- returns, for each request: code, ms, id, anew
 --   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
 --                                    the vote, 1 where nobody had

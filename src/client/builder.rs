@@ -199,7 +199,8 @@ impl Builder {
         self
     }
 
-    /// For how long voters remember the token of a lock that nobody acquires. Default: 10 minutes.
+    /// For how long voters remember the token of a lock that nobody acquires, and whose hold nobody
+    /// renews. Default: 10 minutes.
     ///
     /// It must be longer than the time by which the wall clocks of any two clients differ. A token
     /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens

@@ -146,7 +146,7 @@ impl Asking {
     }
 
     /// How long a hold that was ended by force is remembered: longer than the holder, which renews
-    /// from a third of its lease on, can go on.
+    /// from a third of its lease on, can go on without its vote.
     pub(super) fn marker(&self, left: Option<Duration>) -> Duration {
         let left = left.unwrap_or_default().min(Settings::LONGEST_LEASE);
         (left * 4).max(self.settings().lease)

@@ -205,3 +205,48 @@ async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memo
     assert!(took > renewal && took <= secs(60) + renewal, "{took:?}");
     guard.release().await.unwrap();
 }
+
+// A voter that restarts with old data may have the vote, and a token from before it.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_restarts_is_told_the_token_within_two_renewals() {
+    let voters = old_voters(3);
+    let ours = client(&voters).await;
+    let guard = ours.mutex("a").lock().await.unwrap();
+    sleep(secs(25)).await;
+    voters[0].restart_empty();
+    for words in [
+        &["HSET", "quorate:{a}", guard.hold().as_str(), "1"][..],
+        &["PEXPIRE", "quorate:{a}", "15000"],
+        &["SET", FENCE, "7"],
+    ] {
+        voters[0].command(words).unwrap();
+    }
+    let watch = Stopwatch::start();
+    while stored(&voters, guard.token()) < 3 {
+        sleep(ms(100)).await;
+    }
+    assert!(watch.time() <= secs(21), "{:?}", watch.time());
+    guard.release().await.unwrap();
+}
+
+// Each hold lasts for five times as long as a token is remembered.
+#[tokio::test(start_paused = true)]
+async fn no_token_is_forgotten_while_its_hold_is_renewed() {
+    let voters = old_voters(3);
+    let ours = builder(&voters).fence_memory(secs(60)).connect().await.unwrap();
+    let (mutex, election, lock) = (ours.mutex("a"), ours.election("a"), ours.rw_lock("a"));
+    let (mutex, write) = (mutex.lock().await.unwrap(), lock.write().await.unwrap());
+    let leads = election.campaign(b"").await.unwrap();
+    let fences = [FENCE, "quorate:{a}:election:fence", "quorate:{a}:rw:fence"];
+    for _ in 0..300 {
+        sleep(secs(1)).await;
+        for (fence, token) in fences.into_iter().zip([mutex.token(), leads.token(), write.token()])
+        {
+            let kept = Ok(Reply::Text(token.to_string()));
+            assert!(voters.iter().all(|voter| voter.command(&["GET", fence]) == kept), "{fence}");
+        }
+    }
+    mutex.release().await.unwrap();
+    write.release().await.unwrap();
+    leads.resign().await.unwrap();
+}

@@ -90,7 +90,7 @@ async fn an_ordinary_renewal_touches_one_key() {
         seen.push(ran.into_iter().map(each).collect::<Vec<_>>().join(", "));
     }
     let brief = "hget 1, pexpire 1, pttl 1, time 1";
-    let full = "get 1, hexists 1, hget 1, pexpire 1, pttl 1, time 1";
+    let full = "get 1, hexists 1, hget 1, pexpire 2, pttl 1, time 1";
     assert_eq!(seen, [full, brief, brief]);
     guard.release().await.expect("it confirms");
 }
