@@ -65,8 +65,8 @@ local function number_again(fence, floor, keep_ms)
   return latest or number(fence, floor, keep_ms)
 end
 
--- The hold that has the vote goes by this number, which is not forgotten meanwhile. What is none, or has another type, no lock has
--- written: a hold does not end by it.
+-- The hold that has the vote goes by this number, which is not forgotten meanwhile. What is none,
+-- or has another type, no lock has written: a hold does not end by it.
 local function raise(fence, token, keep_ms)
   if token == '' then
     return

@@ -53,7 +53,7 @@ fn votes() -> [Call; 11] {
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
         long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
-        long(&mutex::RENEW, &["60000", "", "c:1", "1", ""]),
+        long(&mutex::RENEW, &["60000", "", "c:1", "1", "", ""]),
         long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
