@@ -129,8 +129,8 @@ pub fn watched(server: &RedisServer, time: Duration) -> Vec<String> {
     commands
 }
 
-/// What each script of a mutex runs once, except a brief renewal, and what is asked of a server on a
-/// new connection does not.
+/// What each script of a mutex runs once, except a brief renewal, and what is asked of a server on
+/// a new connection does not.
 pub const SCRIPTS: [&str; 3] = ["exists", "hexists", "hdel"];
 
 pub fn forget_calls(server: &RedisServer) {
