@@ -7,10 +7,10 @@
 //! trip. Where the call before had company, the voter's task lets the tasks that are ready ask
 //! first.
 //!
-//! Two requests of one hold never change their order, and no call has both: while one of them
-//! waits, the next is put into a lane only after the whole lane of that one has left. A request for
-//! a lock leaves after all releases of that lock that were queued before it. Locks that many read
-//! have two exceptions: a read may leave before the release of another read; and if releases of
+//! Two requests of one hold never change their order, and no call has both. If one of them waits,
+//! the next joins a lane only after all that waits in the lane of the first has left. A request
+//! for a lock leaves after all releases of that lock that were queued before it. Locks that many
+//! read have two exceptions. A read may leave before the release of another read. If releases of
 //! reads wait in two lanes, a write waits for the later one only.
 
 use std::{
@@ -194,8 +194,8 @@ impl Lanes {
             && before.lane != lane
             && !is_read
         {
-            // Then whatever waits for this release leaves after that one, too. Reads do without:
-            // there may be many, and their releases are to leave together.
+            // The release before leaves first, so who waits for this one waits for both. Not for
+            // reads: there may be many, and their releases are to leave together.
             self.hurry(before.lane);
         }
         self.latest.insert(party, place);

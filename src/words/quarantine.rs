@@ -13,8 +13,8 @@ pub enum Quarantine {
     /// in between.
     Restarted,
     /// When this client met it, it had not had its data for as long as another voter: it started,
-    /// was emptied or was promoted later. A start makes one no younger that writes every change to
-    /// disk, before and after.
+    /// was emptied or was promoted later. A start does not count if it writes every change to disk
+    /// both before and after.
     Young,
     /// Its data are gone, though it has run on: they were deleted (`FLUSHALL`), evicted, or are
     /// those of another.

@@ -10,7 +10,7 @@ use tokio::time::{advance, sleep};
 
 use quorate_tests::fixture::secs;
 
-/// Panics when it is told of a loss.
+/// Panics when a lock is lost.
 struct Failing;
 
 struct FailingCounter;

@@ -70,7 +70,8 @@ async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
 #[tokio::test]
 async fn an_ordinary_renewal_touches_one_key() {
     let servers = servers(1);
-    let lease = Duration::from_millis(900);
+    // A renewal each second: no more than one falls between two looks.
+    let lease = Duration::from_secs(3);
     let quorum = connect(Quorate::builder().voter(servers[0].url()).lease(lease)).await;
     // The server learns the script.
     let first = quorum.mutex("first").lock().await.expect("nobody has it");
