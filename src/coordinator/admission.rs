@@ -14,7 +14,7 @@ use crate::{
 
 /// So many attempts gather a majority at the same time. Each has one request on its way to each
 /// voter: more would only stand in line there, and be late.
-const MOST: usize = 256;
+const MOST: usize = 128;
 
 /// The turns of those who want to ask, in the order in which they came.
 #[derive(Debug)]

@@ -48,9 +48,15 @@ struct LineNews {
     asking: bool,
     /// It waits for its turn among the client's attempts, so what is known is old.
     is_held_up: bool,
-    known: Option<Denial>,
+    /// In a box: in most lines nothing has been heard yet.
+    known: Option<Box<LineDenial>>,
     /// How often anything was heard.
     times: u64,
+}
+
+#[derive(Debug)]
+struct LineDenial {
+    denial: Denial,
     /// How long the voters had for that.
     within: Duration,
 }
@@ -81,17 +87,15 @@ impl LineNews {
     fn is_told(&self) -> bool {
         !self.asking && !self.is_held_up
     }
+
+    fn denial(&self) -> Option<&Denial> {
+        self.known.as_ref().map(|known| &known.denial)
+    }
 }
 
 impl Line {
     fn new() -> Self {
-        let news = LineNews {
-            asking: true,
-            is_held_up: false,
-            known: None,
-            times: 0,
-            within: Duration::ZERO,
-        };
+        let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
         Self {
             places: AtomicU32::new(0),
             turn: Semaphore::new(1),
@@ -104,7 +108,7 @@ impl Line {
 
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
         self.news.change(change);
-        if self.news.read(|news| matches!(news.known, Some(Denial::NoQuorum(_)))) {
+        if self.news.read(|news| matches!(news.denial(), Some(Denial::NoQuorum(_)))) {
             self.silence.change(|()| ());
         }
     }
@@ -166,13 +170,13 @@ impl LinePlace {
 
     /// What was last heard in this line.
     pub(crate) fn known(&self) -> Option<Denial> {
-        self.line.news.read(|news| news.known.clone())
+        self.line.news.read(|news| news.denial().cloned())
     }
 
     /// The same, if it is no older than this place.
     pub(crate) fn heard(&self) -> Option<Denial> {
         let is_new = |news: &&LineNews| self.was_told || news.times > self.times;
-        self.line.news.read(|news| Some(news).filter(is_new)?.known.clone())
+        self.line.news.read(|news| Some(news).filter(is_new)?.denial().cloned())
     }
 
     /// Since when no quorum has answered, at most since this place was taken.
@@ -182,8 +186,9 @@ impl LinePlace {
 
     /// Where voters had less time than from here, that they were too slow says nothing.
     fn silent<'a>(&self, news: &'a LineNews) -> Option<&'a Outage> {
-        match &news.known {
-            Some(Denial::NoQuorum(outage)) if news.within >= self.voter_deadline => Some(outage),
+        let LineDenial { denial, within } = &**news.known.as_ref()?;
+        match denial {
+            Denial::NoQuorum(outage) if *within >= self.voter_deadline => Some(outage),
             _ => None,
         }
     }
@@ -273,10 +278,9 @@ impl Turn<'_> {
     }
 
     pub(crate) fn tell(&self, denial: Denial) {
-        let within = self.place.voter_deadline;
+        let known = Some(Box::new(LineDenial { denial, within: self.place.voter_deadline }));
         self.place.line.change(|news| {
-            let (known, times) = (Some(denial), news.times + 1);
-            *news = LineNews { asking: false, is_held_up: false, known, times, within };
+            *news = LineNews { asking: false, is_held_up: false, known, times: news.times + 1 };
         });
     }
 }

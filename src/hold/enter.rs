@@ -114,20 +114,21 @@ impl Wish<'_> {
 
     /// When the line of this client has come to it.
     async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
-        let Self { coordinator, record, .. } = self;
         // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
         let mut admitted = None;
-        if record.info().is_shared {
-            admitted = Some(coordinator.admit_first(&record.info().name, limit).await?);
+        if self.record.info().is_shared {
+            let leave = self.coordinator.admit_first(&self.record.info().name, limit);
+            admitted = Some(Box::pin(leave).await?);
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task that
         // asks for its turn takes one.
-        let place = coordinator.stand_in_line(&**record);
+        let place = self.coordinator.stand_in_line(&*self.record);
         let turn = if let Some(turn) = place.try_turn() {
             turn
         } else {
             // Boxed: who is the first at once needs no room for it.
-            match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
+            let first = Box::pin(self.coordinator.come_first(&place, &*self.record, limit));
+            match first.await? {
                 Ok(turn) => turn,
                 Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
             }
@@ -136,23 +137,23 @@ impl Wish<'_> {
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
-        let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
+        let admitted = if let Some(admitted) = admitted.or_else(|| self.coordinator.try_admit()) {
             admitted
         } else {
             // Until it asks, or another one that comes first.
             turn.hold_up(true);
-            let admitted = coordinator.wait_for_leave(&record.info().name, limit).await;
-            match (admitted, place.heard()) {
-                (Ok(admitted), _) => admitted,
-                (Err(overloaded), None) => return Err(overloaded),
-                (Err(_), Some(denial)) => {
-                    let known = Box::pin(coordinator.report_denial(&**record, denial));
-                    return known.await.map(SeekOutcome::of);
+            match self.coordinator.wait_for_leave(&self.record.info().name, limit).await {
+                Ok(admitted) => admitted,
+                Err(overloaded) => {
+                    let Some(denial) = place.heard() else { return Err(overloaded) };
+                    let known = self.coordinator.report_denial(&*self.record, denial);
+                    return Box::pin(known).await.map(SeekOutcome::of);
                 }
             }
         };
         // In one box with the search itself.
         let won = async {
+            let Self { coordinator, record, .. } = self;
             Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
         };
         Box::pin(won).await.map(SeekOutcome::of)

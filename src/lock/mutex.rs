@@ -141,7 +141,7 @@ impl Mutex {
     /// # Errors
     ///
     /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
-    /// [`is_overloaded`](Error::is_overloaded): this client had 256 attempts under way for the
+    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way for the
     /// whole [quorum timeout](crate::Builder::quorum_timeout), so it did not ask for this lock; see
     /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
     ///
@@ -175,7 +175,7 @@ impl Mutex {
     ///
     /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority answers, it
     /// is asked again and again until then. So a limit can outlast a restart of the servers.
-    /// [`is_overloaded`](Error::is_overloaded): this client had 256 attempts under way until the
+    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way until the
     /// limit; see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
     ///
     /// # Cancel safety

@@ -91,8 +91,8 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
             "re-entry of lock `a` not confirmed by 2 voters; hold c:1 has it as before",
         ),
         (
-            Kind::Overloaded { lock: lock(), most: 256, after: secs(1) },
-            "lock `a` was not asked for in 1s: this client has 256 attempts under way, and makes \
+            Kind::Overloaded { lock: lock(), most: 128, after: secs(1) },
+            "lock `a` was not asked for in 1s: this client has 128 attempts under way, and makes \
              no more at once",
         ),
     ] {

@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
 };
 
@@ -17,7 +17,9 @@ use tokio::{task::JoinSet, time::sleep};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 /// As `docs/protocol.md` says.
-const AT_ONCE: usize = 256;
+const AT_ONCE: u32 = 128;
+/// All of them have had their turn after four answers.
+const CROWD: u32 = 4 * AT_ONCE;
 
 /// A client with a patience of 2 s, and its voters.
 async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
@@ -43,19 +45,19 @@ fn no_acquire_is_answered(voters: &[EmbeddedVoter]) {
 }
 
 /// Counts the calls that are sent to a voter.
-fn counted(voter: &EmbeddedVoter) -> Arc<AtomicUsize> {
-    let count = Arc::<AtomicUsize>::default();
+fn counted(voter: &EmbeddedVoter) -> Arc<AtomicU32> {
+    let count = Arc::<AtomicU32>::default();
     let calls = Arc::clone(&count);
     voter.fault_each(move |sent| {
-        calls.fetch_add(usize::from(sent.script() == Some("mutex/acquire")), Ordering::Relaxed);
+        calls.fetch_add(u32::from(sent.script() == Some("mutex/acquire")), Ordering::Relaxed);
         Vec::new()
     });
     count
 }
 
-/// Takes a thousand locks, each its own.
-fn a_thousand(client: &Quorate) -> JoinSet<()> {
-    take(client, 0..1000)
+/// Takes so many locks, each its own.
+fn a_crowd(client: &Quorate) -> JoinSet<()> {
+    take(client, 0..CROWD)
 }
 
 fn take(client: &Quorate, numbers: Range<u32>) -> JoinSet<()> {
@@ -75,9 +77,9 @@ async fn no_more_attempts_are_made_at_once_and_everybody_gets_in() {
     let (voters, client) = client().await;
     let calls = counted(&voters[0]);
     let slow = slow(&voters);
-    let mut tasks = a_thousand(&client);
+    let mut tasks = a_crowd(&client);
     sleep(ms(50)).await;
-    assert_eq!(voters[0].runs("mutex/acquire"), AT_ONCE as u64);
+    assert_eq!(voters[0].runs("mutex/acquire"), u64::from(AT_ONCE));
     // One left at once, and another; the others gathered.
     let calls = calls.load(Ordering::Relaxed);
     assert!(calls <= 2 + AT_ONCE / 32 + 1, "{calls} calls");
@@ -91,11 +93,11 @@ async fn no_more_attempts_are_made_at_once_and_everybody_gets_in() {
 async fn whoever_cannot_wait_for_its_turn_is_told_that_this_client_is_overloaded() {
     let (voters, client) = client().await;
     let silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
-    let mut tasks = a_thousand(&client);
+    let mut tasks = a_crowd(&client);
     sleep(ms(50)).await;
     let error = client.mutex("x").lock_within(ms(100)).await.expect_err("none ended");
     assert!(error.is_overloaded() && !error.is_no_quorum(), "{error}");
-    let told = "lock `x` was not asked for in 100ms: this client has 256 attempts under way, \
+    let told = "lock `x` was not asked for in 100ms: this client has 128 attempts under way, \
                 and makes no more at once";
     assert_eq!(error.to_string(), told);
     assert_eq!(voters[0].keys().iter().filter(|key| key.contains("{x}")).count(), 0);
@@ -113,7 +115,7 @@ async fn releases_and_renewals_do_not_wait_for_their_turn() {
     let held = client.mutex("held").lease(ms(900)).lock().await.expect("it is free");
     let released = client.mutex("released").lock().await.expect("it is free");
     no_acquire_is_answered(&voters);
-    let _tasks = a_thousand(&client);
+    let _tasks = a_crowd(&client);
     sleep(ms(50)).await;
     released.release().await.expect("it is confirmed");
     sleep(secs(3)).await;
@@ -144,7 +146,7 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     let client = client.expect("all voters answer");
     let calls = counted(&voters[0]);
     let _slow = slow(&voters);
-    let mut tasks = a_thousand(&client);
+    let mut tasks = a_crowd(&client);
     sleep(ms(1)).await;
     assert_eq!(calls.load(Ordering::Relaxed), AT_ONCE);
     while let Some(done) = tasks.join_next().await {
@@ -163,7 +165,7 @@ async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_t
     let waiting = tokio::spawn(async move { waiting.lock().await.map(drop) });
     sleep(ms(50)).await;
     no_acquire_is_answered(&voters);
-    let _tasks = a_thousand(&client);
+    let _tasks = a_crowd(&client);
     sleep(ms(50)).await;
     let watch = Stopwatch::start();
     let taken = client.mutex("held").try_lock().await.expect("the line knows who has it");
@@ -178,7 +180,7 @@ async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_t
 async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
     let (voters, client) = client().await;
     let _silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
-    let _tasks = a_thousand(&client);
+    let _tasks = a_crowd(&client);
     sleep(ms(50)).await;
     let first = client.mutex("x");
     let _first = tokio::spawn(async move { first.lock().await.map(drop) });
@@ -215,7 +217,7 @@ async fn nobody_is_told_what_was_known_before_it_came() {
     let _second = tokio::spawn(async move { second.lock_within(ms(400)).await.map(drop) });
     sleep(ms(90)).await;
     no_acquire_is_answered(&voters);
-    let _crowd = a_thousand(&client);
+    let _crowd = a_crowd(&client);
     let guard = first.await.expect("no panic").expect("all voters answer");
     sleep(ms(1)).await;
     guard.release().await.expect("it is confirmed");
@@ -223,8 +225,8 @@ async fn nobody_is_told_what_was_known_before_it_came() {
     assert!(within.is_overloaded(), "{within}");
 }
 
-/// Another client has `x`. Of this one a thousand tasks want other locks, then a task wants `x` and
-/// waits for leave to ask, then another thousand want other locks.
+/// Another client has `x`. Of this one a crowd of tasks want other locks, then a task wants `x` and
+/// waits for leave to ask, then another crowd want other locks.
 async fn one_waits_for_leave_in_a_crowd(
     x: impl AsyncFnOnce(&Quorate),
 ) -> (Quorate, MutexGuard, [JoinSet<()>; 2], Vec<FaultGuard>) {
@@ -232,11 +234,11 @@ async fn one_waits_for_leave_in_a_crowd(
     let other = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
     let held = other.mutex("x").lock().await.expect("it is free");
     let slow = slow(&voters);
-    let before = a_thousand(&client);
+    let before = a_crowd(&client);
     sleep(ms(1)).await;
     x(&client).await;
     sleep(ms(1)).await;
-    let after = take(&client, 1000..2000);
+    let after = take(&client, CROWD..2 * CROWD);
     sleep(ms(1)).await;
     (client, held, [before, after], slow)
 }
@@ -287,7 +289,7 @@ async fn a_limit_that_has_come_waits_for_no_leave_to_ask() {
     let second = async {
         sleep(ms(10)).await;
         no_acquire_is_answered(&voters);
-        let crowd = a_thousand(&client);
+        let crowd = a_crowd(&client);
         sleep(ms(10)).await;
         (x.lock_within(ms(80)).await, crowd)
     };
