@@ -79,14 +79,15 @@ impl Wakeups {
     pub(crate) fn pass_on(
         &self,
         place: &str,
-        channel: Option<&Arc<str>>,
+        channel: impl FnOnce() -> Option<Arc<str>>,
         listeners_too: impl FnOnce() -> bool,
     ) {
         self.with_tables(|Tables { channels, callees, followers, .. }| {
             let call = |heard: &Signal<Heard>| {
                 heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
             };
-            if let Some(channel) = channel.and_then(|channel| channels.get(channel))
+            if !channels.is_empty()
+                && let Some(channel) = channel().and_then(|channel| channels.get(&channel))
                 && listeners_too()
             {
                 call(&channel.heard);

@@ -46,7 +46,7 @@ impl Ears {
         if self.channel.is_some() || record.look_for_java().is_none() {
             return;
         }
-        let Some(channel) = &record.info().channel else { return };
+        let Some(channel) = &record.channel() else { return };
         let Coordinator { wakeups, panel, .. } = &**coordinator;
         let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
         let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));

@@ -41,9 +41,6 @@ pub(crate) struct LockInfo {
     pub(crate) name: LockName,
     /// Tells this lock from all others of the client.
     pub(crate) key: Arc<str>,
-    /// Where a release is published for those who stand in no queue; `None` where everybody who
-    /// waits does so in one.
-    pub(crate) channel: Option<Arc<str>>,
     /// Several may have it at once, so that nobody stands in line for it.
     pub(crate) is_shared: bool,
     /// Of how many permits a semaphore is.
@@ -111,6 +108,12 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
 
     /// The lock that this one grants to its own holder, as it is asked for under that hold.
     fn under(&self, _hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
+        None
+    }
+
+    /// Where a release is published for those who stand in no queue; `None` where everybody who
+    /// waits does so in one. Made when it is asked for: few listen.
+    fn channel(&self) -> Option<Arc<str>> {
         None
     }
 

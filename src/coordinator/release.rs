@@ -29,7 +29,7 @@ impl Coordinator {
             return;
         }
         let is_alone = || !self.lines.others_want(&info.key);
-        self.wakeups.pass_on(hold.place_or_self(), info.channel.as_ref(), is_alone);
+        self.wakeups.pass_on(hold.place_or_self(), || record.channel(), is_alone);
     }
 
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,

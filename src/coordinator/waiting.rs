@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
         let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
         let mut checked = Ok(());
         // Who waits for a lock without a channel does so in its queue, and not here.
-        if let Some(channel) = &self.record.info().channel {
+        if let Some(channel) = &self.record.channel() {
             let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
             self.listening = Some(listening);
             let subscribed = async {

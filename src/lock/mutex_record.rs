@@ -141,8 +141,6 @@ impl MutexRecord {
             kind: kind.name(),
             name,
             key: Arc::clone(keys.key()),
-            // That of an election is for those who watch.
-            channel: (!is_election).then(|| keys.channel().into()),
             is_shared: false,
             permits: None,
             is_fenced: true,
@@ -206,6 +204,10 @@ impl LockRecord for MutexRecord {
 
     fn rules(&self) -> Rules {
         self.made.forms.terms.rules
+    }
+
+    fn channel(&self) -> Option<Arc<str>> {
+        Some(self.made.keys.channel().into())
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {

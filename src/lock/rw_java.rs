@@ -59,7 +59,6 @@ fn info(name: LockName, keys: &JavaRwKeys, terms: &RwTerms) -> LockInfo {
         kind: terms.mode(),
         name,
         key: Arc::clone(if writes { write } else { read }),
-        channel: Some(Arc::clone(&keys.channel)),
         is_shared: !writes,
         permits: None,
         is_fenced: writes,
@@ -113,6 +112,10 @@ impl LockRecord for JavaRwRecord {
         let terms = RwTerms { access: Access::Read, ..self.terms };
         let read = Self::new(self.info.name.clone(), self.keys.clone(), terms);
         Some(Arc::new(Self { write: Some(hold.clone()), ..read }))
+    }
+
+    fn channel(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.keys.channel))
     }
 
     fn hold(&self, ids: &HoldIds) -> HoldId {

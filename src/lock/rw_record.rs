@@ -167,7 +167,6 @@ impl MadeRw {
             kind: forms.terms.mode(),
             name,
             key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
-            channel: None,
             is_shared: !writes,
             permits: None,
             is_fenced: writes,

@@ -84,7 +84,6 @@ impl SemaphoreRecord {
             kind: "semaphore",
             name,
             key,
-            channel: None,
             is_shared: true,
             permits: Some(wanted.permits),
             is_fenced: false,
