@@ -115,6 +115,7 @@ impl Wish<'_> {
     /// When the line of this client has come to it.
     async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
+        // Boxed: all others need no room for it.
         let mut admitted = None;
         if self.record.info().is_shared {
             let leave = self.coordinator.admit_first(&self.record.info().name, limit);
