@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// So many attempts gather a majority at the same time. Each has one request on its way to each
-/// voter: more would only stand in line there, and be late. Two calls of 32 are under way to a voter
-/// at a time: with fewer attempts there is not always a next one ready.
+/// voter: more would only stand in line there, and be late. Two calls of 32 are under way to a
+/// voter at a time: with fewer attempts there is not always a next one ready.
 const MOST: usize = 128;
 
 /// The turns of those who want to ask, in the order in which they came.
