@@ -121,6 +121,12 @@ impl Votes {
         self.open() > 0
     }
 
+    /// Some voter has not answered in its time.
+    pub(crate) fn has_silent(&self) -> bool {
+        let is_silent = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::TimedOut(_)));
+        self.verdicts.iter().flatten().any(is_silent)
+    }
+
     /// Too few voters can give an answer that is of use.
     pub(crate) fn lacks_quorum(&self) -> bool {
         self.quorum.missed(|voter| self.is_unknown(voter))

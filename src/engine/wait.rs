@@ -277,10 +277,13 @@ impl Wait {
 
     /// Contenders give back the votes that are no majority. Whoever still has them at the next
     /// attempt keeps them: one holder, or one with another id on each voter, a `RedissonRedLock`.
-    /// A bid waits by itself, so it only pauses.
+    /// Beside a silent voter that proves too little: it may be free while this one waits for the
+    /// others. A bid waits by itself, so it only pauses.
     fn class_of(&mut self, defeat: &Defeat) -> Loss {
         let refusals = match (defeat.loss, self.while_held) {
-            (Loss::Split, WhileHeld::Listen { .. }) => defeat.votes.refusals(),
+            (Loss::Split, WhileHeld::Listen { .. }) if !defeat.votes.has_silent() => {
+                defeat.votes.refusals()
+            }
             _ => Vec::new(),
         };
         let before = mem::replace(&mut self.split_by, refusals);

@@ -7,6 +7,7 @@ use super::{
     },
     *,
 };
+use crate::words::{Cause, Verdict};
 
 #[test]
 fn in_a_split_it_listens_from_the_first_on_and_pauses_for_twice_as_long_as_that_took() {
@@ -48,6 +49,22 @@ fn whoever_the_same_holds_refuse_twice_in_a_row_waits_for_them_as_for_one() {
             (44, SplitBy("blue"), Sleep(646)),
         ],
     );
+}
+
+/// The holds of the other two may have an hour to go, and the silent one may be free at once.
+#[test]
+fn beside_a_silent_voter_it_asks_again_and_again_whoever_refuses_it() {
+    let mut wait = wait_in_line(Limit::Never);
+    wait.finish_subscribing();
+    for attempt in 0..20 {
+        let started = at(10 + 1_000 * attempt);
+        let mut votes = votes_by(Loss::Split, |voter| format!("red{voter}:7"));
+        votes.record(2, Verdict::Unknown(Cause::TimedOut(MS(1))));
+        wait.start_attempt(started, 0);
+        wait.lose_attempt(&Defeat { votes, loss: Loss::Split, started }, started + MS(2), 0, 0);
+        let WaitNext::Sleep(until) = wait.next(started + MS(2), &NOBODY) else { panic!("rests") };
+        assert!(until <= started + MS(502), "attempt {attempt}: {until:?}");
+    }
 }
 
 #[test]

@@ -72,6 +72,22 @@ async fn it_is_waited_for_until_the_leases_of_a_majority_end() {
     guard.release().await.unwrap();
 }
 
+// It is silent for both of the attempts after which it waits for the other two.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_voter_that_was_silent_is_asked_again_long_before_the_other_leases_end() {
+    let servers = servers::<3>();
+    let client = client(&servers).await;
+    for (java, lease) in Java::on_each(&servers[..2]).iter().zip([600, 2]) {
+        assert!(java.try_lock(NAME, secs(lease)));
+    }
+    servers[2].stop();
+    let waiter = wait_for(&client);
+    tokio::time::sleep(secs(1)).await;
+    servers[2].resume();
+    let guard = timeout(secs(20), waiter).await.expect("it is asked again").unwrap().unwrap();
+    guard.release().await.unwrap();
+}
+
 // A majority of its votes is gone, so another had the lock, whoever that is by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_that_it_took_by_force_is_lost_at_its_next_renewal() {
