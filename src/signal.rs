@@ -55,15 +55,20 @@ impl<T> Signal<T> {
         self.wait(move |current| is_so(&current.value))
     }
 
-    async fn wait(&self, is_so: impl Fn(&Versioned<T>) -> bool) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            // In the list before the look, so that no change comes between.
-            changed.as_mut().enable();
-            if is_so(&self.current()) {
-                return;
+    /// Many tasks keep this future for long. That of an `async fn` would have room for its
+    /// arguments twice.
+    fn wait(&self, is_so: impl Fn(&Versioned<T>) -> bool) -> impl Future<Output = ()> {
+        let notify = &self.changed;
+        async move {
+            loop {
+                let mut changed = pin!(notify.notified());
+                // In the list before the look, so that no change comes between.
+                changed.as_mut().enable();
+                if is_so(&self.current()) {
+                    return;
+                }
+                changed.await;
             }
-            changed.await;
         }
     }
 

@@ -50,21 +50,20 @@ impl Coordinator {
     }
 
     /// Leave to make an attempt, if the caller does not have it: waits for it until its limit, if
-    /// it has one, and tells those behind in `line`.
+    /// it has one, and tells those behind in line.
     pub(super) async fn admit<'a>(
         &'a self,
         admitted: Option<Admitted<'a>>,
         lock: &LockName,
         limit: Limit,
-        line: Option<&Turn<'_>>,
+        turn: &Turn<'_>,
     ) -> Result<Admitted<'a>, Error> {
         if let Some(admitted) = admitted.or_else(|| self.try_admit()) {
             return Ok(admitted);
         }
-        let hold_up = |is_held_up| line.into_iter().for_each(|turn| turn.hold_up(is_held_up));
-        hold_up(true);
+        turn.hold_up(true);
         let admitted = Box::pin(self.wait_for_admission(lock, limit)).await?;
-        hold_up(false);
+        turn.hold_up(false);
         Ok(admitted)
     }
 

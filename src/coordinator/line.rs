@@ -1,5 +1,5 @@
 //! The line inside one process: waiters for the same lock stand here, and only the first of them
-//! asks the voters.
+//! asks the voters; or, where the lock has a queue to wait in, the first of them stand there.
 
 use std::{
     collections::HashMap,
@@ -22,16 +22,22 @@ use crate::{
 const IN_A_ROW: u32 = 4;
 
 /// One line per lock in which somebody stands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lines {
     lines: Mutex<HashMap<Arc<str>, Arc<Line>>>,
+    /// How many of a line have the turn at the same time.
+    turns: usize,
 }
 
 #[derive(Debug)]
 struct Line {
+    key: Arc<str>,
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
-    turn: Semaphore,
+    turns: Semaphore,
+    /// One of those who have the turn tells the others what it hears. If all turns are taken, there
+    /// is one: whoever takes a turn while nobody tells does.
+    has_teller: AtomicBool,
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
     silence: Signal<()>,
@@ -65,7 +71,6 @@ struct LineDenial {
 #[derive(Debug)]
 pub(crate) struct LinePlace {
     lines: Arc<Lines>,
-    key: Arc<str>,
     line: Arc<Line>,
     came: Moment,
     /// How often anything had been heard in the line by then.
@@ -75,10 +80,12 @@ pub(crate) struct LinePlace {
     voter_deadline: Duration,
 }
 
-/// The first place: the right to ask the voters. Dropping it lets the next one come first.
+/// The first place, or one of the first: the right to ask the voters. Dropping it lets the next one
+/// come first.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     place: &'a LinePlace,
+    tells: bool,
     _permit: SemaphorePermit<'a>,
 }
 
@@ -94,11 +101,13 @@ impl LineNews {
 }
 
 impl Line {
-    fn new() -> Self {
+    fn new(key: &Arc<str>, turns: usize) -> Self {
         let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
         Self {
+            key: Arc::clone(key),
             places: AtomicU32::new(0),
-            turn: Semaphore::new(1),
+            turns: Semaphore::new(turns),
+            has_teller: AtomicBool::new(false),
             news: Signal::new(news),
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
@@ -115,6 +124,10 @@ impl Line {
 }
 
 impl Lines {
+    pub(super) fn new(turns: usize) -> Self {
+        Self { lines: Mutex::default(), turns }
+    }
+
     /// Whoever comes gives the voters so much time to answer.
     pub(crate) fn enter(
         self: &Arc<Self>,
@@ -123,11 +136,12 @@ impl Lines {
         voter_deadline: Duration,
     ) -> LinePlace {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines.entry(Arc::clone(key)).or_insert_with(|| Arc::new(Line::new()));
+        let new = || Arc::new(Line::new(key, self.turns));
+        let line = lines.entry(Arc::clone(key)).or_insert_with(new);
         line.places.fetch_add(1, Relaxed);
-        let (lines, key, line) = (Arc::clone(self), Arc::clone(key), Arc::clone(line));
+        let (lines, line) = (Arc::clone(self), Arc::clone(line));
         let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
-        LinePlace { lines, key, line, came, times, was_told, voter_deadline }
+        LinePlace { lines, line, came, times, was_told, voter_deadline }
     }
 
     /// Whether anybody stands in line for the lock.
@@ -156,16 +170,15 @@ impl LinePlace {
         self.came
     }
 
-    /// Completes, in the order of coming, when nobody stands before this place.
+    /// Completes, in the order of coming, when nobody stands before this place who has no turn.
     pub(crate) async fn turn(&self) -> Turn<'_> {
-        let permit = self.line.turn.acquire().await;
-        Turn { place: self, _permit: permit.expect("a line is never closed") }
+        let permit = self.line.turns.acquire().await;
+        Turn::of(self, permit.expect("a line is never closed"))
     }
 
-    /// The turn, if nobody has it.
+    /// The turn, if there is one to be had.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        let permit = self.line.turn.try_acquire().ok()?;
-        Some(Turn { place: self, _permit: permit })
+        Some(Turn::of(self, self.line.turns.try_acquire().ok()?))
     }
 
     /// What was last heard in this line.
@@ -229,18 +242,35 @@ impl LinePlace {
 
     /// Completes when it has been silent for too long, and either whoever is first has heard that
     /// once more or another comes first: while an attempt is under way, it may end the silence.
-    pub(crate) async fn silence(&self, is_too_long: impl Fn(Moment) -> bool) -> Outage {
-        loop {
-            let seen = self.line.silence.version();
-            if let Some(outage) = self.outage(&is_too_long) {
-                return outage;
+    pub(crate) fn silence(
+        &self,
+        is_too_long: impl Fn(Moment) -> bool,
+    ) -> impl Future<Output = Outage> {
+        let silence = &self.line.silence;
+        async move {
+            loop {
+                let seen = silence.version();
+                if let Some(outage) = self.outage(&is_too_long) {
+                    return outage;
+                }
+                silence.changed_since(seen).await;
             }
-            self.line.silence.changed_since(seen).await;
         }
     }
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
+    fn of(place: &'a LinePlace, permit: SemaphorePermit<'a>) -> Self {
+        let tells = !place.line.has_teller.swap(true, Relaxed);
+        Self { place, tells, _permit: permit }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LineNews)) {
+        if self.tells {
+            self.place.line.change(change);
+        }
+    }
+
     /// What was last heard in this line, and since when no quorum has answered.
     pub(crate) fn known(&self) -> (Option<Denial>, Option<Moment>) {
         (self.place.known(), self.place.silent_since())
@@ -248,12 +278,12 @@ impl Turn<'_> {
 
     /// Whoever has the turn begins to ask.
     pub(crate) fn ask(&self) {
-        self.place.line.change(|news| (news.asking, news.is_held_up) = (true, false));
+        self.change(|news| (news.asking, news.is_held_up) = (true, false));
     }
 
     /// Tells the line whether its first waits for its turn among the client's attempts.
     pub(crate) fn hold_up(&self, is_held_up: bool) {
-        self.place.line.change(|news| news.is_held_up = is_held_up);
+        self.change(|news| news.is_held_up = is_held_up);
     }
 
     /// Whoever has the turn got the lock.
@@ -278,10 +308,19 @@ impl Turn<'_> {
     }
 
     pub(crate) fn tell(&self, denial: Denial) {
-        let known = Some(Box::new(LineDenial { denial, within: self.place.voter_deadline }));
-        self.place.line.change(|news| {
+        let within = self.place.voter_deadline;
+        self.change(|news| {
+            let known = Some(Box::new(LineDenial { denial, within }));
             *news = LineNews { asking: false, is_held_up: false, known, times: news.times + 1 };
         });
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.tells {
+            self.place.line.has_teller.store(false, Relaxed);
+        }
     }
 }
 
@@ -289,80 +328,11 @@ impl Drop for LinePlace {
     fn drop(&mut self) {
         let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if self.line.places.fetch_sub(1, Relaxed) == 1 {
-            lines.remove(&self.key);
+            lines.remove(&self.line.key);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-
-    use super::*;
-    use crate::engine::Refusal;
-
-    fn enter(lines: &Arc<Lines>) -> LinePlace {
-        lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
-    }
-
-    #[test]
-    fn two_that_leave_at_one_moment_take_the_line_along() {
-        let lines = Arc::new(Lines::default());
-        let (one, other) = (enter(&lines), enter(&lines));
-        // The other one has left the table, and not let go of the line yet.
-        let leaving = Arc::clone(&one.line);
-        drop(other);
-        drop(one);
-        assert!(!lines.has(&Arc::from("a")));
-        drop(leaving);
-    }
-
-    #[tokio::test]
-    async fn others_who_listen_may_ask_first_after_four_grants_in_a_row() {
-        let lines = Arc::new(Lines::default());
-        let place = enter(&lines);
-        let turn = place.turn().await;
-        let yields = |grants: u32| {
-            (0..grants).for_each(|_| turn.count_grant());
-            turn.yields()
-        };
-        assert!(!yields(9), "nobody else listens");
-        lines.note_listeners(&Arc::from("another lock"), true);
-        assert!(!yields(1));
-        lines.note_listeners(&Arc::from("a"), true);
-        assert_eq!([yields(0), yields(3), yields(1), yields(3)], [true, false, true, false]);
-        turn.see_another();
-        assert_eq!([yields(3), yields(1)], [false, true]);
-        lines.note_listeners(&Arc::from("a"), false);
-        assert!(!yields(9));
-    }
-
-    #[tokio::test]
-    async fn turns_come_in_the_order_of_coming_and_an_empty_line_is_forgotten() {
-        let lines = Arc::new(Lines::default());
-        let places: Vec<_> = (0..3).map(|_| enter(&lines)).collect();
-        let first = places[0].turn().await;
-        let mut second = Box::pin(places[1].turn());
-        let mut third = Box::pin(places[2].turn());
-        assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        drop(first);
-        assert!((&mut third).now_or_never().is_none(), "the second stands before");
-        drop(second);
-        assert!((&mut third).now_or_never().is_some(), "the second has left");
-        drop(third);
-        drop(places);
-        assert!(lines.lines.lock().unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn the_first_tells_the_others_what_it_heard() {
-        let lines = Arc::new(Lines::default());
-        let (one, other) = (enter(&lines), enter(&lines));
-        let turn = one.try_turn().unwrap();
-        assert!(other.try_turn().is_none());
-        assert!(other.verdict().now_or_never().is_none());
-        turn.tell(Denial::Held(Refusal::default()));
-        other.verdict().await;
-        assert!(matches!(other.known(), Some(Denial::Held(_))));
-    }
-}
+#[path = "line_tests.rs"]
+mod tests;

@@ -48,6 +48,7 @@ use admission::Admission;
 use gate::ClosingGate;
 use line::Lines;
 use names::ClientNames;
+use queue::PLACES;
 use roster::Rosters;
 use slots::FewerTold;
 
@@ -63,6 +64,8 @@ pub(crate) struct Coordinator {
     series: AllLockSeries,
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
+    /// Those of locks whose waiters queue.
+    queues: Arc<Lines>,
     chance: Mutex<StdRng>,
     floors: Mutex<Floors>,
     gate: ClosingGate,
@@ -94,7 +97,8 @@ impl Coordinator {
             ids: HoldIds::new(client, seed.map(|_| StdRng::from_rng(&mut chance))),
             series,
             wakeups,
-            lines: Arc::default(),
+            lines: Arc::new(Lines::new(1)),
+            queues: Arc::new(Lines::new(PLACES)),
             chance: Mutex::new(chance),
             floors: Mutex::new(floors),
             gate: ClosingGate::open(),

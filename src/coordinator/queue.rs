@@ -24,6 +24,10 @@ use crate::{
     words::{Error, HoldId},
 };
 
+/// So many waiters of a client stand in the queue of a lock at the same time. Each costs every
+/// voter an entry, and a request every third of the waiter deadline.
+pub(super) const PLACES: usize = 512;
+
 /// A place in a queue. Dropping it leaves the queue on all voters.
 #[derive(Debug)]
 pub(crate) struct Waiter<'a> {
@@ -38,8 +42,8 @@ pub(crate) struct Waiter<'a> {
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
-    /// Set if this waiter is also the first in its client's line: it tells the line what it hears.
-    line: Option<&'a Turn<'a>>,
+    /// Its turn in its client's line, which hears from it what it hears.
+    turn: &'a Turn<'a>,
 }
 
 /// What a bid came to.
@@ -52,14 +56,19 @@ enum BidEnd {
 
 impl Coordinator {
     /// A new place in the queue of a lock that has one.
-    pub(crate) fn place(
+    pub(crate) fn place<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         limit: Limit,
-    ) -> Waiter<'static> {
+        turn: &'a Turn<'a>,
+    ) -> Waiter<'a> {
         let refresh = record.info().refresh().expect("it has a queue");
         let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
-        self.waiter(record, record.info().fresh(&self.ids), refresh, wait)
+        // Those in the queue have been asking the same voters.
+        let (known, silent_since) = turn.known();
+        turn.ask();
+        let wait = wait.resume_from(known, silent_since);
+        self.waiter(record, record.info().fresh(&self.ids), refresh, wait, turn)
     }
 
     /// A new place for the first in line, which has waited elsewhere until now.
@@ -71,9 +80,7 @@ impl Coordinator {
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let place = self.ids.fresh_unordered();
-        let mut waiter = self.waiter(record, place, refresh, wait);
-        waiter.line = Some(turn);
-        waiter
+        self.waiter(record, place, refresh, wait, turn)
     }
 
     fn waiter<'a>(
@@ -82,6 +89,7 @@ impl Coordinator {
         place: HoldId,
         refresh: Duration,
         wait: Wait,
+        turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         Waiter {
             coordinator: Arc::clone(self),
@@ -92,7 +100,7 @@ impl Coordinator {
             wait,
             ticket: None,
             claim: None,
-            line: None,
+            turn,
         }
     }
 }
@@ -141,16 +149,14 @@ impl Waiter<'_> {
                     let (now, skips) = (clock.now(), clock.skips().count);
                     match end {
                         BidEnd::Won(won) => {
-                            if let Some(turn) = self.line {
-                                turn.tell(won.denial());
-                            }
+                            self.turn.tell(won.denial());
                             return Ok(Ok(won));
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
                             let denial = self.wait.lose_attempt(&defeat, now, skips, chance);
-                            if let Some((turn, denial)) = self.line.zip(denial) {
-                                turn.tell(denial.clone());
+                            if let Some(denial) = denial {
+                                self.turn.tell(denial.clone());
                             }
                         }
                         BidEnd::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
@@ -217,7 +223,7 @@ impl Waiter<'_> {
         let Coordinator { clock, panel, .. } = &*coordinator;
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
         // Until a majority has answered.
-        let mut admitted = Some(coordinator.admit(admitted, lock, limit, self.line).await?);
+        let mut admitted = Some(coordinator.admit(admitted, lock, limit, self.turn).await?);
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;

@@ -117,6 +117,12 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         None
     }
 
+    /// In which line of its client whoever wants a place in the queue stands. All in one line have
+    /// the same to wait for.
+    fn line(&self) -> Arc<str> {
+        Arc::clone(&self.info().key)
+    }
+
     /// The hold of an attempt without a place in a queue.
     fn hold(&self, ids: &HoldIds) -> HoldId {
         self.info().fresh(ids)

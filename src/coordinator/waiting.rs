@@ -19,37 +19,51 @@ use crate::{
 };
 
 impl Coordinator {
-    /// Joins the line for a lock; where nobody stands in line, one of its own.
-    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord) -> LinePlace {
-        let own = record.info().is_shared.then(|| self.ids.fresh().as_str().into());
-        let key = own.as_ref().unwrap_or_else(|| &record.info().key);
-        self.lines.enter(key, self.clock.now(), record.rules().voter_deadline)
+    /// Joins the line for a lock; where nobody stands in line, one of its own. `queues`: whoever
+    /// comes first in it waits in the lock's queue.
+    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, queues: bool) -> LinePlace {
+        let (lines, key) = match record.info().is_shared {
+            _ if queues => (&self.queues, record.line()),
+            true => (&self.lines, self.ids.fresh().as_str().into()),
+            false => (&self.lines, Arc::clone(&record.info().key)),
+        };
+        lines.enter(&key, self.clock.now(), record.rules().voter_deadline)
     }
 
     /// Waits for the first place, unless the limit comes first and the lock is another's. What few
-    /// need is boxed: many stand in line, and each future has room for all of it.
-    pub(crate) async fn come_first<'a>(
-        &self,
+    /// need is boxed: many stand in line, and each future has room for all of it. (That of an
+    /// `async fn` would have room for its arguments twice.)
+    pub(crate) fn come_first<'a>(
+        &'a self,
         place: &'a LinePlace,
-        record: &dyn LockRecord,
+        record: &'a dyn LockRecord,
         limit: Limit,
-    ) -> Result<Result<Turn<'a>, Refusal>, Error> {
-        if let Some(turn) = place.try_turn() {
-            return Ok(Ok(turn));
+    ) -> impl Future<Output = Result<Result<Turn<'a>, Refusal>, Error>> {
+        let patience = self.settings.quorum_timeout;
+        async move {
+            if limit == Limit::Never {
+                let outlasts = |since| self.clock.now().since(since) >= patience;
+                let outage = tokio::select! {
+                    biased;
+                    outage = place.silence(outlasts) => outage,
+                    turn = place.turn() => return Ok(Ok(turn)),
+                };
+                return Err(Box::pin(self.no_quorum(record, outage)).await);
+            }
+            let in_time = self.turn_in_time(place, record.rules(), limit);
+            match Box::pin(in_time).await {
+                Some(turn) => Ok(Ok(turn)),
+                None => Box::pin(self.no_turn_in_time(place, record)).await,
+            }
         }
-        if limit == Limit::Never {
-            let patience = self.settings.quorum_timeout;
-            let outlasts = |since| self.clock.now().since(since) >= patience;
-            let outage = tokio::select! {
-                biased;
-                outage = place.silence(outlasts) => outage,
-                turn = place.turn() => return Ok(Ok(turn)),
-            };
-            return Err(Box::pin(self.no_quorum(record, outage)).await);
-        }
-        if let Some(turn) = Box::pin(self.turn_in_time(place, record.rules(), limit)).await {
-            return Ok(Ok(turn));
-        }
+    }
+
+    /// What a caller is told whose limit came before its turn.
+    async fn no_turn_in_time<T>(
+        &self,
+        place: &LinePlace,
+        record: &dyn LockRecord,
+    ) -> Result<Result<T, Refusal>, Error> {
         let (came, now) = (place.came(), self.clock.now());
         if place.is_held_up() {
             return Err(overloaded(record.info().name.as_str(), now.since(came)));
@@ -58,7 +72,7 @@ impl Coordinator {
             let votes = Votes::new(self.panel.quorum);
             Denial::NoQuorum(Box::new(Outage { since: came, until: now, votes }))
         });
-        Box::pin(self.report_denial(record, denial)).await
+        self.report_denial(record, denial).await
     }
 
     /// Waits for the first place until the limit; one that asks once, until the first in line has
@@ -237,7 +251,7 @@ impl<'a> Search<'a> {
     async fn attempt(&mut self) -> Result<Option<Box<Won>>, Error> {
         let Self { coordinator, record, turn, wait, listening, admitted } = self;
         let (lock, limit) = (&record.info().name, wait.limit());
-        let _admitted = coordinator.admit(admitted.take(), lock, limit, Some(*turn)).await?;
+        let _admitted = coordinator.admit(admitted.take(), lock, limit, turn).await?;
         if let Some(listening) = listening {
             listening.calls.forget();
         }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::{
-    TryFutureExt,
-    future::{Either, OptionFuture},
-};
+use futures::{TryFutureExt, future::OptionFuture};
 use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, held::Hold};
@@ -43,13 +40,8 @@ impl Wish<'_> {
 
     async fn enter_unless_refused(&self, limit: Limit) -> Result<Result<Entry, Refusal>, Error> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
-        // In boxes: callers put several of these futures into their own, and who waits in a queue
-        // does not need the room of who stands in line.
-        let sought = if limit.waits() && self.record.info().waits_in_queue() {
-            Either::Left(Box::pin(self.seek(&seen, Self::ask_from_a_place)))
-        } else {
-            Either::Right(Box::pin(self.seek(&seen, Self::ask_in_line)))
-        };
+        // Boxed: callers put several of these futures into their own.
+        let sought = Box::pin(self.seek(&seen));
         let entered = self.coordinator.gate().within(sought).await;
         seen.outcome = match &entered {
             Ok(Ok(_)) => "granted",
@@ -60,12 +52,7 @@ impl Wish<'_> {
         entered
     }
 
-    /// `ask`: asks the voters.
-    async fn seek<'w, A: Future<Output = Result<SeekOutcome, Error>>>(
-        &'w self,
-        seen: &AcquireSpan<'_>,
-        ask: impl Fn(&'w Self, Limit) -> A,
-    ) -> Result<Result<Entry, Refusal>, Error> {
+    async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Result<Entry, Refusal>, Error> {
         loop {
             // Boxed: most callers are no owners, and need no room for it.
             let own_hold = self.owner.map(|owner| Box::pin(self.own_hold(owner)));
@@ -73,7 +60,7 @@ impl Wish<'_> {
             let own = tokio::select! {
                 biased;
                 Some(own) = own_hold => own?,
-                asked = ask(self, seen.limit) => match asked? {
+                asked = self.ask_in_line(seen.limit) => match asked? {
                     SeekOutcome::Own(own) => own,
                     SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
                     SeekOutcome::Won(won) => {
@@ -103,61 +90,63 @@ impl Wish<'_> {
         Entry::first(self.coordinator, self.holds, won, self.owner, self.renewed)
     }
 
-    /// From a place in the lock's queue.
-    async fn ask_from_a_place(&self, limit: Limit) -> Result<SeekOutcome, Error> {
+    /// When the line of this client has come to it: from a place in the lock's queue, if that is
+    /// where everybody waits. (Many tasks keep this future for long. That of an `async fn` would
+    /// have room for its arguments twice.)
+    fn ask_in_line(&self, limit: Limit) -> impl Future<Output = Result<SeekOutcome, Error>> {
         let Self { coordinator, record, .. } = self;
-        let admitted = coordinator.admit_first(&record.info().name, limit).await?;
-        // In one box with the waiter itself.
-        let won = async { coordinator.place(record, limit).wait(Some(admitted)).await };
-        Box::pin(won).await.map(SeekOutcome::of)
-    }
-
-    /// When the line of this client has come to it.
-    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
-        // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
-        // Boxed: all others need no room for it.
-        let mut admitted = None;
-        if self.record.info().is_shared {
-            let leave = self.coordinator.admit_first(&self.record.info().name, limit);
-            admitted = Some(Box::pin(leave).await?);
-        }
-        // A place keeps the line alive, and with it what the line has learnt. So only a task that
-        // asks for its turn takes one.
-        let place = self.coordinator.stand_in_line(&*self.record);
-        let turn = if let Some(turn) = place.try_turn() {
-            turn
-        } else {
-            // Boxed: who is the first at once needs no room for it.
-            let first = Box::pin(self.coordinator.come_first(&place, &*self.record, limit));
-            match first.await? {
-                Ok(turn) => turn,
-                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
+        let queues = limit.waits() && record.info().waits_in_queue();
+        async move {
+            // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
+            // Boxed: all others need no room for it.
+            let mut admitted = None;
+            if record.info().is_shared && !queues {
+                let leave = coordinator.admit_first(&record.info().name, limit);
+                admitted = Some(Box::pin(leave).await?);
             }
-        };
-        // Another task of the same owner may have entered while this one came first.
-        if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
-            return Ok(SeekOutcome::Own(own));
-        }
-        let admitted = if let Some(admitted) = admitted.or_else(|| self.coordinator.try_admit()) {
-            admitted
-        } else {
-            // Until it asks, or another one that comes first.
-            turn.hold_up(true);
-            match self.coordinator.wait_for_leave(&self.record.info().name, limit).await {
-                Ok(admitted) => admitted,
-                Err(overloaded) => {
-                    let Some(denial) = place.heard() else { return Err(overloaded) };
-                    let known = self.coordinator.report_denial(&*self.record, denial);
-                    return Box::pin(known).await.map(SeekOutcome::of);
+            // A place keeps the line alive, and with it what the line has learnt. So only a task
+            // that asks for its turn takes one.
+            let place = coordinator.stand_in_line(&**record, queues);
+            let turn = if let Some(turn) = place.try_turn() {
+                turn
+            } else {
+                // Boxed: who is the first at once needs no room for it.
+                match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
+                    Ok(turn) => turn,
+                    Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
                 }
+            };
+            // Another task of the same owner may have entered while this one came first.
+            if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
+                return Ok(SeekOutcome::Own(own));
             }
-        };
-        // In one box with the search itself.
-        let won = async {
-            let Self { coordinator, record, .. } = self;
-            Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
-        };
-        Box::pin(won).await.map(SeekOutcome::of)
+            let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
+                admitted
+            } else {
+                // Until it asks, or another one that comes first.
+                turn.hold_up(true);
+                match coordinator.wait_for_leave(&record.info().name, limit).await {
+                    Ok(admitted) => admitted,
+                    Err(overloaded) => {
+                        let Some(denial) = place.heard() else { return Err(overloaded) };
+                        let known = coordinator.report_denial(&**record, denial);
+                        return Box::pin(known).await.map(SeekOutcome::of);
+                    }
+                }
+            };
+            // Each in one box with what it works on.
+            let won = if queues {
+                let wait =
+                    async { coordinator.place(record, limit, &turn).wait(Some(admitted)).await };
+                Box::pin(wait).await
+            } else {
+                let search = async {
+                    Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
+                };
+                Box::pin(search).await
+            };
+            won.map(SeekOutcome::of)
+        }
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.

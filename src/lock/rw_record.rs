@@ -188,6 +188,12 @@ impl LockRecord for RwRecord {
         self.made.forms.terms.rules
     }
 
+    /// Readers whom writers go on to pass would hold up those behind them that let none pass.
+    fn line(&self) -> Arc<str> {
+        let MadeRw { info, forms, .. } = &*self.made;
+        format!("{} {}", info.key, forms.terms.turn()).into()
+    }
+
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
         let MadeRw { info, keys, forms } = &*self.made;
         let forms = RwForms::new(&forms.calls, RwTerms { access: Access::Read, ..forms.terms });

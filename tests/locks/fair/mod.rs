@@ -5,6 +5,7 @@
 
 mod crowd;
 mod dead;
+mod line;
 mod mixed;
 mod order;
 mod processes;
