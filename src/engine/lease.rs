@@ -183,7 +183,8 @@ impl Round {
         self.has_vanished = true;
     }
 
-    pub(crate) fn next(&mut self, now: Moment, chance: u32) -> RoundNext {
+    /// `chance`: asked for only where a pause begins.
+    pub(crate) fn next(&mut self, now: Moment, chance: impl FnOnce() -> u32) -> RoundNext {
         if now >= self.due {
             self.votes.close(self.due.since(self.started));
         }
@@ -206,7 +207,7 @@ impl Round {
         let pause = &mut self.pause;
         let again = *self.ask_again.get_or_insert_with(|| {
             pause.at_least(now.since(self.started) / 2);
-            now + pause.pause(chance)
+            now + pause.pause(chance())
         });
         if now < again {
             return RoundNext::Wait(again.min(self.due));

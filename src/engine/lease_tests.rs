@@ -97,10 +97,10 @@ fn by(name: &str) -> Verdict {
 fn one_voter_without_an_answer_does_not_end_a_round_that_can_still_be_won() {
     let mut round = round(3);
     round.heard(0, Verdict::Unknown(Cause::Unheard), false);
-    assert_eq!(round.next(at(1), 0), RoundNext::Wait(at(200)));
+    assert_eq!(round.next(at(1), || 0), RoundNext::Wait(at(200)));
     round.heard(1, Verdict::Granted, false);
     round.heard(2, Verdict::Granted, false);
-    assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Renewed));
+    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Renewed));
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn one_voter_that_knows_of_the_force_ends_a_round_that_a_majority_grants() {
     round.heard(1, Verdict::Granted, false);
     round.heard(2, Verdict::Granted, false);
     round.heard(0, Verdict::Revoked, true);
-    assert_eq!(round.next(at(2), 0), RoundNext::End(RoundEnd::Superseded));
+    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Superseded));
 }
 
 #[test]
 fn a_round_without_answers_fails_when_they_are_due() {
     let mut round = round(3);
-    assert_eq!(round.next(at(199), 0), RoundNext::Wait(at(200)));
-    assert_eq!(round.next(at(200), 0), RoundNext::End(RoundEnd::Failed));
+    assert_eq!(round.next(at(199), || 0), RoundNext::Wait(at(200)));
+    assert_eq!(round.next(at(200), || 0), RoundNext::End(RoundEnd::Failed));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
     for voter in 0..2 {
         round.heard(voter, Verdict::Unknown(Cause::Unheard), false);
     }
-    assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Failed));
+    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Failed));
 }
 
 #[test]
@@ -134,23 +134,27 @@ fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
     round.heard(0, Verdict::Granted, false);
     round.heard(1, by("rival"), false);
     let again = RoundNext::AskAgain(vec![1]);
-    assert_eq!(round.next(at(20), 0), RoundNext::Wait(at(30)), "half as long as the answer took");
-    assert_eq!(round.next(at(30), 0), again);
-    assert_eq!(round.next(at(30), 0), RoundNext::Wait(at(200)), "until it answers");
+    assert_eq!(
+        round.next(at(20), || 0),
+        RoundNext::Wait(at(30)),
+        "half as long as the answer took"
+    );
+    assert_eq!(round.next(at(30), || 0), again);
+    assert_eq!(round.next(at(30), || 0), RoundNext::Wait(at(200)), "until it answers");
     round.heard(1, by("rival"), false);
-    assert_eq!(round.next(at(50), 0), RoundNext::Wait(at(75)));
-    assert_eq!(round.next(at(75), 0), again);
+    assert_eq!(round.next(at(50), || 0), RoundNext::Wait(at(75)));
+    assert_eq!(round.next(at(75), || 0), again);
     round.heard(1, Verdict::Granted, false);
-    assert_eq!(round.next(at(95), 0), RoundNext::End(RoundEnd::Renewed));
+    assert_eq!(round.next(at(95), || 0), RoundNext::End(RoundEnd::Renewed));
 }
 
 #[test]
 fn a_rival_with_a_majority_ends_the_round() {
     let mut round = round(3);
     round.heard(0, by("rival"), false);
-    assert!(matches!(round.next(at(1), 0), RoundNext::Wait(_)));
+    assert!(matches!(round.next(at(1), || 0), RoundNext::Wait(_)));
     round.heard(1, by("rival"), false);
-    assert_eq!(round.next(at(1), 0), RoundNext::End(RoundEnd::Superseded));
+    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Superseded));
 }
 
 #[test]
@@ -203,6 +207,6 @@ fn a_rival_does_not_end_the_round_by_voters_in_quarantine_and_they_are_asked_aga
     round.heard(0, Verdict::Granted, false);
     round.heard(1, by("b"), true);
     round.heard(2, by("b"), false);
-    assert!(matches!(round.next(at(2), 0), RoundNext::Wait(_)));
-    assert_eq!(round.next(at(100), 0), RoundNext::AskAgain(vec![1, 2]));
+    assert!(matches!(round.next(at(2), || 0), RoundNext::Wait(_)));
+    assert_eq!(round.next(at(100), || 0), RoundNext::AskAgain(vec![1, 2]));
 }

@@ -59,6 +59,7 @@ struct RoundHeard {
     is_forgotten: bool,
     /// The voter gave other slots of the semaphore than the hold's.
     is_elsewhere: bool,
+    at: Moment,
 }
 
 impl Hold {
@@ -122,11 +123,12 @@ impl Hold {
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
-        state.support.heard(voter, &verdict, had, sent.heard(clock.now()));
+        let at = clock.now();
+        state.support.heard(voter, &verdict, had, sent.heard(at));
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere }
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere, at }
     }
 
     /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
@@ -177,8 +179,10 @@ impl Hold {
     ) -> RoundEnd {
         let clock = self.coordinator.clock();
         let (mut due, mut sleep) = (None, pin!(Fuse::terminated()));
+        // Read once for each answer: many rounds go on at the same time.
+        let mut now = round.started();
         let end = loop {
-            match round.next(clock.now(), self.coordinator.chance()) {
+            match round.next(now, || self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
                 RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
                 RoundNext::Wait(until) => {
@@ -191,12 +195,13 @@ impl Hold {
                         biased;
                         (voter, outcome) = exchange.replies.next() => {
                             let heard = self.heard(exchange.sent, voter, &outcome);
+                            now = heard.at;
                             round.heard(voter, heard.verdict, heard.suspected);
                             if heard.is_forgotten {
                                 round.vanish();
                             }
                         }
-                        () = &mut sleep => due = None,
+                        () = &mut sleep => (due, now) = (None, clock.now()),
                     }
                 }
             }

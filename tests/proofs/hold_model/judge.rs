@@ -279,7 +279,7 @@ impl State {
         if support.is_forgotten(self.quorum(client, rules), latest) {
             round.vanish();
         }
-        match round.next(now(), 0) {
+        match round.next(now(), || 0) {
             RoundNext::End(end) => Some(end),
             // A renewal that asks once more is one of its own here.
             RoundNext::AskAgain(_) | RoundNext::Wait(_) => None,

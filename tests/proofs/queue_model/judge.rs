@@ -169,7 +169,7 @@ impl State {
         for (voter, answer) in self.heard(place, u8::MAX, rules) {
             round.heard(voter, verdict(answer), answer.uncounted);
         }
-        round.next(now(), 0) == RoundNext::End(RoundEnd::Renewed)
+        round.next(now(), || 0) == RoundNext::End(RoundEnd::Renewed)
     }
 }
 
