@@ -24,14 +24,22 @@ const IN_A_ROW: u32 = 4;
 /// One line per lock in which somebody stands.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    lines: Mutex<HashMap<Arc<str>, Arc<Line>>>,
+    lines: Mutex<HashMap<LineKey, Arc<Line>>>,
     /// How many of a line have the turn at the same time.
     turns: usize,
 }
 
+/// A lock, and which of its lines.
+type LineKey = (Arc<str>, &'static str);
+
+/// The one line of a lock whose waiters do not queue.
+fn only(lock: &Arc<str>) -> LineKey {
+    (Arc::clone(lock), "")
+}
+
 #[derive(Debug)]
 struct Line {
-    key: Arc<str>,
+    key: LineKey,
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
     turns: Semaphore,
@@ -101,10 +109,10 @@ impl LineNews {
 }
 
 impl Line {
-    fn new(key: &Arc<str>, turns: usize) -> Self {
+    fn new(key: LineKey, turns: usize) -> Self {
         let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
         Self {
-            key: Arc::clone(key),
+            key,
             places: AtomicU32::new(0),
             turns: Semaphore::new(turns),
             has_teller: AtomicBool::new(false),
@@ -131,13 +139,15 @@ impl Lines {
     /// Whoever comes gives the voters so much time to answer.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        key: &Arc<str>,
+        lock: &Arc<str>,
+        which: &'static str,
         came: Moment,
         voter_deadline: Duration,
     ) -> LinePlace {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Line::new(key, self.turns));
-        let line = lines.entry(Arc::clone(key)).or_insert_with(new);
+        let key = (Arc::clone(lock), which);
+        let new = || Arc::new(Line::new(key.clone(), self.turns));
+        let line = lines.entry(key.clone()).or_insert_with(new);
         line.places.fetch_add(1, Relaxed);
         let (lines, line) = (Arc::clone(self), Arc::clone(line));
         let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
@@ -146,20 +156,20 @@ impl Lines {
 
     /// Whether anybody stands in line for the lock.
     pub(super) fn has(&self, key: &Arc<str>) -> bool {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&only(key))
     }
 
     /// Whether others wanted the lock too when this client last gave it back: they listened, or a
     /// place in the queue was called.
     pub(super) fn others_want(&self, key: &Arc<str>) -> bool {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(key).is_some_and(|line| line.others_want.load(Relaxed))
+        lines.get(&only(key)).is_some_and(|line| line.others_want.load(Relaxed))
     }
 
     /// A release was answered: others wanted the lock too, or this client alone.
     pub(super) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(key) {
+        if let Some(line) = lines.get(&only(key)) {
             line.others_want.store(are_others, Relaxed);
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::Refusal;
 
 fn enter(lines: &Arc<Lines>) -> LinePlace {
-    lines.enter(&Arc::from("a"), Moment::BEGINNING, Duration::from_millis(200))
+    lines.enter(&Arc::from("a"), "", Moment::BEGINNING, Duration::from_millis(200))
 }
 
 #[test]

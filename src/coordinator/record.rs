@@ -117,10 +117,10 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         None
     }
 
-    /// In which line of its client whoever wants a place in the queue stands. All in one line have
-    /// the same to wait for.
-    fn line(&self) -> Arc<str> {
-        Arc::clone(&self.info().key)
+    /// In which of the lock's lines whoever wants a place in its queue stands, within the client.
+    /// All in one line have the same to wait for.
+    fn line(&self) -> &'static str {
+        ""
     }
 
     /// The hold of an attempt without a place in a queue.

@@ -22,12 +22,11 @@ impl Coordinator {
     /// Joins the line for a lock; where nobody stands in line, one of its own. `queues`: whoever
     /// comes first in it waits in the lock's queue.
     pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, queues: bool) -> LinePlace {
-        let (lines, key) = match record.info().is_shared {
-            _ if queues => (&self.queues, record.line()),
-            true => (&self.lines, self.ids.fresh().as_str().into()),
-            false => (&self.lines, Arc::clone(&record.info().key)),
-        };
-        lines.enter(&key, self.clock.now(), record.rules().voter_deadline)
+        let is_alone = record.info().is_shared && !queues;
+        let own = is_alone.then(|| self.ids.fresh().as_str().into());
+        let key = own.as_ref().unwrap_or_else(|| &record.info().key);
+        let (lines, which) = if queues { (&self.queues, record.line()) } else { (&self.lines, "") };
+        lines.enter(key, which, self.clock.now(), record.rules().voter_deadline)
     }
 
     /// Waits for the first place, unless the limit comes first and the lock is another's. What few

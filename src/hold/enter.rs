@@ -97,10 +97,10 @@ impl Wish<'_> {
         let Self { coordinator, record, .. } = self;
         let queues = limit.waits() && record.info().waits_in_queue();
         async move {
-            // Nobody stands in line behind one who shares the lock, so it needs no place there yet.
-            // Boxed: all others need no room for it.
+            // Mostly nobody stands in line before one who shares the lock, so it needs no place
+            // there yet. Boxed: all others need no room for it.
             let mut admitted = None;
-            if record.info().is_shared && !queues {
+            if record.info().is_shared {
                 let leave = coordinator.admit_first(&record.info().name, limit);
                 admitted = Some(Box::pin(leave).await?);
             }
@@ -110,6 +110,8 @@ impl Wish<'_> {
             let turn = if let Some(turn) = place.try_turn() {
                 turn
             } else {
+                // Others may ask meanwhile.
+                admitted = None;
                 // Boxed: who is the first at once needs no room for it.
                 match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
                     Ok(turn) => turn,

@@ -189,9 +189,8 @@ impl LockRecord for RwRecord {
     }
 
     /// Readers whom writers go on to pass would hold up those behind them that let none pass.
-    fn line(&self) -> Arc<str> {
-        let MadeRw { info, forms, .. } = &*self.made;
-        format!("{} {}", info.key, forms.terms.turn()).into()
+    fn line(&self) -> &'static str {
+        self.made.forms.terms.turn()
     }
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
