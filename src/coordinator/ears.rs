@@ -8,8 +8,9 @@ use tokio::join;
 use super::{Coordinator, LockRecord};
 use crate::{
     clock::Moment,
+    engine::Votes,
     wakeup::{self, Callee, Calls, Listening},
-    words::{Error, HoldId},
+    words::Error,
 };
 
 /// What a waiter in a queue hears: who calls it, and where not everybody would, also who gives the
@@ -32,17 +33,17 @@ impl Ears {
         Self { callee, channel: None }
     }
 
-    /// `obstacle` stands in the way: if it is of the same client, its end is heard at once. Listens
-    /// to the lock's channel too, where programs in Java give it back without a call. `until`: how
-    /// long it waits for that at most.
+    /// These refused: if what stands in the way is of the same client, its end is heard at once.
+    /// Listens to the lock's channel too, where programs in Java give it back without a call.
+    /// `until`: how long it waits for that at most.
     pub(super) fn listen(
         &mut self,
         coordinator: &Arc<Coordinator>,
         record: &Arc<dyn LockRecord>,
-        obstacle: Option<&HoldId>,
+        refused: &Votes,
         until: Moment,
     ) {
-        self.callee.follow(obstacle);
+        self.callee.follow(refused.obstacle());
         if self.channel.is_some() || record.look_for_java().is_none() {
             return;
         }

@@ -43,8 +43,8 @@ struct Line {
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
     turns: Semaphore,
-    /// One of those who have the turn tells the others what it hears. If all turns are taken, there
-    /// is one: whoever takes a turn while nobody tells does.
+    /// One of those who have the turn tells the others what it hears: whoever has something to tell
+    /// while nobody does, until its turn is over. If all told, all would be woken again and again.
     has_teller: AtomicBool,
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
@@ -93,7 +93,7 @@ pub(crate) struct LinePlace {
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     place: &'a LinePlace,
-    tells: bool,
+    tells: AtomicBool,
     _permit: SemaphorePermit<'a>,
 }
 
@@ -271,14 +271,21 @@ impl LinePlace {
 
 impl<'a> Turn<'a> {
     fn of(place: &'a LinePlace, permit: SemaphorePermit<'a>) -> Self {
-        let tells = !place.line.has_teller.swap(true, Relaxed);
-        Self { place, tells, _permit: permit }
+        Self { place, tells: AtomicBool::new(false), _permit: permit }
     }
 
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
-        if self.tells {
+        if self.tells() {
             self.place.line.change(change);
         }
+    }
+
+    fn tells(&self) -> bool {
+        let begins = || !self.place.line.has_teller.swap(true, Relaxed);
+        if !self.tells.load(Relaxed) && begins() {
+            self.tells.store(true, Relaxed);
+        }
+        self.tells.load(Relaxed)
     }
 
     /// What was last heard in this line, and since when no quorum has answered.
@@ -328,7 +335,7 @@ impl<'a> Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if self.tells {
+        if self.tells.load(Relaxed) {
             self.place.line.has_teller.store(false, Relaxed);
         }
     }

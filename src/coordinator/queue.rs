@@ -17,7 +17,8 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Limit, Loss, Refusal, Ticket, Until, Wait, WaitNext, Wake, WhileHeld,
+        Bid, BidNext, Defeat, Denial, Limit, Loss, Refusal, Ticket, Until, Wait, WaitNext, Wake,
+        WhileHeld,
     },
     node::{Outcome, Replies},
     scripts::Answer,
@@ -264,9 +265,10 @@ impl Waiter<'_> {
                 BidNext::Wait(mut until) => {
                     if bid.is_refused() {
                         if admitted.take().is_some() {
-                            let (obstacle, until) =
-                                (bid.votes().obstacle(), now + rules.voter_deadline);
-                            self.ears.listen(&coordinator, &self.record, obstacle, until);
+                            let until = now + rules.voter_deadline;
+                            self.ears.listen(&coordinator, &self.record, bid.votes(), until);
+                            // It may be long until the next bid.
+                            self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
                         }
                         // Many wait like that: what has been heard needs no more room.
                         replies = replies.filter(Replies::are_open);

@@ -24,7 +24,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn of(votes: &Votes, now: Moment) -> Self {
+    pub(crate) fn of(votes: &Votes, now: Moment) -> Self {
         let by = votes.obstacle().cloned();
         let waits = by.as_ref().is_some_and(|by| votes.is_place(by));
         Self { by, waits, ends: votes.free_in().map(|time| now + time) }

@@ -102,6 +102,27 @@ async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing()
 }
 
 // Claim 11
+// What the first answers to those in the queue say is known behind them, and not only what they
+// hear when they refresh their places. (The client hears its channel already, for which it would
+// ask once more.)
+#[tokio::test(start_paused = true)]
+async fn who_comes_with_a_short_limit_knows_that_the_lock_is_held() {
+    let voters = embedded::voters(3);
+    let client = client(&voters).await;
+    for name in ["a", "b"] {
+        let guard = client.fair_mutex(name).lock().await.expect("it is free");
+        let (mut tasks, entered) = (JoinSet::new(), Entered::default());
+        come(&mut tasks, &client.fair_mutex(name), &entered, 0..PLACES).await;
+        sleep(ms(20)).await;
+        let watch = Stopwatch::start();
+        let told = client.fair_mutex(name).lock_within(ms(30)).await.expect("all voters answer");
+        assert!(told.is_none() && watch.time() < ms(40), "{name}: {:?}", watch.time());
+        guard.release().await.expect("it is held");
+        tasks.join_all().await;
+    }
+}
+
+// Claim 11
 // The places ask 128 at a time, each for 200 ms. So the last to be told hears of the attempt that
 // begins within four such times, and a pause of up to 750 ms, after its patience has ended.
 #[tokio::test(start_paused = true)]
