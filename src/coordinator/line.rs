@@ -43,8 +43,9 @@ struct Line {
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
     turns: Semaphore,
-    /// One of those who have the turn tells the others what it hears: whoever has something to tell
-    /// while nobody does, until its turn is over. If all told, all would be woken again and again.
+    /// Somebody who has the turn tells the others what it hears. That is the first who has
+    /// something to tell, until its turn is over. If everybody told, everybody would be woken again
+    /// and again.
     has_teller: AtomicBool,
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.

@@ -117,8 +117,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         None
     }
 
-    /// In which of the lock's lines whoever wants a place in its queue stands, within the client.
-    /// All in one line have the same to wait for.
+    /// A client may have several lines of tasks that want a place in the queue of one lock. This is
+    /// the name of the one for this record. All in one line have the same to wait for.
     fn line(&self) -> &'static str {
         ""
     }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl Coordinator {
-    /// Joins the line for a lock; where nobody stands in line, one of its own. `queues`: whoever
-    /// comes first in it waits in the lock's queue.
+    /// Joins the line for a lock. Who shares it and does not queue has a line of its own. `queues`:
+    /// the first in line wait in the lock's queue.
     pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, queues: bool) -> LinePlace {
         let is_alone = record.info().is_shared && !queues;
         let own = is_alone.then(|| self.ids.fresh().as_str().into());
@@ -57,7 +57,7 @@ impl Coordinator {
         }
     }
 
-    /// What a caller is told whose limit came before its turn.
+    /// The limit of a caller came before its turn: what it is told.
     async fn no_turn_in_time<T>(
         &self,
         place: &LinePlace,

@@ -97,8 +97,8 @@ impl Wish<'_> {
         let Self { coordinator, record, .. } = self;
         let queues = limit.waits() && record.info().waits_in_queue();
         async move {
-            // Mostly nobody stands in line before one who shares the lock, so it needs no place
-            // there yet. Boxed: all others need no room for it.
+            // Who shares the lock mostly finds no line before it, so it takes a place there only
+            // when it may ask. Boxed: all others need no room for it.
             let mut admitted = None;
             if record.info().is_shared {
                 let leave = coordinator.admit_first(&record.info().name, limit);

@@ -29,16 +29,16 @@ use crate::{
 ///
 /// - The order of two that ask at the same time, within the round trip or two until the tickets of
 ///   both are fixed.
-/// - The order between the tasks of different clients, where more than 512 of one wait: so many
-///   stand in the queue at the same time. The others wait in the client, in their order, until one
-///   of these enters or leaves.
+/// - The order between different clients, where more than 512 tasks of one client wait. Only 512 of
+///   them stand in the queue at the same time. The others wait in the client, in their order, until
+///   one of these enters or leaves.
 /// - The place of a waiter, if so many voters forget it that no majority has it any more: they
 ///   restarted without their data, or were out of reach for longer than the waiter deadline. The
 ///   waiter keeps its ticket and sends it again, but others may get the lock or a lower ticket
 ///   first.
 ///
-/// It costs more than a mutex where it is contended: every waiter has an entry on each voter, which
-/// it refreshes every third of the waiter deadline. Uncontended it costs the same.
+/// It costs more than a mutex where it is contended: every waiter in the queue has an entry on each
+/// voter, which it refreshes every third of the waiter deadline. Uncontended it costs the same.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct FairMutex(Exclusive);

@@ -59,6 +59,7 @@ struct RoundHeard {
     is_forgotten: bool,
     /// The voter gave other slots of the semaphore than the hold's.
     is_elsewhere: bool,
+    /// When it was heard.
     at: Moment,
 }
 
