@@ -58,18 +58,9 @@ impl Tool {
     ///
     /// What is not installed, or why it could not be built.
     pub fn go(library: &str, download: bool) -> Result<Self, String> {
-        let program = has("go", "version").ok_or("Go is not installed here")?;
-        let (output, source) = (output(), Path::new(ROOT).join("benches/peers/go"));
-        let built_program = output.join("go/peers");
-        let mut go = Command::new(program);
-        go.current_dir(source).args(["build", "-mod=readonly", "-buildvcs=false", "-o"]);
-        go.arg(&built_program).arg(".");
-        if !download {
-            go.envs([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")]);
-        }
-        built("Go", go.output(), "# peers", "GOPROXY=off")?;
-        let log = output.join(format!("{library}.log"));
-        Ok(Self { program: built_program, arguments: vec![library.to_owned()], log })
+        let program = by_go("go", ".", "peers", download)?;
+        let log = output().join(format!("{library}.log"));
+        Ok(Self { program, arguments: vec![library.to_owned()], log })
     }
 
     /// Starts it.
@@ -87,13 +78,29 @@ pub fn may_download(is_long: bool) -> bool {
     is_long || env::var_os(DOWNLOAD).is_some()
 }
 
-/// Where etcd is.
+/// The server of etcd: the one that is installed, or else one that Go builds.
 ///
 /// # Errors
 ///
-/// That it is not installed.
-pub fn etcd() -> Result<PathBuf, String> {
-    has("etcd", "--version").ok_or_else(|| "etcd is not installed here".to_owned())
+/// That neither is installed, or why it could not be built.
+pub fn etcd(download: bool) -> Result<PathBuf, String> {
+    match has("etcd", "--version") {
+        Some(installed) => Ok(installed),
+        None => by_go("etcd", "go.etcd.io/etcd/server/v3", "etcd", download),
+    }
+}
+
+/// Builds `package`, which the module in this folder of `benches/peers` has or names.
+fn by_go(folder: &str, package: &str, program: &str, download: bool) -> Result<PathBuf, String> {
+    let mut go = Command::new(has("go", "version").ok_or("Go is not installed here")?);
+    let program = output().join(folder).join(program);
+    go.current_dir(Path::new(ROOT).join("benches/peers").join(folder));
+    go.args(["build", "-mod=readonly", "-buildvcs=false", "-o"]).arg(&program).arg(package);
+    if !download {
+        go.envs([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")]);
+    }
+    built("Go", go.output(), "# peers", "GOPROXY=off")?;
+    Ok(program)
 }
 
 /// The program, if it can be started.

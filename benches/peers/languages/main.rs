@@ -5,7 +5,8 @@
 //! own servers. Each side, ours too, is a program of its own that does what it is asked for, with
 //! the default settings of its library; `program.rs` has the requests. All have the same servers,
 //! in turns. What is not installed here, or cannot be built, has rows that say so. Maven and Go
-//! download what the programs need, if they have not done so before.
+//! download what the programs need, if they have not done so before. Where etcd is not installed,
+//! Go builds it.
 //!
 //! `QUORATE_BENCH_ROUNDS` sets how often each has its turn (default 3; half as often where all want
 //! one lock), `QUORATE_LANGUAGES=cells,holds` restricts it to these tables: `cells`, `etcd`,
@@ -24,6 +25,7 @@ mod watchdog;
 
 use std::{
     env,
+    path::Path,
     process::{Command, ExitCode},
     rc::Rc,
 };
@@ -36,7 +38,7 @@ use quorate_peers::tools;
 use quorate_support::{RedisServer, Settings};
 
 use etcd::Members;
-use side::{SERVE, Servers, Side};
+use side::{SERVE, Servers, Side, may_download};
 
 /// The others are there where the tools are.
 const BARS: Promised = Promised::always(&["failures"]);
@@ -62,7 +64,8 @@ fn measure(length: Length) -> Report {
         failures += own_locks::compare(&mut report, length, &mut sides);
     }
     if wants("etcd") {
-        failures += own_locks::beside_etcd(&mut report, length, &mut with_etcd(length));
+        let (etcd, mut sides) = with_etcd(length);
+        failures += own_locks::beside_etcd(&mut report, length, &etcd, &mut sides);
     }
     connect(&mut sides, &Servers::Redis(common::servers(3).into()));
     if wants("handoff") {
@@ -93,27 +96,24 @@ fn connect(sides: &mut [Side], servers: &Servers) {
     }
 }
 
-/// Ours and etcd, each over three servers of its own that write to disk.
-fn with_etcd(length: Length) -> [Side; 2] {
+/// Ours and etcd, each over three servers of its own that write to disk, and what etcd's are.
+fn with_etcd(length: Length) -> (String, [Side; 2]) {
     let servers = RedisServer::start_many(&Settings::new().flags(&DURABLE), 3);
     let mut ours = Side::ours(length);
     ours.connect(&Servers::Redis(servers.into()));
-    let theirs = match tools::etcd() {
+    match tools::etcd(may_download(length)) {
         Ok(program) => {
             let mut theirs = Side::go("etcd", length);
             theirs.connect(&Servers::Etcd(Rc::new(Members::start(&program, 3))));
-            theirs
+            (version(&program), [ours, theirs])
         }
-        Err(why) => Side::missing("etcd", length, why),
-    };
-    [ours, theirs]
+        Err(why) => ("etcd".to_owned(), [ours, Side::missing("etcd", length, why)]),
+    }
 }
 
-/// The version of the servers of etcd, where they are.
-fn etcd_version() -> String {
-    let output =
-        tools::etcd().ok().and_then(|etcd| Command::new(etcd).arg("--version").output().ok());
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let first = said.as_deref().and_then(|said| said.lines().next()?.split(": ").nth(1));
-    first.map_or("etcd".to_owned(), |version| format!("etcd {version}"))
+fn version(etcd: &Path) -> String {
+    let output = Command::new(etcd).arg("--version").output().expect("it was found");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let first = said.lines().next().and_then(|line| line.split(": ").nth(1));
+    format!("etcd {}", first.expect("it says its version"))
 }

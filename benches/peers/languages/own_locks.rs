@@ -7,10 +7,7 @@ use quorate_benches::{
     report::{Length, Report},
 };
 
-use crate::{
-    etcd_version,
-    side::{Outcome, Servers, Side, in_turns},
-};
+use crate::side::{Outcome, Servers, Side, in_turns};
 
 /// Ours beside Redisson and redsync. Returns how often ours failed.
 pub(crate) fn compare(report: &mut Report, length: Length, sides: &mut [Side; 3]) -> u32 {
@@ -53,11 +50,16 @@ pub(crate) fn compare(report: &mut Report, length: Length, sides: &mut [Side; 3]
     failures
 }
 
-/// Ours beside etcd, both with every write on disk before the answer.
-pub(crate) fn beside_etcd(report: &mut Report, length: Length, sides: &mut [Side; 2]) -> u32 {
+/// Ours beside this etcd, both with every write on disk before the answer.
+pub(crate) fn beside_etcd(
+    report: &mut Report,
+    length: Length,
+    etcd: &str,
+    sides: &mut [Side; 2],
+) -> u32 {
     let theirs = match sides[1].program() {
-        Ok(program) => format!("{}, {}", etcd_version(), program.name()),
-        Err(_) => etcd_version(),
+        Ok(program) => format!("{etcd}, {}", program.name()),
+        Err(_) => etcd.to_owned(),
     };
     report.table([
         "own locks, all on disk: tasks",
