@@ -1,6 +1,6 @@
 //! Many locks that one client keeps, ours beside Redisson's watchdog.
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use quorate_benches::{
     common,
@@ -43,7 +43,7 @@ pub(crate) fn compare(report: &mut Report, length: Length) -> u32 {
             settle: Duration::from_millis(length.pick(11_000, 100)),
             window: Duration::from_millis(length.pick(20_000, 100)),
         };
-        let (ours, theirs) = at_the_same_time(length, plan);
+        let (ours, theirs) = in_turns(length, plan);
         let Cost { kept, servers } = ours.as_ref().expect("ours runs");
         failures += kept.failed + kept.lost;
         report.bar(&format!("lost_{count}"), f64::from(kept.lost), 0.0);
@@ -72,19 +72,15 @@ pub(crate) fn compare(report: &mut Report, length: Length) -> u32 {
     failures
 }
 
-/// Each with servers of its own: what is measured is processor time, and there is little of it.
-fn at_the_same_time(length: Length, plan: Plan) -> (Result<Cost, String>, Result<Cost, String>) {
-    thread::scope(|scope| {
-        let theirs = scope.spawn(|| {
-            on_own_servers(plan, |urls, at_window| {
-                holds::redisson(urls, plan, may_download(length), at_window)
-            })
-        });
-        let ours = on_own_servers(plan, |urls, at_window| {
-            holds::keep(&mut Tool::own(SERVE).start()?, urls, plan, at_window)
-        });
-        (ours, theirs.join().expect("no panic"))
-    })
+/// Each alone on the machine: beside the other, what it does costs up to twice as much.
+fn in_turns(length: Length, plan: Plan) -> (Result<Cost, String>, Result<Cost, String>) {
+    let ours = on_own_servers(plan, |urls, at_window| {
+        holds::keep(&mut Tool::own(SERVE).start()?, urls, plan, at_window)
+    });
+    let theirs = on_own_servers(plan, |urls, at_window| {
+        holds::redisson(urls, plan, may_download(length), at_window)
+    });
+    (ours, theirs)
 }
 
 fn on_own_servers(
