@@ -125,7 +125,13 @@ async fn look_after(
                     attend(&hold);
                 }
             }
-            Some(()) = rounds.next(), if !rounds.is_empty() => room.ended += 1,
+            Some(()) = rounds.next(), if !rounds.is_empty() => {
+                room.ended += 1;
+                // An answer to a call decides many rounds: those are seen to at once.
+                while let Some(Some(())) = rounds.next().now_or_never() {
+                    room.ended += 1;
+                }
+            }
             () = sleep_until(clock, next) => {}
         }
     }
