@@ -42,6 +42,8 @@ struct Size {
     block: usize,
     /// How many of each are there while memory is read.
     many: u32,
+    /// How many wait for one lock: of one client no more than 512 are in a queue.
+    waiters: u32,
     /// After which memory is read: the server shrinks the buffers of connections that are idle.
     settle: Duration,
 }
@@ -51,7 +53,14 @@ impl Size {
         let [tasks, block] = length.pick([50, 20], [10, 10]);
         let blocks = length.rounds(200, 20).div_ceil(10);
         let settle = length.pick(Duration::from_secs(4), Duration::ZERO);
-        Self { blocks, tasks, block, many: length.pick(1_000, 100), settle }
+        Self {
+            blocks,
+            tasks,
+            block,
+            many: length.pick(1_000, 100),
+            waiters: length.pick(500, 50),
+            settle,
+        }
     }
 }
 
@@ -200,13 +209,14 @@ async fn connect(server: &RedisServer) -> Client {
 
 /// Of many of each, what one takes: a mutex that is held, its token when it no longer is, a reader
 /// and a waiter.
-async fn memory(server: &[RedisServer], Size { many, settle, .. }: Size) -> [f64; 4] {
+async fn memory(server: &[RedisServer], size: Size) -> [f64; 4] {
+    let Size { many, waiters, settle, .. } = size;
     let client = common::clients(server, 1, common::long_lived).await.remove(0);
     // The first of everything has the server allocate what it needs once.
     for Work { once, .. } in WORKS {
         once(client.clone(), "first".to_owned()).await.expect("the server answers");
     }
-    let each = async |before: f64| (bytes(&server[0], settle).await - before) / f64::from(many);
+    let more = async |before: f64| bytes(&server[0], settle).await - before;
 
     let before = bytes(&server[0], settle).await;
     let mut guards = Vec::new();
@@ -214,36 +224,38 @@ async fn memory(server: &[RedisServer], Size { many, settle, .. }: Size) -> [f64
         let mutex = client.mutex(format!("capacity:{number:07}"));
         guards.push(mutex.lock().await.expect("nobody has it"));
     }
-    let mutex = each(before).await;
+    let mutex = more(before).await / f64::from(many);
     for guard in guards {
         guard.release().await.expect("it confirms");
     }
-    let token = each(before).await;
+    let token = more(before).await / f64::from(many);
 
     let before = bytes(&server[0], settle).await;
     let mut guards = Vec::new();
     for _ in 0..many {
         guards.push(client.rw_lock("capacity").read().await.expect("nobody writes"));
     }
-    let reader = each(before).await;
+    let reader = more(before).await / f64::from(many);
     for guard in guards {
         guard.release().await.expect("it confirms");
     }
 
     let fair = client.fair_mutex("capacity");
     let held = fair.lock().await.expect("nobody has it");
-    let before = bytes(&server[0], settle).await;
-    let waiting: Vec<_> = (0..many)
-        .map(|_| {
+    // What comes with the first ones is not theirs: buffers of the connections, say.
+    let (mut waiting, mut used) = (Vec::new(), Vec::new());
+    for wait in [waiters / 5, waiters].map(|wait| wait as usize) {
+        waiting.extend((waiting.len()..wait).map(|_| {
             let fair = fair.clone();
             tokio::spawn(async move { fair.lock().await.map(drop) })
+        }));
+        eventually_async("all wait", async || {
+            fair.inspect().await.is_ok_and(|seen| seen.queue().len() == wait)
         })
-        .collect();
-    eventually_async("all wait", async || {
-        fair.inspect().await.is_ok_and(|seen| seen.queue().len() == many as usize)
-    })
-    .await;
-    let waiter = each(before).await;
+        .await;
+        used.push(bytes(&server[0], settle).await);
+    }
+    let waiter = (used[1] - used[0]) / f64::from(waiters - waiters / 5);
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     drop(held);
     client.close().await;
