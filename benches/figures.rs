@@ -6,8 +6,10 @@
 //! minutes, and tools that a machine may not have.
 //! The tree must be clean, so that the commit that is named with the figures is what was measured.
 //!
-//! `.. --bin figures digest` measures nothing: it writes the figures of the README once more, from
-//! those of the page on performance.
+//! It also draws the plots of the page on performance, in `docs/plots`.
+//!
+//! `.. --bin figures digest` measures nothing: it draws the plots and writes the figures of the
+//! README once more, from the tables of the page on performance.
 
 use std::{
     env,
@@ -19,7 +21,10 @@ use std::{
     thread,
 };
 
-use quorate_benches::page::{DIGEST, begin, block, digest, package, with_block};
+use quorate_benches::{
+    page::{DIGEST, begin, block, digest, package, with_block},
+    plots,
+};
 use quorate_support::{ROOT, RedisServer};
 
 const BENCHES: [&str; 12] = [
@@ -40,14 +45,14 @@ const BENCHES: [&str; 12] = [
 const NAMED: &str = "languages";
 const PAGES: [&str; 2] = ["docs/operations.md", PERFORMANCE];
 const PERFORMANCE: &str = "docs/performance.md";
+const PLOTS: &str = "docs/plots";
 const README: &str = "README.md";
 
 fn main() -> ExitCode {
     let written = match &env::args().skip(1).collect::<Vec<_>>()[..] {
         [] => write_all(&BENCHES),
-        [digest] if digest == "digest" => {
-            write_digest().map(|()| format!("the figures of {PERFORMANCE} are in {README}"))
-        }
+        [digest] if digest == "digest" => write_digest()
+            .map(|()| format!("the figures of {PERFORMANCE} are in {README} and {PLOTS}")),
         named => {
             let is_bench = |name: &&String| BENCHES.contains(&&***name) || *name == NAMED;
             match named.iter().find(|name| !is_bench(name)) {
@@ -71,7 +76,7 @@ fn main() -> ExitCode {
 fn write_all(benches: &[&str]) -> Result<String, String> {
     let commit = write_figures(benches)?;
     write_digest()?;
-    Ok(format!("\nthe figures of {commit} are in {README}, {}", PAGES.join(", ")))
+    Ok(format!("\nthe figures of {commit} are in {README}, {PLOTS}, {}", PAGES.join(", ")))
 }
 
 /// Returns the commit that was measured.
@@ -105,10 +110,14 @@ fn write_figures(benches: &[&str]) -> Result<String, String> {
     Ok(commit)
 }
 
-/// Writes what the README shows of the figures.
+/// Writes what the README shows of the figures, and the plots of them.
 fn write_digest() -> Result<(), String> {
     let read = |name| fs::read_to_string(Path::new(ROOT).join(name)).map_err(message);
-    let digest = digest(&read(PERFORMANCE)?).ok_or("the figures of `peers` lack a row")?;
+    let page = read(PERFORMANCE)?;
+    for (file, svg) in plots::draw(&page)? {
+        fs::write(Path::new(ROOT).join(PLOTS).join(file), svg).map_err(message)?;
+    }
+    let digest = digest(&page).ok_or("the figures of `peers` lack a row")?;
     let readme = with_block(&read(README)?, DIGEST, &digest);
     let readme = readme.ok_or_else(|| format!("`{}` is not in {README}", begin(DIGEST)))?;
     fs::write(Path::new(ROOT).join(README), readme).map_err(message)

@@ -40,8 +40,7 @@ pub const DIGEST: &str = "from peers";
 ///
 /// `page` has the figures of `peers`. Nothing is measured here.
 pub fn digest(page: &str) -> Option<String> {
-    let (_, rest) = page.split_once(&begin("peers"))?;
-    let (block, _) = rest.split_once(END)?;
+    let block = figures(page, "peers")?;
     let origin = block.lines().find(|line| line.starts_with('`'))?;
     let mut lines = block.lines().skip_while(|line| !line.starts_with("| multi: servers, tasks |"));
     let columns: Vec<_> = cells(lines.next()?).collect();
@@ -62,7 +61,14 @@ pub fn digest(page: &str) -> Option<String> {
     Some(format!("{origin}\n\n{}", table.join("\n")))
 }
 
-fn cells(line: &str) -> impl Iterator<Item = &str> {
+/// What stands between the markers of the bench.
+pub fn figures<'a>(page: &'a str, bench: &str) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&begin(bench))?;
+    Some(rest.split_once(END)?.0)
+}
+
+/// The cells of a line of a table.
+pub fn cells(line: &str) -> impl Iterator<Item = &str> {
     line.trim_matches('|').split('|').map(str::trim)
 }
 
