@@ -262,8 +262,12 @@ async fn memory(server: &[RedisServer], size: Size) -> [f64; 4] {
     [mutex, token, reader, waiter]
 }
 
+/// Without the buffers of connections, which come and go.
 async fn bytes(server: &RedisServer, settle: Duration) -> f64 {
     sleep(settle).await;
-    let text = server.info(&["INFO", "memory"], "used_memory").expect("it says so");
-    text.parse().expect("a number")
+    let [used, buffers] = ["used_memory", "mem_clients_normal"].map(|name| {
+        let text = server.info(&["INFO", "memory"], name).expect("it says so");
+        text.parse::<f64>().expect("a number")
+    });
+    used - buffers
 }
