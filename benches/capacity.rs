@@ -242,7 +242,7 @@ async fn memory(server: &[RedisServer], size: Size) -> [f64; 4] {
 
     let fair = client.fair_mutex("capacity");
     let held = fair.lock().await.expect("nobody has it");
-    // What comes with the first ones is not theirs: buffers of the connections, say.
+    // With the first ones the server allocates what all of them share.
     let (mut waiting, mut used) = (Vec::new(), Vec::new());
     for wait in [waiters / 5, waiters].map(|wait| wait as usize) {
         waiting.extend((waiting.len()..wait).map(|_| {

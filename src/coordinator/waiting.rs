@@ -57,7 +57,7 @@ impl Coordinator {
         }
     }
 
-    /// The limit of a caller came before its turn: what it is told.
+    /// The answer to a caller who has waited for its turn in vain until its limit.
     async fn no_turn_in_time<T>(
         &self,
         place: &LinePlace,
