@@ -20,10 +20,6 @@ impl Tree {
         spoilt.unwrap_or_else(|| read().unwrap_or_else(|error| panic!("{path}: {error}")))
     }
 
-    pub(crate) fn has(path: &str) -> bool {
-        Path::new(ROOT).join(path).exists()
-    }
-
     /// What stands in a file behind this, up to a blank, a quote or a bracket; empty where it does
     /// not stand there.
     pub(crate) fn after(&self, path: &str, before: &str) -> String {

@@ -2,7 +2,6 @@
 //!
 //! That the suites of the locks pass on such nodes is seen in these: `on_one_lock_node` is one.
 
-mod agreement;
 mod containers;
 mod files;
 mod passwords;
@@ -10,4 +9,5 @@ mod probes;
 mod servers;
 mod systemd;
 mod users;
+mod waits;
 mod walk;

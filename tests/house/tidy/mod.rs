@@ -1,17 +1,16 @@
 //! The tree keeps its own rules. Each test first shows that its rule finds planted violations and
 //! nothing else, and then holds the rule against every file.
 
-mod claims;
 mod code;
 mod floors;
+mod guarantees;
 mod rules;
 pub(crate) mod tree;
 
 use floors::NO_IMPORT_FROM_ABOVE;
 use rules::{
     ENGINE_IS_PURE, FRED_ONLY_IN_SINGLE, Finding, MLUA_ONLY_IN_EMBEDDED, NO_MACHINE_PATHS,
-    NOBODY_IS_EXCUSED_BY_CLIPPY, NOTES_ARE_SENTENCES, Rule, SHORT_LINES, SHORT_SOURCE_FILES,
-    is_source,
+    NOBODY_IS_EXCUSED_BY_CLIPPY, NOTES_ARE_SENTENCES, Rule, SHORT_LINES,
 };
 
 /// The planted text is found wrong, on that line and no other.
@@ -171,27 +170,6 @@ fn every_name_is_that_of_one_type() {
     );
     let several = rules::names_of_several_types(&tree::files());
     assert!(several.is_empty(), "\n{}", several.join("\n"));
-}
-
-#[test]
-fn no_source_file_has_more_than_400_lines() {
-    let rule = SHORT_SOURCE_FILES;
-    catches(rule, "src/client.rs", &"\n".repeat(401), 401);
-    permits(rule, "src/client.rs", &"\n".repeat(400));
-    holds_in_the_tree(rule);
-}
-
-#[test]
-fn half_of_the_source_files_have_fewer_than_200_lines() {
-    let median = |mut lengths: Vec<usize>| {
-        lengths.sort_unstable();
-        lengths[lengths.len() / 2]
-    };
-    assert_eq!(median(vec![300, 199, 1]), 199);
-    assert_eq!(median(vec![1, 200]), 200);
-    let sources = tree::files().into_iter().filter(|(path, _)| is_source(path));
-    let median = median(sources.map(|(_, text)| text.lines().count()).collect());
-    assert!(median < 200, "src: the median file has {median} lines");
 }
 
 #[test]

@@ -13,7 +13,6 @@ pub(crate) struct Finding {
 
 pub(crate) type Rule = fn(path: &str, text: &str) -> Vec<Finding>;
 
-const FILE_LINES: usize = 400;
 const COLUMNS: usize = 100;
 const NOTE_WORDS: usize = 5;
 
@@ -47,15 +46,6 @@ pub(crate) const NOBODY_IS_EXCUSED_BY_CLIPPY: Rule = |path, text| {
     let may_read_clocks = !is_source(path) || CLOCKS.contains(&path);
     let excused = ["clippy::too_many_lines", "clippy::disallowed_methods"];
     named(&excused[..if may_read_clocks { 1 } else { 2 }], text)
-};
-
-pub(crate) const SHORT_SOURCE_FILES: Rule = |path, text| {
-    let lines = text.lines().count();
-    if !is_source(path) || lines <= FILE_LINES {
-        return Vec::new();
-    }
-    let complaint = format!("{lines} lines; {FILE_LINES} are the most");
-    vec![Finding { line: FILE_LINES + 1, complaint }]
 };
 
 pub(crate) const SHORT_LINES: Rule = |path, text| {
