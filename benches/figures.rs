@@ -1,15 +1,12 @@
-//! Writes the figures of README and docs: runs every bench once, in full, and puts the tables that
-//! they print between the markers `<!-- figures: BENCH -->` and `<!-- end -->`.
+//! Writes `benches/results`: runs benches in full, and keeps the tables that they print, a file for
+//! each bench. Draws the plots of `docs/plots` from them.
 //!
 //! `cargo run --release -p quorate-benches --bin figures`, on a quiet machine, for twenty minutes.
 //! Arguments name the benches to run instead. `languages` runs only if it is named: it takes ten
 //! minutes, and tools that a machine may not have.
 //! The tree must be clean, so that the commit that is named with the figures is what was measured.
 //!
-//! It also draws the plots of the page on performance, in `docs/plots`.
-//!
-//! `.. --bin figures digest` measures nothing: it draws the plots and writes the figures of the
-//! README once more, from the tables of the page on performance.
+//! `.. --bin figures plots` measures nothing: it draws the plots once more.
 
 use std::{
     env,
@@ -22,8 +19,8 @@ use std::{
 };
 
 use quorate_benches::{
-    page::{DIGEST, begin, block, digest, package, with_block},
     plots,
+    results::{package, page},
 };
 use quorate_support::{ROOT, RedisServer};
 
@@ -43,29 +40,23 @@ const BENCHES: [&str; 12] = [
 ];
 /// Runs only if it is named.
 const NAMED: &str = "languages";
-const PAGES: [&str; 2] = ["docs/operations.md", PERFORMANCE];
-const PERFORMANCE: &str = "docs/performance.md";
+const RESULTS: &str = "benches/results";
 const PLOTS: &str = "docs/plots";
-const README: &str = "README.md";
 
 fn main() -> ExitCode {
     let written = match &env::args().skip(1).collect::<Vec<_>>()[..] {
         [] => write_all(&BENCHES),
-        [digest] if digest == "digest" => write_digest()
-            .map(|()| format!("the figures of {PERFORMANCE} are in {README} and {PLOTS}")),
+        [plots] if plots == "plots" => draw_plots(),
         named => {
             let is_bench = |name: &&String| BENCHES.contains(&&***name) || *name == NAMED;
             match named.iter().find(|name| !is_bench(name)) {
-                Some(other) => Err(format!("{other}: neither `digest` nor a bench")),
+                Some(other) => Err(format!("{other}: neither `plots` nor a bench")),
                 None => write_all(&named.iter().map(String::as_str).collect::<Vec<_>>()),
             }
         }
     };
     match written {
-        Ok(written) => {
-            println!("{written}");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
             eprintln!("figures: {complaint}");
             ExitCode::FAILURE
@@ -73,54 +64,33 @@ fn main() -> ExitCode {
     }
 }
 
-fn write_all(benches: &[&str]) -> Result<String, String> {
-    let commit = write_figures(benches)?;
-    write_digest()?;
-    Ok(format!("\nthe figures of {commit} are in {README}, {PLOTS}, {}", PAGES.join(", ")))
-}
-
-/// Returns the commit that was measured.
-fn write_figures(benches: &[&str]) -> Result<String, String> {
+fn write_all(benches: &[&str]) -> Result<(), String> {
     let commit = clean_commit()?;
-    let mut pages = Vec::new();
-    for name in PAGES {
-        let path = Path::new(ROOT).join(name);
-        pages.push((fs::read_to_string(&path).map_err(message)?, path));
-    }
-    // Before the benches run: they take minutes.
-    for &bench in benches {
-        let marked = pages.iter().filter(|(page, _)| with_block(page, bench, "").is_some());
-        if marked.count() != 1 {
-            return Err(format!("`{}` is not on exactly one of {PAGES:?}", begin(bench)));
-        }
-    }
     let setting = format!("at commit `{commit}`, on {} with {}", machine(), server()?);
-    for &bench in benches {
-        let block = block(bench, &setting, &run(bench)?)?;
-        for (page, _) in &mut pages {
-            *page = with_block(page, bench, &block).unwrap_or_else(|| page.clone());
-        }
-    }
+    let pages: Result<Vec<_>, String> =
+        benches.iter().map(|bench| Ok((bench, page(bench, &setting, &run(bench)?)?))).collect();
+    let pages = pages?;
     if clean_commit()? != commit {
         return Err("another commit was checked out meanwhile; nothing is written".to_owned());
     }
-    for (page, path) in pages {
-        fs::write(path, page).map_err(message)?;
+    for (bench, page) in pages {
+        fs::write(Path::new(ROOT).join(RESULTS).join(format!("{bench}.md")), page)
+            .map_err(message)?;
     }
-    Ok(commit)
+    draw_plots()?;
+    println!("\nthe figures of {commit} are in {RESULTS}, their plots in {PLOTS}");
+    Ok(())
 }
 
-/// Writes what the README shows of the figures, and the plots of them.
-fn write_digest() -> Result<(), String> {
-    let read = |name| fs::read_to_string(Path::new(ROOT).join(name)).map_err(message);
-    let page = read(PERFORMANCE)?;
-    for (file, svg) in plots::draw(&page)? {
+fn draw_plots() -> Result<(), String> {
+    let read = |bench: &str| {
+        let path = Path::new(ROOT).join(RESULTS).join(format!("{bench}.md"));
+        fs::read_to_string(path).map_err(message)
+    };
+    for (file, svg) in plots::draw(read)? {
         fs::write(Path::new(ROOT).join(PLOTS).join(file), svg).map_err(message)?;
     }
-    let digest = digest(&page).ok_or("the figures of `peers` lack a row")?;
-    let readme = with_block(&read(README)?, DIGEST, &digest);
-    let readme = readme.ok_or_else(|| format!("`{}` is not in {README}", begin(DIGEST)))?;
-    fs::write(Path::new(ROOT).join(README), readme).map_err(message)
+    Ok(())
 }
 
 fn clean_commit() -> Result<String, String> {

@@ -1,10 +1,10 @@
-//! The plots of the page on performance, drawn from its tables.
+//! The plots of the page on performance, drawn from the tables of `benches/results`.
 
 use std::error::Error;
 
 use plotters::{coord::Shift, prelude::*};
 
-use crate::page::{cells, figures};
+use crate::results::cells;
 
 /// A plot, and where its points stand. All scales are logarithmic.
 #[derive(Debug)]
@@ -83,13 +83,15 @@ const NAMES: u32 = 30;
 /// Line after line, its points from left to right.
 type Points = Vec<Vec<(f64, f64)>>;
 
-/// The file of each plot, with what is in it. `page` has the tables.
+/// The file of each plot, with what is in it. `read` gives the tables of a bench.
 ///
 /// # Errors
 ///
 /// Which table, column or row is not there.
-pub fn draw(page: &str) -> Result<Vec<(String, String)>, String> {
-    let file = |plot: &Plot| Ok((format!("{}.svg", plot.name), plot.draw(page)?));
+pub fn draw(
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<Vec<(String, String)>, String> {
+    let file = |plot: &Plot| Ok((format!("{}.svg", plot.name), plot.draw(&read(plot.name)?)?));
     PLOTS.iter().map(file).collect()
 }
 
@@ -107,8 +109,7 @@ impl Plot {
 
     /// The lines of the table, with the header.
     fn table<'a>(&self, page: &'a str) -> Option<Vec<Vec<&'a str>>> {
-        let block = figures(page, self.name)?;
-        let mut lines = block.lines().skip_while(|line| cells(line).next() != Some(self.table));
+        let mut lines = page.lines().skip_while(|line| cells(line).next() != Some(self.table));
         let header = cells(lines.next()?).collect();
         let rows = lines.skip(1).take_while(|line| line.starts_with('|'));
         Some([header].into_iter().chain(rows.map(|row| cells(row).collect())).collect())
@@ -212,26 +213,7 @@ fn plain(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
-    use quorate_support::ROOT;
-
     use super::*;
-
-    const PAGE: &str = include_str!("../docs/performance.md");
-
-    #[test]
-    fn the_plots_are_of_the_figures_on_the_page() {
-        let folder = Path::new(ROOT).join("docs/plots");
-        let plots = draw(PAGE).expect("it has all tables");
-        for (file, drawn) in &plots {
-            let is_drawn = fs::read_to_string(folder.join(file)).is_ok_and(|svg| svg == *drawn);
-            assert!(is_drawn, "`cargo run -p quorate-benches --bin figures digest` draws {file}");
-            assert!(PAGE.contains(&format!("](plots/{file})")), "the page shows {file}");
-        }
-        let files = fs::read_dir(folder).expect("there are plots").count();
-        assert_eq!(files, plots.len(), "nothing else is there");
-    }
 
     #[test]
     fn a_point_stands_where_its_number_says() {
@@ -242,12 +224,11 @@ mod tests {
 | 1000 | 0.27 | 0.22 | 0 |
 | 10000 | **15.43** | 0.62 / 3 | 0 |
 ";
-        let page = format!("<!-- figures: holds -->\n{table}\nMissed:\n<!-- end -->");
-        let points = plot.points(&plot.table(&page).unwrap(), "").unwrap();
+        let points = plot.points(&plot.table(table).unwrap(), "").unwrap();
         let expected = [[(1e3, 0.27), (1e4, 15.43)], [(1e3, 0.22), (1e4, 0.62)]];
         assert_eq!(points, expected);
-        assert_eq!(plot.draw(&page).unwrap().matches("<circle").count(), 4);
-        for lacking in ["| servers", "| 1000 ", "0.22"].map(|cell| page.replacen(cell, "| -", 1)) {
+        assert_eq!(plot.draw(table).unwrap().matches("<circle").count(), 4);
+        for lacking in ["| servers", "| 1000 ", "0.22"].map(|cell| table.replacen(cell, "| -", 1)) {
             assert!(plot.draw(&lacking).is_err(), "{lacking}");
         }
     }
