@@ -227,7 +227,7 @@
 //! | warn | the voter takes no new votes | `voter`, `shard`, `why` |
 //! | warn | connection lost | `voter`, `shard`, `why` |
 //! | warn | not reached yet; it is tried again and again | `voter`, `why` |
-//! | warn | this machine stood still: its clock is put forward | `by` |
+//! | warn | this machine stood still: leases end sooner | `by` |
 //! | warn | votes may be gone at any time | `server`, `why` |
 //! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
 //! | warn | no server tells of the cluster | `cause` |

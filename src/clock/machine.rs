@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Clock, EPOCH, Forward, Moment};
+use super::{Clock, EPOCH, Moment};
 
 /// Where clients of embedded voters run: it can be stalled, suspended and killed, and its clock can
 /// be wrong. Clones are the same machine.
@@ -44,7 +44,6 @@ pub struct Machine(Arc<MachineInner>);
 struct MachineInner {
     label: Arc<str>,
     true_time: Clock,
-    forward: Forward,
     state: Mutex<MachineState>,
 }
 
@@ -94,7 +93,6 @@ impl Machine {
         Self(Arc::new(MachineInner {
             label: label.into().into(),
             true_time: Clock::tokio(),
-            forward: Forward::new(),
             state: Mutex::new(state),
         }))
     }
@@ -127,7 +125,7 @@ impl Machine {
     }
 
     fn stand_still(&self, how: impl FnOnce(Moment) -> MachineCondition) {
-        let now = self.shown();
+        let now = self.now();
         self.with_state(|state| {
             if state.condition == MachineCondition::Running {
                 state.condition = how(now);
@@ -137,7 +135,7 @@ impl Machine {
 
     /// Goes on after a [stall](Self::stall) or a [suspension](Self::suspend).
     pub fn resume(&self) {
-        let now = self.shown();
+        let now = self.now();
         let woken = self.with_state(|state| {
             match state.condition {
                 MachineCondition::Running | MachineCondition::Dead => return BTreeMap::new(),
@@ -181,7 +179,7 @@ impl Machine {
     }
 
     pub(super) fn wall(&self) -> Duration {
-        let shown = EPOCH + self.shown().since(Moment::BEGINNING);
+        let shown = EPOCH + self.now().since(Moment::BEGINNING);
         let ahead_micros = self.with_state(|state| state.wall_ahead_micros);
         let ahead = Duration::from_micros(ahead_micros.unsigned_abs());
         if ahead_micros < 0 { shown.saturating_sub(ahead) } else { shown + ahead }
@@ -189,17 +187,8 @@ impl Machine {
 
     /// The clock that leases are measured by.
     pub(super) fn now(&self) -> Moment {
-        self.shown() + self.0.forward.total()
-    }
-
-    /// The same where nobody had put it forward.
-    fn shown(&self) -> Moment {
         let now = self.true_time();
         self.with_state(|state| Moment::BEGINNING + state.clock.shows(now))
-    }
-
-    pub(super) fn forward(&self) -> &Forward {
-        &self.0.forward
     }
 
     /// Completes after so much time of the clock that stands still in a suspension.

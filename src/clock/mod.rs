@@ -3,9 +3,9 @@
 //! Validity is counted on a clock that no step of the wall clock can move. On Linux it runs on
 //! while the machine sleeps, and does not run slow while the wall clock is being set right
 //! (`CLOCK_BOOTTIME` or `CLOCK_MONOTONIC_RAW`, whichever has gone on further). Elsewhere it is the
-//! monotonic clock. It is put forward where voters show that it stood still.
+//! monotonic clock. Nothing puts it forward: where voters show that it stood still, leases end
+//! sooner.
 
-mod forward;
 #[cfg(feature = "embedded")]
 mod machine;
 mod moment;
@@ -16,12 +16,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-pub(crate) use forward::{Forward, Skips};
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
 #[cfg(feature = "embedded")]
 pub(crate) use machine::Rate;
-pub(crate) use moment::{Moment, Skip};
+pub(crate) use moment::Moment;
 
 /// Where a client takes its time from.
 #[derive(Clone, Debug)]
@@ -52,39 +51,12 @@ impl Clock {
     )]
     pub(crate) fn now(&self) -> Moment {
         match self {
-            Self::System => system_now() + FORWARD.total(),
+            Self::System => system_now(),
             #[cfg(feature = "embedded")]
             Self::Tokio(origin) => Moment::BEGINNING + origin.elapsed(),
             #[cfg(feature = "embedded")]
             Self::Machine(machine) => machine.now(),
         }
-    }
-
-    /// What puts it forward when it has stood still.
-    fn forward(&self) -> &Forward {
-        match self {
-            Self::System => &FORWARD,
-            #[cfg(feature = "embedded")]
-            Self::Tokio(_) => &NEVER,
-            #[cfg(feature = "embedded")]
-            Self::Machine(machine) => machine.forward(),
-        }
-    }
-
-    /// How often it was put forward, and by how much at last.
-    pub(crate) fn skips(&self) -> Skips {
-        self.forward().skips()
-    }
-
-    /// Puts it forward, for everybody who goes by it, unless that has been done since it had been
-    /// put forward so often. A clock that voters inside the process share does not stand still
-    /// beside theirs.
-    pub(crate) fn skip(&self, skip: Skip, count: u64) {
-        #[cfg(feature = "embedded")]
-        if matches!(self, Self::Tokio(_)) {
-            return;
-        }
-        self.forward().skip(skip, count, || self.now());
     }
 
     /// What the wall clock shows, since 1970. It may be wrong and may be set: tokens grow by it,
@@ -157,11 +129,6 @@ fn system_wall() -> Duration {
     use std::time::SystemTime;
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
-
-/// All clients of a process stand still with its machine.
-static FORWARD: Forward = Forward::new();
-#[cfg(feature = "embedded")]
-static NEVER: Forward = Forward::new();
 
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]

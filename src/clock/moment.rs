@@ -43,13 +43,3 @@ impl Sub<Duration> for Moment {
         Self(self.0.saturating_sub(nanos))
     }
 }
-
-/// One time that a clock was put forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skip {
-    pub(crate) by: Duration,
-    /// By how much that may be too much.
-    pub(crate) doubt: Duration,
-    /// What the clock showed when it last went right.
-    pub(crate) after: Moment,
-}

@@ -23,18 +23,9 @@ impl Coordinator {
         rules: Rules,
         limit: Option<Moment>,
     ) -> Result<Won, Vec<Verdict>> {
-        loop {
-            let window = Window::start(limit, self.clock.now(), self.clock.skips().count);
-            match self.gather_votes(record, &rules, window.limit()).await {
-                Ok(won) => return Ok(won),
-                Err(Defeat { loss, votes, .. }) => {
-                    let (now, skips) = (self.clock.now(), self.clock.skips().count);
-                    if !window.is_void(loss, now, skips) {
-                        return Err(votes.into_verdicts());
-                    }
-                }
-            }
-        }
+        let window = Window::start(limit, self.clock.now());
+        let won = self.gather_votes(record, &rules, window.limit()).await;
+        won.map_err(|defeat| defeat.votes.into_verdicts())
     }
 
     /// Asks all voters for a fresh hold; ends by `limit`. Where it is lost, its undo is queued to

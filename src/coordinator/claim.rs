@@ -63,6 +63,11 @@ impl Won {
         &self.claim.hold
     }
 
+    /// For how long its client had stood still before it asked.
+    pub(crate) fn stood_still(&self) -> Duration {
+        self.claim.stood_still
+    }
+
     /// What it is to others who want the lock.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);
@@ -86,6 +91,8 @@ pub(super) struct Claim {
     record: Arc<dyn LockRecord>,
     hold: HoldId,
     lease: Duration,
+    /// For how long its client had stood still before it asked.
+    stood_still: Duration,
     /// The voters that may have given a vote which nobody has taken over.
     owed: Vec<usize>,
     /// Others may have seen this hold as the holder, and wait to be told.
@@ -104,6 +111,7 @@ impl Claim {
             record: Arc::clone(record),
             hold,
             lease: rules.terms.lease,
+            stood_still: coordinator.panel.standings.stood_still(),
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),

@@ -147,7 +147,7 @@ impl Waiter<'_> {
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     };
-                    let (now, skips) = (clock.now(), clock.skips().count);
+                    let now = clock.now();
                     match end {
                         BidEnd::Won(won) => {
                             self.turn.tell(won.denial());
@@ -155,7 +155,7 @@ impl Waiter<'_> {
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
-                            let denial = self.wait.lose_attempt(&defeat, now, skips, chance);
+                            let denial = self.wait.lose_attempt(&defeat, now, chance);
                             if let Some(denial) = denial {
                                 self.turn.tell(denial.clone());
                             }
@@ -229,7 +229,7 @@ impl Waiter<'_> {
         // where this is dropped.
         self.claim = None;
         let started = clock.now();
-        let limit = self.wait.start_attempt(started, clock.skips().count);
+        let limit = self.wait.start_attempt(started);
         self.ears.forget();
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();

@@ -255,7 +255,7 @@ impl<'a> Search<'a> {
             listening.calls.forget();
         }
         let clock = &coordinator.clock;
-        let limit = wait.start_attempt(clock.now(), clock.skips().count);
+        let limit = wait.start_attempt(clock.now());
         // Boxed: who waits, for a turn or for a call, does not need its room.
         match Box::pin(coordinator.gather_votes(record, &record.rules(), limit)).await {
             Ok(mut won) => {
@@ -265,8 +265,8 @@ impl<'a> Search<'a> {
                 Ok(Some(Box::new(won)))
             }
             Err(defeat) => {
-                let (now, skips) = (clock.now(), clock.skips().count);
-                if let Some(denial) = wait.lose_attempt(&defeat, now, skips, coordinator.chance()) {
+                let (now, chance) = (clock.now(), coordinator.chance());
+                if let Some(denial) = wait.lose_attempt(&defeat, now, chance) {
                     turn.tell(denial.clone());
                     let denial = denial.clone();
                     self.note_holder(&denial);

@@ -7,7 +7,7 @@ use super::{
     nanos::{length, nanos, since_beginning},
     pause::PauseStep,
 };
-use crate::clock::{Moment, Skip};
+use crate::clock::Moment;
 
 /// What a server's clock showed since 1970, and between which moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub(super) struct ClockCourse {
     pub(super) apart: Option<Duration>,
     /// By how much it was apart then from another, where no majority was together.
     pub(super) doubtful: Option<Duration>,
-    /// By how much it stepped ahead at last, if the client's clock has not been put forward since.
+    /// By how much it stepped ahead when it last moved, if it did not step back.
     pub(super) step: Option<PauseStep>,
     at: Moment,
     /// When the latest measurement was asked for.
-    asked: Moment,
+    pub(super) asked: Moment,
     span: Span,
 }
 
@@ -117,21 +117,5 @@ impl ClockCourse {
         self.span =
             Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
         None
-    }
-
-    /// The client's clock was put forward. Whether that makes up for a step of this one.
-    pub(super) fn makes_up(&mut self, skip: Skip) -> bool {
-        let (by, Span { least, most }) = (nanos(skip.by), self.span);
-        let made_up = self.step.is_some_and(|step| step.is_made_up_by(skip));
-        if made_up {
-            self.step = None;
-            self.span = Span { least: least - by, most: most - by };
-        } else {
-            // Measured before, it is where it was, unless the client's clock was put forward by too
-            // much. Afterwards, it was too near to where it was to show the step.
-            let doubt = if self.at <= skip.after { nanos(skip.doubt) } else { by };
-            self.span = Span { least: least - doubt, most };
-        }
-        made_up
     }
 }

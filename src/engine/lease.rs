@@ -16,8 +16,8 @@ pub(crate) enum Duty {
     Lost,
 }
 
-/// The lease of one hold. Nothing but a renewal that a majority granted before the deadline moves
-/// the deadline, and nothing moves it back.
+/// The lease of one hold. Nothing but a renewal that a majority granted before the deadline puts
+/// the deadline off.
 #[derive(Debug)]
 pub(crate) struct Lease {
     terms: Terms,
@@ -69,6 +69,11 @@ impl Lease {
     /// There is a reason not to wait for the next renewal.
     pub(crate) fn renew_now(&mut self, now: Moment) {
         self.renew_at = self.renew_at.map(|renew_at| renew_at.min(now));
+    }
+
+    /// So much of it passed while the client stood still.
+    pub(crate) fn shorten(&mut self, by: Duration) {
+        self.deadline = self.deadline - by;
     }
 
     /// Another entry was granted with these terms: the longer lease is kept from now on, and a

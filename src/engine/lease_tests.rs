@@ -53,6 +53,18 @@ fn a_fixed_lease_is_never_renewed() {
 }
 
 #[test]
+fn what_passed_while_the_client_stood_still_is_gone_and_no_more() {
+    let mut lease = lease(true);
+    lease.shorten(MS(12_000));
+    assert_eq!(lease.deadline(), at(17_698));
+    assert!(lease.renewed(TERMS(30_000), at(1_000), at(1_100)), "it is renewed as before");
+    assert_eq!(lease.deadline(), at(30_698));
+    lease.shorten(MS(40_000));
+    assert_eq!(lease.duty(at(1_200)), Duty::Lost);
+    assert!(!lease.renewed(TERMS(30_000), at(1_200), at(1_300)));
+}
+
+#[test]
 fn a_renewal_counts_from_its_own_start() {
     let mut lease = lease(true);
     assert!(lease.renewed(TERMS(30_000), at(10_000), at(10_150)));

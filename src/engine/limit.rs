@@ -1,6 +1,5 @@
 //! How long a caller waits for a lock, and how much of that an attempt has.
 
-use super::Loss;
 use crate::clock::Moment;
 
 /// How long to wait for a lock that another hold has.
@@ -45,18 +44,16 @@ impl Limit {
     }
 }
 
-/// How long one attempt may take, and whether the clock jumped while it ran.
+/// How long one attempt may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     limit: Option<Moment>,
-    skips: u64,
 }
 
 impl Window {
     /// Ends at `limit`. Where that has passed, the attempt is the only one, and has its full time.
-    /// `skips`: how often the clock has been put forward so far.
-    pub(crate) fn start(limit: Option<Moment>, now: Moment, skips: u64) -> Self {
-        Self { limit: limit.filter(|limit| *limit > now), skips }
+    pub(crate) fn start(limit: Option<Moment>, now: Moment) -> Self {
+        Self { limit: limit.filter(|limit| *limit > now) }
     }
 
     pub(crate) fn limit(&self) -> Option<Moment> {
@@ -66,11 +63,5 @@ impl Window {
     /// Whether the limit has come. What is missing then says nothing about the voters.
     pub(super) fn is_over(&self, now: Moment) -> bool {
         self.limit.is_some_and(|limit| now >= limit)
-    }
-
-    /// Whether the attempt has to be made anew: the clock was put forward while it ran, so the time
-    /// for the answers was over before they could come.
-    pub(crate) fn is_void(&self, loss: Loss, now: Moment, skips: u64) -> bool {
-        loss == Loss::NoQuorum && self.skips != skips && !self.is_over(now)
     }
 }

@@ -1,7 +1,9 @@
 //! A client's clock that stood still: then all voters' clocks seem to have stepped ahead alike.
 
-use super::nanos::{Nanos, length, nanos};
-use crate::clock::{Moment, Skip};
+use std::time::Duration;
+
+use super::nanos::{Nanos, length};
+use crate::clock::Moment;
 
 /// By how much a voter's clock stepped ahead of the client's, and when.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +18,7 @@ pub(super) struct PauseStep {
 
 impl PauseStep {
     /// What both can be, if they can be one step of the client's clock.
-    fn meet(self, other: Self) -> Option<Self> {
+    pub(super) fn meet(self, other: Self) -> Option<Self> {
         let met = Self {
             least: self.least.max(other.least),
             most: self.most.min(other.most),
@@ -26,32 +28,12 @@ impl PauseStep {
         (met.least <= met.most && met.after <= met.until).then_some(met)
     }
 
-    /// Whether the client's clock was put forward by what this one stepped ahead.
-    pub(super) fn is_made_up_by(self, skip: Skip) -> bool {
-        let by = nanos(skip.by);
-        self.least <= by && by - nanos(skip.doubt) <= self.most
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.meet(other).is_some()
     }
 
-    /// Puts the client's clock forward by no less than it stood still.
-    fn made_up(self) -> Skip {
-        let (by, doubt) = (length(self.most), length(self.most - self.least));
-        Skip { by, doubt, after: self.after }
+    /// No less than the client stood still.
+    pub(super) fn length(self) -> Duration {
+        length(self.most)
     }
-}
-
-/// By how much the client's clock is to be put forward: where as many voters as `needed` show one
-/// step, it is the client's. `voters`: the steps that each of the others shows, by its shards.
-pub(super) fn made_up(
-    latest: PauseStep,
-    voters: impl Iterator<Item = Vec<PauseStep>>,
-    needed: usize,
-) -> Option<Skip> {
-    let (mut common, mut alike) = (latest, 1);
-    for steps in voters {
-        if let Some(met) = steps.into_iter().find_map(|step| common.meet(step)) {
-            common = met;
-            alike += 1;
-        }
-    }
-    (alike >= needed).then(|| common.made_up())
 }

@@ -8,10 +8,10 @@ use super::{
     Drift, Quorum, Stamp,
     clocks::{ClockCourse, Span},
     nanos::{Nanos, length, nanos, since_beginning},
-    pause,
+    pause::PauseStep,
 };
 use crate::{
-    clock::{Moment, Skip},
+    clock::Moment,
     words::{Quarantine, Quarantined, RestartGuard},
 };
 
@@ -63,6 +63,8 @@ pub(crate) struct Register {
     /// What has moved from one shard to another, and when that was seen; not for longer than the
     /// longest lease.
     moves: Vec<(Place, Place, Moment)>,
+    /// The latest time for which the client is known to have stood still.
+    pause: Option<PauseStep>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,6 +78,10 @@ struct Standing {
     /// For so long after the server took over, its predecessor's grants may have been counted.
     overlap: Duration,
     clock: Option<ClockCourse>,
+    /// Its latest step is that of a pause of the client's.
+    has_shown: bool,
+    /// It has not shown the client's latest pause yet.
+    is_behind: bool,
 }
 
 /// What a voter's clock shows.
@@ -85,9 +91,9 @@ pub(crate) enum Shown {
     Expected,
     /// It has moved.
     Moved,
-    /// It has moved, and so have those of a majority, by as much: the client's clock stood still
-    /// and is to be put forward.
-    StoodStill(Skip),
+    /// It has moved, and so have those of a majority, by as much: the client stood still, for no
+    /// longer than this.
+    StoodStill(Duration),
 }
 
 /// One life of a server, between two starts.
@@ -122,7 +128,8 @@ impl Register {
     /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
     pub(crate) fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
         let voters = vec![vec![Standing::default()]; clusters.len()];
-        Self { suspicion, quorum, voters, clusters, twins: Vec::new(), moves: Vec::new() }
+        let (twins, moves) = (Vec::new(), Vec::new());
+        Self { suspicion, quorum, voters, clusters, twins, moves, pause: None }
     }
 
     /// The server that is about to be [met](Self::met) took over from another, whose grants some
@@ -248,29 +255,68 @@ impl Register {
         };
         let Some(moved) = course.goes_on(stamp, drift, longest) else { return Shown::Expected };
         let step = course.step;
+        standing.has_shown = false;
         standing.forgot_before_step = standing.forgot;
         let seen = since_beginning(stamp.answered);
         if !crate::mutant!("clock_jump_not_noticed") {
             standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
         }
-        let others = self.voters.iter().enumerate().filter(|(voter, _)| *voter != place.voter);
-        let steps = others
-            .map(|(_, shards)| shards.iter().filter_map(|standing| standing.clock?.step).collect());
-        // A voter that is alone may be the one that is wrong.
-        let needed = self.quorum.enough().max(2);
-        let skip = step.and_then(|step| pause::made_up(step, steps, needed));
-        skip.map_or(Shown::Moved, Shown::StoodStill)
+        step.and_then(|step| self.find_pause(place, step)).map_or(Shown::Moved, Shown::StoodStill)
     }
 
-    /// The client's clock was put forward, as it had stood still: no clock of a voter had moved
-    /// that seemed to have moved by so much, and none that shows no step now has moved since.
-    pub(crate) fn put_forward(&mut self, skip: Skip) {
-        for standing in self.voters.iter_mut().flatten() {
-            let made_up = standing.clock.as_mut().is_some_and(|course| course.makes_up(skip));
-            if made_up && matches!(standing.forgot, Some((_, Quarantine::ClockMoved(_)))) {
-                standing.forgot = standing.forgot_before_step;
+    /// Where a majority of the voters shows one step, the client stood still. For how long, unless
+    /// that was known: then this is one more server that shows it.
+    fn find_pause(&mut self, place: Place, latest: PauseStep) -> Option<Duration> {
+        let known = self.pause.filter(|known| known.meets(latest));
+        let standing = self.standing_mut(place);
+        if let Some(known) = known.filter(|_| standing.is_behind) {
+            (standing.is_behind, standing.has_shown) = (false, true);
+            self.acquit(known);
+            return None;
+        }
+        let (mut pause, mut alike) = (latest, Vec::new());
+        for (voter, shards) in self.voters.iter().enumerate() {
+            let fresh = shards.iter().filter_map(|one| one.clock?.step.filter(|_| !one.has_shown));
+            if let Some(met) = { fresh }.find_map(|step| step.meet(pause)) {
+                pause = met;
+                alike.push(voter);
             }
         }
+        if !self.are_majority(|voter| alike.contains(&voter)) {
+            return None;
+        }
+        self.pause = Some(pause);
+        for one in self.voters.iter_mut().flatten() {
+            one.is_behind = one.has_shown || !one.shows(pause);
+            one.has_shown |= !one.is_behind;
+        }
+        self.acquit(pause);
+        Some(pause.length())
+    }
+
+    /// Takes back the quarantine of whom the client's pause made seem to have moved.
+    ///
+    /// For leases to end sooner, one server of each voter of a majority is enough (law 2). This
+    /// takes all of their servers, so that no lock is on a minority that truly stepped, and no
+    /// other server that says otherwise (law 1).
+    fn acquit(&mut self, pause: PauseStep) {
+        let by_all = |voter: usize| {
+            let mut measured = self.voters[voter].iter().filter(|one| one.clock.is_some());
+            measured.all(|one| one.shows(pause)) && !self.voters[voter].is_empty()
+        };
+        if !self.are_majority(by_all) || self.standings().any(|one| one.contradicts(pause)) {
+            return;
+        }
+        for one in self.voters.iter_mut().flatten().filter(|one| one.shows(pause)) {
+            if matches!(one.forgot, Some((_, Quarantine::ClockMoved(_)))) {
+                one.forgot = one.forgot_before_step;
+            }
+        }
+    }
+
+    /// Whether these are a majority of each set. A voter that is alone may be the one that is wrong.
+    fn are_majority(&self, which: impl Fn(usize) -> bool) -> bool {
+        self.quorum.reached(&which) && (0..self.voters.len()).filter(|one| which(*one)).count() > 1
     }
 
     /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
@@ -374,6 +420,19 @@ impl Standing {
     fn apart(&self) -> Option<(Nanos, Quarantine)> {
         let ClockCourse { since, apart, doubtful, .. } = self.clock?;
         Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
+    }
+
+    /// Its clock stepped ahead as it does where the client stood still.
+    fn shows(&self, pause: PauseStep) -> bool {
+        self.clock.and_then(|course| course.step).is_some_and(|step| step.meets(pause))
+    }
+
+    /// Its clock went right while the client is said to have stood still.
+    fn contradicts(&self, pause: PauseStep) -> bool {
+        let asked_since = self.clock.is_some_and(|course| course.asked > pause.until);
+        let after = since_beginning(pause.after);
+        let moved = matches!(self.forgot, Some((at, Quarantine::ClockMoved(_))) if at > after);
+        asked_since && !moved && !self.shows(pause)
     }
 }
 

@@ -30,7 +30,9 @@ fn met(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
 }
 
 pub(super) fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
-    (0..3).filter(|voter| register.kept_out(only(*voter), now).is_some()).collect()
+    (0..register.voters.len())
+        .filter(|voter| register.kept_out(only(*voter), now).is_some())
+        .collect()
 }
 
 fn quarantined(why: Quarantine, left_secs: u64) -> Quarantined {

@@ -1,5 +1,7 @@
 //! Which voters a hold has, and which it had when they forgot.
 
+use std::time::Duration;
+
 use super::{KeptOut, Quorum, Terms};
 use crate::{
     clock::Moment,
@@ -102,6 +104,13 @@ impl Support {
         }
     }
 
+    /// So much time passed while the client stood still: votes end sooner by its clock.
+    pub(crate) fn shorten(&mut self, by: Duration) {
+        for backing in &mut self.voters {
+            backing.keeps = backing.keeps.map(|keeps| keeps - by);
+        }
+    }
+
     /// A round begins.
     pub(crate) fn begin(&mut self) -> RoundId {
         self.rounds += 1;
@@ -131,8 +140,6 @@ impl KeptOut {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{
         engine::Drift,
@@ -177,6 +184,14 @@ mod tests {
         support.heard(0, &Verdict::Granted, true, asked(1));
         assert!(counts(&support, forgot(20)) && counts(&support, forgot(29)));
         assert!(!counts(&support, forgot(30)), "by a fast clock the vote had ended before");
+    }
+
+    #[test]
+    fn a_vote_from_before_a_pause_proves_nothing_of_the_time_after_its_end() {
+        let mut support = support();
+        support.heard(0, &Verdict::Granted, true, asked(1));
+        support.shorten(SECS(12));
+        assert!(counts(&support, forgot(17)) && !counts(&support, forgot(18)));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Wait {
             patience: (limit == Limit::Never).then_some(patience),
             while_held,
             state: WaitState::Asking,
-            window: Window::start(None, Moment::BEGINNING, 0),
+            window: Window::start(None, Moment::BEGINNING),
             attempts: 0,
             denial: None,
             split_by: Vec::new(),
@@ -150,11 +150,10 @@ impl Wait {
         self.attempts
     }
 
-    /// Starts an attempt; returns when it must end. `skips`: how often the clock has been put
-    /// forward so far.
-    pub(crate) fn start_attempt(&mut self, now: Moment, skips: u64) -> Option<Moment> {
+    /// Starts an attempt; returns when it must end.
+    pub(crate) fn start_attempt(&mut self, now: Moment) -> Option<Moment> {
         self.state = WaitState::Asking;
-        self.window = Window::start(self.limit.moment(), now, skips);
+        self.window = Window::start(self.limit.moment(), now);
         self.attempts += 1;
         self.deaf_until = None;
         self.window.limit()
@@ -165,13 +164,8 @@ impl Wait {
         &mut self,
         defeat: &Defeat,
         now: Moment,
-        skips: u64,
         chance: u32,
     ) -> Option<&Denial> {
-        if self.window.is_void(defeat.loss, now, skips) {
-            self.state = WaitState::Asking;
-            return None;
-        }
         // What the limit cut off was no answer.
         let is_answer = defeat.loss != Loss::NoQuorum || !self.window.is_over(now);
         if is_answer || self.denial.is_none() {

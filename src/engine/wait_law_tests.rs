@@ -25,7 +25,6 @@ fn at(ms: u64) -> Moment {
 struct Step {
     loss: u8,
     took_ms: u64,
-    skips: bool,
     calls_after_ms: Option<u64>,
     misses_after_ms: Option<u64>,
     late_ms: u64,
@@ -38,12 +37,12 @@ struct Step {
 fn steps(silent: bool) -> impl Strategy<Value = Vec<Step>> {
     let times = (0..300_u64, 0..LATE, any::<u32>());
     let heard = (prop::option::of(1..700_u64), prop::option::of(1..700_u64));
-    let step = ((0..6_u8, 0..3_u8), prop::bool::weighted(0.1), times, heard);
-    let step = step.prop_map(move |((loss, holders), skips, times, heard)| {
+    let step = ((0..6_u8, 0..3_u8), times, heard);
+    let step = step.prop_map(move |((loss, holders), times, heard)| {
         let (took_ms, late_ms, chance) = times;
         let (calls_after_ms, misses_after_ms) = heard;
         let loss = if silent { 5 } else { loss };
-        Step { loss, took_ms, skips, calls_after_ms, misses_after_ms, late_ms, chance, holders }
+        Step { loss, took_ms, calls_after_ms, misses_after_ms, late_ms, chance, holders }
     });
     vec(step, 1..60)
 }
@@ -65,8 +64,6 @@ struct Attempt {
     /// Who had the votes in a split, the same as in the attempt before.
     holders: u8,
     is_repeated: bool,
-    /// The clock was put forward while it ran.
-    is_void: bool,
     /// The limit came before the answers.
     is_cut_off: bool,
     /// What woke the waiter before it.
@@ -85,7 +82,6 @@ struct Course {
     wait: Wait,
     limit: Limit,
     now: Moment,
-    skips: u64,
     attempts: Vec<Attempt>,
 }
 
@@ -144,7 +140,7 @@ impl Course {
 
     fn attempt(&mut self, step: Step, wake: Option<Wake>) {
         let started = self.now;
-        let limit = self.wait.start_attempt(started, self.skips);
+        let limit = self.wait.start_attempt(started);
         assert_eq!(limit, self.limit.moment().filter(|limit| *limit > started));
         let ended = started + MS(step.took_ms);
         let ended = limit.map_or(ended, |limit| limit.min(ended));
@@ -154,10 +150,8 @@ impl Course {
             _ => Loss::NoQuorum,
         };
         self.now = ended;
-        self.skips += u64::from(step.skips);
         let silent = loss == Loss::NoQuorum;
         let is_cut_off = silent && limit.is_some_and(|limit| ended >= limit);
-        let is_void = silent && step.skips && !is_cut_off;
         let mut votes = Votes::new(Quorum::of(3));
         for voter in 0..3 {
             let by =
@@ -166,14 +160,13 @@ impl Course {
             votes.record(voter, if silent { Verdict::Unknown(Cause::Unheard) } else { refused });
         }
         let defeat = Defeat { loss, votes, started };
-        let told = self.wait.lose_attempt(&defeat, ended, self.skips, step.chance);
-        assert_eq!(told.is_some(), !is_cut_off && !is_void, "others learn answers only");
+        let told = self.wait.lose_attempt(&defeat, ended, step.chance);
+        assert_eq!(told.is_some(), !is_cut_off, "others learn answers only");
         let holders = step.holders;
-        let before = self.attempts.iter().rfind(|before| !before.is_void);
+        let before = self.attempts.last();
         let is_repeated = loss == Loss::Split
             && before.is_some_and(|before| before.loss == loss && before.holders == holders);
-        let ends =
-            Attempt { started, ended, loss, holders, is_repeated, is_void, is_cut_off, wake };
+        let ends = Attempt { started, ended, loss, holders, is_repeated, is_cut_off, wake };
         self.attempts.push(ends);
     }
 
@@ -209,7 +202,7 @@ fn ways() -> impl Strategy<Value = WhileHeld> {
 
 fn run(limit: Limit, while_held: WhileHeld, steps: Vec<Step>) -> Trace {
     let wait = Wait::new(limit, PATIENCE, while_held);
-    Course { wait, limit, now: at(0), skips: 0, attempts: Vec::new() }.run(steps)
+    Course { wait, limit, now: at(0), attempts: Vec::new() }.run(steps)
 }
 
 /// How long it must pause at least between this attempt and the next, by a timer.
@@ -240,9 +233,7 @@ proptest! {
     ) {
         let trace = run(limit, way, steps);
         let Some(limit) = limit.moment() else { return Ok(()) };
-        // One that was void is the first once more.
-        let later = trace.attempts.iter().skip_while(|attempt| attempt.is_void).skip(1);
-        for attempt in later {
+        for attempt in trace.attempts.iter().skip(1) {
             prop_assert!(attempt.started < limit, "{attempt:?}");
         }
     }
@@ -265,14 +256,14 @@ proptest! {
         }
     }
 
-    /// The last attempt starts when the patience ends, unless it has to be made anew.
+    /// The last attempt starts when the patience ends.
     #[test]
     fn with_silent_voters_it_gives_up_within_its_patience_and_one_attempt(
         way in ways(), steps in steps(true),
     ) {
         let trace = run(Limit::Never, way, steps);
-        let Some(first) = trace.attempts.iter().find(|one| !one.is_void) else { return Ok(()) };
-        for pair in trace.attempts.windows(2).filter(|pair| !pair[0].is_void) {
+        let Some(first) = trace.attempts.first() else { return Ok(()) };
+        for pair in trace.attempts.windows(2) {
             let latest = first.started + PATIENCE + MS(LATE);
             prop_assert!(pair[1].started <= latest, "{pair:?}");
         }
@@ -284,7 +275,7 @@ proptest! {
     ) {
         let trace = run(limit, way, steps);
         let Some((_, denial)) = trace.end else { return Ok(()) };
-        let mut answers = trace.attempts.iter().filter(|one| !one.is_void && !one.is_cut_off);
+        let mut answers = trace.attempts.iter().filter(|one| !one.is_cut_off);
         let answer = answers.next_back();
         let is_held = answer.is_some_and(|answer| answer.loss != Loss::NoQuorum);
         prop_assert_eq!(matches!(denial, Denial::Held(_)), is_held);
@@ -303,9 +294,6 @@ proptest! {
         let mut silent_since = None;
         for pair in trace.attempts.windows(2) {
             let (last, next) = (&pair[0], &pair[1]);
-            if last.is_void {
-                continue;
-            }
             silent_since = match last.loss {
                 Loss::NoQuorum => silent_since.or(Some(last.started)),
                 Loss::Held | Loss::Split => None,
@@ -326,8 +314,7 @@ proptest! {
             }
         }
         let unpaused = trace.attempts.iter().skip(1).filter(|one| one.wake.is_none()).count();
-        let voids = trace.attempts.iter().filter(|one| one.is_void).count();
-        prop_assert!(in_queue || unpaused <= voids + 1);
+        prop_assert!(in_queue || unpaused <= 1);
     }
 
     /// With 600 ms to go and a poll after 500, of which a miss may take some.

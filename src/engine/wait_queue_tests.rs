@@ -60,14 +60,14 @@ fn contenders_that_split_the_votes_settle_it_in_the_queue() {
 #[test]
 fn a_waiter_enters_the_queue_at_once_where_others_queue() {
     let mut wait = wait_beside_a_queue(Limit::Never);
-    wait.start_attempt(at(0), 0);
+    wait.start_attempt(at(0));
     let mut votes = Votes::new(Quorum::of(3));
     for voter in 0..3 {
         let place = HoldId::parse("place");
         votes.record(voter, Verdict::Behind { place, ttl: Some(MS(600)) });
     }
     let defeat = Defeat { loss: Loss::Held, votes, started: at(0) };
-    wait.lose_attempt(&defeat, at(4), 0, 0);
+    wait.lose_attempt(&defeat, at(4), 0);
     assert_eq!(wait.next(at(4), &NOBODY), WaitNext::Queue { refresh: MS(100) });
 }
 
@@ -120,8 +120,8 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         let mut wait = wait_in_queue(Limit::Never);
         check(&mut wait, &[]);
         wait.miss_calls(at(10), 0);
-        wait.lose_attempt(&defeat(Loss::Held, at(0)), at(ended_ms), 0, 0);
-        wait.start_attempt(at(30), 0);
+        wait.lose_attempt(&defeat(Loss::Held, at(0)), at(ended_ms), 0);
+        wait.start_attempt(at(30));
         wait.miss_calls(at(30), 0);
         let until = at(30 + pause_ms);
         assert_eq!(wait.await_turn(at(100), at(30), &votes(Loss::Held)), WaitNext::Sleep(until));

@@ -60,8 +60,8 @@ fn beside_a_silent_voter_it_asks_again_and_again_whoever_refuses_it() {
         let started = at(10 + 1_000 * attempt);
         let mut votes = votes_by(Loss::Split, |voter| format!("red{voter}:7"));
         votes.record(2, Verdict::Unknown(Cause::TimedOut(MS(1))));
-        wait.start_attempt(started, 0);
-        wait.lose_attempt(&Defeat { votes, loss: Loss::Split, started }, started + MS(2), 0, 0);
+        wait.start_attempt(started);
+        wait.lose_attempt(&Defeat { votes, loss: Loss::Split, started }, started + MS(2), 0);
         let WaitNext::Sleep(until) = wait.next(started + MS(2), &NOBODY) else { panic!("rests") };
         assert!(until <= started + MS(502), "attempt {attempt}: {until:?}");
     }
@@ -72,11 +72,11 @@ fn an_attempt_in_between_that_was_lost_otherwise_proves_nothing_of_the_holds_bef
     for loss in [Loss::Held, Loss::NoQuorum] {
         let mut wait = wait_in_line(Limit::Never);
         check(&mut wait, &[(10, SplitBy("red"), Subscribe(210)), (11, Subscribed, Ask)]);
-        wait.start_attempt(at(11), 0);
-        wait.lose_attempt(&defeat(loss, at(11)), at(12), 0, 0);
-        wait.start_attempt(at(13), 0);
+        wait.start_attempt(at(11));
+        wait.lose_attempt(&defeat(loss, at(11)), at(12), 0);
+        wait.start_attempt(at(13));
         let votes = votes_by(Loss::Split, |voter| format!("red{voter}:7"));
-        wait.lose_attempt(&Defeat { votes, loss: Loss::Split, started: at(13) }, at(14), 0, 0);
+        wait.lose_attempt(&Defeat { votes, loss: Loss::Split, started: at(13) }, at(14), 0);
         let WaitNext::Sleep(until) = wait.next(at(14), &NOBODY) else { panic!("it rests") };
         assert!(until < at(14) + MS(100), "as in a split");
     }

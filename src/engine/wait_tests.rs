@@ -52,15 +52,13 @@ pub(super) enum Event {
     SplitBy(&'static str),
     /// By a wait in a queue.
     CutShort,
-    /// The clock is put forward, and then the attempt is lost.
-    Skipped(Loss),
     Subscribed,
     /// So many voters have called.
     Called(usize),
     Missed,
     Nothing,
 }
-use Event::{Called, CutShort, Lost, Missed, Nothing, Skipped, SplitBy, Subscribed};
+use Event::{Called, CutShort, Lost, Missed, Nothing, SplitBy, Subscribed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -89,23 +87,19 @@ pub(super) fn wait_in_queue(limit: Limit) -> Wait {
 
 /// The first attempt starts at 0. Each row: what happens when, and the answer to that.
 pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
-    let (mut started, mut skips) = (at(0), 0);
+    let mut started = at(0);
     assert_eq!(wait.next(started, &NOBODY), WaitNext::Ask(None), "the first attempt");
-    wait.start_attempt(started, skips);
+    wait.start_attempt(started);
     for (ms, event, answer) in rows {
         let (now, mut called) = (at(*ms), NOBODY);
         match *event {
-            Lost(loss) => _ = wait.lose_attempt(&defeat(loss, started), now, skips, 0),
+            Lost(loss) => _ = wait.lose_attempt(&defeat(loss, started), now, 0),
             SplitBy(who) => {
                 let votes = votes_by(Loss::Split, |voter| format!("{who}{voter}:7"));
                 let defeat = Defeat { votes, loss: Loss::Split, started };
-                wait.lose_attempt(&defeat, now, skips, 0);
+                wait.lose_attempt(&defeat, now, 0);
             }
             CutShort => wait.cut_attempt_short(&defeat(Loss::NoQuorum, started), now),
-            Skipped(loss) => {
-                skips += 1;
-                wait.lose_attempt(&defeat(loss, started), now, skips, 0);
-            }
             Subscribed => wait.finish_subscribing(),
             Called(voters) => called[..voters].fill(true),
             Missed => wait.miss_calls(now, 0),
@@ -129,7 +123,7 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
         };
         assert_eq!(wait.next(now, &called), expected, "{event:?} at {ms}");
         if matches!(answer, Ask | Answer::Wake(_)) {
-            wait.start_attempt(now, skips);
+            wait.start_attempt(now);
             started = now;
         }
     }
@@ -294,28 +288,9 @@ fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
         let (held, silent) = (Held, NoQuorum { since: 0, until: 200 });
         for (loss, answer) in [(Loss::Held, held), (Loss::Split, held), (Loss::NoQuorum, silent)] {
             let mut wait = wait_in_line(limit);
-            assert_eq!(wait.start_attempt(at(0), 0), None, "no limit ends it");
+            assert_eq!(wait.start_attempt(at(0)), None, "no limit ends it");
             check(&mut wait_in_line(limit), &[(200, Lost(loss), answer)]);
         }
-    }
-}
-
-#[test]
-fn a_clock_that_is_put_forward_makes_an_attempt_without_a_quorum_void_unless_the_limit_came() {
-    check(
-        &mut wait_in_line(Limit::Until(at(40_100))),
-        &[
-            (40_000, Skipped(Loss::NoQuorum), Ask),
-            (40_010, Skipped(Loss::Split), Subscribe(40_100)),
-            (40_030, Subscribed, Ask),
-            (50_000, Skipped(Loss::NoQuorum), Held),
-        ],
-    );
-    for limit in [Limit::Once(at(0)), Limit::Until(at(0))] {
-        check(
-            &mut wait_in_line(limit),
-            &[(40_000, Skipped(Loss::NoQuorum), Ask), (40_004, Lost(Loss::Held), Held)],
-        );
     }
 }
 
@@ -370,12 +345,12 @@ fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
     let wait = || wait_in_line(Limit::Until(at(50))).resume_from(Some(denial.clone()), None);
     let mut cut_off = wait();
     check(&mut cut_off, &[]);
-    cut_off.lose_attempt(&defeat(Loss::NoQuorum, at(0)), at(50), 0, 0);
+    cut_off.lose_attempt(&defeat(Loss::NoQuorum, at(0)), at(50), 0);
     assert_eq!(cut_off.next(at(50), &NOBODY), WaitNext::GiveUp(Box::new(denial.clone())));
 
     let since = at(0) - MS(900);
     let mut wait = wait_in_line(Limit::Never).resume_from(Some(denial), Some(since));
     check(&mut wait, &[(20, Lost(Loss::NoQuorum), Sleep(40)), (40, Nothing, BY_TIMER)]);
-    wait.lose_attempt(&defeat(Loss::NoQuorum, at(40)), at(100), 0, 0);
+    wait.lose_attempt(&defeat(Loss::NoQuorum, at(40)), at(100), 0);
     assert_eq!(wait.next(at(100), &NOBODY), WaitNext::GiveUp(Box::new(no_quorum(since, at(100)))));
 }

@@ -53,17 +53,28 @@ impl Wish<'_> {
     }
 
     async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Result<Entry, Refusal>, Error> {
+        let standings = &self.coordinator.panel().standings;
         loop {
+            let stood_still = standings.stood_still();
             // Boxed: most callers are no owners, and need no room for it.
             let own_hold = self.owner.map(|owner| Box::pin(self.own_hold(owner)));
             let own_hold = OptionFuture::from(own_hold);
             let own = tokio::select! {
                 biased;
                 Some(own) = own_hold => own?,
-                asked = self.ask_in_line(seen.limit) => match asked? {
-                    SeekOutcome::Own(own) => own,
-                    SeekOutcome::Refused(refusal) => return Ok(Err(refusal)),
-                    SeekOutcome::Won(won) => {
+                asked = self.ask_in_line(seen.limit) => match asked {
+                    // The voters that showed first that this client stood still did not count yet.
+                    Err(error) if error.is_no_quorum() && stood_still != standings.stood_still() => {
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                    Ok(SeekOutcome::Own(own)) => own,
+                    Ok(SeekOutcome::Refused(refusal)) => return Ok(Err(refusal)),
+                    // It stood still while it asked: the votes may be as old as that.
+                    Ok(SeekOutcome::Won(won)) if won.stood_still() != standings.stood_still() => {
+                        continue;
+                    }
+                    Ok(SeekOutcome::Won(won)) => {
                         seen.won(&won);
                         return Ok(Ok(self.first(*won)));
                     }

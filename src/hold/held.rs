@@ -48,6 +48,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct HoldState {
     lease: Lease,
+    /// For how long the client had stood still when the deadline was last looked at.
+    stood_still: Duration,
     /// The longest lease that any voter was asked for.
     longest: Duration,
     count: u32,
@@ -99,11 +101,12 @@ impl Hold {
         renewed: bool,
     ) -> (Arc<Self>, Exchange) {
         let (started, rules, token) = (won.started, won.rules, won.token);
+        let stood_still = won.stood_still();
         let Spoils { hold: id, record, votes, late, slots, elsewhere } = won.take();
         let voters = coordinator.panel().quorum.voters();
         let mut support = Support::of(voters);
         let (round, terms) = (RoundId::FIRST, rules.terms);
-        let sent = RoundSent { round, terms, started, in_full: false };
+        let sent = RoundSent { round, terms, started, stood_still, in_full: false };
         let asked = sent.heard(coordinator.clock().now());
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, true, asked);
@@ -111,6 +114,7 @@ impl Hold {
         coordinator.series(&*record).held.change(1.0);
         let state = HoldState {
             lease: Lease::new(rules.terms, started, renewed),
+            stood_still,
             longest: rules.terms.lease,
             count: 1,
             support,
@@ -386,7 +390,17 @@ impl Hold {
         series.hold_seconds.record(now.since(self.acquired).as_secs_f64());
     }
 
+    /// Everybody who reads the deadline comes through here: so trust ends in time whoever asks,
+    /// and nobody has to be told of a pause (law 2).
     fn state(&self) -> MutexGuard<'_, HoldState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stood_still = self.coordinator.panel().standings.stood_still();
+        let unseen = stood_still.saturating_sub(state.stood_still);
+        if !unseen.is_zero() {
+            state.stood_still = stood_still;
+            state.lease.shorten(unseen);
+            state.support.shorten(unseen);
+        }
+        state
     }
 }

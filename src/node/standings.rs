@@ -5,7 +5,10 @@ mod steps;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,8 +38,10 @@ pub(crate) struct Standings {
     clock: Clock,
     runtime: Handle,
     state: Mutex<StandingsState>,
+    /// For how long this client has stood still, in nanoseconds.
+    stood_still: AtomicU64,
     /// Changes when holds are to be renewed at once: a voter has come back as another, and what it
-    /// forgot is to be told again, or this client's clock was put forward.
+    /// forgot is to be told again, or less is left of their leases than it seemed.
     returned: Signal<()>,
     /// The client is closed: its share of what is counted of all clients has been taken back.
     retired: Arc<Signal<bool>>,
@@ -45,8 +50,6 @@ pub(crate) struct Standings {
 #[derive(Debug)]
 struct StandingsState {
     register: Register,
-    /// How often the client's clock had been put forward when that was last looked at.
-    skips: u64,
     /// Until when those quarantines go on that metrics and the log know of.
     told: Vec<Option<Moment>>,
     /// What takes no new votes, and why, by what was last heard of it.
@@ -69,11 +72,9 @@ impl Standings {
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
         let out_of_step = vec![None; labels.len()];
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
-        let skips = clock.skips().count;
         let reach = Reach::new(quorum);
         let held_back = None;
-        let state =
-            StandingsState { register, skips, told, refusing, reach, out_of_step, held_back };
+        let state = StandingsState { register, told, refusing, reach, out_of_step, held_back };
         Arc::new(Self {
             labels,
             series,
@@ -81,6 +82,7 @@ impl Standings {
             clock,
             runtime: Handle::current(),
             state: Mutex::new(state),
+            stood_still: AtomicU64::new(0),
             returned: Signal::new(()),
             retired: Arc::new(Signal::new(false)),
         })
@@ -238,30 +240,22 @@ impl Standings {
 
     /// Compares a voter's clock with this client's; whether that changes who is in quarantine.
     fn compare(&self, state: &mut StandingsState, place: Place, stamp: Stamp) -> bool {
-        let mut changed = self.catch_up(state);
-        let answered = self.clock.skips().caught_up(stamp.answered);
-        match state.register.stamped(place, Stamp { answered, ..stamp }) {
-            Shown::Expected => {}
-            Shown::Moved => changed = true,
-            Shown::StoodStill(skip) => {
-                tracing::warn!(by = ?skip.by, "this machine stood still: its clock is put forward");
-                self.clock.skip(skip, state.skips);
-                self.catch_up(state);
-                changed = true;
-            }
+        let shown = state.register.stamped(place, stamp);
+        if let Shown::StoodStill(by) = shown {
+            tracing::warn!(?by, "this machine stood still: leases end sooner");
+            let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            // Before any answer counts that shows it (law 2).
+            self.stood_still.fetch_add(nanos, Ordering::AcqRel);
+            // Every deadline has come nearer: holders renew at once, or learn that theirs has passed.
+            self.returned.change(|()| ());
         }
-        changed
+        shown != Shown::Expected
     }
 
-    /// Takes note of a clock that was put forward, by this client or by another one on the machine.
-    fn catch_up(&self, state: &mut StandingsState) -> bool {
-        let skips = self.clock.skips();
-        let Some(skip) = skips.since(state.skips) else { return false };
-        state.skips = skips.count;
-        state.register.put_forward(skip);
-        // Every deadline has come nearer: holders renew at once, or learn that theirs has passed.
-        self.returned.change(|()| ());
-        true
+    /// For how long this client has stood still in all, as far as its voters have shown it. By so
+    /// much less can be left of a lease than its clock says.
+    pub(crate) fn stood_still(&self) -> Duration {
+        Duration::from_nanos(self.stood_still.load(Ordering::Acquire))
     }
 
     /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.

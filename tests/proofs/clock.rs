@@ -3,4 +3,4 @@
 #[path = "../../src/clock/moment.rs"]
 mod moment;
 
-pub(crate) use moment::{Moment, Skip};
+pub(crate) use moment::Moment;

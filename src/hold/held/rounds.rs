@@ -1,6 +1,6 @@
 //! Rounds of renewal, and what the answers to them count for.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::Fuse};
 
@@ -27,11 +27,19 @@ pub(super) struct RoundSent {
     pub(super) round: RoundId,
     pub(super) terms: Terms,
     pub(super) started: Moment,
+    /// For how long the client had stood still by then.
+    pub(super) stood_still: Duration,
     /// Voters look at all that they know of the hold.
     pub(super) in_full: bool,
 }
 
 impl RoundSent {
+    /// The same as if it had been sent sooner by what the client turned out to have stood still.
+    fn backdated(self, stood_still: Duration) -> Self {
+        let unseen = stood_still.saturating_sub(self.stood_still);
+        Self { started: self.started - unseen, stood_still, ..self }
+    }
+
     pub(super) fn heard(self, heard: Moment) -> Asked {
         let Self { round, terms, started: sent, .. } = self;
         Asked { round, sent, terms, heard }
@@ -90,7 +98,8 @@ impl Hold {
         let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);
         let round = Round::start(panel.quorum, terms, now, deadline);
         let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
-        let sent = RoundSent { round: state.support.begin(), terms, started: now, in_full };
+        let (round_id, stood_still) = (state.support.begin(), state.stood_still);
+        let sent = RoundSent { round: round_id, terms, started: now, stood_still, in_full };
         let replies = panel.ask_all(&self.renewal(&state, sent));
         Some((round, Exchange { sent, replies }))
     }
@@ -124,7 +133,7 @@ impl Hold {
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
-        let at = clock.now();
+        let (at, sent) = (clock.now(), sent.backdated(state.stood_still));
         state.support.heard(voter, &verdict, had, sent.heard(at));
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
@@ -211,9 +220,10 @@ impl Hold {
             RoundEnd::Renewed => {
                 let mut state = self.state();
                 let late = crate::mutant!("renews_from_the_reply");
-                let started = if late { clock.now() } else { round.started() };
+                let sent = exchange.sent.backdated(state.stood_still);
+                let started = if late { clock.now() } else { sent.started };
                 state.lease.renewed(round.terms(), started, clock.now());
-                state.support.confirm(exchange.sent.round);
+                state.support.confirm(sent.round);
                 // What comes next has another cause.
                 state.failed.clear();
             }

@@ -123,6 +123,28 @@ async fn a_clock_that_jumps_back_is_as_suspicious_as_one_that_jumps_forward() {
     assert!(ben.mutex("a").try_lock().await.unwrap().is_some());
 }
 
+// Ada holds by two voters whose clocks are right, and one of them has come back empty. On Ben's
+// machine another client sees the clocks of all of its own voters step, by more than a lease.
+#[tokio::test(start_paused = true)]
+async fn clocks_of_other_voters_that_step_end_no_quarantine_and_no_hold() {
+    let (voters, others) = (old_voters(3), old_voters(3));
+    let (far, machine) = (Machine::new("ada"), Machine::new("ben"));
+    let (ada, beside) = (client_on(&far, &voters).await, client_on(&machine, &others).await);
+    cut_off(&voters[2], &far);
+    sleep(secs(1)).await;
+    let ben = client_on(&machine, &voters).await;
+    let own = ben.mutex("b").lock().await.unwrap();
+    let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.unwrap();
+    voters[1].restart_empty();
+    sleep(secs(1)).await;
+    others.iter().for_each(|voter| voter.jump_clock(MINUTE_MICROS));
+    drop(beside.mutex("c").try_lock().await);
+    let tried = ben.mutex("a").try_lock().await;
+    assert!(guard.is_held() && !matches!(tried, Ok(Some(_))), "{tried:?}");
+    assert_eq!(kept_out(&ben, 1).await.0, Quarantine::Restarted);
+    assert!(own.is_held());
+}
+
 // Whoever holds by it goes on: its vote is told again at the next renewal, as nobody else asks in
 // the same moment.
 #[tokio::test(start_paused = true)]

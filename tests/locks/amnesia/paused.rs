@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use quorate::{Quorate, embedded::Machine};
+use quorate::{
+    Quorate,
+    embedded::{Fault, Machine},
+};
 use tokio::time::sleep;
 
 use crate::amnesia::inside::{LEASE, TRUSTED, client, client_on, old_voters};
@@ -38,7 +41,8 @@ async fn a_hold_from_before_a_long_pause_ends_at_the_first_answers_of_a_majority
         pause(&machine, secs(40)).await;
         let second = ben.mutex("a").try_lock().await.unwrap().expect("her lease has ended");
         assert!(guard.is_held() && second.token() > guard.token());
-        assert!(ada.mutex("b").try_lock().await.unwrap().is_some(), "locks at once");
+        let other = ada.mutex("b").try_lock().await.unwrap().expect("locks at once");
+        assert!(other.is_held());
         assert!(!guard.is_held() && guard.lost().await.is_lost(), "fixed: {fixed}");
         assert!(counts_all(&ada).await && second.is_held());
     }
@@ -73,4 +77,36 @@ async fn after_a_short_pause_no_voter_is_kept_out_and_locks_are_there_at_once() 
         sleep(2 * LEASE).await;
         assert!(guard.is_held() && !fixed.is_held(), "{time:?}");
     }
+}
+
+// The first voter that shows the pause does not count yet, and no third one makes up for it.
+#[tokio::test(start_paused = true)]
+async fn after_a_pause_locks_are_there_at_once_although_a_minority_is_away() {
+    let voters = old_voters(3);
+    let machine = Machine::new("ada");
+    let ada = client_on(&machine, &voters).await;
+    voters[2].kill();
+    sleep(secs(1)).await;
+    pause(&machine, secs(40)).await;
+    let guard = ada.mutex("a").try_lock().await.expect("both count").expect("it is free");
+    assert!(guard.is_held() && guard.votes() == 2);
+}
+
+// The votes are given before the pause and heard of after it.
+#[tokio::test(start_paused = true)]
+async fn votes_that_came_before_a_pause_are_as_old_as_they_are() {
+    let voters = old_voters(3);
+    let machine = Machine::new("ada");
+    let (ada, ben) = (client_on(&machine, &voters).await, client(&voters).await);
+    let slow = Fault::Delay { there: ms(0), back: ms(50) };
+    let slow: Vec<_> = voters.iter().map(|voter| voter.fault(slow)).collect();
+    let asks = ada.mutex("a").lease_fixed(LEASE);
+    let asks = tokio::spawn(machine.run(async move { asks.try_lock().await }));
+    sleep(ms(10)).await;
+    drop(slow);
+    pause(&machine, secs(40)).await;
+    let guard = asks.await.unwrap().unwrap().expect("it was free");
+    let second = ben.mutex("a").try_lock().await.unwrap().expect("her votes have ended");
+    drop(ada.mutex("b").try_lock().await.unwrap());
+    assert!(!guard.is_held() && second.is_held());
 }

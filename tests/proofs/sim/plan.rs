@@ -188,8 +188,8 @@ impl Plan {
             && !self.troubles.iter().any(moved)
     }
 
-    /// Whether the clocks of a majority are set or run wild: then a client takes its own clock for
-    /// the one that is wrong, and puts it forward.
+    /// Whether the clocks of a majority are set or run wild: then a client takes them for right,
+    /// and ends its leases sooner.
     pub(crate) fn clocks_of_a_majority_move(&self) -> bool {
         let moved = |trouble: &Trouble| match trouble.what {
             What::ClockJumps { voter, .. } | What::ClockRuns { voter, .. } => Some(voter),
@@ -200,8 +200,8 @@ impl Plan {
         moved.len() >= self.quorum()
     }
 
-    /// Whether the machine of a client stands still with its clocks: the client puts its own
-    /// forward when it hears its voters again.
+    /// Whether the machine of a client stands still with its clocks: its leases end
+    /// sooner when it hears its voters again.
     pub(crate) fn pauses(&self, client: usize) -> bool {
         self.troubles.iter().any(|trouble| trouble.what == What::ClientPaused(client))
     }

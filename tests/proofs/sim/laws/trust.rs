@@ -72,7 +72,7 @@ fn check_course(world: &World, held: &Held) {
         let excuse = if world.plan.clocks_of_a_majority_move() {
             Some("a majority's clocks moved")
         } else {
-            client.filter(|client| world.plan.pauses(*client)).map(|_| "its clock was put forward")
+            client.filter(|client| world.plan.pauses(*client)).map(|_| "it stood still")
         };
         world.breach(Law::RenewalNeverHarms, excuse, what);
     }
