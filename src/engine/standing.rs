@@ -115,8 +115,8 @@ struct Start {
     durable: bool,
     /// As that of its standing.
     overlap: Duration,
-    /// It was longer ago than any lease lasts.
-    long_ago: bool,
+    /// For how long it had been known then. Nothing: nobody had met it before.
+    age: Duration,
     /// By its mark, and not by what the server says of itself.
     marked: bool,
 }
@@ -124,6 +124,10 @@ struct Start {
 impl Register {
     /// Servers that are started together start within this time.
     const TOGETHER: Duration = Duration::from_secs(5);
+
+    /// And are marked by their first client within this time. A hold may have been given since, by
+    /// one that has come back without it.
+    const MARKED_TOGETHER: Duration = Duration::from_secs(1);
 
     /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
     pub(crate) fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
@@ -167,8 +171,8 @@ impl Register {
         let Some(life) = &mut standing.life else {
             standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
             let at = since_beginning(now) - nanos(uptime);
-            let (long_ago, marked) = (uptime >= longest, false);
-            standing.first_met = Some(Start { at, durable, overlap, long_ago, marked });
+            let (age, marked) = (uptime, false);
+            standing.first_met = Some(Start { at, durable, overlap, age, marked });
             return false;
         };
         if life.run_id == run_id {
@@ -314,7 +318,8 @@ impl Register {
         }
     }
 
-    /// Whether these are a majority of each set. A voter that is alone may be the one that is wrong.
+    /// Whether these are a majority of each set. A voter that is alone may be the one that is
+    /// wrong.
     fn are_majority(&self, which: impl Fn(usize) -> bool) -> bool {
         self.quorum.reached(&which) && (0..self.voters.len()).filter(|one| which(*one)).count() > 1
     }
@@ -374,11 +379,21 @@ impl Register {
         let starts = self.standings().filter_map(|standing| standing.first_met);
         // A server may say that it is older than clients know the others to be.
         let mut comparable = starts.filter(|other| other.marked || !start.marked);
+        // Whoever marks a majority is the first client, however long that takes it.
+        let by_start = !start.marked || self.quorum.reached(|voter| self.is_new(voter));
+        let together = if by_start { Self::TOGETHER } else { Self::MARKED_TOGETHER };
         let is_later = comparable.any(|other| {
-            start.at > other.at + nanos(Self::TOGETHER) || other.long_ago || other.durable
+            let long_ago = other.age >= self.suspicion.longest;
+            start.at > other.at + nanos(together) || long_ago || other.durable
         });
         (is_later || self.suspicion.guard == RestartGuard::Strict)
             .then_some((start.at + nanos(start.overlap), Quarantine::Young))
+    }
+
+    /// Whether this client was the first that met the voter.
+    fn is_new(&self, voter: usize) -> bool {
+        let mut starts = self.voters[voter].iter().filter_map(|standing| standing.first_met);
+        starts.any(|start| start.marked && start.age.is_zero())
     }
 
     /// Finds those that are apart where the clocks of a majority are together, now that one of them

@@ -64,7 +64,9 @@ impl Wish<'_> {
                 Some(own) = own_hold => own?,
                 asked = self.ask_in_line(seen.limit) => match asked {
                     // The voters that showed first that this client stood still did not count yet.
-                    Err(error) if error.is_no_quorum() && stood_still != standings.stood_still() => {
+                    Err(error)
+                        if error.is_no_quorum() && stood_still != standings.stood_still() =>
+                    {
                         continue;
                     }
                     Err(error) => return Err(error),

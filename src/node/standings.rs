@@ -246,7 +246,7 @@ impl Standings {
             let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
             // Before any answer counts that shows it (law 2).
             self.stood_still.fetch_add(nanos, Ordering::AcqRel);
-            // Every deadline has come nearer: holders renew at once, or learn that theirs has passed.
+            // Every deadline has come nearer: holders renew, or learn that theirs has passed.
             self.returned.change(|()| ());
         }
         shown != Shown::Expected

@@ -83,9 +83,10 @@ pub enum RestartGuard {
     /// one that was younger than another voter when the client first saw it, or whose clock was
     /// apart from the majority's then.
     ///
-    /// Where all voters have started within the last longest lease, and within 5 s of each other,
-    /// nobody is kept out. So this is unsafe for one longest lease after all of them have lost
-    /// their data together, if holders have survived it; a single voter is always in this case.
+    /// Where all voters have started within the last longest lease, and within 5 s of each other
+    /// (or were first met by any client within a second), nobody is kept out. So this is unsafe for
+    /// one longest lease after all of them have lost their data together, if holders have survived
+    /// it; a single voter is always in this case.
     #[default]
     Relative,
     /// Also all that have started not longer ago than the longest lease, or whose data clients have

@@ -1,9 +1,14 @@
 //! Voters that come back without their data have no say in new holds for the longest lease.
 
-use quorate::{Quarantine, embedded::Fault};
+use quorate::{
+    Quarantine,
+    embedded::{self, Fault, Machine},
+};
 use tokio::time::sleep;
 
-use crate::amnesia::inside::{LEASE, TRUSTED, builder, client, kept_out, old_voters};
+use crate::amnesia::inside::{
+    LEASE, TRUSTED, builder, client, client_on, cut_off, kept_out, old_voters,
+};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 // The vote counts for the hold that had it: renewed on the empty voter and one other.
@@ -37,6 +42,24 @@ async fn a_voter_that_comes_back_in_the_moment_of_the_grant_is_told_of_it_at_onc
     assert!(voters[0].keys().is_empty());
     sleep(ms(10)).await;
     assert!(voters[0].keys().contains(&"quorate:{a}".to_owned()));
+}
+
+// No client has known any of them for longer than it takes to start three servers.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_forgets_in_its_first_seconds_lets_nobody_in_who_comes_then() {
+    for time in [secs(2), ms(4_500)] {
+        let voters = embedded::voters(3);
+        let machine = Machine::new("ada");
+        let ada = client_on(&machine, &voters).await;
+        cut_off(&voters[2], &machine);
+        let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.unwrap();
+        sleep(time).await;
+        voters[1].restart_empty();
+        let ben = client(&voters).await;
+        let tried = ben.mutex("a").try_lock().await;
+        assert!(guard.is_held() && !matches!(tried, Ok(Some(_))), "{time:?}: {tried:?}");
+        assert_eq!(kept_out(&ben, 1).await.0, Quarantine::Young);
+    }
 }
 
 // A grant that was given in quarantine is no such vote: the voter forgets it once more, and then
