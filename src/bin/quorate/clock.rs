@@ -4,23 +4,38 @@ use std::time::{Duration, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 
+/// By the library's own file, so that the program never trusts a lock for longer than the library.
+#[cfg(target_os = "linux")]
+#[path = "../../clock/steady.rs"]
+mod steady;
+
 /// What deadlines are told by: on Linux it also counts the time for which the machine was
-/// suspended. All processes of a machine see the same.
-pub(crate) const CLOCK: ClockId = {
+/// suspended, and does not run slow while the clocks are being set right. Each process has its own.
+pub(crate) fn now() -> Duration {
     #[cfg(target_os = "linux")]
     {
-        ClockId::CLOCK_BOOTTIME
+        use steady::{Reading, Steady};
+        static STEADY: Steady = Steady::new();
+        let raw = || shown(ClockId::CLOCK_MONOTONIC_RAW);
+        STEADY.read(Reading { raw: raw(), boot: shared() }, raw)
     }
     #[cfg(not(target_os = "linux"))]
-    {
-        ClockId::CLOCK_MONOTONIC
-    }
-};
+    shared()
+}
+
+/// The clock that all processes of a machine see alike.
+pub(crate) fn shared() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::CLOCK_BOOTTIME;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::CLOCK_MONOTONIC;
+    shown(clock)
+}
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
-pub(crate) fn now() -> Duration {
-    // A clock that every kernel has.
-    clock_gettime(CLOCK).map_or(Duration::MAX, Duration::from)
+fn shown(clock: ClockId) -> Duration {
+    // Clocks that every kernel has. Without one, every deadline has come.
+    clock_gettime(clock).map_or(Duration::from_nanos(u64::MAX / 4), Duration::from)
 }
 
 /// What the wall clock shows, since 1970; for others to read, nothing is decided by it.

@@ -38,7 +38,7 @@ pub(crate) const WATCH: &str = "__watch";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
     Group(Pid),
-    /// By the clock of deadlines.
+    /// By the clock that both processes see alike.
     KillAt(Duration),
     /// The group is gone.
     Done,
@@ -110,7 +110,8 @@ impl Watcher {
 
     /// Fails as [`watch`](Self::watch).
     pub(crate) fn kill_at(&mut self, at: Duration) -> io::Result<()> {
-        self.tell(Notice::KillAt(at))
+        let left = at.saturating_sub(clock::now());
+        self.tell(Notice::KillAt(clock::shared() + left))
     }
 
     /// Ends it; the group is then watched by nobody.
@@ -182,7 +183,10 @@ impl WatchedGroup {
         for notice in bytes[..length].as_chunks().0 {
             match Notice::read(*notice) {
                 Some(Notice::Group(group)) => self.group = Some(group),
-                Some(Notice::KillAt(at)) => self.kill_at = Some(at),
+                Some(Notice::KillAt(at)) => {
+                    let left = at.saturating_sub(clock::shared());
+                    self.kill_at = Some(clock::now() + left);
+                }
                 Some(Notice::Done) => return Ok(false),
                 None => return Err(io::ErrorKind::InvalidData.into()),
             }
@@ -205,7 +209,7 @@ impl WatchedGroup {
     }
 }
 
-/// What wakes the watcher at the moment, also where it passed while the machine was suspended.
+/// What wakes the watcher at once where the moment passed while the machine was suspended.
 #[derive(Debug)]
 struct Alarm {
     #[cfg(target_os = "linux")]
@@ -213,8 +217,8 @@ struct Alarm {
 }
 
 impl Alarm {
-    /// How late a moment is noticed that no timer tells of.
-    const STEP: Duration = Duration::from_millis(50);
+    /// How often it looks at the clock: no timer goes by the one that deadlines are told by.
+    const STEP: Duration = Duration::from_millis(250);
 
     #[cfg(target_os = "linux")]
     fn new() -> Self {
@@ -229,11 +233,12 @@ impl Alarm {
     /// Whether there is something to read; or else the moment may have come.
     fn wait(&self, input: BorrowedFd<'_>, moment: Option<Duration>) -> io::Result<bool> {
         let read = PollFd::new(input, PollFlags::POLLIN);
-        let timer = moment.and_then(|moment| self.set(moment));
-        let step = moment.filter(|_| timer.is_none()).map(|moment| {
-            let left = moment.saturating_sub(clock::now()).min(Self::STEP);
+        let left = moment.map(|moment| moment.saturating_sub(clock::now()));
+        let timer = left.and_then(|left| self.set(clock::shared() + left));
+        let step = left.map(|left| {
             // Not before the moment, which is less than a millisecond after the last whole one.
-            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+            let left = left.min(Self::STEP) + Duration::from_millis(1);
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)
         });
         let mut both = [read.clone(), timer.unwrap_or(read)];
         match poll(&mut both, step) {
