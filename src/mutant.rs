@@ -168,7 +168,7 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "served_place_is_forgotten",
         script: "semaphore/acquire",
-        find: "    move_place(place, queue, served)\n",
+        find: "    serve(place, hold, queue, served, alive)\n",
         replace: "    leave(place, queue, alive)\n",
     },
     ScriptMutant {

@@ -17,12 +17,29 @@ local function sweep_places(queue, served, alive)
   return places > 0
 end
 
--- A place goes from one of the two to the other.
-local function move_place(place, from, to)
-  local ticket = redis.call('ZSCORE', from, place)
-  if ticket then
-    local ms = redis.call('PTTL', from)
-    redis.call('ZREM', from, place)
-    put(to, ticket, place, ms)
+-- The ticket of a place, nil where there is none.
+local function ticket_of(place, queue, served)
+  local score = redis.call('ZSCORE', served, place)
+  return tonumber(redis.call('ZSCORE', queue, place)) or score and math.floor(score / 1e6)
+end
+
+-- What a place goes by in `served`: its ticket, and behind it the last six digits of the attempt.
+local function score_of(ticket, hold)
+  return ticket * 1e6 + string.match(hold, '%d+$') % 1e6
+end
+
+-- This attempt was given permits.
+local function serve(place, hold, queue, served, alive)
+  local ticket = redis.call('ZSCORE', queue, place)
+  redis.call('ZREM', queue, place)
+  put(served, score_of(ticket, hold), place, redis.call('PTTL', alive))
+end
+
+-- This attempt has none, and its place goes on waiting. Nothing to a later attempt.
+local function serve_no_more(place, hold, queue, served, alive)
+  local score, ticket = redis.call('ZSCORE', served, place), ticket_of(place, queue, served)
+  if score and tonumber(score) == score_of(ticket, hold) then
+    redis.call('ZREM', served, place)
+    put(queue, ticket, place, redis.call('PTTL', alive))
   end
 end

@@ -76,12 +76,11 @@ end
 -- Enters a place, or tells it its ticket again: the ticket, and who stands right before it.
 local function stand(queue, served, alive, place, ticket)
   local head = first(queue)
-  local former = redis.call('ZSCORE', queue, place) or redis.call('ZSCORE', served, place)
-  ticket = tonumber(ticket) or tonumber(former)
+  ticket = tonumber(ticket) or ticket_of(place, queue, served)
   if not ticket then
     local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
-    last = math.max(last, redis.call('ZRANGE', served, -1, -1, 'WITHSCORES')[2] or 0)
-    ticket = last + 1
+    local score = redis.call('ZRANGE', served, -1, -1, 'WITHSCORES')[2] or 0
+    ticket = math.max(last, math.floor(score / 1e6)) + 1
   end
   enter(queue, alive, place, ticket, wait_ms)
   redis.call('ZREM', served, place)
@@ -130,7 +129,7 @@ local function acquire(key, args, arg)
     ticket, ahead = stand(queue, served, alive, place, ticket)
     stands = true
   else
-    ticket = not place and -1 or waiting and tonumber(redis.call('ZSCORE', served, place)) or 1
+    ticket = not place and -1 or waiting and ticket_of(place, queue, served) or 1
   end
   if stands or keeps then
     remember(permits, asked, limit, known_ms, lease_ms)
@@ -149,7 +148,7 @@ local function acquire(key, args, arg)
     end
   end
   if list and stands then
-    move_place(place, queue, served)
+    serve(place, hold, queue, served, alive)
   end
   if waiting and (moved or list and free > wanted) then
     call_first(queue, place)

@@ -26,7 +26,7 @@ local function release(key, args, arg)
     if place ~= '' then
       leave(place, queue, served, alive)
     elseif own then
-      move_place(own, served, queue)
+      serve_no_more(own, hold, queue, served, alive)
     end
     if had or was_first then
       call_first(queue, own)

@@ -4,4 +4,5 @@
 //! Every such bug stands here, by the kind of lock that it was found with.
 
 mod mutex;
+mod permits;
 mod queues;

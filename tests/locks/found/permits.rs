@@ -1,0 +1,109 @@
+//! Bugs of semaphores.
+
+use quorate::{
+    PermitGuard, Quorate, Semaphore,
+    embedded::{self, EmbeddedVoter, Fault, Machine, Reply},
+};
+use tokio::{task::JoinHandle, time::sleep};
+
+use quorate_tests::fixture::{ms, secs};
+
+const SLOTS: &str = "quorate:{a}:semaphore:slots";
+const QUEUE: &str = "quorate:{a}:semaphore:queue";
+const SERVED: &str = "quorate:{a}:semaphore:served";
+
+async fn semaphore(voters: &[EmbeddedVoter], permits: u32) -> Semaphore {
+    let client = Quorate::builder().embedded(voters).connect().await;
+    client.expect("all voters answer").semaphore("a", permits)
+}
+
+fn waits(semaphore: Semaphore) -> JoinHandle<PermitGuard> {
+    tokio::spawn(async move { semaphore.acquire().await.expect("all voters answer") })
+}
+
+fn says(voter: &EmbeddedVoter, words: &[&str]) -> Reply {
+    voter.command(words).expect("it is up")
+}
+
+/// Ada hears nothing of her first attempt and undoes it. Her next attempt is granted before the
+/// voters have confirmed, or heard, the undo.
+async fn late_undo(undo: Fault) {
+    let voters = embedded::voters(3);
+    let theirs = semaphore(&voters, 3).await;
+    let (one, two) = (theirs.acquire().await.unwrap(), theirs.acquire_many(2).await.unwrap());
+    let machine = Machine::new("ada");
+    let ada = Quorate::builder().embedded(&voters).machine(&machine).connect().await.unwrap();
+    let waiting = waits(ada.semaphore("a", 3));
+    sleep(ms(50)).await;
+    let spoil = |acquire: &'static [Fault]| {
+        for voter in &voters {
+            voter.fault_each(move |sent| match (sent.client(), sent.script()) {
+                ("ada", Some("semaphore/acquire")) => acquire.to_vec(),
+                ("ada", Some("semaphore/release")) => vec![undo],
+                _ => Vec::new(),
+            });
+        }
+    };
+    spoil(&[Fault::DropReplies]);
+    two.release().await.unwrap();
+    sleep(ms(1)).await;
+    for voter in &voters {
+        assert_eq!(says(voter, &["ZCARD", SLOTS]), Reply::Int(2), "it was called and granted");
+    }
+    // After the deadline of the first attempt, and before the next.
+    sleep(ms(210)).await;
+    spoil(&[]);
+    let guard = waiting.await.unwrap();
+    for voter in &voters {
+        voter.fault_each(|_| Vec::new());
+    }
+    sleep(secs(2)).await;
+    assert!(guard.is_held());
+    for voter in &voters {
+        assert_eq!(says(voter, &["ZCARD", QUEUE]), Reply::Int(0), "nobody waits");
+    }
+    let third = theirs.try_acquire().await.unwrap().expect("a permit is free, and nobody waits");
+    drop((one, guard, third));
+}
+
+/// The undo was repeated, and took the place of the holder back into the queue: a permit that was
+/// free was refused for as long as the place counted.
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_is_confirmed_late_puts_no_holder_back_into_the_queue() {
+    late_undo(Fault::DropReplies).await;
+}
+
+/// The first attempt had a permit until then.
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_comes_late_puts_no_holder_back_into_the_queue() {
+    late_undo(Fault::DropRequests).await;
+}
+
+/// How long the places that were given permits are kept, when one that counts for a short time was
+/// given one, behind one that counted for longer.
+async fn served_for(fault: Option<Fault>) -> Reply {
+    let voters = embedded::voters(1);
+    let theirs = semaphore(&voters, 1).await;
+    let guard = theirs.acquire().await.unwrap();
+    let other = waits(theirs.clone());
+    sleep(ms(10)).await;
+    let brief = Quorate::builder().embedded(&voters).waiter_deadline(secs(1));
+    let waiting = waits(brief.connect().await.unwrap().semaphore("a", 1));
+    sleep(ms(10)).await;
+    other.abort();
+    sleep(ms(10)).await;
+    let _fault = fault.map(|fault| voters[0].fault(fault));
+    guard.release().await.unwrap();
+    let next = waiting.await.unwrap();
+    let kept = says(&voters[0], &["PTTL", SERVED]);
+    drop(next);
+    kept
+}
+
+/// The second run made the queue anew, and kept what it moved only for as long as that.
+#[tokio::test(start_paused = true)]
+async fn a_request_for_permits_that_runs_twice_leaves_what_it_left_the_first_time() {
+    let once = served_for(None).await;
+    assert_eq!(served_for(Some(Fault::RunTwice)).await, once);
+    assert!(matches!(once, Reply::Int(ms) if ms > 1_000), "{once:?}");
+}
