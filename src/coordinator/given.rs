@@ -17,6 +17,8 @@ pub(super) struct Given {
     pub(super) slots: Option<SlotVotes>,
     /// Others use the semaphore with so many permits.
     pub(super) fewer: Option<u16>,
+    /// What was heard after a majority had granted, and of whom.
+    pub(super) late: Vec<(usize, Vote)>,
 }
 
 /// The slots of a hold.
@@ -32,7 +34,7 @@ pub(super) struct FixedSlots {
 impl Given {
     pub(super) fn new(record: &dyn LockRecord, hold: &HoldId, quorum: Quorum) -> Self {
         let slots = record.info().circle(hold).map(|circle| SlotVotes::new(quorum, circle));
-        Self { tokens: Tokens::new(quorum), slots, fewer: None }
+        Self { tokens: Tokens::new(quorum), slots, fewer: None, late: Vec::new() }
     }
 
     fn heard(&mut self, voter: usize, vote: &mut Vote) {

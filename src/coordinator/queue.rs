@@ -179,7 +179,7 @@ impl Waiter<'_> {
     /// A majority granted a bid: with its token stored, the lock is won.
     async fn win(
         &mut self,
-        bid: Bid,
+        mut bid: Bid,
         given: &mut Given,
         mut replies: Replies,
         limit: Option<Moment>,
@@ -212,6 +212,10 @@ impl Waiter<'_> {
             Err(defeat) => {
                 claim.give_back_all();
                 self.coordinator.count_attempt(&*self.record, outcome_of(defeat.loss));
+                // A majority may have said another ticket than the first that granted.
+                for (voter, vote) in given.late.drain(..) {
+                    bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), started);
+                }
                 self.ticket = bid.ticket();
                 BidEnd::Lost(defeat)
             }

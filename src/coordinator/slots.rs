@@ -86,7 +86,8 @@ impl Coordinator {
                 SlotNext::Wait => tokio::select! {
                     biased;
                     (voter, outcome) = replies.next() => {
-                        panel.hear(given, voter, &outcome, started);
+                        let vote = panel.hear(given, voter, &outcome, started);
+                        given.late.push((voter, vote));
                     }
                     () = clock.sleep_until(due) => return Err(Loss::NoQuorum),
                 },

@@ -27,7 +27,8 @@ impl Tickets {
     }
 
     pub(crate) fn heard(&mut self, voter: usize, ticket: Ticket, stands: bool) {
-        self.said[voter] = Some(Said { ticket, stands });
+        // One that is asked again may have taken the place out meanwhile.
+        self.said[voter].get_or_insert(Said { ticket, stands });
     }
 
     /// The highest that a majority said, of all majorities that have answered the one with the

@@ -9,8 +9,10 @@ use tokio::{task::JoinHandle, time::sleep};
 use quorate_tests::fixture::{ms, secs};
 
 const SLOTS: &str = "quorate:{a}:semaphore:slots";
+const ENDS: &str = "quorate:{a}:semaphore:ends";
 const QUEUE: &str = "quorate:{a}:semaphore:queue";
 const SERVED: &str = "quorate:{a}:semaphore:served";
+const ALIVE: &str = "quorate:{a}:semaphore:alive";
 
 async fn semaphore(voters: &[EmbeddedVoter], permits: u32) -> Semaphore {
     let client = Quorate::builder().embedded(voters).connect().await;
@@ -106,4 +108,39 @@ async fn a_request_for_permits_that_runs_twice_leaves_what_it_left_the_first_tim
     let once = served_for(None).await;
     assert_eq!(served_for(Some(Fault::RunTwice)).await, once);
     assert!(matches!(once, Reply::Int(ms) if ms > 1_000), "{once:?}");
+}
+
+/// Three voters granted, each another slot, and one of them told a high ticket. The two others
+/// answered while the three were asked to go on: only what the three had said was the ticket.
+#[tokio::test(start_paused = true)]
+async fn the_ticket_of_a_majority_counts_though_it_comes_after_the_grants() {
+    let voters = embedded::voters(5);
+    let Reply::List(now) = says(&voters[0], &["TIME"]) else { panic!("a time") };
+    let Reply::Text(now_secs) = &now[0] else { panic!("a time") };
+    let later = format!("{}000", now_secs.parse::<u64>().unwrap() + 60);
+    for (number, voter) in voters.iter().enumerate() {
+        for slot in (0..3).filter(|slot| *slot != number) {
+            let hold = format!("nobody:{slot}");
+            says(voter, &["ZADD", SLOTS, &slot.to_string(), &hold]);
+            says(voter, &["ZADD", ENDS, &later, &hold]);
+        }
+        let back = ms(if number < 3 { 2 } else { 3 });
+        voter.fault_each(move |_| vec![Fault::Delay { there: ms(0), back }]);
+    }
+    says(&voters[2], &["ZADD", SERVED, "12000001", "nobody:9"]);
+    says(&voters[2], &["ZADD", ALIVE, &later, "nobody:9"]);
+    for voter in &voters {
+        for key in [SLOTS, ENDS, SERVED, ALIVE] {
+            says(voter, &["PEXPIRE", key, "60000"]);
+        }
+    }
+    let waiting = waits(semaphore(&voters, 3).await);
+    sleep(secs(1)).await;
+    for voter in &voters {
+        let Reply::List(queue) = says(voter, &["ZRANGE", QUEUE, "0", "-1", "WITHSCORES"]) else {
+            panic!("a list")
+        };
+        assert_eq!(queue[1..], [Reply::Text("1".into())], "{queue:?}");
+    }
+    waiting.abort();
 }
