@@ -156,8 +156,8 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "slot_is_given_twice",
         script: "semaphore/acquire",
-        find: "return redis.call('ZCOUNT', slots, from, last) > last - from",
-        replace: "return false",
+        find: "return to - from + 1 - redis.call('ZCOUNT', slots, from, to)",
+        replace: "return to - from + 1",
     },
     ScriptMutant {
         name: "waiter_for_permits_is_passed",
@@ -186,8 +186,8 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     ScriptMutant {
         name: "dead_hold_keeps_its_slot",
         script: "semaphore/acquire",
-        find: "redis.call('ZRANGEBYSCORE', ends, '-inf', '(' .. now_ms())",
-        replace: "{}",
+        find: "if tonumber(soonest[at + 1]) < now_ms() then",
+        replace: "if false then",
     },
     ScriptMutant {
         name: "last_reader_calls_nobody",

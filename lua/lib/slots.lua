@@ -10,28 +10,42 @@ local function member_of(hold, at)
   return at == 0 and hold or hold .. '+' .. at
 end
 
--- Takes out the holds whose leases have ended; how many slots are taken then. Where somebody
--- deleted one of the two keys, it is unknown who has what, as if both were gone.
-local function sweep_slots(slots, ends)
-  local taken = redis.call('ZCARD', slots)
-  if taken == redis.call('ZCOUNT', ends, now_ms(), '+inf') then
+local function take_out(slots, ends, members)
+  if #members > 0 then
+    redis.call('ZREM', slots, unpack(members))
+    redis.call('ZREM', ends, unpack(members))
+  end
+end
+
+-- How many slots are taken. Takes out some whose leases have ended: no more than the caller asks
+-- for, so that no call takes long. Where somebody deleted one of the two keys, it is unknown who has
+-- what, as if both were gone.
+local function sweep_slots(slots, ends, most)
+  local taken = redis.call('ZCOUNT', ends, now_ms(), '+inf')
+  if taken == redis.call('ZCARD', slots) then
     return taken
   end
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', '(' .. now_ms())) do
-    redis.call('ZREM', slots, member)
-    redis.call('ZREM', ends, member)
+  local soonest, ended = redis.call('ZRANGE', ends, 0, most - 1, 'WITHSCORES'), {}
+  for at = 1, #soonest, 2 do
+    if tonumber(soonest[at + 1]) < now_ms() then
+      ended[#ended + 1] = soonest[at]
+    end
   end
-  taken = redis.call('ZCARD', slots)
-  if taken ~= redis.call('ZCARD', ends) then
+  take_out(slots, ends, ended)
+  if redis.call('ZCARD', slots) ~= redis.call('ZCARD', ends) then
     redis.call('DEL', slots, ends)
     return 0
   end
   return taken
 end
 
--- The slots of a hold that asks for so many, in the order in which it has them.
-local function slots_of(slots, hold, wanted)
-  local own = {}
+-- The slots of a hold that asks for so many, in the order in which it has them; none where its lease
+-- has ended.
+local function slots_of(slots, ends, hold, wanted)
+  local own, until_ms = {}, tonumber(redis.call('ZSCORE', ends, hold))
+  if not until_ms or until_ms < now_ms() then
+    return own
+  end
   for at = 0, wanted - 1 do
     local slot = redis.call('ZSCORE', slots, member_of(hold, at))
     if not slot then
@@ -64,13 +78,6 @@ local function read_slots(text)
   return list
 end
 
--- A command with many words, some at a time.
-local function in_parts(command, key, words)
-  for at = 1, #words, 1000 do
-    redis.call(command, key, unpack(words, at, math.min(at + 999, #words)))
-  end
-end
-
 -- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
 local function take_slots(slots, ends, hold)
   local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
@@ -88,7 +95,7 @@ local function take_slots(slots, ends, hold)
     gone = gone + redis.call('ZREM', ends, unpack(members))
     -- It has no more where neither key had the last of these.
     local is_all = gone <= 2 * (some - 1)
-    at, some = at + some, math.min(8 * some, 1000)
+    at, some = at + some, math.min(8 * some, 256)
   until is_all
   local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
   if last and tonumber(last) < until_ms then
@@ -114,7 +121,7 @@ local function keep_slots(slots, ends, hold, count, lease_ms)
   for at = 0, count - 1 do
     words[2 * at + 1], words[2 * at + 2] = until_ms, member_of(hold, at)
   end
-  in_parts('ZADD', ends, words)
+  redis.call('ZADD', ends, unpack(words))
 end
 
 -- Gives slots that nobody else has to a hold that has none.
@@ -125,8 +132,8 @@ local function give_slots(slots, ends, hold, list, lease_ms)
     words[2 * at - 1], words[2 * at] = slot, member
     deadlines[2 * at - 1], deadlines[2 * at] = until_ms, member
   end
-  in_parts('ZADD', slots, words)
-  in_parts('ZADD', ends, deadlines)
+  redis.call('ZADD', slots, unpack(words))
+  redis.call('ZADD', ends, unpack(deadlines))
   if redis.call('PTTL', slots) < lease_ms then
     for _, key in ipairs({ slots, ends }) do
       local done = redis.pcall('PEXPIREAT', key, until_ms)

@@ -17,50 +17,46 @@
 local lease_ms, wait_ms = unpack(ARGV, 2, 3)
 lease_ms, wait_ms = tonumber(lease_ms), tonumber(wait_ms)
 
--- The first slot from `from` to below `limit` that nobody has. No slot stands twice, so all of a
--- range are taken if there are as many as it is long: a search by halves finds the gap.
-local function gap(slots, from, limit)
-  local function is_taken(last)
-    return redis.call('ZCOUNT', slots, from, last) > last - from
-  end
-  if from >= limit then
-    return nil
-  elseif not is_taken(from) then
-    return from
-  elseif is_taken(limit - 1) then
-    return nil
-  end
-  local taken, free = from, limit - 1
-  while free - taken > 1 do
-    local middle = math.floor((taken + free) / 2)
-    if is_taken(middle) then
-      taken = middle
-    else
-      free = middle
-    end
-  end
-  return free
+-- How many slots of a range nobody has: no slot stands twice.
+local function count_free(slots, from, to)
+  return to - from + 1 - redis.call('ZCOUNT', slots, from, to)
 end
 
 -- So many free slots, in the order from `start` round to it: each the first behind the one before
 -- that is not before its floor. `all`: of how many slots the way round is; those from `limit` on
 -- are nobody's.
 local function choose(slots, wanted, start, floors, all, limit)
-  local list, way = {}, 0
-  for at = 1, wanted do
-    way = math.max(way, floors[at] and (floors[at] - start) % all or 0)
-    local slot, free = (start + way) % all, nil
-    if way < all and slot >= start then
-      free = gap(slots, slot, limit)
-      slot = free and slot or 0
-    end
-    free = free or way < all and gap(slots, slot, math.min(start, limit))
-    if not free then
-      return nil
-    end
-    list[at], way = free, (free - start) % all + 1
+  local list = {}
+  local function is_before_floor(slot)
+    local floor = floors[#list + 1] or start
+    return (slot - start) % all < (floor - start) % all
   end
-  return list
+  -- Of a range with so many free slots. A range is halved until all of it is free, or nothing.
+  local function find(from, to, free)
+    if free == 0 or #list == wanted or is_before_floor(to) then
+      return
+    elseif free <= to - from then
+      local middle = math.floor((from + to) / 2)
+      local before = count_free(slots, from, middle)
+      find(from, middle, before)
+      return find(middle + 1, to, free - before)
+    end
+    for slot = from, to do
+      if #list < wanted and not is_before_floor(slot) then
+        list[#list + 1] = slot
+      end
+    end
+  end
+  for _, arc in ipairs({ { start, limit - 1 }, { 0, math.min(start, limit) - 1 } }) do
+    -- Mostly the next are free.
+    local from, length = arc[1], wanted
+    while from <= arc[2] and #list < wanted do
+      local to = math.min(from + length - 1, arc[2])
+      find(from, to, count_free(slots, from, to))
+      from, length = to + 1, 2 * length
+    end
+  end
+  return #list == wanted and list
 end
 
 -- Whether none of the slots that a hold has is before its floor.
@@ -112,8 +108,8 @@ local function acquire(key, args, arg)
   if wanted > limit then
     error(wanted .. ' permits are more than others have asked for of late: ' .. limit, 0)
   end
-  local free = limit - sweep_slots(slots, ends)
-  local own = slots_of(slots, hold, wanted)
+  local free = limit - sweep_slots(slots, ends, wanted)
+  local own = slots_of(slots, ends, hold, wanted)
   local had, keeps = #own > 0, #own == wanted and is_behind(own, floors, start, asked)
   free = free + #own
   if keeps then

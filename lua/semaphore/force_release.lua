@@ -16,7 +16,6 @@ local function force_release(key, args, arg)
   redis.call('PEXPIRE', revoked, ms)
   redis.call('HSET', revoked, hold, 1)
   expire(revoked, ms)
-  sweep_slots(slots, ends)
   local had = take_slots(slots, ends, hold)
   if sweep_places(queue, served, alive) then
     leave(place_of(hold) or '', queue, served, alive)

@@ -23,17 +23,21 @@ local function is_same(own, list)
   return #own == #list
 end
 
--- Of these slots those that the hold has, and a member of another hold that has one.
-local function look(slots, hold, list)
-  local kept, other = {}, nil
+-- Of these slots those that the hold has, and a member of another hold that has one. Takes them
+-- from holds whose leases have ended.
+local function look(slots, ends, hold, list)
+  local kept, ended, other = {}, {}, nil
   for _, slot in ipairs(list) do
     local member = redis.call('ZRANGEBYSCORE', slots, slot, slot)[1]
-    if member and hold_of(member) ~= hold then
+    if member and hold_of(member) == hold then
+      kept[#kept + 1] = slot
+    elseif member and (tonumber(redis.call('ZSCORE', ends, member)) or 0) >= now_ms() then
       other = member
     elseif member then
-      kept[#kept + 1] = slot
+      ended[#ended + 1] = member
     end
   end
+  take_out(slots, ends, ended)
   return kept, other
 end
 
@@ -43,22 +47,22 @@ local function renew(key, args, arg)
   if redis.call('HEXISTS', revoked, hold) == 1 then
     return 2, 0, '', 0
   end
-  sweep_slots(slots, ends)
   local list = read_slots(given)
+  sweep_slots(slots, ends, 1)
   asked = tonumber(asked)
   local limit, known_ms = fewest(permits, asked)
-  local own = slots_of(slots, hold, #list)
+  local own = slots_of(slots, ends, hold, #list)
   if is_same(own, list) then
     keep_slots(slots, ends, hold, #list, lease_ms)
     remember(permits, asked, limit, known_ms, lease_ms)
     return 1, now_ms(), '', 0
   end
-  local kept, other = look(slots, hold, list)
-  local left = #own > 0 and take_slots(slots, ends, hold)
+  local kept, other = look(slots, ends, hold, list)
+  local left = take_slots(slots, ends, hold)
   if not other then
     give_slots(slots, ends, hold, list, lease_ms)
     remember(permits, asked, limit, known_ms, lease_ms)
-  elseif #kept > 0 then
+  elseif left and #kept > 0 then
     give_slots(slots, ends, hold, kept, left)
   end
   if left and #kept < #own and sweep_places(queue, served, alive) then

@@ -54,7 +54,7 @@ impl Form {
         self.fill(keys.map(Into::into), empty(), None)
     }
 
-    fn fill<'a, const K: usize>(
+    pub(super) fn fill<'a, const K: usize>(
         &self,
         keys: [Word<'a>; K],
         args: impl Iterator<Item = Word<'a>> + Clone,

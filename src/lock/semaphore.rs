@@ -200,14 +200,15 @@ impl Semaphore {
         self.acquire_many_or_busy(1, limit).await
     }
 
-    /// Acquires so many permits, all for one guard or none. Whoever wants several waits in turn as
+    /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several waits in turn as
     /// everybody else, and is not passed by those who want fewer.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). [`is_invalid`](Error::is_invalid) also for no permits, and
-    /// for more than the semaphore has; nothing was sent. [`is_no_quorum`](Error::is_no_quorum)
-    /// also where others use the semaphore with fewer permits than are wanted.
+    /// As [`acquire`](Self::acquire). [`is_invalid`](Error::is_invalid) also for no permits, for
+    /// more than the semaphore has, and for more than 256: a server would answer nobody else for
+    /// too long. Nothing was sent. [`is_no_quorum`](Error::is_no_quorum) also where others use the
+    /// semaphore with fewer permits than are wanted.
     ///
     /// # Cancel safety
     ///
@@ -311,6 +312,12 @@ fn record(asking: &Asking, permits: u32, wanted: u32) -> Result<Arc<SemaphoreRec
             "{wanted} permits cannot be had of a semaphore of {permits}"
         )));
     };
+    if wanted > Slots::AT_ONCE {
+        let most = Slots::AT_ONCE;
+        return Err(Error::invalid(format!(
+            "{wanted} permits at once are over the most of {most}"
+        )));
+    }
     let settings = asking.settings();
     let terms = SemaphoreTerms { rules, waiting: settings.waiting(rules.terms.lease) };
     let (keys, forms) = (settings.keys.semaphore(&name), asking.forms().of_semaphore(terms));

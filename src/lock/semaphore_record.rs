@@ -1,7 +1,7 @@
 //! A semaphore on the voters: who has which slot, until when each of them counts, and the queue of
 //! those who wait.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter::once, sync::Arc, time::Duration};
 
 use super::request::{self, Form, millis, ticket};
 use crate::{
@@ -95,19 +95,22 @@ impl SemaphoreRecord {
         Self { made: Arc::new(MadeSemaphore { info, keys, forms, wanted }), place: None }
     }
 
-    pub(super) fn inspect(&self) -> Call {
+    /// Asks for the slots from `from` on, for as many as one call may tell.
+    pub(super) fn inspect(&self, from: u64) -> Call {
         let SemaphoreKeys { slots, ends, queue, alive, permits, .. } = &self.made.keys;
         let form = Form::new(&semaphore::INSPECT, self.rules(), &[]);
-        form.question([slots, ends, queue, alive, permits])
+        let keys = [slots, ends, queue, alive, permits];
+        let asked = form.fill(keys.map(Word::from), once(Word::number(from)), None);
+        asked.weighing(Slots::AT_ONCE)
     }
 
-    /// Ends a named hold; its mark stays for `marker`.
-    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+    /// Ends a named hold of so many slots; its mark stays for `marker`.
+    pub(super) fn force_release(&self, hold: &HoldId, slots_had: u16, marker: Duration) -> Call {
         let SemaphoreKeys { slots, ends, revoked, queue, served, alive, calls, .. } =
             &self.made.keys;
         let form = Form::new(&semaphore::FORCE_RELEASE, self.rules(), &[calls]);
         let keys = [slots, ends, revoked, queue, served, alive];
-        form.request(keys, hold, [(&millis(marker)).into()])
+        form.request(keys, hold, [(&millis(marker)).into()]).weighing(slots_had)
     }
 
     /// Takes out who waits, and what is none of its records.
@@ -122,7 +125,13 @@ impl SemaphoreRecord {
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
         let keys = [slots, ends, queue, served, alive];
-        self.made.forms.release.request(keys, hold, [Word::number(count), request::place(place)])
+        let args = [Word::number(count), request::place(place)];
+        self.weighed(self.made.forms.release.request(keys, hold, args))
+    }
+
+    /// For a hold of so many slots as are wanted.
+    fn weighed(&self, call: Call) -> Call {
+        call.weighing(self.made.wanted.wanted)
     }
 }
 
@@ -148,7 +157,7 @@ impl LockRecord for SemaphoreRecord {
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
         let [permits, wanted, start] = [permits, wanted, start].map(Word::number);
         let args = [permits, wanted, start, floors.as_ref().into(), ticket(ask.ticket)];
-        self.made.forms.acquire.request(keys, ask.hold, args)
+        self.weighed(self.made.forms.acquire.request(keys, ask.hold, args))
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
@@ -158,11 +167,11 @@ impl LockRecord for SemaphoreRecord {
         let given = ask.slots.expect("whoever has permits has slots").text();
         let args = [Word::number(wanted.permits), (&given).into()];
         if ask.lease == forms.terms.rules.terms.lease {
-            return forms.renew.request(keys, ask.hold, args);
+            return self.weighed(forms.renew.request(keys, ask.hold, args));
         }
         // Somebody has entered again and wanted it for longer.
         let longer = Form::new(&semaphore::RENEW, self.rules(), &[calls, &millis(ask.lease)]);
-        longer.request(keys, ask.hold, args)
+        self.weighed(longer.request(keys, ask.hold, args))
     }
 
     fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {

@@ -11,13 +11,15 @@ use super::{
     semaphore_record::SemaphoreRecord,
 };
 use crate::{
+    node::Outcome,
     scripts::SemaphoreSeen,
     words::{Error, HoldId},
 };
 
 impl Semaphore {
     /// Asks every voter who has which permits, and who waits. Waits for all of them, no longer than
-    /// the voter deadline.
+    /// the voter deadline. Where more than 256 permits are taken, voters are asked for 256 at a
+    /// time, and what has changed meanwhile may be missing.
     ///
     /// # Errors
     ///
@@ -57,8 +59,8 @@ impl Semaphore {
     pub async fn force_release(&self) -> Result<bool, Error> {
         let holds = self.look().await?.holds();
         let record = self.usable()?;
-        let ended = holds.iter().map(async |(hold, left)| {
-            let call = record.force_release(hold, self.asking.marker(Some(*left)));
+        let ended = holds.iter().map(async |(hold, slots, left)| {
+            let call = record.force_release(hold, *slots, self.asking.marker(Some(*left)));
             self.asking.ask(&*record, &call).await
         });
         try_join_all(ended).await?;
@@ -79,11 +81,12 @@ impl Semaphore {
     pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
         let mut seen = self.look().await?;
         let record = self.usable()?;
-        let Some((_, left)) = seen.holds().into_iter().find(|(found, _)| found == hold) else {
+        let Some((_, slots, left)) = seen.holds().into_iter().find(|(found, ..)| found == hold)
+        else {
             self.asking.name_clients(&mut seen).await;
             return Err(self.asking.not_holding(hold, seen.report()));
         };
-        let call = record.force_release(hold, self.asking.marker(Some(left)));
+        let call = record.force_release(hold, slots, self.asking.marker(Some(left)));
         self.asking.ask(&*record, &call).await?;
         Ok(())
     }
@@ -107,14 +110,22 @@ impl Semaphore {
     /// Who holds and who waits, without the names of their clients.
     async fn look(&self) -> Result<SemaphoreInspection, Error> {
         let record = self.usable()?;
-        let answers = self.asking.ask(&*record, &record.inspect()).await?;
-        let view = |VoterSaid { voter, side, answer, quarantine }| SemaphoreView {
-            voter,
-            side,
-            state: answer.and_then(|answer| SemaphoreSeen::read(&answer)).map(SemaphoreState::from),
-            quarantine,
+        let answers = self.asking.ask(&*record, &record.inspect(0)).await?;
+        let read = |answer: Outcome<_>| answer.and_then(|answer| SemaphoreSeen::read(&answer));
+        let mut seen: Vec<_> = answers.iter().map(|said| read(said.answer.clone())).collect();
+        while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
+            let answers = self.asking.ask(&*record, &record.inspect(from)).await?;
+            for (seen, more) in seen.iter_mut().zip(answers) {
+                if let Ok(former) = seen {
+                    let add = |more| former.go_on(from, more);
+                    *seen = read(more.answer).map(add);
+                }
+            }
+        }
+        let view = |(VoterSaid { voter, side, quarantine, .. }, seen): (_, Outcome<_>)| {
+            SemaphoreView { voter, side, state: seen.map(SemaphoreState::from), quarantine }
         };
-        let voters = answers.into_iter().map(view).collect();
+        let voters = answers.into_iter().zip(seen).map(view).collect();
         Ok(SemaphoreInspection { asked: self.permits, voters })
     }
 

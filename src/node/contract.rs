@@ -20,7 +20,7 @@ pub(crate) use crate::engine::{Birth, Stamp};
 use crate::{
     keys::KeyScheme,
     scripts::{Answer, Script},
-    words::{Cause, FoundLock, ServerReport},
+    words::{Cause, FoundLock, ServerReport, Slots},
 };
 
 /// The shard of a voter that has one.
@@ -88,6 +88,16 @@ impl Call {
         }
         let requests = requests.iter().map(|request| Arc::clone(&self.requests[*request]));
         Self { requests: requests.collect(), ..self.clone() }
+    }
+
+    /// The same for a request, just made, that is about so many slots.
+    pub(crate) fn weighing(mut self, slots: u16) -> Self {
+        if let Requests::One(request) = &mut self.requests
+            && let Some(request) = Arc::get_mut(request)
+        {
+            request.weight = slots.min(Slots::AT_ONCE);
+        }
+        self
     }
 
     /// What goes into KEYS.

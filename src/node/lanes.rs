@@ -1,7 +1,8 @@
 //! Requests that wait to leave. What gathers while calls are on their way leaves together.
 //!
 //! A call carries requests of one script with the same shared arguments, for one part of the voter
-//! and with one deadline: they share a lane. While fewer than two calls of a lane are on their
+//! and with one deadline: they share a lane. A server answers nobody else while it runs a call, so
+//! the requests of a call are about few slots of semaphores together. While fewer than two calls of a lane are on their
 //! way, the next leaves at once. Otherwise it leaves a millisecond after the one before: with a
 //! distant voter, waiting for the answers of the two would limit a client to two calls a round
 //! trip. Where the call before had company, the voter's task lets the tasks that are ready ask
@@ -24,7 +25,7 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use super::{Call, Outcome, ReplyTo, by_hash::ByHash};
-use crate::{clock::Moment, scripts::Answer};
+use crate::{clock::Moment, scripts::Answer, words::Slots};
 
 /// So many calls of a lane are on their way without a pause between them.
 const AT_ONCE: usize = 2;
@@ -288,7 +289,12 @@ impl Lanes {
 
     fn take_from(&mut self, id: LaneId) -> Vec<Queued> {
         let lane = &mut self.all[id.0];
-        let count = lane.waiting.len().min(self.most);
+        let mut slots = 0;
+        let fits = |queued: &&Queued| {
+            slots += queued.call.requests[0].weight;
+            slots <= Slots::AT_ONCE
+        };
+        let count = lane.waiting.iter().take(self.most).take_while(fits).count();
         let requests: Vec<_> = lane.waiting.drain(..count).collect();
         for request in &requests {
             let this = LanePlace { lane: id, number: lane.left };

@@ -85,6 +85,23 @@ fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
 }
 
 #[test]
+fn the_requests_of_a_call_are_about_few_slots() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    for (hold, slots) in [("1", 256), ("2", 200), ("3", 56), ("4", 1), ("5", 256), ("6", 255)] {
+        let mut request = acquire(hold);
+        request.call = request.call.weighing(slots);
+        lanes.push(request, 0);
+    }
+    let left: Vec<_> = (1..=5).map(|ms| holds(lanes.take(at(ms)))).collect();
+    assert_eq!(left, [vec!["1"], vec!["2", "3"], vec!["4"], vec!["5"], vec!["6"]]);
+    assert!(lanes.are_empty());
+}
+
+#[test]
 fn no_request_for_a_lock_overtakes_a_release_of_it() {
     let mut lanes = Lanes::new(32);
     for hold in ["8", "9"] {

@@ -24,6 +24,8 @@ pub(crate) struct Request {
     /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
     /// Between two holds no order is promised to anyone.
     pub(crate) party: u64,
+    /// How many slots of a semaphore it is about, 1 for any other lock.
+    pub(crate) weight: u16,
 }
 
 impl Request {
@@ -49,8 +51,8 @@ impl Request {
     /// The same where its keys have other names, with these arguments.
     pub(crate) fn renamed(&self, keys: &[Arc<str>], args: &[Arc<str>]) -> Arc<Self> {
         let [keys, args] = [keys, args].map(|words| words.iter().map(Word::from));
-        let Self { lock, reads, party, .. } = *self;
-        Arc::new(Self { lock, reads, party, ..Self::written(keys, args) })
+        let Self { lock, reads, party, weight, .. } = *self;
+        Arc::new(Self { lock, reads, party, weight, ..Self::written(keys, args) })
     }
 
     fn written<'a>(
@@ -67,7 +69,7 @@ impl Request {
             count += 1;
         }
         let (keys, text) = (keys.count(), text.into());
-        Self { text, ends, keys, args: count - keys, lock: 0, reads: false, party: 0 }
+        Self { text, ends, keys, args: count - keys, lock: 0, reads: false, party: 0, weight: 1 }
     }
 
     fn word(&self, at: usize) -> &str {

@@ -76,6 +76,8 @@ pub(crate) struct SemaphoreSeen {
     pub(crate) waiting: Vec<ListEntry>,
     /// The fewest permits that anybody has asked with of late.
     pub(crate) permits: Option<u32>,
+    /// From which slot on more may be taken.
+    pub(crate) next: Option<u64>,
 }
 
 /// The hold in a record.
@@ -278,7 +280,15 @@ impl SemaphoreSeen {
     pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
         let ([holders, waiting], permits) = listed(answer)?;
         let permits = permits.and_then(|permits| u32::try_from(u64::from(permits)).ok());
-        Ok(Self { holders, waiting, permits })
+        let next = number(&answer.more[0]).filter(|next| *next > 0);
+        Ok(Self { holders, waiting, permits, next })
+    }
+
+    /// With what it answered when it was asked for the slots from `from` on.
+    pub(crate) fn go_on(&self, from: u64, more: Self) -> Self {
+        let before = self.holders.iter().filter(|held| held.ticket < from).cloned();
+        let holders = before.chain(more.holders).collect();
+        Self { holders, waiting: self.waiting.clone(), ..more }
     }
 }
 

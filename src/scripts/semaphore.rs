@@ -81,7 +81,7 @@ pub(crate) static INSPECT: Script = Script {
     source: source!("semaphore/inspect", ["time", "queue", "list", "slots", "each"]),
     keys: &["slots", "ends", "queue", "alive", "permits"],
     shared: &[],
-    args: &[],
+    args: &[Arg::Text("from")],
     width: 5,
     votes: false,
 };

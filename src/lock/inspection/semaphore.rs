@@ -151,14 +151,17 @@ impl SemaphoreInspection {
         self.voters.iter().map(report).collect()
     }
 
-    /// Every hold that has a permit anywhere, each once, with the longest time left.
-    pub(in crate::lock) fn holds(&self) -> Vec<(HoldId, Duration)> {
-        let mut holds: BTreeMap<&HoldId, Duration> = BTreeMap::new();
+    /// Every hold that has a permit anywhere, each once, with the most permits and the longest time
+    /// left.
+    pub(in crate::lock) fn holds(&self) -> Vec<(HoldId, u16, Duration)> {
+        let mut holds: BTreeMap<&HoldId, (u16, Duration)> = BTreeMap::new();
         for held in self.states().flat_map(|(_, state)| &state.holders) {
-            let left = holds.entry(&held.hold).or_default();
-            *left = held.ttl.max(*left);
+            let (permits, left) = holds.entry(&held.hold).or_default();
+            let slots = u16::try_from(held.slots.len()).unwrap_or(u16::MAX);
+            (*permits, *left) = (slots.max(*permits), held.ttl.max(*left));
         }
-        holds.into_iter().map(|(hold, left)| (hold.clone(), left)).collect()
+        let hold = |(hold, (permits, left)): (&HoldId, _)| (hold.clone(), permits, left);
+        holds.into_iter().map(hold).collect()
     }
 }
 
@@ -208,7 +211,7 @@ mod tests {
             left: MS(*ms),
         };
         let holders = held.iter().map(entry).collect();
-        SemaphoreState::from(SemaphoreSeen { holders, waiting: Vec::new(), permits })
+        SemaphoreState::from(SemaphoreSeen { holders, waiting: Vec::new(), permits, next: None })
     }
 
     fn of(states: [SemaphoreState; 3]) -> SemaphoreInspection {
@@ -233,7 +236,10 @@ mod tests {
         assert_eq!((holders[0].hold.as_str(), holders[0].ttl), ("a", MS(10)));
         assert_eq!(holders[0].slots, [0, 2]);
         assert_eq!((seen.permits(), seen.free()), (4, 2), "the smallest that anybody said");
-        let holds = [("a", 20), ("b", 30), ("c", 40)];
-        assert_eq!(seen.holds(), holds.map(|(hold, ms)| (HoldId::parse(hold), MS(ms))));
+        let holds = [("a", 2, 20), ("b", 1, 30), ("c", 1, 40)];
+        assert_eq!(
+            seen.holds(),
+            holds.map(|(hold, permits, ms)| (HoldId::parse(hold), permits, MS(ms)))
+        );
     }
 }

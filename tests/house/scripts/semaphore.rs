@@ -117,7 +117,7 @@ impl Request {
                 (&[slots, ends, revoked, queue, served, alive], &[hold, lease])
             }
             "semaphore/clear" => (&[slots, ends, revoked, queue, served, alive, permits], &[]),
-            "semaphore/inspect" => (&[slots, ends, queue, alive, permits], &[]),
+            "semaphore/inspect" => (&[slots, ends, queue, alive, permits], &[start]),
             other => panic!("{other} is not compared: say here what it takes"),
         };
         (words(keys), words(args))

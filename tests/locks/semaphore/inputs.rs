@@ -36,13 +36,21 @@ async fn permits_that_cannot_be_are_refused_by_every_call_and_nothing_is_sent() 
         assert_invalid(semaphore.acquire_many_within(wanted, ms(5)).await, &message);
         assert_invalid(semaphore.acquire_many_or_busy(wanted, ms(5)).await, &message);
     }
+    let large = client.semaphore("a", 10_000);
+    for wanted in [257, 10_000] {
+        let message = format!("{wanted} permits at once are over the most of 256");
+        assert_invalid(large.acquire_many(wanted).await, &message);
+        assert_invalid(large.try_acquire_many(wanted).await, &message);
+        assert_invalid(large.acquire_many_within(wanted, ms(5)).await, &message);
+        assert_invalid(large.acquire_many_or_busy(wanted, ms(5)).await, &message);
+    }
     assert_invalid(client.semaphore("", 5).acquire().await, "the lock name is empty");
     let long = semaphore.lease(secs(31)).acquire().await;
     assert_invalid(long, "the lease of 31s is over the longest lease of 30s");
     assert_eq!(on.runs("semaphore/acquire").unwrap(), [0, 0, 0]);
-    let all = client.semaphore("a", 10_000).acquire_many(10_000).await.unwrap();
-    assert_eq!(all.permits(), 10_000);
-    all.release().await.unwrap();
+    let most = large.acquire_many(256).await.unwrap();
+    assert_eq!(most.permits(), 256);
+    most.release().await.unwrap();
     on.until_clean().await;
 }
 
