@@ -190,6 +190,18 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "if false then",
     },
     ScriptMutant {
+        name: "renewal_takes_a_slot",
+        script: "semaphore/renew",
+        find: "      other = member\n",
+        replace: "      ended[#ended + 1] = member\n",
+    },
+    ScriptMutant {
+        name: "renewal_shortens_a_slot",
+        script: "semaphore/renew",
+        find: "local until_ms = math.max(now_ms() + lease_ms, former)",
+        replace: "local until_ms = now_ms() + lease_ms",
+    },
+    ScriptMutant {
         name: "last_reader_calls_nobody",
         script: "rw/release",
         find: "if next_writer ~= place and redis.call('EXISTS', readers) == 0 then",

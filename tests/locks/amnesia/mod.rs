@@ -6,6 +6,7 @@ mod emptied;
 mod growth;
 mod guard;
 mod inside;
+mod kinds;
 mod live;
 mod paused;
 mod restarts;

@@ -1,6 +1,6 @@
 //! What operators end by force.
 
-use quorate::HoldId;
+use quorate::{HoldId, PermitGuard};
 
 use crate::semaphore::waiting::{release, until_waiting, wait};
 use quorate_support::eventually_async;
@@ -15,6 +15,12 @@ claims!(everywhere:
     a_semaphore_that_is_spoilt_can_be_cleared,
 );
 
+/// Not that its votes were gone: what was ended by force is marked.
+async fn must_end_by_force(guard: &PermitGuard) {
+    let why = guard.lost().await;
+    assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
+}
+
 async fn one_hold_ends_by_force_and_no_other(on: Fixture) {
     let client = on.client_with_lease(secs(3)).await;
     let semaphore = client.semaphore("a", 2);
@@ -23,7 +29,7 @@ async fn one_hold_ends_by_force_and_no_other(on: Fixture) {
     until_waiting(&client, 1).await;
     semaphore.force_release_hold(one.hold()).await.unwrap();
     let next = waiting.await.unwrap();
-    assert!(one.lost().await.is_lost());
+    must_end_by_force(&one).await;
     assert!(other.is_held() && next.is_held());
     let error = semaphore.force_release_hold(&"nobody:1".parse::<HoldId>().unwrap()).await;
     assert!(error.unwrap_err().is_not_holding());
@@ -36,7 +42,8 @@ async fn all_holds_end_by_force(on: Fixture) {
     let semaphore = client.semaphore("a", 3);
     let (one, two) = (semaphore.acquire().await.unwrap(), semaphore.acquire_many(2).await.unwrap());
     assert!(semaphore.force_release().await.unwrap());
-    assert!(one.lost().await.is_lost() && two.lost().await.is_lost());
+    must_end_by_force(&one).await;
+    must_end_by_force(&two).await;
     assert!(!semaphore.force_release().await.unwrap());
     release(&on, semaphore.acquire_many(3).await.unwrap()).await;
 }

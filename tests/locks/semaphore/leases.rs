@@ -1,5 +1,6 @@
 //! Each hold has a lease of its own.
 
+use quorate::Owner;
 use tokio::time::sleep;
 
 use crate::semaphore::waiting::{HELD, release, until, until_waiting, wait};
@@ -14,6 +15,7 @@ claims!(everywhere:
     permits_outlive_many_leases_with_the_same_slots,
     a_fixed_lease_ends_and_the_next_enters_without_any_message,
     a_lease_can_be_extended,
+    who_enters_again_for_a_shorter_time_shortens_nothing,
 );
 
 // Claim 60
@@ -85,4 +87,18 @@ async fn a_lease_can_be_extended(on: Fixture) {
     drop(guard);
     again.keep_for(secs(8)).await.unwrap();
     on.must_be_refused(client.semaphore("a", 2).try_acquire().await);
+}
+
+async fn who_enters_again_for_a_shorter_time_shortens_nothing(on: Fixture) {
+    let client = on.client().await;
+    let semaphore = client.semaphore("a", 2).owner(&Owner::new());
+    let long = semaphore.clone().lease_fixed(secs(25)).acquire_many(2).await.unwrap();
+    let short = semaphore.lease_fixed(secs(8)).acquire_many(2).await.unwrap();
+    assert_eq!(short.hold(), long.hold());
+    let seen = client.semaphore("a", 2).inspect().await.unwrap();
+    for view in &seen.voters {
+        let Ok(state) = &view.state else { continue };
+        assert!(state.holders.iter().all(|held| held.ttl > secs(15)), "{seen}");
+    }
+    assert_eq!(seen.holders().len(), 1, "a majority said it");
 }

@@ -17,6 +17,7 @@ claims!(everywhere:
 claims!(three:
     voters_that_know_of_others_agree_on_a_slot,
     a_voter_that_has_other_slots_of_a_hold_is_put_right,
+    a_voter_that_gave_other_slots_is_told_with_the_grant,
 );
 
 const SLOTS: &str = "quorate:{a}:semaphore:slots";
@@ -136,4 +137,21 @@ async fn a_voter_that_has_other_slots_of_a_hold_is_put_right(on: Fixture) {
     assert!(one.is_held() && two.is_held());
     release(&on, one).await;
     release(&on, two).await;
+}
+
+// Of four slots only the last is free on a majority, and all are free on the third voter, which
+// mostly gives another. The leases are fixed, so no renewal tells it.
+async fn a_voter_that_gave_other_slots_is_told_with_the_grant(on: Fixture) {
+    let client = on.client().await;
+    for voter in 0..2 {
+        plant(&on, voter, &[0, 1, 2]);
+    }
+    let semaphore = client.semaphore("a", 4).lease_fixed(secs(30));
+    for _ in 0..8 {
+        let guard = semaphore.acquire().await.unwrap();
+        assert_eq!(guard.slot(), 3);
+        until_all_agree(&client, 4, &[&guard]).await;
+        assert!(guard.is_held(), "its lease has ended");
+        release(&on, guard).await;
+    }
 }

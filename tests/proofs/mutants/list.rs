@@ -357,4 +357,19 @@ pub(crate) const ALL: &[Mutant] = &[
         "Slots come back when the last lease of all holds ends.",
         &[FewestTrips, NothingLeaks, AnswersInTime, WhatIsTold],
     ),
+    Mutant::new(
+        "quarantined_slot_counts",
+        "A new hold counts the slots that a voter in quarantine gave it.",
+        &[Exclusion, TrustEndsEarly],
+    ),
+    Mutant::new(
+        "renewal_takes_a_slot",
+        "A renewal takes a slot that another hold has.",
+        &[RenewalNeverHarms, Exclusion, TrustEndsEarly],
+    ),
+    Mutant::new(
+        "renewal_shortens_a_slot",
+        "A renewal of permits shortens their lease.",
+        &[RenewalNeverHarms, TrustEndsEarly],
+    ),
 ];

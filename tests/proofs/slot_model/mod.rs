@@ -2,9 +2,9 @@
 //! messages between two or three clients and three voters.
 //!
 //! Which slots a client has, and what it asks for next, is decided by the library's engine; what a
-//! voter does follows `lua/semaphore` step by step (`voter.rs`). Leases and forgetting are left
-//! out: each slot is given and kept as a mutex is, of which `hold_model` has both. So is the queue,
-//! of which `queue_model` has.
+//! voter does follows `lua/semaphore` step by step (`voter.rs`). A lease is whether its holder trusts
+//! it, and a voter may forget once; `hold_model` has both in full. The queue is left out, which
+//! `queue_model` has.
 
 mod moves;
 mod rules;
@@ -15,7 +15,7 @@ use crate::check::{finds, holds, is_large};
 use moves::{AT_MOST, BACKED, FREE_IS_HAD, NOTHING_LEFT, ONE_HOLDER};
 use rules::{
     Broken,
-    Landmark::{AskedAgain, GaveUp, PutRight, Won},
+    Landmark::{AskedAgain, Forgot, GaveUp, Lapsed, PutRight, Won},
     Rules,
 };
 
@@ -44,6 +44,14 @@ fn no_slot_is_held_twice_though_messages_are_lost_or_run_twice() {
     }
 }
 
+/// One permit, and two who want it.
+const ONE: Rules = Rules::of(1, [1, 1, 0]).forgetting(1).lapsing(1);
+
+#[test]
+fn no_slot_is_held_twice_though_a_voter_forgets_and_leases_end() {
+    holds("a voter forgets, a lease ends", ONE, 10_000, &[Won, Forgot, Lapsed]);
+}
+
 // Claim 58
 /// With three voters and two permits three hold, each by another pair of voters.
 #[test]
@@ -60,4 +68,6 @@ fn each_rule_is_needed() {
     finds("a voter gives what is taken", TWO.broken(Broken::GivesTaken), ONE_HOLDER);
     finds("a renewal moves nothing", TWO.broken(Broken::RenewalMovesNothing), FREE_IS_HAD);
     finds("who gives up keeps a slot", TWO.broken(Broken::KeepsOnGivingUp), NOTHING_LEFT);
+    finds("quarantine", ONE.broken(Broken::QuarantinedSlotCounts), ONE_HOLDER);
+    finds("a late renewal takes a slot", ONE.broken(Broken::RenewalTakes), BACKED);
 }

@@ -30,6 +30,14 @@ pub(crate) enum Move {
     Lose(usize, usize),
     RunAgain(usize, usize),
     Hear(usize, usize),
+    /// The first voter forgets all that it gave.
+    Forget,
+    /// It counts again.
+    CountAgain,
+    /// The lease of a holder ends.
+    Lapse(usize),
+    /// And what a voter has given it.
+    Expire(usize, usize),
 }
 
 #[derive(Clone, Debug)]
@@ -78,7 +86,21 @@ impl Model for Permits {
                 }
             }
         }
+        if state.forgets < rules.forgets {
+            moves.push(Move::Forget);
+        }
+        if state.may_count_again() {
+            moves.push(Move::CountAgain);
+        }
+        for (client, it) in state.clients.iter().enumerate() {
+            if state.lapses < rules.lapses && matches!(it.phase, Phase::Holding(_)) {
+                moves.push(Move::Lapse(client));
+            }
+        }
         for (client, voter) in pairs() {
+            if state.clients[client].lapsed && !state.voters[voter].given[client].is_empty() {
+                moves.push(Move::Expire(client, voter));
+            }
             let way = &state.ways[client][voter];
             if !way.requests.is_empty() {
                 moves.push(Move::Arrive(client, voter));
@@ -106,6 +128,10 @@ impl Model for Permits {
             Move::Lose(client, voter) => next.arrive(client, voter, true, rules),
             Move::RunAgain(client, voter) => next.run_copy(client, voter, rules),
             Move::Hear(client, voter) => next.hear(client, voter, rules, passed),
+            Move::Forget => next.forget(passed),
+            Move::CountAgain => next.quarantined = false,
+            Move::Lapse(client) => next.lapse(client, passed),
+            Move::Expire(client, voter) => next.voters[voter].given[client].clear(),
         }
         Some(next)
     }
@@ -131,12 +157,16 @@ impl Model for Permits {
 }
 
 impl Permits {
+    fn is_troubled(state: &State) -> bool {
+        [state.losses, state.copies, state.forgets, state.lapses].iter().any(|count| *count > 0)
+    }
+
     /// A copy that runs behind its undo leaves something until its lease ends; and so does what is
     /// lost, until it is sent again.
     fn nothing_is_left(&self, state: &State) -> bool {
         mutant::wake(self.rules.alive());
         let idle = state.clients.iter().all(|client| client.phase == Phase::Idle);
-        if !idle || state.losses > 0 || state.copies > 0 {
+        if !idle || Self::is_troubled(state) {
             return true;
         }
         let mut left = state.clone();
@@ -151,7 +181,7 @@ impl Permits {
         let next = (0..CLIENTS).find(|client| {
             self.rules.wanted[*client] == 1 && state.clients[*client].phase == Phase::Idle
         });
-        let Some(next) = next.filter(|_| !asking && state.losses == 0 && state.copies == 0) else {
+        let Some(next) = next.filter(|_| !asking && !Self::is_troubled(state)) else {
             return true;
         };
         let mut after = state.clone();
@@ -209,6 +239,10 @@ impl Protocol for Rules {
                 format!("a request of {} runs again at {}", name(client), at(voter))
             }
             Move::Hear(client, voter) => format!("{} hears {}", name(client), at(voter)),
+            Move::Forget => format!("{} forgets", at(0)),
+            Move::CountAgain => format!("{} counts again", at(0)),
+            Move::Lapse(client) => format!("the lease of {} ends", name(client)),
+            Move::Expire(client, voter) => format!("{} of {} ends", at(voter), name(client)),
         }
     }
 }

@@ -20,6 +20,11 @@ pub(crate) struct Rules {
     pub(crate) losses: u8,
     /// So many requests may run once more, late.
     pub(crate) copies: u8,
+    /// The first voter may forget all that it gave, so often.
+    pub(crate) forgets: u8,
+    /// So many holders reach the end of their lease: they trust it no more, and what voters gave
+    /// them ends at any moment from then on.
+    pub(crate) lapses: u8,
     pub(crate) broken: Option<Broken>,
 }
 
@@ -36,13 +41,18 @@ pub(crate) enum Broken {
     RenewalMovesNothing,
     /// An undo goes only to voters that are known to have given something.
     KeepsOnGivingUp,
+    /// What a voter in quarantine gives counts.
+    QuarantinedSlotCounts,
+    /// A renewal takes slots that another hold has.
+    RenewalTakes,
 }
 
 impl Rules {
     pub(crate) const fn of(permits: u16, wanted: [usize; CLIENTS]) -> Self {
         let starts = [0; CLIENTS];
         let (again, steadfast, broken) = (false, false, None);
-        Self { permits, wanted, starts, again, steadfast, losses: 0, copies: 0, broken }
+        let (losses, copies, forgets, lapses) = (0, 0, 0, 0);
+        Self { permits, wanted, starts, again, steadfast, losses, copies, forgets, lapses, broken }
     }
 
     pub(crate) const fn again(self) -> Self {
@@ -59,6 +69,14 @@ impl Rules {
 
     pub(crate) const fn copying(self, copies: u8) -> Self {
         Self { copies, ..self }
+    }
+
+    pub(crate) const fn forgetting(self, forgets: u8) -> Self {
+        Self { forgets, ..self }
+    }
+
+    pub(crate) const fn lapsing(self, lapses: u8) -> Self {
+        Self { lapses, ..self }
     }
 
     pub(crate) const fn broken(self, broken: Broken) -> Self {
@@ -88,6 +106,10 @@ pub(crate) enum Landmark {
     GaveUp,
     /// A voter that gave other slots was told which the hold has.
     PutRight,
+    /// A voter forgot what it had given to somebody who holds.
+    Forgot,
+    /// The lease of a holder ended.
+    Lapsed,
 }
 
 impl Mark for Landmark {

@@ -20,11 +20,21 @@ pub(crate) struct State {
     pub(crate) ways: [[Way; VOTERS]; CLIENTS],
     pub(crate) losses: u8,
     pub(crate) copies: u8,
+    pub(crate) forgets: u8,
+    pub(crate) lapses: u8,
+    /// The first voter is in quarantine.
+    pub(crate) quarantined: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(crate) phase: Phase,
+    /// What the first voter gives to this attempt does not count.
+    suspects: bool,
+    /// The first voter may have given it something, and has forgotten that.
+    pub(crate) forgotten: bool,
+    /// Its lease has ended.
+    pub(crate) lapsed: bool,
     /// What it has made of what it heard so far.
     heard: Vec<Event>,
     /// How often it has begun.
@@ -84,8 +94,9 @@ impl State {
     }
 
     pub(crate) fn ask(&mut self, client: usize) {
-        let Client { phase, heard, begun } = &mut self.clients[client];
+        let Client { phase, heard, begun, suspects, .. } = &mut self.clients[client];
         *phase = Phase::Asking;
+        *suspects = self.quarantined;
         heard.clear();
         *begun += 1;
         for voter in 0..VOTERS {
@@ -109,6 +120,34 @@ impl State {
         }
         let client = &mut self.clients[client];
         (client.phase, client.heard) = (Phase::Idle, Vec::new());
+        client.forgotten = false;
+    }
+
+    /// The first voter forgets all that it gave, and is in quarantine.
+    pub(crate) fn forget(&mut self, marks: &Passed) {
+        (self.forgets, self.quarantined) = (self.forgets + 1, true);
+        for (client, given) in self.clients.iter_mut().zip(&mut self.voters[0].given) {
+            if !given.is_empty() && matches!(client.phase, Phase::Holding(_)) {
+                marks.add(Landmark::Forgot);
+            }
+            given.clear();
+            client.suspects |= client.phase == Phase::Asking;
+            client.forgotten |= client.phase != Phase::Idle;
+        }
+    }
+
+    /// The quarantine lasts until all leases that the voter may have forgotten have ended.
+    pub(crate) fn may_count_again(&self) -> bool {
+        self.quarantined && self.clients.iter().all(|client| !client.forgotten)
+    }
+
+    /// A holder trusts its lease no more.
+    pub(crate) fn lapse(&mut self, client: usize, marks: &Passed) {
+        marks.add(Landmark::Lapsed);
+        self.lapses += 1;
+        let client = &mut self.clients[client];
+        client.phase = Phase::Idle;
+        (client.forgotten, client.lapsed) = (false, true);
     }
 
     pub(crate) fn renew(&mut self, client: usize) {
@@ -163,7 +202,14 @@ impl State {
             }
             return;
         }
-        let event = given.map_or(Event::Refused(voter), |given| Event::Gave(voter, given));
+        let counts = rules.is_broken(Broken::QuarantinedSlotCounts)
+            || voter > 0
+            || !self.clients[client].suspects;
+        let event = match given {
+            Some(given) if counts => Event::Gave(voter, given),
+            Some(_) => Event::Silent(voter),
+            None => Event::Refused(voter),
+        };
         self.note(client, event);
         self.decide(client, rules, marks);
     }
@@ -264,10 +310,12 @@ impl State {
         }
     }
 
-    /// Whoever holds has its slots of a majority.
+    /// Whoever holds has its slots of a majority, but for what a voter has forgotten.
     pub(crate) fn is_backed(&self, client: usize) -> bool {
-        let Phase::Holding(slots) = &self.clients[client].phase else { return true };
-        Quorum::of(VOTERS).reached(|voter| self.voters[voter].given[client] == *slots)
+        let Client { phase, forgotten, .. } = &self.clients[client];
+        let Phase::Holding(slots) = phase else { return true };
+        Quorum::of(VOTERS)
+            .reached(|voter| self.voters[voter].given[client] == *slots || voter == 0 && *forgotten)
     }
 
     pub(crate) fn slots_held(&self) -> Vec<u16> {

@@ -67,6 +67,9 @@ impl Voter {
             return None;
         }
         let own = std::mem::take(&mut self.given[client]);
+        if rules.is_broken(Broken::RenewalTakes) {
+            self.given.iter_mut().for_each(|given| given.retain(|slot| !slots.contains(slot)));
+        }
         let others = slots.iter().any(|slot| self.is_taken(*slot));
         if others {
             // What it has elsewhere is free from now on.
