@@ -43,25 +43,34 @@ impl Census {
     }
 
     /// What they say, once nothing that is still to come changes it.
-    ///
-    /// Where there are two sets of voters, a leader may be a client that has one of them alone. Its
-    /// token tells it from a candidate that has a majority of one set and still asks for the other:
-    /// nobody knows its token before it leads.
     pub(crate) fn decide(&self) -> Option<WhoLeads> {
         let holds: BTreeSet<&HoldId> = self.incumbents().map(|(_, one)| &one.hold).collect();
-        for hold in &holds {
-            let names = |voter: usize| self.hold_at(voter) == Some(hold);
-            let has_led = || self.latest_of(hold).is_some_and(|said| said.token.is_some());
-            if self.quorum.reached(names) || self.quorum.reached_in_one(names) && has_led() {
-                return self.led_by(hold);
-            }
+        let names = |hold, voter| self.hold_at(voter) == Some(hold);
+        if let Some(hold) = holds.iter().find(|it| self.quorum.reached(|at| names(**it, at))) {
+            return self.led_by(hold);
         }
         // And one that no voter has named so far.
-        let mut all = holds.into_iter().map(Some).chain([None]);
-        if !all.any(|hold| self.quorum.reached_in_one(|voter| self.may_name(voter, hold))) {
+        let all = holds.into_iter().map(Some).chain([None]);
+        let may_lead = |hold: &_| self.quorum.reached_in_one(|voter| self.may_name(voter, *hold));
+        let candidates: Vec<_> = all.filter(may_lead).collect();
+        if candidates.is_empty() {
             return Some(WhoLeads::Vacant);
         }
-        (!self.is_open()).then_some(WhoLeads::Unclear)
+        (!self.is_open()).then(|| self.led_by_the_latest(&candidates))
+    }
+
+    /// Where there are two sets of voters, a leader may be a client that has one of them alone. Its
+    /// token tells it from a candidate that has a majority of one set and still asks for the other:
+    /// nobody knows its token before it leads. The other set may still name one that has resigned
+    /// or lost there: that has the lower token.
+    fn led_by_the_latest(&self, candidates: &[Option<&HoldId>]) -> WhoLeads {
+        let token = |hold: &HoldId| {
+            let names = |voter: usize| self.hold_at(voter) == Some(hold);
+            self.latest_of(hold)?.token.filter(|_| self.quorum.reached_in_one(names))
+        };
+        let told = candidates.iter().map(|hold| Some((token((*hold)?)?, (*hold)?)));
+        let latest = told.collect::<Option<Vec<_>>>().and_then(|told| told.into_iter().max());
+        latest.and_then(|(_, hold)| self.led_by(hold)).unwrap_or(WhoLeads::Unclear)
     }
 
     /// A majority names this hold.

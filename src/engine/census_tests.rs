@@ -130,6 +130,36 @@ proptest! {
     }
 }
 
+fn said() -> impl Strategy<Value = Option<Sight>> {
+    prop_oneof![
+        6 => (0..3_usize).prop_map(|at| {
+            let (hold, token) = [("a", 7), ("b", 8), ("c", 9)][at];
+            says(hold, token, 2, Some(token))
+        }),
+        2 => Just(FREE),
+        1 => Just(SILENT),
+        1 => Just(OPEN),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn of_two_sets_what_is_decided_stays_so_too(
+        sights in vec(said(), 6), later in vec(said(), 6),
+    ) {
+        let joint = |sights| Census { quorum: Quorum::joint(3, 0, 3), sights };
+        let Some(finding) = joint(sights.clone()).decide() else { return Ok(()) };
+        let mut all = sights.clone();
+        for (sight, later) in all.iter_mut().zip(later) {
+            if *sight == OPEN || *sight == SILENT && finding != WhoLeads::Unclear {
+                *sight = later;
+            }
+        }
+        let after = joint(all).decide();
+        prop_assert!(after.is_none() || after == Some(finding), "{sights:?}: {after:?}");
+    }
+}
+
 /// Three new voters, and three old ones.
 fn joint(new: [Option<Sight>; 3], old: [Option<Sight>; 3]) -> Census {
     Census { quorum: Quorum::joint(3, 0, 3), sights: new.into_iter().chain(old).collect() }
@@ -137,13 +167,32 @@ fn joint(new: [Option<Sight>; 3], old: [Option<Sight>; 3]) -> Census {
 
 #[test]
 fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
-    let old = || [says("a", 7, 2, Some(7)), says("a", 7, 2, Some(7)), OPEN];
-    assert_eq!(led(&joint([OPEN, OPEN, OPEN], old())), Some((7, 2, "a 2".into())));
-    assert_eq!(led(&joint([FREE, FREE, FREE], old())), Some((7, 2, "a 2".into())));
+    let old = |third| [says("a", 7, 2, Some(7)), says("a", 7, 2, Some(7)), third];
+    let leads = Some((7, 2, "a 2".into()));
+    assert_eq!(led(&joint([FREE, FREE, FREE], old(FREE))), leads);
+    // The other voters may name another.
+    assert_eq!(joint([FREE, FREE, FREE], old(OPEN)).decide(), None);
+    assert_eq!(led(&joint([FREE, FREE, SILENT], old(SILENT))), leads);
+    assert_eq!(joint([FREE, SILENT, SILENT], old(FREE)).decide(), Some(WhoLeads::Unclear));
     // A candidate that still asks the other set says the same as a leader without a token.
     let asks = || [has("a", 7, 1), has("a", 7, 1), FREE];
     assert_eq!(joint([FREE, FREE, FREE], asks()).decide(), Some(WhoLeads::Unclear));
     assert_eq!(led(&joint(asks(), asks())), Some((7, 1, "a 1".into())));
+}
+
+// The one that each set names alone has resigned or lost where it is not named any more.
+#[test]
+fn of_two_that_a_set_names_each_the_one_with_the_higher_token_leads() {
+    let told = |hold, token| {
+        let says = || says(hold, token, 2, Some(token));
+        [says(), says(), SILENT]
+    };
+    let leads = Some((8, 2, "b 2".into()));
+    assert_eq!(led(&joint(told("a", 7), told("b", 8))), leads);
+    assert_eq!(led(&joint(told("b", 8), told("a", 7))), leads);
+    // One that has not told its token may lead already.
+    let asks = || [has("b", 8, 1), has("b", 8, 1), SILENT];
+    assert_eq!(joint(told("a", 7), asks()).decide(), Some(WhoLeads::Unclear));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use quorate::{Quorate, Side, embedded::EmbeddedVoter};
+use quorate::{
+    Quorate, Side,
+    embedded::{EmbeddedVoter, Fault, Machine},
+};
 use quorate_tests::fixture::Stopwatch;
 use tokio::time::sleep;
 
@@ -52,6 +55,38 @@ async fn whoever_waits_is_woken_across_the_sets_and_tokens_grow() {
         let clients = [changed.with_both().await, changed.with_new().await];
         hand_over(&clients).await;
     }
+}
+
+// The leader of both sets resigns while it does not reach the new voters, which go on naming it. A
+// candidate that has the old voters alone leads at once.
+#[tokio::test(start_paused = true)]
+async fn of_two_that_a_set_names_each_the_one_that_has_resigned_is_not_the_leader() {
+    let changed = Changed::of(3, 0, 3);
+    let machine = Machine::new("ada");
+    let ada = changed.both_sets().machine(&machine).connect().await.unwrap();
+    let (ben, observer) = (changed.with_old().await, changed.with_both().await);
+    let leadership = ada.election("e").campaign("ada").await.unwrap();
+    sleep(SECS(1)).await;
+    for voter in changed.new_ones() {
+        voter.fault_each(|sent| match sent.client() {
+            "ada" => vec![Fault::DropRequests],
+            _ => Vec::new(),
+        });
+    }
+    assert!(leadership.resign().await.unwrap_err().is_unconfirmed());
+    let leads = ben.election("e").campaign("ben").await.unwrap();
+    // It has told its token.
+    sleep(Duration::from_millis(100)).await;
+    let watch = Stopwatch::start();
+    for _ in 0..20 {
+        let led_by = observer.election("e").leader().await.unwrap().expect("somebody leads");
+        assert_eq!((led_by.text(), led_by.token()), (Some("ben"), leads.token()));
+        assert!(watch.time() < SECS(5), "the vote of the one that resigned stands");
+        sleep(Duration::from_millis(100)).await;
+    }
+    // Where the old voters do not answer it cannot be known.
+    changed.old_ones().iter().for_each(EmbeddedVoter::stop);
+    assert!(observer.election("e").leader().await.unwrap_err().is_no_quorum());
 }
 
 /// The lock goes from the one to the other and back, soon after each release.
