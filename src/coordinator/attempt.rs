@@ -9,39 +9,37 @@ use super::{
     slots::Granted,
 };
 use crate::{
-    clock::Moment,
     engine::{Attempt, Defeat, Loss, Next, Rules, Window},
     node::Call,
     words::{HoldId, Verdict},
 };
 
 impl Coordinator {
-    /// Asks all voters once, and ends by `limit`. Otherwise it is what each of them said.
+    /// Asks all voters once. Where it is lost, it is what each of them said.
     pub(crate) async fn ask_once(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         rules: Rules,
-        limit: Option<Moment>,
     ) -> Result<Won, Vec<Verdict>> {
-        let window = Window::start(limit, self.clock.now());
-        let won = self.gather_votes(record, &rules, window.limit()).await;
+        let window = Window::start(None, false, self.clock.now());
+        let won = self.gather_votes(record, &rules, window).await;
         won.map_err(|defeat| defeat.votes.into_verdicts())
     }
 
-    /// Asks all voters for a fresh hold; ends by `limit`. Where it is lost, its undo is queued to
-    /// every voter by then.
+    /// Asks all voters for a fresh hold. Where it is lost, its undo is queued to every voter by
+    /// then.
     pub(super) async fn gather_votes(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         rules: &Rules,
-        limit: Option<Moment>,
+        window: Window,
     ) -> Result<Won, Defeat> {
         let rules = self.panel.adapt(*rules);
         let hold = record.hold(&self.ids);
         let call = self.first_call(&**record, &hold, rules);
         let started = self.clock.now();
         let mut attempt =
-            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(limit);
+            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(window);
         let mut claim = Claim::of_all(self, record, hold, rules);
         let mut given = Given::new(&**record, claim.hold(), self.panel.quorum);
         let mut replies = self.panel.ask_all(&call);
@@ -85,6 +83,7 @@ impl Coordinator {
             self.count_attempt(&**record, outcome_of(loss));
             return Err(Defeat { loss, votes, started });
         }
+        let limit = window.answers;
         let fixed = self.fix_token(&mut claim, &given.tokens, &rules, started, limit).await;
         let token = fixed.inspect_err(|Defeat { loss, .. }| {
             self.count_attempt(&**record, outcome_of(*loss));

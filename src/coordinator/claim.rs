@@ -153,11 +153,10 @@ impl Claim {
         self.tell(owed, |record, hold, wake| record.undo(hold, wake));
     }
 
-    /// Gives back what there is and leaves the queue, on all voters.
-    pub(super) fn leave(mut self) {
+    /// Gives back what there is and leaves the queue, on these voters.
+    pub(super) fn leave(mut self, voters: Vec<usize>) {
         self.owed.clear();
-        let all = (0..self.coordinator.panel.quorum.voters()).collect();
-        self.tell(all, |record, hold, wake| record.release(hold, 0, wake));
+        self.tell(voters, |record, hold, wake| record.release(hold, 0, wake));
     }
 
     fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId, bool) -> Call) {

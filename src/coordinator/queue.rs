@@ -40,6 +40,10 @@ pub(crate) struct Waiter<'a> {
     refresh: Duration,
     wait: Wait,
     ticket: Option<Ticket>,
+    /// When the last bid from this place began that a majority answered.
+    answered: Option<Moment>,
+    /// A majority gave its vote to the last bid without an answer that counts.
+    in_vain: bool,
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
@@ -52,7 +56,7 @@ enum BidEnd {
     Won(Box<Won>),
     Lost(Defeat),
     /// The next bid was due before a majority had answered this one.
-    CutShort(Defeat),
+    CutShort,
 }
 
 impl Coordinator {
@@ -68,11 +72,10 @@ impl Coordinator {
         // Those in the queue have been asking the same voters.
         let (known, silent_since) = turn.known();
         turn.ask();
-        let wait = wait.resume_from(known, silent_since);
-        self.waiter(record, record.info().fresh(&self.ids), refresh, wait, turn)
+        self.enter_queue(record, wait.resume_from(known, silent_since), refresh, turn)
     }
 
-    /// A new place for the first in line, which has waited elsewhere until now.
+    /// A new place for one that has waited elsewhere until now.
     pub(super) fn enter_queue<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
@@ -80,18 +83,8 @@ impl Coordinator {
         refresh: Duration,
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
-        let place = self.ids.fresh_unordered();
-        self.waiter(record, place, refresh, wait, turn)
-    }
-
-    fn waiter<'a>(
-        self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
-        place: HoldId,
-        refresh: Duration,
-        wait: Wait,
-        turn: &'a Turn<'a>,
-    ) -> Waiter<'a> {
+        let info = record.info();
+        let place = if info.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
         Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
@@ -100,6 +93,8 @@ impl Coordinator {
             refresh,
             wait,
             ticket: None,
+            answered: None,
+            in_vain: false,
             claim: None,
             turn,
         }
@@ -160,7 +155,7 @@ impl Waiter<'_> {
                                 self.turn.tell(denial.clone());
                             }
                         }
-                        BidEnd::CutShort(defeat) => self.wait.cut_attempt_short(&defeat, now),
+                        BidEnd::CutShort => self.wait.cut_attempt_short(now),
                     }
                 }
                 // Its client listens to one channel for all places.
@@ -227,13 +222,19 @@ impl Waiter<'_> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
+        // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4, or
+        // keep the lock from everybody.
+        let admitted = match self.ticket {
+            None => Some(coordinator.admit(admitted, lock, limit, self.turn).await?),
+            Some(_) => None,
+        };
         // Until a majority has answered.
-        let mut admitted = Some(coordinator.admit(admitted, lock, limit, self.turn).await?);
+        let mut admitted = Some(admitted);
         // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
         // where this is dropped.
         self.claim = None;
         let started = clock.now();
-        let limit = self.wait.start_attempt(started);
+        let limit = self.wait.start_attempt(started).answers;
         self.ears.forget();
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
@@ -253,6 +254,7 @@ impl Waiter<'_> {
             }
             match bid.next(now, &heard.called) {
                 BidNext::Won => {
+                    self.answered = Some(started);
                     let replies = replies.expect("they are kept until it is lost");
                     return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
                 }
@@ -262,6 +264,15 @@ impl Waiter<'_> {
                     break Some(if called { Wake::Called } else { Wake::Timer });
                 }
                 BidNext::Silent => {
+                    // Nobody remembers a place without a request for longer. What is in vain once
+                    // may be a clock that is being measured.
+                    let remembered = self.answered.map(|answered| answered + 3 * self.refresh);
+                    let is_over = remembered.is_none_or(|until| now >= until);
+                    let in_vain = bid.votes().are_given();
+                    let was_in_vain = std::mem::replace(&mut self.in_vain, in_vain);
+                    if is_over || in_vain && was_in_vain {
+                        return Ok(self.give_way(bid));
+                    }
                     // Nobody listens in the pause, and what comes then may be what a holder needs.
                     claim.give_back_all();
                     break None;
@@ -301,16 +312,38 @@ impl Waiter<'_> {
         Ok(self.end_bid(bid, wake))
     }
 
+    /// Leaves the queue, and enters it again with the next bid, behind all others: one that cannot
+    /// have the lock is not to keep it from all who can.
+    fn give_way(&mut self, bid: Bid) -> BidEnd {
+        // Nothing to call back where nothing was sent.
+        if self.answered.is_none() {
+            self.leave(bid.votes().reached());
+        }
+        let end = self.end_bid(bid, None);
+        let Self { coordinator, record, wait, refresh, turn, .. } = self;
+        *self = coordinator.enter_queue(record, wait.clone(), *refresh, *turn);
+        end
+    }
+
+    fn leave(&mut self, voters: Vec<usize>) {
+        if let Some(claim) = self.claim.take() {
+            claim.leave(voters);
+        }
+    }
+
     fn end_bid(&mut self, bid: Bid, wake: Option<Wake>) -> BidEnd {
         if let Some(wake) = wake {
             self.coordinator.count_wakeup(&*self.record, wake);
         }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
-        let end = if loss.is_some() { BidEnd::Lost } else { BidEnd::CutShort };
-        let loss = loss.unwrap_or(Loss::NoQuorum);
-        self.coordinator.count_attempt(&*self.record, outcome_of(loss));
-        end(Defeat { loss, votes: bid.into_votes(), started })
+        if loss == Some(Loss::Held) {
+            (self.answered, self.in_vain) = (Some(started), false);
+        }
+        let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
+        self.coordinator.count_attempt(&*self.record, outcome);
+        let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };
+        loss.map_or(BidEnd::CutShort, |loss| BidEnd::Lost(defeat(loss)))
     }
 }
 
@@ -323,8 +356,6 @@ fn next_of(
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            claim.leave();
-        }
+        self.leave((0..self.coordinator.panel.quorum.voters()).collect());
     }
 }

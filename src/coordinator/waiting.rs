@@ -98,9 +98,7 @@ impl Coordinator {
             return None;
         }
         let deadline = self.panel.adapt(rules).voter_deadline;
-        let turn = place.first_verdict(clock, deadline).await;
-        // The limit has come while it waited.
-        turn.filter(|_| !waits)
+        place.first_verdict(clock, deadline).await
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
@@ -255,9 +253,9 @@ impl<'a> Search<'a> {
             listening.calls.forget();
         }
         let clock = &coordinator.clock;
-        let limit = wait.start_attempt(clock.now());
+        let window = wait.start_attempt(clock.now());
         // Boxed: who waits, for a turn or for a call, does not need its room.
-        match Box::pin(coordinator.gather_votes(record, &record.rules(), limit)).await {
+        match Box::pin(coordinator.gather_votes(record, &record.rules(), window)).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
                 turn.count_grant();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Loss, Quorum, Terms, Votes};
+use super::{Loss, Quorum, Terms, Votes, Window};
 use crate::{
     clock::Moment,
     words::{HoldId, Verdict},
@@ -91,10 +91,10 @@ impl Attempt {
         }
     }
 
-    /// Whoever asked gives up at `limit`.
-    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
-        self.limit = limit.map_or(self.limit, |limit| limit.min(self.limit));
-        self.due = self.due.min(self.limit);
+    /// Whoever asked gives up at the end of this window.
+    pub(crate) fn within(mut self, window: Window) -> Self {
+        let by = |limit: Option<Moment>, due: Moment| limit.map_or(due, |limit| limit.min(due));
+        (self.limit, self.due) = (by(window.rounds, self.limit), by(window.answers, self.due));
         self
     }
 

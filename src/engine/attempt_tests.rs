@@ -161,7 +161,8 @@ fn undecided_classes_wait_one_more_round_trip_at_most() {
 }
 
 fn split_after_4_ms(limit_ms: u64) -> Attempt {
-    let mut attempt = attempt("b", 3).within(Some(at(limit_ms)));
+    let window = Window::start(Some(at(limit_ms)), true, at(0));
+    let mut attempt = attempt("b", 3).within(window);
     attempt.heard(0, Verdict::Granted, at(4));
     attempt.heard(1, by("a"), at(4));
     attempt.heard(2, by("c"), at(4));
@@ -183,6 +184,21 @@ fn a_later_round_that_the_limit_ends_is_still_a_split() {
     let mut attempt = split_after_4_ms(8);
     assert_eq!(attempt.next(at(7)), Next::Wait(at(8)));
     assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
+}
+
+#[test]
+fn without_anything_known_the_limit_ends_no_round_and_lets_none_begin() {
+    let hurried = || attempt("b", 3).within(Window::start(Some(at(2)), false, at(0)));
+    let mut won = hurried();
+    assert_eq!(won.next(at(2)), Next::Wait(at(200)));
+    won.heard(0, Verdict::Granted, at(4));
+    won.heard(1, Verdict::Granted, at(4));
+    assert!(matches!(won.next(at(4)), Next::Won(_)));
+    let mut split = hurried();
+    for (voter, verdict) in [Verdict::Granted, by("a"), by("c")].into_iter().enumerate() {
+        split.heard(voter, verdict, at(4));
+    }
+    assert_eq!(split.next(at(4)), Next::Lost(Loss::Split));
 }
 
 #[test]

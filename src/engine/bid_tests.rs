@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     engine::{Drift, Terms},
-    words::HoldId,
+    words::{HoldId, Quarantine, Quarantined},
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -63,6 +63,35 @@ fn a_majority_that_comes_with_too_little_left_is_given_back() {
     }
     assert_eq!(bid.next(at(5_001), &NOBODY), BidNext::GiveBack(vec![0, 1, 2]));
     assert_eq!(bid.next(at(5_001), &NOBODY), BidNext::Silent);
+}
+
+fn quarantined(bid: &mut Bid, voter: usize, ms: u64) {
+    let quarantined = Quarantined { why: Quarantine::Restarted, left: MS(9_000) };
+    bid.heard(voter, Verdict::Unknown(Cause::Quarantined(quarantined)), None, at(ms));
+}
+
+#[test]
+fn what_a_majority_gave_is_known_also_where_it_does_not_count() {
+    let mut late = bid(Some(4));
+    granted(&mut late, 0, 4, 2);
+    assert!(!late.votes().are_given(), "it is under way");
+    granted(&mut late, 1, 4, 5_001);
+    late.next(at(5_001), &NOBODY);
+    assert!(late.votes().are_given());
+
+    let mut uncounted = bid(Some(4));
+    granted(&mut uncounted, 0, 4, 2);
+    quarantined(&mut uncounted, 1, 2);
+    unreachable(&mut uncounted, 2, 2);
+    assert_eq!(uncounted.next(at(2), &NOBODY), BidNext::GiveBack(vec![0, 1]));
+    assert_eq!(uncounted.next(at(2), &NOBODY), BidNext::Silent);
+    assert!(uncounted.votes().are_given());
+
+    let mut minority = bid(Some(4));
+    quarantined(&mut minority, 0, 2);
+    unreachable(&mut minority, 1, 2);
+    minority.next(at(100), &NOBODY);
+    assert!(!minority.votes().are_given(), "that of the third is not known");
 }
 
 #[test]

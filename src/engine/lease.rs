@@ -159,14 +159,6 @@ impl Round {
         }
     }
 
-    /// Ends by `limit`, if that is still ahead.
-    pub(crate) fn within(mut self, limit: Option<Moment>) -> Self {
-        if let Some(limit) = limit.filter(|limit| *limit > self.started) {
-            self.due = self.due.min(limit);
-        }
-        self
-    }
-
     pub(crate) fn terms(&self) -> Terms {
         self.terms
     }

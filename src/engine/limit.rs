@@ -45,23 +45,26 @@ impl Limit {
 }
 
 /// How long one attempt may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    limit: Option<Moment>,
+    /// No further round begins at this moment or later.
+    pub(crate) rounds: Option<Moment>,
+    /// What is missing at this moment is not waited for.
+    pub(crate) answers: Option<Moment>,
 }
 
 impl Window {
-    /// Ends at `limit`. Where that has passed, the attempt is the only one, and has its full time.
-    pub(crate) fn start(limit: Option<Moment>, now: Moment) -> Self {
-        Self { limit: limit.filter(|limit| *limit > now) }
+    /// `limit`: of the caller. It cuts off answers only where there is something to tell the caller
+    /// without them (`is_known`): law 9, what had no time to answer was not silent. Where it has
+    /// passed, the attempt is the only one, and has its full time.
+    pub(crate) fn start(limit: Option<Moment>, is_known: bool, now: Moment) -> Self {
+        let rounds = limit.filter(|limit| *limit > now);
+        let is_known = is_known || crate::mutant!("limit_is_taken_for_silence");
+        Self { rounds, answers: rounds.filter(|_| is_known) }
     }
 
-    pub(crate) fn limit(&self) -> Option<Moment> {
-        self.limit
-    }
-
-    /// Whether the limit has come. What is missing then says nothing about the voters.
+    /// Whether the limit has cut off the answers. That says nothing about the voters.
     pub(super) fn is_over(&self, now: Moment) -> bool {
-        self.limit.is_some_and(|limit| now >= limit)
+        self.answers.is_some_and(|limit| now >= limit)
     }
 }

@@ -106,9 +106,29 @@ impl Votes {
                 && 2 * self.granted() > self.quorum.voters() - self.unknown()
     }
 
+    /// A majority gave its vote, whether it counts or not, and whether it came in time or not.
+    pub(crate) fn are_given(&self) -> bool {
+        use Cause::{OutOfStep, Quarantined, Unacknowledged};
+        self.quorum.reached(|voter| match &self.verdicts[voter] {
+            Some(Verdict::Unknown(why)) => {
+                matches!(why, Quarantined(_) | Unacknowledged { .. } | OutOfStep(_))
+            }
+            verdict => *verdict == Some(Verdict::Granted),
+        })
+    }
+
     /// The voters that have not been heard.
     pub(crate) fn unheard(&self) -> Vec<usize> {
         (0..self.verdicts.len()).filter(|voter| self.is_unheard(*voter)).collect()
+    }
+
+    /// The voters to which something was sent.
+    pub(crate) fn reached(&self) -> Vec<usize> {
+        (0..self.verdicts.len()).filter(|voter| self.was_reached(voter)).collect()
+    }
+
+    fn was_reached(&self, voter: &usize) -> bool {
+        !matches!(self.verdicts[*voter], Some(Verdict::Unknown(Cause::Unreachable(_))))
     }
 
     /// The voters whose vote the hold has.
@@ -158,17 +178,14 @@ impl Votes {
     /// The voters that may have given a vote: all but those that refused and those that nothing was
     /// sent to.
     pub(crate) fn may_have_granted(&self) -> Vec<usize> {
-        let may = |verdict: &Option<Verdict>| {
-            if crate::mutant!("undoes_known_grants") {
-                return *verdict == Some(Verdict::Granted);
-            }
-            !is_refusal(verdict.as_ref())
-                && !matches!(verdict, Some(Verdict::Unknown(Cause::Unreachable(_))))
+        if crate::mutant!("undoes_known_grants") {
+            return self.granting();
+        }
+        let may = |voter: &usize| {
+            self.doubtful.contains(voter)
+                || self.was_reached(voter) && !is_refusal(self.verdicts[*voter].as_ref())
         };
-        let doubtful = |voter: &usize| self.doubtful.contains(voter);
-        (0..self.verdicts.len())
-            .filter(|voter| may(&self.verdicts[*voter]) || doubtful(voter))
-            .collect()
+        (0..self.verdicts.len()).filter(may).collect()
     }
 
     /// Few enough are silent for the others to decide the class of a hopeless round.

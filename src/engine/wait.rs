@@ -108,7 +108,7 @@ impl Wait {
             patience: (limit == Limit::Never).then_some(patience),
             while_held,
             state: WaitState::Asking,
-            window: Window::start(None, Moment::BEGINNING),
+            window: Window::default(),
             attempts: 0,
             denial: None,
             split_by: Vec::new(),
@@ -150,13 +150,13 @@ impl Wait {
         self.attempts
     }
 
-    /// Starts an attempt; returns when it must end.
-    pub(crate) fn start_attempt(&mut self, now: Moment) -> Option<Moment> {
+    /// Starts an attempt; returns how long it may take.
+    pub(crate) fn start_attempt(&mut self, now: Moment) -> Window {
         self.state = WaitState::Asking;
-        self.window = Window::start(self.limit.moment(), now);
+        self.window = Window::start(self.limit.moment(), self.denial.is_some(), now);
         self.attempts += 1;
         self.deaf_until = None;
-        self.window.limit()
+        self.window
     }
 
     /// The attempt was lost. Returns what other waiters should learn from that, if anything.
@@ -168,7 +168,7 @@ impl Wait {
     ) -> Option<&Denial> {
         // What the limit cut off was no answer.
         let is_answer = defeat.loss != Loss::NoQuorum || !self.window.is_over(now);
-        if is_answer || self.denial.is_none() {
+        if is_answer || crate::mutant!("limit_is_taken_for_silence") {
             self.record_denial(defeat, now);
         }
         self.state =
@@ -176,11 +176,9 @@ impl Wait {
         self.denial.as_ref().filter(|_| is_answer)
     }
 
-    /// A bid ended before a majority had answered, because another one may be granted now.
-    pub(crate) fn cut_attempt_short(&mut self, defeat: &Defeat, now: Moment) {
-        if self.denial.is_none() {
-            self.record_denial(defeat, now);
-        }
+    /// A bid ended before a majority had answered, because another one may be granted now. That
+    /// says nothing.
+    pub(crate) fn cut_attempt_short(&mut self, now: Moment) {
         self.state = if self.is_over(now) { WaitState::Over } else { WaitState::Asking };
     }
 
@@ -201,7 +199,8 @@ impl Wait {
 
     /// `called`: the voters that called since the attempt started.
     pub(crate) fn next(&mut self, now: Moment, called: &[bool]) -> WaitNext {
-        let is_over = matches!(self.state, WaitState::Over) || self.window.is_over(now);
+        let has_come = self.attempts > 0 && self.limit.has_come(now);
+        let is_over = matches!(self.state, WaitState::Over) || has_come;
         if let Some(denial) = self.denial.as_ref().filter(|_| is_over) {
             return WaitNext::GiveUp(Box::new(denial.clone()));
         }

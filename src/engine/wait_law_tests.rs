@@ -140,8 +140,11 @@ impl Course {
 
     fn attempt(&mut self, step: Step, wake: Option<Wake>) {
         let started = self.now;
-        let limit = self.wait.start_attempt(started);
-        assert_eq!(limit, self.limit.moment().filter(|limit| *limit > started));
+        let is_known = self.wait.denial().is_some();
+        let window = self.wait.start_attempt(started);
+        assert_eq!(window.rounds, self.limit.moment().filter(|limit| *limit > started));
+        let limit = window.answers;
+        assert_eq!(limit, window.rounds.filter(|_| is_known));
         let ended = started + MS(step.took_ms);
         let ended = limit.map_or(ended, |limit| limit.min(ended));
         let loss = match step.loss {

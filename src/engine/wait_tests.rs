@@ -99,7 +99,7 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
                 let defeat = Defeat { votes, loss: Loss::Split, started };
                 wait.lose_attempt(&defeat, now, 0);
             }
-            CutShort => wait.cut_attempt_short(&defeat(Loss::NoQuorum, started), now),
+            CutShort => wait.cut_attempt_short(now),
             Subscribed => wait.finish_subscribing(),
             Called(voters) => called[..voters].fill(true),
             Missed => wait.miss_calls(now, 0),
@@ -259,7 +259,7 @@ fn the_limit_ends_every_rest_also_where_a_call_comes_with_it() {
 }
 
 #[test]
-fn what_the_limit_cut_off_is_no_answer_unless_there_is_no_other() {
+fn what_the_limit_cut_off_is_no_answer_and_without_another_answer_it_cuts_off_nothing() {
     check(
         &mut wait_in_line(Limit::Until(at(100))),
         &[
@@ -276,10 +276,16 @@ fn what_the_limit_cut_off_is_no_answer_unless_there_is_no_other() {
             (100, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 50 }),
         ],
     );
-    check(
-        &mut wait_in_line(Limit::Until(at(100))),
-        &[(100, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 100 })],
-    );
+    let mut wait = wait_in_line(Limit::Until(at(100)));
+    let window = wait.start_attempt(at(0), 0);
+    assert_eq!((window.rounds, window.answers), (Some(at(100)), None), "nothing is known");
+    for (loss, answer) in [
+        (Loss::NoQuorum, NoQuorum { since: 0, until: 200 }),
+        (Loss::Held, Held),
+        (Loss::Split, Held),
+    ] {
+        check(&mut wait_in_line(Limit::Until(at(100))), &[(200, Lost(loss), answer)]);
+    }
 }
 
 #[test]
@@ -288,7 +294,7 @@ fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
         let (held, silent) = (Held, NoQuorum { since: 0, until: 200 });
         for (loss, answer) in [(Loss::Held, held), (Loss::Split, held), (Loss::NoQuorum, silent)] {
             let mut wait = wait_in_line(limit);
-            assert_eq!(wait.start_attempt(at(0)), None, "no limit ends it");
+            assert_eq!(wait.start_attempt(at(0)).rounds, None, "no limit ends it");
             check(&mut wait_in_line(limit), &[(200, Lost(loss), answer)]);
         }
     }
@@ -331,7 +337,7 @@ fn a_bid_that_is_cut_short_says_nothing_new() {
     );
     check(
         &mut wait_in_queue(Limit::Until(at(500))),
-        &[(500, CutShort, NoQuorum { since: 0, until: 500 })],
+        &[(500, CutShort, Ask), (700, Lost(Loss::NoQuorum), NoQuorum { since: 500, until: 700 })],
     );
 }
 

@@ -85,11 +85,10 @@ impl Wish<'_> {
             let entry = match own {
                 Own::Same(hold) => {
                     let terms = Some((self.record.rules().terms, self.renewed));
-                    Box::pin(Entry::again(&hold, terms, seen.limit.moment())).await?
+                    Box::pin(Entry::again(&hold, terms)).await?
                 }
                 Own::Under(hold) => {
-                    let (rules, limit) = (self.record.rules(), seen.limit.moment());
-                    Box::pin(Entry::under(&hold, rules, self.renewed, limit)).await?
+                    Box::pin(Entry::under(&hold, self.record.rules(), self.renewed)).await?
                 }
             };
             if let Some(entry) = entry {

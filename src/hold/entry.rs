@@ -43,15 +43,14 @@ impl Entry {
     pub(super) async fn again(
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
-        limit: Option<Moment>,
     ) -> Result<Option<Self>, Error> {
         let terms = wish.map(|(terms, _)| terms);
-        let Some((round, mut exchange)) = hold.enter(terms) else {
+        let Some((mut round, mut exchange)) = hold.enter(terms) else {
             return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
         };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        let end = hold.conclude(&mut round.within(limit), &mut exchange).await;
+        let end = hold.conclude(&mut round, &mut exchange).await;
         hold.hear_on(exchange);
         keeper::attend(hold);
         match end {
@@ -73,13 +72,12 @@ impl Entry {
         hold: &Arc<Hold>,
         rules: Rules,
         renewed: bool,
-        limit: Option<Moment>,
     ) -> Result<Option<Self>, Error> {
         if !hold.is_held() {
             return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
         }
         let record = hold.record().under(hold.id()).expect("it grants another");
-        match hold.coordinator().ask_once(&record, rules, limit).await {
+        match hold.coordinator().ask_once(&record, rules).await {
             // Heard while the other was held: nobody came in between.
             Ok(won) if hold.is_held() => {
                 let (coordinator, holds) = (hold.coordinator(), hold.holds());
@@ -97,14 +95,14 @@ impl Entry {
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
         let (coordinator, terms) = (self.hold.coordinator(), self.hold.terms());
         let rules = coordinator.settings().rules(terms.lease)?;
-        let granted = Self::under(&self.hold, rules, !self.hold.is_fixed(), None);
+        let granted = Self::under(&self.hold, rules, !self.hold.is_fixed());
         // Never `None`: this entry has not left.
         coordinator.gate().within(granted).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
         // Never `None`: this entry has not left.
-        Self::again(&self.hold, None, None).await?.ok_or_else(|| self.hold.lost())
+        Self::again(&self.hold, None).await?.ok_or_else(|| self.hold.lost())
     }
 
     /// Renews with this lease at least, as a further entry would, and keeps no entry of it.
@@ -112,7 +110,7 @@ impl Entry {
         let rules = self.hold.coordinator().settings().rules(lease)?;
         let wish = Some((rules.terms, !self.hold.is_fixed()));
         // Never `None`: this entry has not left.
-        let further = Self::again(&self.hold, wish, None).await?.ok_or_else(|| self.hold.lost())?;
+        let further = Self::again(&self.hold, wish).await?.ok_or_else(|| self.hold.lost())?;
         drop(further);
         Ok(())
     }

@@ -9,7 +9,6 @@ use super::{
     exclusive::Exclusive,
 };
 use crate::{
-    clock::Moment,
     coordinator::Coordinator,
     engine::{Limit, Several, SeveralNext},
     hold::{Entry, Wish},
@@ -205,31 +204,32 @@ impl LockAll {
         let wishes = self.wishes()?;
         let coordinator = &self.parts.coordinator;
         let mut several = Several::new(limit);
-        let mut got = Got::none(wishes.len());
+        let entries = wishes.iter().map(|_| None).collect();
+        let mut got = Got { entries, silence: None };
         loop {
             match several.next(coordinator.clock().now()) {
                 SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
                     got.ask(coordinator, &wishes, limit).await?;
                 }
                 SeveralNext::WaitFor(one, limit) => {
-                    several.waited(got.wait_for(coordinator, one, &wishes[one], limit).await?);
+                    several.waited(got.wait_for(one, &wishes[one], limit).await?);
                     continue;
                 }
                 SeveralNext::TakeInOrder(limit) => {
                     for one in self.in_order() {
-                        if !got.wait_for(coordinator, one, &wishes[one], limit).await? {
-                            return got.result(coordinator);
+                        if !got.wait_for(one, &wishes[one], limit).await? {
+                            return got.silence.map_or(Ok(None), Err);
                         }
                     }
                 }
-                SeveralNext::GiveUp => return got.result(coordinator),
+                SeveralNext::GiveUp => return got.silence.map_or(Ok(None), Err),
             }
             // A lease that is not renewed may have ended while it waited for others.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
             match got.entries.iter().position(lacks) {
                 Some(missing) => {
                     if !crate::mutant!("several_keep_what_they_have") {
-                        got.give_back();
+                        got.entries.fill_with(|| None);
                     }
                     several.missed(missing);
                 }
@@ -251,42 +251,19 @@ struct Got {
     entries: Vec<Option<Entry>>,
     /// Why it is not known whether a lock is free, where too few voters answered at last.
     silence: Option<Error>,
-    /// When it was last heard that one of them is another's.
-    refused: Option<Moment>,
 }
 
 impl Got {
-    fn none(count: usize) -> Self {
-        Self { entries: (0..count).map(|_| None).collect(), silence: None, refused: None }
-    }
-
     /// Waits for one; whether it has it then.
-    async fn wait_for(
-        &mut self,
-        coordinator: &Coordinator,
-        one: usize,
-        wish: &Wish<'_>,
-        limit: Limit,
-    ) -> Result<bool, Error> {
+    async fn wait_for(&mut self, one: usize, wish: &Wish<'_>, limit: Limit) -> Result<bool, Error> {
         match wish.enter(limit).await {
-            // At the limit: what is known then is judged together.
             Err(error) if is_silence(&error) && limit != Limit::Never => {
                 self.silence = Some(error);
             }
             Err(error) => return Err(error),
-            Ok(None) => self.refused = Some(coordinator.clock().now()),
-            Ok(entered) => self.entries[one] = entered,
+            Ok(entered) => (self.silence, self.entries[one]) = (None, entered),
         }
         Ok(self.entries[one].is_some())
-    }
-
-    /// At the limit: some of them are others', or that is not known. What the limit has cut off is
-    /// no silence of the voters.
-    fn result(self, coordinator: &Coordinator) -> Result<Option<AllGuard>, Error> {
-        let Some(silence) = self.silence else { return Ok(None) };
-        let lately =
-            |refused| coordinator.clock().now().since(refused) <= 2 * coordinator.voter_deadline();
-        if self.refused.is_some_and(lately) { Ok(None) } else { Err(silence) }
     }
 
     /// Asks for all that it does not have, at one moment, and waits for none.
@@ -307,21 +284,15 @@ impl Got {
             Err(error) => Some(error),
         });
         let errors: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
-        if self.entries.iter().filter(|entry| entry.is_none()).count() > errors.len() {
-            self.refused = Some(coordinator.clock().now());
-        }
+        let refused = self.entries.iter().filter(|entry| entry.is_none()).count() > errors.len();
         for error in errors {
             // Whoever may wait asks again, and is told if it goes on.
             if !is_silence(&error) {
                 return Err(error);
             }
-            self.silence = Some(error);
+            self.silence = Some(error).filter(|_| !refused);
         }
         Ok(())
-    }
-
-    fn give_back(&mut self) {
-        self.entries.iter_mut().for_each(|entry| *entry = None);
     }
 }
 

@@ -167,9 +167,10 @@ impl Mutex {
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
-    /// taken after `limit`; nothing stays queued. May overrun `limit` by up to two voter deadlines
-    /// if another task's request for the same lock is in flight. If `limit` is zero, it asks once,
-    /// as [`try_lock`](Self::try_lock) does.
+    /// taken after `limit`; nothing stays queued. If no majority has answered by then, a request in
+    /// flight gets its full time, so that a short limit is not taken for silent servers: it may
+    /// overrun `limit` by up to two voter deadlines. If `limit` is zero, it asks once, as
+    /// [`try_lock`](Self::try_lock) does.
     ///
     /// # Errors
     ///

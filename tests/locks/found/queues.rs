@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use quorate::{
-    FairMutex, MutexGuard, Quorate,
+    FairMutex, MutexGuard, Quorate, RestartGuard,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
     metric,
 };
 use tokio::{
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 
@@ -285,24 +285,121 @@ async fn the_end_of_a_pause_is_counted_as_a_timer_in_a_queue_too() {
     assert!(pauses.sum::<u64>() >= 2);
 }
 
-/// While all voters are in quarantine a place stands, and the pauses between its bids grew longer
-/// than it lives with a short lease: whoever asked later passed in such a gap.
+/// While its client hears no voter a place stands, and the pauses between its bids grew longer than
+/// it lives with a short lease: whoever asked later passed in such a gap.
 #[tokio::test(start_paused = true)]
 async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
     for seed in 0..20 {
         let voters = embedded::voters(3);
-        let client = async |number: u64| {
+        let machine = Machine::new("first");
+        let client = async |number: u64, machine: &Machine| {
             let builder = Quorate::builder().embedded(&voters).seed(2 * seed + number);
-            let builder = builder.lease(ms(400)).longest_lease(secs(3));
+            let builder = builder.lease(ms(400)).longest_lease(secs(3)).machine(machine);
             Client::new(builder.connect().await.expect("all voters answer"), Kind::FairMutex)
         };
-        let (first, second) = (client(0).await, client(1).await);
+        let (first, second) = (client(0, &machine).await, client(1, &Machine::new("other")).await);
+        let guard = fair(&voters).await.lock().await.expect("it is free");
         let mut waiters = Waiters::of(&Fixture::of(&voters).of_kind(Kind::FairMutex)).await;
-        voters.iter().for_each(EmbeddedVoter::restart_empty);
         waiters.come(first.mutex("a"), release).await;
         waiters.come(second.mutex("a"), release).await;
+        // It tells its place every 133 ms, and voters have 40 ms to answer.
+        for voter in &voters {
+            voter.fault_each(|sent| match sent.client() {
+                "first" => vec![Fault::DropReplies],
+                _ => Vec::new(),
+            });
+        }
+        sleep(ms(390)).await;
+        voters.iter().for_each(|voter| voter.fault_each(|_| Vec::new()));
+        sleep(ms(200)).await;
+        guard.release().await.expect("it is held");
         waiters.must_enter_in_order().await;
     }
+}
+
+/// It stayed the first in the queue, and all others waited behind it for as long as it waited.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody() {
+    type Hamper = fn(&[EmbeddedVoter], &Machine);
+    let slow: Hamper = |voters, _| {
+        for voter in voters {
+            let way = Fault::Delay { there: ms(50), back: ms(50) };
+            voter.fault_each(move |sent| match sent.client() {
+                "hampered" => vec![way],
+                _ => Vec::new(),
+            });
+        }
+    };
+    let fast: Hamper = |_, machine| machine.set_clock_rate(20_000);
+    let empty: Hamper = |voters, _| voters.iter().for_each(EmbeddedVoter::restart_empty);
+    let hampers = [
+        // From the beginning, or from when its place stands.
+        ("it hears every answer too late", slow, ms(0), ms(300)),
+        ("it hears every answer too late at last", slow, secs(10), ms(5_600)),
+        ("its clock is too fast", fast, ms(0), ms(300)),
+        ("the voters have forgotten, as it knows", empty, secs(10), ms(300)),
+    ];
+    for (what, hamper, after, within) in hampers {
+        for kind in [Kind::Mutex, Kind::FairMutex] {
+            let voters = embedded::voters(3);
+            let machine = Machine::new("hampered");
+            let builder = Quorate::builder().embedded(&voters).machine(&machine);
+            let hampered = builder.voter_deadline(ms(50)).connect().await.expect("all answer");
+            // This one believes that nothing is ever forgotten.
+            let other = Quorate::builder().embedded(&voters).restart_guard(RestartGuard::Off);
+            let other = other.connect().await.expect("all answer");
+            let guard = other.mutex("a").lock().await.expect("it is free");
+            if after.is_zero() {
+                hamper(&voters, &machine);
+            }
+            let lock = Client::new(hampered, kind).mutex("a");
+            let waiting = tokio::spawn(async move { lock.lock_within(secs(300)).await });
+            sleep(secs(60)).await;
+            if !after.is_zero() {
+                hamper(&voters, &machine);
+            }
+            // It was the holder's before the voters forgot.
+            drop(guard.release().await);
+            for _ in 0..10 {
+                let watch = Stopwatch::start();
+                let entered = other.fair_mutex("a").lock_within(secs(60)).await;
+                let guard = entered.expect("all answer").expect("it is free");
+                assert!(watch.time() <= within, "{what}, {kind:?}: {:?}", watch.time());
+                guard.release().await.expect("all answer");
+                sleep(ms(700)).await;
+            }
+            waiting.abort();
+        }
+    }
+}
+
+/// Each bid waited for leave among all first attempts of its client. So the place was forgotten
+/// meanwhile, and whoever came later entered first.
+#[tokio::test(start_paused = true)]
+async fn a_place_stands_while_its_client_asks_for_thousands_of_other_locks() {
+    let voters = embedded::voters(3);
+    let machine = Machine::new("busy");
+    let busy = Quorate::builder().embedded(&voters).machine(&machine).voter_deadline(ms(1_200));
+    let busy = Client::new(busy.connect().await.expect("all answer"), Kind::FairMutex);
+    let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
+    let guard = fair(&voters).await.lock().await.expect("it is free");
+    let mut waiters = Waiters::of(&on).await;
+    waiters.come(busy.mutex("a"), release).await;
+    for voter in &voters {
+        let far = Fault::Delay { there: ms(500), back: ms(500) };
+        voter.fault_each(move |sent| if sent.client() == "busy" { vec![far] } else { vec![] });
+    }
+    // 128 at once: they are asked for within 16 s. A place lives for 5 s.
+    let mut crowd = JoinSet::new();
+    for number in 0..16 * 128 {
+        let mutex = busy.mutex(number.to_string());
+        crowd.spawn(async move { mutex.lock().await.map(drop) });
+    }
+    sleep(secs(7)).await;
+    waiters.come(on.client().await.mutex("a"), release).await;
+    sleep(secs(1)).await;
+    guard.release().await.expect("it is held");
+    waiters.must_enter_in_order().await;
 }
 
 /// What was left of the queue still named the writer: it kept readers out, or the script failed,

@@ -55,6 +55,12 @@ pub(crate) const ALL: &[Mutant] = &[
         &[WhatIsTold, AnswersInTime, FewestTrips],
     ),
     Mutant::new(
+        "limit_is_taken_for_silence",
+        "What the caller's limit cuts off counts as silence of the voters.",
+        &[MinorityChangesNothing],
+    )
+    .from(401_000_158),
+    Mutant::new(
         "waits_for_all_grants",
         "An attempt is won when all voters have answered.",
         &[FewestTrips],
