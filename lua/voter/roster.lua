@@ -1,78 +1,104 @@
--- voter/roster: who the clients of this voter believe its voters to be, and whether one agrees.
+-- voter/roster: what the clients of this voter believe of its voters, and whether one agrees.
 -- KEYS, for each request: roster
--- ARGV, for all requests: keep_ms, late_ms
--- ARGV, for each request: mine, who, heard
---   mine: what the client believes: `<step> <voters> <old voters> <longest lease in ms>`; who: its
---   id and its name, or nothing from one that only looks; heard: what its other voters have of such
---   beliefs, a line each: `<belief> <age in ms> <who>`; keep_ms: how long a belief is kept at
---   least; late_ms: how much later than it was here a client may be told of
+-- ARGV, for all requests: keep_ms
+-- ARGV, for each request: mine, counts_ms, who, heard
+--   mine: what the client believes: `1 <step> <voters> <old voters> <what else all must have>`, where
+--   1 is the format; counts_ms: for so long after a client was here others must agree with it; who:
+--   its id and its name, or nothing from one that only looks; heard: what a client of both sets has
+--   heard from other voters, a line each: `<age in ms> <counts_ms> <belief><tab><who>`; keep_ms: how
+--   long a belief is kept
 -- returns, for each request: code, ms, id, beliefs
---   1, 0, '', beliefs    nobody was here of late who believes otherwise; who looks is not kept
+--   1, 0, '', beliefs    nobody was here who believes otherwise; who looks is not kept
 --   2, 0, '', beliefs    somebody was, and mine is not kept
 --   -1, 0, message, ''   this request failed, alone
---   beliefs: a line each, the latest first: `<0, or 1 if it clashes> <belief> <age> <who>`
+--   beliefs: a line each: `<0, or 1 if it clashes> <age> <counts_ms> <belief><tab><who>`
 -- atomic, because of two clients that find nothing and would both be kept.
 
-local keep_ms, late_ms = unpack(ARGV, 1, 2)
+local keep_ms = ARGV[1]
 
 -- No fleet has as many at once; whoever writes more is wrong.
 local MOST = 16
 
--- Adds the beliefs of a text, unless they are known to be later. `when`: of the number of a line.
-local function add(seen, text, when)
-  for belief, number, who in string.gmatch(text, '(%d+ %d+ %d+ %d+) (%d+) ([^\n]*)') do
-    local last = when(tonumber(number))
-    if not seen[belief] or seen[belief].last < last then
-      seen[belief] = { belief = belief, last = last, who = who }
-    end
+-- Whether two beliefs clash, and how many steps the other one is ahead.
+local function compare(mine, other)
+  local pattern = '^1 (%d+) (%d+) (%d+) (.+)$'
+  local step, voters, old, terms = string.match(mine, pattern)
+  local its_step, its_voters, its_old, its_terms = string.match(other, pattern)
+  -- Another format, of which nothing is known, among them.
+  if terms ~= its_terms then
+    return true, 0
   end
-end
-
--- Whether two beliefs clash, and for how long that matters after somebody was here.
-local function clash(mine, other)
-  local step, _, _, longest = string.match(mine, '^(%d+) (%d+) (%d+) (%d+)$')
-  local its_step, _, _, its_longest = string.match(other, '^(%d+) (%d+) (%d+) (%d+)$')
-  local apart = math.abs(step - its_step)
-  local clashes = longest ~= its_longest or apart > 1 or apart == 0 and mine ~= other
-  return clashes, math.max(longest, its_longest)
+  local ahead, agree = its_step - step, mine == other
+  -- Odd steps have both sets: the old one is that of the step before, the new one of the next.
+  if ahead == 1 then
+    agree = voters == (step % 2 == 0 and its_old or its_voters)
+  elseif ahead == -1 then
+    agree = its_voters == (step % 2 == 0 and voters or old)
+  end
+  return not agree, ahead
 end
 
 local function roster(key, args, arg)
   local roster = KEYS[key + 1]
-  local mine, who, heard = unpack(args, arg + 1, arg + 3)
-  local now, seen, beliefs, agreed = now_ms(), {}, {}, true
-  -- A clock that was set back: seen just now, and no later.
-  add(seen, redis.call('GET', roster) or '', function(last) return math.min(last, now) end)
-  add(seen, heard, function(age) return now - age end)
-  for _, it in pairs(seen) do
-    local clashes, longest = clash(mine, it.belief)
-    it.clashes = clashes and now - it.last < longest + late_ms
-    agreed = agreed and not it.clashes
-    if now - it.last <= math.max(keep_ms, longest + late_ms) then
-      beliefs[#beliefs + 1] = it
+  local mine, counts_ms, who, heard = unpack(args, arg + 1, arg + 4)
+  local now, seen, all, lines, agreed = now_ms(), {}, {}, {}, true
+
+  local function note(belief, last, its_ms, by, is_new)
+    local it = seen[belief] or { belief = belief, last = 0 }
+    if not seen[belief] then
+      seen[belief], all[#all + 1] = it, it
     end
+    if it.last <= last then
+      it.last, it.ms, it.who, it.is_new = last, its_ms, by, is_new
+    end
+  end
+
+  local kept = redis.call('HGETALL', roster)
+  for at = 1, #kept, 2 do
+    local last, its_ms, by = string.match(kept[at + 1], '^(%d+) (%d+) (.*)$')
+    -- A clock that was set back: seen just now, and no later.
+    note(kept[at], math.min(last, now), its_ms, by, tonumber(last) > now)
+  end
+  for age, its_ms, belief, by in string.gmatch(heard, '(%d+) (%d+) ([^\t]+)\t([^\n]*)') do
+    note(belief, now - age, its_ms, by, true)
+  end
+  for _, it in ipairs(all) do
+    it.clashes, it.ahead = compare(mine, it.belief)
+  end
+  for _, it in ipairs(all) do
+    -- Voters that the next set does not name hear no more of it when the clients of both sets are
+    -- gone. So what is two steps ahead counts until one of the step between has been here without it
+    -- for as long.
+    local since = it.ahead > 1 and 0 or now
+    for _, other in ipairs(all) do
+      if 0 < other.ahead and other.ahead < it.ahead then
+        since = math.max(since, other.last)
+      end
+    end
+    it.clashes = it.clashes and since < it.last + math.max(it.ms, counts_ms)
+    agreed = agreed and not it.clashes
   end
   if agreed and who ~= '' then
-    if seen[mine] then
-      seen[mine].last, seen[mine].who = now, who
-    else
-      beliefs[#beliefs + 1] = { belief = mine, last = now, who = who }
-    end
+    note(mine, now, counts_ms, who, true)
   end
-  table.sort(beliefs, function(one, other)
+  table.sort(all, function(one, other)
     return one.last > other.last or one.last == other.last and one.belief < other.belief
   end)
-  local kept, told = {}, {}
-  for at = 1, math.min(#beliefs, MOST) do
-    local it = beliefs[at]
-    kept[at] = string.format('%s %.0f %s', it.belief, it.last, it.who)
-    local mark = it.clashes and 1 or 0
-    told[at] = string.format('%d %s %.0f %s', mark, it.belief, now - it.last, it.who)
-  end
   if agreed and who ~= '' then
-    redis.call('SET', roster, table.concat(kept, '\n'), 'PX', keep_ms)
+    for at, it in ipairs(all) do
+      if at > MOST or now - it.last > tonumber(keep_ms) then
+        redis.call('HDEL', roster, it.belief)
+      elseif it.is_new then
+        redis.call('HSET', roster, it.belief, string.format('%.0f %s %s', it.last, it.ms, it.who))
+      end
+    end
+    redis.call('PEXPIRE', roster, keep_ms)
   end
-  return agreed and 1 or 2, 0, '', table.concat(told, '\n')
+  for at, it in ipairs(all) do
+    local mark = it.clashes and 1 or 0
+    lines[at] = string.format('%d %.0f %s %s\t%s', mark, now - it.last, it.ms, it.belief, it.who)
+  end
+  return agreed and 1 or 2, 0, '', table.concat(lines, '\n')
 end
 
-return each(1, 2, 3, 4, roster)
+return each(1, 1, 4, 4, roster)

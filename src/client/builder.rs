@@ -139,6 +139,9 @@ impl Builder {
 
     /// What clocks may differ by during a lease, and by which its validity is shorter: parts per
     /// million of the lease, and a fixed time. Default: 10,000 (a hundredth) and 2 ms.
+    ///
+    /// **All clients need the same.** By it a client also judges whether a voter's clock has moved,
+    /// so one with more counts a voter that has ended the leases of others.
     pub fn drift(mut self, ppm: u32, fixed: Duration) -> Self {
         self.settings.drift = Drift { ppm, fixed };
         self
@@ -182,7 +185,8 @@ impl Builder {
     }
 
     /// Whether voters that may have forgotten votes are kept out of new holds. Default:
-    /// [`Relative`](RestartGuard::Relative).
+    /// [`Relative`](RestartGuard::Relative). If it is [`Off`](RestartGuard::Off) in one client, it
+    /// must be in all.
     pub fn restart_guard(mut self, guard: RestartGuard) -> Self {
         self.settings.restart_guard = guard;
         self

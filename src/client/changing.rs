@@ -40,18 +40,21 @@ impl Builder {
     /// old ones by the new.
     ///
     /// Clients say to each voter which roster they have, with how many voters, whether these
-    /// replace others, and the [longest lease](Self::longest_lease). They compare that when they
-    /// connect and every 15 seconds, never on the way of a lock. Clients are out of step if
+    /// replace others, and the [longest lease](Self::longest_lease), the [drift](Self::drift) and
+    /// whether the [restart guard](Self::restart_guard) is off. They compare that on each new
+    /// connection and every 15 seconds, never on the way of a lock. Clients are out of step if
     ///
     /// - they have the same roster with different numbers of voters,
-    /// - they have different longest leases, or
+    /// - they have different longest leases or drifts, or one has no restart guard, or
     /// - they are more than one step apart. The steps of a change from roster 1 to 2 are: roster 1;
     ///   roster 2, replacing; roster 2.
     ///
     /// A client that finds itself out of step with clients that a voter knows from the last longest
-    /// lease and 45 s does not connect ([`is_out_of_step`](crate::Error::is_out_of_step)). One that
-    /// finds it later logs an error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP),
-    /// and counts no vote of this voter for new holds until it is over. What it holds stays held.
+    /// lease and 45 s does not connect ([`is_out_of_step`](crate::Error::is_out_of_step)); nor does
+    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an error,
+    /// sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until it is
+    /// over, and loses those that it holds and renews. A client that cannot compare on a majority of
+    /// the voters is [not connected](crate::Error::is_not_connected).
     ///
     /// Nothing is found where the clients have no voter in common and no client that has voters of
     /// both, or where the voters of one roster are as many and others. Clients with different

@@ -71,7 +71,7 @@ pub(super) async fn connect(
         }
     }
     let coordinator = Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name));
-    coordinator.join_roster().await?;
+    coordinator.join_roster(due).await?;
     Ok(coordinator)
 }
 

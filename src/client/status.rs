@@ -52,8 +52,8 @@ pub struct VoterStatus {
     pub refuses: Option<String>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
-    /// Why its vote does not count for new holds, where other clients of this voter disagree with
-    /// this one about who the voters are: what each side believes.
+    /// Why its vote does not count for new holds, where other clients disagree with this one about
+    /// who the voters are: what each side believes. Or that this was not compared with the voter yet.
     pub out_of_step: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl Quorate {
             let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
-            let out_of_step = standings.out_of_step(voter).map(|why| why.to_string());
+            let out_of_step = standings.apart(voter).map(|why| why.to_string());
             let (voter, side) = (label.to_string(), panel.quorum.side(voter));
             let status = VoterStatus { voter, side, connection, refuses, quarantine, out_of_step };
             found.push(status);

@@ -49,7 +49,6 @@ use gate::ClosingGate;
 use line::Lines;
 use names::ClientNames;
 use queue::PLACES;
-use roster::Rosters;
 use slots::FewerTold;
 
 /// What all locks of one client share.
@@ -71,7 +70,6 @@ pub(crate) struct Coordinator {
     gate: ClosingGate,
     admission: Admission,
     names: ClientNames,
-    rosters: Rosters,
     fewer_told: FewerTold,
 }
 
@@ -104,7 +102,6 @@ impl Coordinator {
             gate: ClosingGate::open(),
             admission: Admission::new(),
             names: ClientNames::new(name),
-            rosters: Rosters::default(),
             fewer_told: FewerTold::default(),
         };
         this.spawn(this.gate.watch_runtime());

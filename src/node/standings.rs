@@ -14,6 +14,8 @@ use std::{
 
 use tokio::runtime::Handle;
 
+use steps::VoterStep;
+
 use super::{Identity, reach::Reach};
 use crate::{
     clock::{Clock, Moment},
@@ -40,9 +42,12 @@ pub(crate) struct Standings {
     state: Mutex<StandingsState>,
     /// For how long this client has stood still, in nanoseconds.
     stood_still: AtomicU64,
-    /// Changes when holds are to be renewed at once: a voter has come back as another, and what it
-    /// forgot is to be told again, or less is left of their leases than it seemed.
+    /// Changes when holds are to be looked after at once: a voter has come back as another, and what
+    /// it forgot is to be told again, less is left of their leases than it seemed, or this client is
+    /// out of step.
     returned: Signal<()>,
+    /// Changes with each new connection.
+    connected: Signal<()>,
     /// The client is closed: its share of what is counted of all clients has been taken back.
     retired: Arc<Signal<bool>>,
 }
@@ -55,8 +60,9 @@ struct StandingsState {
     /// What takes no new votes, and why, by what was last heard of it.
     refusing: BTreeMap<Place, Arc<str>>,
     reach: Reach,
-    /// Of each voter, what clients believe of the voters that clashes with what this one does.
-    out_of_step: Vec<Option<Arc<str>>>,
+    /// Whether a voter counts only where its roster was compared, and what came of it.
+    compares: bool,
+    steps: Vec<VoterStep>,
     /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
     /// told first.
     held_back: Option<Vec<(usize, Quarantined)>>,
@@ -70,11 +76,13 @@ impl Standings {
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
-        let out_of_step = vec![None; labels.len()];
+        let steps = vec![VoterStep::default(); labels.len()];
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let reach = Reach::new(quorum);
         let held_back = None;
-        let state = StandingsState { register, told, refusing, reach, out_of_step, held_back };
+        let compares = false;
+        let state =
+            StandingsState { register, told, refusing, reach, compares, steps, held_back };
         Arc::new(Self {
             labels,
             series,
@@ -84,6 +92,7 @@ impl Standings {
             state: Mutex::new(state),
             stood_still: AtomicU64::new(0),
             returned: Signal::new(()),
+            connected: Signal::new(()),
             retired: Arc::new(Signal::new(false)),
         })
     }
@@ -114,8 +123,13 @@ impl Standings {
         self.series[place.voter].connections.change(1.0);
         let Identity { run_id, age, .. } = identity;
         tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
-        self.state().reach.met(place.voter, &self.labels);
+        {
+            let mut state = self.state();
+            state.reach.met(place.voter, &self.labels);
+            state.steps[place.voter].meet();
+        }
         self.seen(place, identity, stamp);
+        self.connected.change(|()| ());
     }
 
     /// A server says who it is, on a new connection or again.
@@ -364,8 +378,8 @@ impl Standings {
             self.series[voter].refusing.change(-1.0);
         }
         state.refusing.clear();
-        for (series, out_of_step) in self.series.iter().zip(&mut state.out_of_step) {
-            if out_of_step.take().is_some() {
+        for (series, step) in self.series.iter().zip(&mut state.steps) {
+            if step.clash.take().is_some() {
                 series.out_of_step.change(-1.0);
             }
         }

@@ -335,8 +335,8 @@ pub(crate) mod voter {
         name: "voter/roster",
         source: source!("voter/roster", ["time", "each"]),
         keys: &["roster"],
-        shared: &[KEEP_MS, Arg::Text("late_ms")],
-        args: &[Arg::Text("mine"), Arg::Text("who"), Arg::Text("heard")],
+        shared: &[KEEP_MS],
+        args: &[Arg::Text("mine"), Arg::Text("counts_ms"), Arg::Text("who"), Arg::Text("heard")],
         width: 4,
         votes: false,
     };

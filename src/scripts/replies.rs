@@ -211,7 +211,7 @@ impl Answer {
         }
     }
 
-    fn unexpected(&self) -> Cause {
+    pub(crate) fn unexpected(&self) -> Cause {
         Cause::Rejected(format!("unexpected answer {self:?}").into())
     }
 }

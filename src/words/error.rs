@@ -49,7 +49,7 @@ pub enum ErrorKind {
     /// was asked for, unless with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) the lock
     /// turns out to be an `RFairLock` in Java.
     Invalid,
-    /// Too few voters could be reached when the client connected.
+    /// Too few voters could be reached when the client connected, or asked who else uses them.
     NotConnected,
     /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
     NoQuorum,
@@ -80,7 +80,7 @@ pub enum ErrorKind {
     /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
     Overloaded,
     /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
-    /// lease, or are more than one step of a change of the voters apart; from
+    /// lease, the drift or the restart guard, or are more than one step of a change of the voters apart; from
     /// [`connect`](crate::Builder::connect). The message says what each side believes.
     OutOfStep,
     /// The client was closed.

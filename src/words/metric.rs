@@ -169,7 +169,16 @@ pub(super) const RENEWED: Label =
     label("outcome", &["renewed", "failed", "superseded", "vanished"]);
 pub(super) const LOSS: Label = label(
     "reason",
-    &["expired", "fixed", "superseded", "forced", "vanished", "abandoned", "forsaken"],
+    &[
+        "expired",
+        "fixed",
+        "superseded",
+        "forced",
+        "vanished",
+        "abandoned",
+        "forsaken",
+        "out_of_step",
+    ],
 );
 pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
 pub(super) const SUSPICION: Label =

@@ -93,6 +93,7 @@ pub enum RestartGuard {
     /// known for no longer: after all voters have started, nothing can be acquired before that has
     /// passed.
     Strict,
-    /// Nobody is: a voter that restarts without its data may help to give a lock twice.
+    /// Nobody is: a voter that restarts without its data may help to give a lock twice, also to
+    /// clients that have another guard. So all clients have this one, or none has.
     Off,
 }

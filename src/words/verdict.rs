@@ -106,8 +106,9 @@ pub enum Cause {
         /// How long they had.
         within: Duration,
     },
-    /// It granted, and that does not count: clients of this voter disagree about who the voters
-    /// are; see [`Builder::roster`](crate::Builder::roster).
+    /// It granted, and that does not count: clients disagree about who the voters are, or whether
+    /// they do was not compared with this voter yet; see
+    /// [`Builder::roster`](crate::Builder::roster).
     OutOfStep(Arc<str>),
     /// The verdict stood before its answer came.
     Unheard,

@@ -279,14 +279,16 @@ fn clients_that_are_out_of_step_are_named_and_nobody_joins_them() {
     let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "roster").collect();
     let [[_, level, _, seen]] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(level, "error");
-    let told = "roster 1 with 3 voters and a longest lease of 4s, last seen ";
+    let told =
+        "roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 ppm and 2ms, last seen ";
     assert!(seen.starts_with(told), "{seen}");
 
     let mut other = voters.run(&["other"], "true");
     let (code, _, errors) = output(other.env("QUORATE_LONGEST_LEASE", "60s"));
     assert_eq!(code, 78, "{errors}");
-    let told = "it has roster 1 with 3 voters and a longest lease of 60s; others have roster 1 \
-                with 3 voters and a longest lease of 4s, last seen ";
+    let told = "it has roster 1 with 3 voters, a longest lease of 60s, a drift of 10000 ppm and 2ms; \
+                others have roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 ppm and \
+                2ms, last seen ";
     assert!(errors.contains(told), "{errors}");
     assert!(errors.contains("all clients need the same longest lease"), "{errors}");
     // Nothing is wrong for those that agree.

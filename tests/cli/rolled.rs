@@ -46,8 +46,8 @@ impl Step {
         let count = |urls: &str| urls.split(' ').count();
         let voters = format!("roster {} with {} voters", self.roster, count(&self.voters));
         match &self.replaced {
-            Some(replaced) => format!("{voters} that replace {} and", count(replaced)),
-            None => format!("{voters} and"),
+            Some(replaced) => format!("{voters} that replace {},", count(replaced)),
+            None => format!("{voters},"),
         }
     }
 

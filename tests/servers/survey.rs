@@ -93,7 +93,7 @@ async fn each_right_that_is_missing_is_named() {
     let texts: Vec<&str> = users.iter().map(|(user, _)| &**user).chain([&*all]).collect();
     let server = RedisServer::start_as(&Settings::new().users(&texts));
     let missing = async |name: &str| {
-        let builder = Quorate::builder().voter(server.url_as(name, "password"));
+        let builder = Quorate::builder().voter(server.url_as(name, "password")).only_looks(true);
         let quorum = connect(builder.voter_deadline(MS(2_000))).await;
         let missing = info(&quorum, 0).await.missing_rights;
         quorum.close().await;
@@ -116,7 +116,7 @@ async fn keys_and_channels_of_another_prefix_are_named_as_missing() {
     let rights = rights::documented().join(" ").replace("quorate:", "other:");
     let user = format!("quorate on >password {rights}");
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
-    let builder = Quorate::builder().voter(server.url_as("quorate", "password"));
+    let builder = Quorate::builder().voter(server.url_as("quorate", "password")).only_looks(true);
     let quorum = connect(builder.voter_deadline(MS(2_000))).await;
     let missing = info(&quorum, 0).await.missing_rights;
     assert_eq!(missing, ["&quorate:calls:*", "&quorate:{*", "~quorate:{*"]);

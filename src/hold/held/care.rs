@@ -6,6 +6,7 @@ use super::{End, Hold, HoldState, loss::HoldLoss};
 use crate::{
     engine::Duty,
     hold::agenda::{AgendaPlace, Listing},
+    words::{Cause, Verdict},
 };
 
 impl Hold {
@@ -34,7 +35,16 @@ impl Hold {
             return false;
         }
         let now = self.coordinator.clock().now();
-        let due = match state.lease.duty(now) {
+        let duty = state.lease.duty(now);
+        let standings = &self.coordinator.panel().standings;
+        if duty != Duty::Lost && !state.lease.is_fixed() && standings.out_of_step().is_some() {
+            let why = |voter| standings.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
+            let voters = 0..self.coordinator.panel().voters.len();
+            state.failed = voters.map(|voter| Verdict::Unknown(why(voter))).collect();
+            self.lose(&mut state, HoldLoss::OutOfStep);
+            return false;
+        }
+        let due = match duty {
             Duty::Lost => {
                 self.expire(&mut state);
                 return false;

@@ -17,6 +17,7 @@ pub(super) enum HoldLoss {
     Abandoned,
     /// Another one was lost that was acquired together with it.
     Forsaken,
+    OutOfStep,
 }
 
 impl HoldLoss {
@@ -38,6 +39,7 @@ impl HoldLoss {
             Self::Vanished => "a majority of voters no longer had its vote",
             Self::Abandoned => "the runtime in which its client was connected has ended",
             Self::Forsaken => "another lock of the same guard was lost",
+            Self::OutOfStep => "clients disagree about the voters",
         };
         text.into()
     }
@@ -52,6 +54,7 @@ impl HoldLoss {
             Self::Vanished => "vanished",
             Self::Abandoned => "abandoned",
             Self::Forsaken => "forsaken",
+            Self::OutOfStep => "out_of_step",
         }
     }
 }
@@ -76,6 +79,7 @@ mod tests {
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
             (HoldLoss::Abandoned, "the runtime in which its client was connected has ended"),
             (HoldLoss::Forsaken, "another lock of the same guard was lost"),
+            (HoldLoss::OutOfStep, "clients disagree about the voters"),
         ] {
             assert_eq!(loss.text(), told);
         }

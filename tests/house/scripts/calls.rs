@@ -235,8 +235,7 @@ impl Request {
             "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
             "election/acquire" => &["calls:", time_ms, FENCE_MS, time_ms, "PUBLISH"],
             "election/renew" => &[time_ms, FENCE_MS, "PUBLISH"],
-            "voter/look" | "voter/introduce" => &[time_ms],
-            "voter/roster" => &[time_ms, "30000"],
+            "voter/look" | "voter/introduce" | "voter/roster" => &[time_ms],
             _ => &[],
         };
         words(shared)
@@ -252,8 +251,11 @@ impl Request {
         // Of the step before, and of one that clashes, both seen before whatever happens here.
         let heard = match count {
             "0" => "",
-            "1" => "3 5 3 30000 500000 client-b:x web 1\n4 5 0 30000 900000 client-c:x",
-            _ => "5 5 3 30000 20000 client-d:x",
+            "1" => {
+                "500000 75000 1 3 5 3 30000 1 2 1\tclient-b:x web 1\n\
+                 900000 75000 1 4 5 0 30000 1 2 1\tclient-c:x"
+            }
+            _ => "20000 75000 2 of another format\tclient-d:x",
         };
         // Only an attempt from a place asks so.
         let attempt = place.map_or("client-c:9.1", |_| hold);
@@ -275,7 +277,7 @@ impl Request {
             "redisson/queue" => (&[queue, alive], &[]),
             "voter/introduce" => (&[client], &[hold]),
             "voter/name" => (&[client], &[]),
-            "voter/roster" => (&[roster], &["2 3 0 30000", hold, heard]),
+            "voter/roster" => (&[roster], &["1 2 3 0 30000 1 2 1", "75000", hold, heard]),
             "voter/look" => {
                 let durable = if leaves { "1" } else { "0" };
                 (&[mark], &["name", LIVES[usize::from(count == "1")], durable])

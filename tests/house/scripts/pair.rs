@@ -67,7 +67,14 @@ impl Pair {
             self.must_answer_alike(&["PTTL", &key])?;
             self.must_answer_alike(&["GET", &key])?;
             let [embedded, served] = self.ask(&["HGETALL", &key]).map(|reply| reply.map(sorted));
-            prop_assert_eq!(embedded, served, "{}", key);
+            let alike = match (&embedded, &served) {
+                // When clients were here.
+                (Ok(embedded), Ok(served)) if key.starts_with("roster:") => {
+                    are_alike(embedded, served, Some(4))
+                }
+                (embedded, served) => embedded == served,
+            };
+            prop_assert!(alike, "{key}:\nembedded {embedded:?}\n  server {served:?}");
             self.must_answer_alike(&["ZRANGE", &key, "0", "-1", "WITHSCORES"])?;
         }
         Ok(())
@@ -123,9 +130,9 @@ fn are_alike(embedded: &Reply, served: &Reply, ages: Option<usize>) -> bool {
 }
 
 /// A server lists the fields of a hash in no order.
-fn sorted(reply: Reply) -> Vec<String> {
-    let Reply::List(entries) = reply else { return vec![format!("{reply:?}")] };
-    let mut texts: Vec<_> = entries.iter().map(|entry| format!("{entry:?}")).collect();
-    texts.sort();
-    texts
+fn sorted(reply: Reply) -> Reply {
+    let Reply::List(entries) = reply else { return reply };
+    let mut fields: Vec<_> = entries.chunks(2).map(<[_]>::to_vec).collect();
+    fields.sort_by_key(|field| format!("{field:?}"));
+    Reply::List(fields.concat())
 }

@@ -2,6 +2,7 @@
 
 mod quorums;
 mod roster;
+mod stopped;
 
 use std::time::Duration;
 

@@ -15,19 +15,23 @@ pub(super) fn steps(survey: &Survey, findings: &mut Findings) {
     for entry in survey.roster.iter().filter(|entry| entry.clashes) {
         let left =
             (entry.longest_lease.max(survey.longest_lease) + THERE).saturating_sub(entry.seen);
+        let ends = if left.is_zero() {
+            "until clients in between that have both sets have been here without it".to_owned()
+        } else {
+            format!("for {} more if no such client comes back", Short(left))
+        };
         let means = format!(
-            "a client with these settings is out of step with it and does not connect, for {} more \
-             if no such client comes back",
-            Short(left)
+            "a client with these settings is out of step with it and does not connect, {ends}"
         );
-        let mend = "give all clients the voters of one step, or of the next, and one longest lease";
+        let mend =
+            "give all clients the voters of one step, or of the next, and the same other settings";
         findings.push(finding(Level::Error, entry.to_string()).means(means).mend(mend));
     }
     let well: Vec<_> = survey.roster.iter().filter(|entry| !entry.clashes).collect();
     let there: Vec<_> = well.iter().filter(|entry| entry.seen <= THERE).collect();
     match there.as_slice() {
         [] if well.is_empty() => {
-            findings.push(finding(Level::Ok, "no client has been here within an hour".into()));
+            findings.push(finding(Level::Ok, "no client has been here within 30 days".into()));
         }
         [] => findings.push(finding(Level::Ok, well[0].to_string()).means("no client is here now")),
         [one] if one.replaced.is_none() => findings.push(
