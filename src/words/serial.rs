@@ -218,6 +218,9 @@ impl Serialize for Persistence {
         map.serialize_entry("appendonly", &self.appendonly)?;
         map.serialize_entry("appendfsync", &self.appendfsync)?;
         map.serialize_entry("no_appendfsync_on_rewrite", &self.no_appendfsync_on_rewrite)?;
+        let size = &self.aof_load_corrupt_tail_max_size;
+        map.serialize_entry("aof_load_corrupt_tail_max_size", size)?;
+        map.serialize_entry("default_user_may_write", &self.default_user_may_write)?;
         map.serialize_entry("save", &self.save)?;
         map.end()
     }

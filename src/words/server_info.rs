@@ -57,6 +57,12 @@ pub struct Persistence {
     pub appendfsync: Option<String>,
     /// It does not wait for the disk while it writes a file anew.
     pub no_appendfsync_on_rewrite: Option<bool>,
+    /// How much of the end of that file a start may give up (`aof-load-corrupt-tail-max-size`, since
+    /// Redis 8.4).
+    pub aof_load_corrupt_tail_max_size: Option<String>,
+    /// Whether the user `default`, as which a server reads that file, may run all commands on all
+    /// keys. Most servers drop what it may not, votes above all. For operators: others may not ask.
+    pub default_user_may_write: Option<bool>,
     /// When it writes a snapshot of all data; empty for never.
     pub save: Option<String>,
 }
@@ -67,6 +73,8 @@ impl Persistence {
         self.appendonly
             && self.appendfsync.as_deref() == Some("always")
             && self.no_appendfsync_on_rewrite == Some(false)
+            && self.aof_load_corrupt_tail_max_size.as_deref().is_none_or(|size| size == "0")
+            && self.default_user_may_write != Some(false)
     }
 }
 
@@ -88,5 +96,27 @@ impl ClockOffset {
         let uncertain = took / 2;
         let ahead_micros = micros(shown + uncertain).saturating_sub(micros(wall));
         Self { ahead_micros, uncertain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_may_give_up_votes_when_it_starts_is_not_durable() {
+        let durable = Persistence {
+            appendonly: true,
+            appendfsync: Some("always".into()),
+            no_appendfsync_on_rewrite: Some(false),
+            ..Persistence::default()
+        };
+        let with = |size: &str, may_write| Persistence {
+            aof_load_corrupt_tail_max_size: Some(size.into()),
+            default_user_may_write: may_write,
+            ..durable.clone()
+        };
+        assert!(durable.is_durable() && with("0", Some(true)).is_durable());
+        assert!(!with("1024", None).is_durable() && !with("0", Some(false)).is_durable());
     }
 }

@@ -99,6 +99,23 @@ fn good_servers_are_well() {
     }
 }
 
+// It reads its file as the user `default` when it starts.
+#[test]
+fn a_server_that_drops_votes_when_it_starts_is_an_error_where_that_can_be_seen() {
+    let users = ["default off resetkeys resetchannels -@all", "operator on >pw ~* &* +@all"];
+    let dropping = Settings::new().flags(&good()).users(&users);
+    let servers = vec![
+        RedisServer::start_with(&good()),
+        RedisServer::start_with(&good()),
+        RedisServer::start_as(&dropping),
+    ];
+    let mut urls = urls(&servers);
+    urls[2] = urls[2].replace("://", "://operator:pw@");
+    let (code, found) = findings(&mut doctor(&urls, &["--json", "--ignore", "connection"]));
+    assert_eq!((code, &checks(&found)[..]), (2, &[("persistence", "error")][..]), "{found:?}");
+    assert!(found[0][3].contains("`default` may not"), "{found:?}");
+}
+
 #[test]
 fn a_server_that_may_delete_votes_is_an_error() {
     let (code, found) = wrong(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);

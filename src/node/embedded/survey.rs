@@ -38,6 +38,7 @@ impl ServerState {
                 appendfsync: Some(if durable { "always" } else { "no" }.into()),
                 no_appendfsync_on_rewrite: Some(false),
                 save: Some(String::new()),
+                ..Persistence::default()
             },
             clock: Some(ClockOffset::new(news.shown, wall, Duration::ZERO)),
             missing_rights: Vec::new(),

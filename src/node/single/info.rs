@@ -8,7 +8,11 @@ use fred::{
 };
 
 use super::{IDENTIFICATION, link::Link, replies};
-use crate::{node::Outcome, scripts::Value, words::Cause};
+use crate::{
+    node::Outcome,
+    scripts::Value,
+    words::{Cause, Persistence},
+};
 
 /// An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
@@ -36,6 +40,20 @@ pub(super) fn pairs(reply: Frame) -> BTreeMap<String, String> {
         _ => None,
     };
     data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
+/// What a server writes to its disk, as far as it tells. By one pattern: what `CONFIG GET` takes
+/// several of is not known to older servers.
+pub(super) async fn persistence(link: &Link) -> Outcome<Persistence> {
+    let mut told = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
+    let is_on = |name: &str| told.get(name).map(|value| value == "yes");
+    Ok(Persistence {
+        appendonly: is_on("appendonly") == Some(true),
+        no_appendfsync_on_rewrite: is_on("no-appendfsync-on-rewrite"),
+        appendfsync: told.remove("appendfsync"),
+        aof_load_corrupt_tail_max_size: told.remove("aof-load-corrupt-tail-max-size"),
+        ..Persistence::default()
+    })
 }
 
 pub(super) fn is_replica(info: &str) -> bool {

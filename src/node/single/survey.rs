@@ -6,7 +6,7 @@ use fred::types::Resp3Frame as Frame;
 
 use super::{
     identity::shown,
-    info::{ask, field, is_replica, pairs},
+    info::{ask, field, is_replica, pairs, persistence},
     replies,
     run::Runner,
 };
@@ -64,15 +64,19 @@ impl Runner {
     }
 
     async fn persistence(&self, info: &str) -> Outcome<Persistence> {
-        let mut told = pairs(self.reply("CONFIG", &["GET", "*appendfsync*"]).await?);
-        told.extend(pairs(self.reply("CONFIG", &["GET", "save"]).await?));
+        let link = self.gate.pass()?.link;
+        let mut told = pairs(self.reply("CONFIG", &["GET", "save"]).await?);
+        let default = pairs(self.reply("ACL", &["GETUSER", "default"]).await?);
+        let commands = default.get("commands");
+        // What it may not on purpose, as `-eval`, is in no file.
+        let may_write = |commands: &String| {
+            commands.starts_with("+@all") && default.get("keys").is_none_or(|keys| keys == "~*")
+        };
         Ok(Persistence {
             appendonly: field(info, "aof_enabled").is_ok_and(|value| value == "1"),
-            no_appendfsync_on_rewrite: told
-                .get("no-appendfsync-on-rewrite")
-                .map(|value| value == "yes"),
-            appendfsync: told.remove("appendfsync"),
+            default_user_may_write: commands.map(may_write),
             save: told.remove("save"),
+            ..persistence(&link).await?
         })
     }
 

@@ -4,7 +4,7 @@ use quorate::{Builder, MutexGuard, Quorate};
 
 use super::files::{Tree, number};
 use quorate_support::{NODE_PASSWORD, RedisServer, Reply, eventually_async, lock_node};
-use quorate_tests::scene::{connect, patient};
+use quorate_tests::scene::{connect, patient, proxies};
 
 fn builder(nodes: &[RedisServer]) -> Builder {
     patient(Quorate::builder().voters(nodes.iter().map(|n| n.url_as("quorate", NODE_PASSWORD))))
@@ -73,13 +73,24 @@ async fn nobody_is_kept_out(quorum: &Quorate) {
 #[tokio::test(flavor = "multi_thread")]
 async fn locks_stand_on_such_nodes_and_a_restart_forgets_nothing() {
     let mut nodes = RedisServer::start_many(&lock_node(), 3);
-    let quorum = connect(builder(&nodes)).await;
+    let ways = proxies(&nodes).await;
+    let login = format!("redis://quorate:{NODE_PASSWORD}@");
+    let urls = ways.iter().map(|way| way.url().replace("redis://", &login));
+    let quorum = connect(patient(Quorate::builder().voters(urls))).await;
     let guard = quorum.mutex("a").lock().await.unwrap();
-    for node in &mut nodes {
+    for (node, way) in nodes.iter_mut().zip(&ways) {
+        all_vote_for(&guard).await;
+        // As a holder that is away: no renewal gives back what the node has forgotten.
+        way.refuse().await;
         node.kill();
         node.restart();
-        all_vote_for(&guard).await;
+        let vote = node.command(&["HGET", "quorate:{a}", guard.hold().as_str()]);
+        assert_eq!(vote, Ok(Reply::Text("1".into())), "the node has forgotten a vote");
+        let token = node.command(&["GET", "quorate:{a}:fence"]);
+        assert_eq!(token, Ok(Reply::Text(guard.token().to_string())));
+        way.accept();
     }
+    all_vote_for(&guard).await;
     nobody_is_kept_out(&quorum).await;
     guard.release().await.unwrap();
     quorum.fair_mutex("b").lock().await.unwrap().release().await.unwrap();

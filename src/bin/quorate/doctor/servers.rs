@@ -109,8 +109,21 @@ pub(super) fn persistence(
         format!("appendonly no, save {save}")
     };
     let finding = |level| Finding::new(Check::Persistence, level, seen.as_str()).of(server);
+    if *appendonly && persistence.default_user_may_write == Some(false) {
+        let seen = "the user `default` may not run all commands on all keys";
+        let means = "servers before Redis 8.4.4 and Valkey 8.1.10 read their file as this user, and \
+                     drop votes by a restart: two can hold a lock";
+        let mend = "ACL SETUSER default ~* &* +@all (it may stay off), and in the users' file";
+        let finding = Finding::new(Check::Persistence, Level::Error, seen).of(server);
+        return findings.push(finding.means(means).mend(mend));
+    }
     if persistence.is_durable() {
-        let means = "a restart forgets no vote, and it counts again at once";
+        let means = if persistence.default_user_may_write.is_some() {
+            "a restart forgets no vote, and it counts again at once"
+        } else {
+            "a restart forgets no vote, and it counts again at once, if the user `default` may run \
+             all commands (only operators can see that)"
+        };
         return findings.push(finding(Level::Ok).means(means));
     }
     let lost = match appendfsync.as_deref() {
@@ -123,8 +136,8 @@ pub(super) fn persistence(
          within that time nobody gets one",
         Short(longest_lease)
     );
-    let mend = "set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, or accept \
-                it with --ignore persistence";
+    let mend = "set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and (since \
+                Redis 8.4) aof-load-corrupt-tail-max-size 0, or accept it with --ignore persistence";
     findings.push(finding(Level::Warning).means(means).mend(mend));
 }
 
