@@ -173,12 +173,12 @@ impl Ear for VoterEar {
         });
     }
 
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
-        self.standings.met(self.place(shard), identity, stamp);
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.standings.met(self.place(shard), identity, stamp)
     }
 
-    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
-        self.standings.seen(self.place(shard), identity, stamp);
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.standings.seen(self.place(shard), identity, stamp)
     }
 
     fn parted(&self, shard: usize, why: Option<&str>) {

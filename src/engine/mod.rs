@@ -40,7 +40,7 @@ pub(crate) use quorum::Quorum;
 pub(crate) use round_trips::RoundTrips;
 pub(crate) use several::{Several, SeveralNext};
 pub(crate) use slots::{Circle, SlotNext, SlotVotes};
-pub(crate) use standing::{Birth, KeptOut, Place, Register, Shown, Suspicion};
+pub(crate) use standing::{Birth, Data, KeptOut, Place, Register, Shown, Suspicion};
 pub(crate) use support::{Asked, RoundId, Support};
 pub(crate) use ticket::Ticket;
 pub(crate) use token::Tokens;

@@ -47,6 +47,21 @@ pub(crate) struct Birth {
     /// Where the name stands: under another key it may be another one for the same data.
     pub(crate) mark: Arc<str>,
     pub(crate) name: Arc<str>,
+    /// How old the mark is. Data of one name grow no younger, unless they are those of an earlier
+    /// moment.
+    pub(crate) age: Duration,
+    /// How old it was when the first client looked at it in this life of the server.
+    pub(crate) began: Duration,
+}
+
+/// What a server has of the data that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    Kept,
+    /// They have another name.
+    Gone,
+    /// They are those of an earlier moment, and perhaps nobody else can know.
+    Older,
 }
 
 /// All voters, as this client has seen them.
@@ -200,9 +215,16 @@ impl Register {
         true
     }
 
-    /// A server says which data it has. Whether they are others than before: then what it had is
-    /// gone, whatever it says of its disk and of its age.
-    pub(crate) fn named(&mut self, place: Place, birth: &Birth, now: Moment) -> bool {
+    /// A server says which data it has; `returned`: for the first time in its life. If they are
+    /// others than before, or younger than this client saw them, then what it had is gone, whatever
+    /// it says of its disk and of its age.
+    pub(crate) fn named(
+        &mut self,
+        place: Place,
+        birth: &Birth,
+        returned: bool,
+        now: Moment,
+    ) -> Data {
         let standing = self.standing_mut(place);
         let before = standing.birth.replace(birth.clone());
         if let Some(first) = &mut standing.first_met {
@@ -210,12 +232,41 @@ impl Register {
             first.durable &= crate::mutant!("settings_are_believed");
             first.marked = true;
         }
-        let is_gone = |before: Birth| before.mark == birth.mark && before.name != birth.name;
-        let gone = before.is_some_and(is_gone) && !crate::mutant!("restart_not_noticed");
-        if gone {
+        let Some(before) = before.filter(|before| before.mark == birth.mark) else {
+            return Data::Kept;
+        };
+        if before.name != birth.name {
+            if crate::mutant!("restart_not_noticed") {
+                return Data::Kept;
+            }
+            self.forgot(place, since_beginning(now), Quarantine::Emptied);
+            return Data::Gone;
+        }
+        // Another client that looked before in this life has made the mark older.
+        let age = if returned { birth.began } else { birth.age };
+        let older = age < before.age && !crate::mutant!("durability_is_believed");
+        if older && self.lost(place, now, now) { Data::Older } else { Data::Kept }
+    }
+
+    /// A voter has not got a vote that it gave at this time and should have. That is proof against
+    /// one that came back since and said that it forgot nothing. Whether this is news.
+    pub(crate) fn lacks_vote(&mut self, place: Place, given: Moment, now: Moment) -> bool {
+        let since = self.standing(place).and_then(|standing| Some(standing.life.as_ref()?.since));
+        let came_back = since.filter(|since| given < *since);
+        let came_back = came_back.filter(|_| !crate::mutant!("durability_is_believed"));
+        came_back.is_some_and(|since| self.lost(place, since, now))
+    }
+
+    /// A voter has lost a part of its data, which are to get another name. Whether this is news: it
+    /// is not known to have forgotten since then.
+    fn lost(&mut self, place: Place, since: Moment, now: Moment) -> bool {
+        let standing = self.standing_mut(place);
+        let is_known = standing.forgot.is_some_and(|(at, _)| at >= since_beginning(since));
+        if !is_known {
+            standing.birth = None;
             self.forgot(place, since_beginning(now), Quarantine::Emptied);
         }
-        gone
+        !is_known
     }
 
     /// What one shard of a voter had another has now; where it was `lost` on the way, the other

@@ -168,7 +168,16 @@ fn strictly_every_young_voter_is_out_and_with_the_guard_off_nobody() {
 }
 
 fn birth(mark: &str, name: &str) -> Birth {
-    Birth { mark: mark.into(), name: name.into() }
+    aged(mark, name, 0, 0)
+}
+
+fn aged(mark: &str, name: &str, age: u64, began: u64) -> Birth {
+    Birth { mark: mark.into(), name: name.into(), age: SECS(age), began: SECS(began) }
+}
+
+/// Whether its data are what they were.
+fn named(register: &mut Register, voter: usize, birth: &Birth, now: Moment) -> bool {
+    register.named(only(voter), birth, false, now) == Data::Kept
 }
 
 // It says that it is the same process and that it forgets nothing, and its data are gone.
@@ -177,15 +186,15 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     let mut register = register(RestartGuard::Relative);
     for voter in 0..3 {
         register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
-        assert!(!register.named(only(voter), &birth("m", "data"), at(0)));
+        assert!(named(&mut register, voter, &birth("m", "data"), at(0)));
     }
-    assert!(!register.named(only(1), &birth("m", "data"), at(10)));
-    assert!(register.named(only(1), &birth("m", "others"), at(20)));
+    assert!(named(&mut register, 1, &birth("m", "data"), at(10)));
+    assert!(!named(&mut register, 1, &birth("m", "others"), at(20)));
     let out = register.kept_out(only(1), at(20)).unwrap();
     assert_eq!((out.forgot, out.quarantined), (at(20), quarantined(Quarantine::Emptied, 30)));
     assert!(kept_out(&register, at(50)).is_empty());
     // Where the mark stands elsewhere, the same data have another name.
-    assert!(!register.named(only(2), &birth("n", "others"), at(60)));
+    assert!(named(&mut register, 2, &birth("n", "others"), at(60)));
     assert!(kept_out(&register, at(60)).is_empty());
 }
 
@@ -195,7 +204,7 @@ fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {
     let mut register = register(RestartGuard::Relative);
     for (voter, age) in [(0, 3600), (1, 4), (2, 7200)] {
         register.met(only(voter), &format!("life {voter}"), SECS(age), true, at(0));
-        register.named(only(voter), &birth("m", "data"), at(0));
+        named(&mut register, voter, &birth("m", "data"), at(0));
     }
     assert_eq!(kept_out(&register, at(0)), [1]);
     let young = quarantined(Quarantine::Young, 26);
@@ -209,7 +218,7 @@ fn voters_that_forget_nothing_and_are_met_for_the_first_time_count_at_once() {
         let mut register = register(guard);
         for (voter, age) in [(0, 0), (1, 4), (2, 0)] {
             register.met(only(voter), &format!("life {voter}"), SECS(age), true, at(0));
-            register.named(only(voter), &birth("m", "data"), at(0));
+            named(&mut register, voter, &birth("m", "data"), at(0));
         }
         let out = if guard == RestartGuard::Strict { vec![0, 1, 2] } else { vec![] };
         assert_eq!(kept_out(&register, at(0)), out, "{guard:?}");
@@ -243,11 +252,72 @@ fn nobody_with_a_mark_is_young_by_what_one_without_says_of_its_age() {
     for (voter, age) in [(0, 0), (1, 1), (2, 3600)] {
         register.met(only(voter), &format!("life {voter}"), SECS(age), false, at(0));
         if voter < 2 {
-            register.named(only(voter), &birth("m", "data"), at(0));
+            named(&mut register, voter, &birth("m", "data"), at(0));
         }
     }
     assert!(kept_out(&register, at(0)).is_empty());
     // The other way round it tells something.
     register.met(only(2), "again", SECS(0), false, at(1));
     assert_eq!(kept_out(&register, at(1)), [2]);
+}
+
+/// All write each change to disk; clients knew the data of the second for 100 s at 10 s.
+fn durable() -> Register {
+    let mut register = register(RestartGuard::Relative);
+    for voter in 0..3 {
+        register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
+        named(&mut register, voter, &aged("m", "data", 90, 0), at(0));
+    }
+    named(&mut register, 1, &aged("m", "data", 100, 0), at(10));
+    register
+}
+
+fn comes_back(register: &mut Register, age: u64, began: u64) -> Data {
+    assert!(register.met(only(1), "another", SECS(age), true, at(20)));
+    register.named(only(1), &aged("m", "data", age, began), true, at(20))
+}
+
+// Others have looked before, and made the mark older than this client had seen it.
+#[test]
+fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
+    let mut register = durable();
+    assert_eq!(comes_back(&mut register, 110, 99), Data::Older);
+    let out = register.kept_out(only(1), at(20)).unwrap();
+    assert_eq!((out.forgot, out.quarantined), (at(20), quarantined(Quarantine::Emptied, 30)));
+    // They get another name, by this client or another.
+    assert_eq!(register.named(only(1), &birth("m", "renamed"), false, at(25)), Data::Kept);
+    assert!(kept_out(&register, at(50)).is_empty());
+}
+
+#[test]
+fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
+    let mut register = durable();
+    assert_eq!(comes_back(&mut register, 100, 100), Data::Kept);
+    assert!(kept_out(&register, at(20)).is_empty());
+    // From then on it is compared with what it has now.
+    assert_eq!(register.named(only(1), &aged("m", "data", 99, 100), false, at(30)), Data::Older);
+    assert_eq!(kept_out(&register, at(30)), [1]);
+}
+
+// It says itself that it forgets: nobody has to be told.
+#[test]
+fn a_voter_that_does_not_write_each_change_to_disk_may_have_data_of_an_earlier_moment() {
+    let mut register = durable();
+    register.met(only(1), "another", SECS(0), false, at(20));
+    assert_eq!(register.named(only(1), &aged("m", "data", 0, 50), true, at(20)), Data::Kept);
+    let out = register.kept_out(only(1), at(20)).unwrap();
+    assert_eq!(out.quarantined, quarantined(Quarantine::Restarted, 30));
+}
+
+#[test]
+fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
+    let mut register = durable();
+    assert!(!register.lacks_vote(only(1), at(5), at(15)), "somebody has deleted it");
+    assert_eq!(comes_back(&mut register, 110, 105), Data::Kept);
+    assert!(!register.lacks_vote(only(1), at(20), at(22)), "it was given since");
+    assert!(kept_out(&register, at(22)).is_empty());
+    assert!(register.lacks_vote(only(1), at(15), at(23)));
+    let out = register.kept_out(only(1), at(23)).unwrap();
+    assert_eq!(out.quarantined, quarantined(Quarantine::Emptied, 30));
+    assert!(!register.lacks_vote(only(1), at(14), at(24)), "that is known");
 }

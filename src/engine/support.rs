@@ -43,20 +43,24 @@ impl RoundId {
     pub(crate) const FIRST: Self = Self { number: 0, confirmed: 0 };
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Backing {
     /// It granted when it was last heard.
     granted: bool,
     /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if
     /// that one counted.
     keeps: Option<Moment>,
+    /// When that vote was asked for.
+    given: Moment,
     /// The latest round that found a vote gone which it should have kept.
     forgot: Option<u64>,
 }
 
 impl Support {
     pub(crate) fn of(voters: usize) -> Self {
-        Self { voters: vec![Backing::default(); voters], rounds: 0, confirmed: 0 }
+        let backing =
+            Backing { granted: false, keeps: None, given: Moment::BEGINNING, forgot: None };
+        Self { voters: vec![backing; voters], rounds: 0, confirmed: 0 }
     }
 
     /// How many voters are known to have the hold.
@@ -85,15 +89,24 @@ impl Support {
 
     /// Takes note of what an answer counted for. `had`: the voter had the hold's vote when it was
     /// asked. Where it had not although its vote should have stood, it has forgotten the hold. One
-    /// that never gave its vote, or whose vote may have ended in time, has forgotten nothing.
-    pub(crate) fn heard(&mut self, voter: usize, verdict: &Verdict, had: bool, asked: Asked) {
+    /// that never gave its vote, or whose vote may have ended in time, has forgotten nothing. Says
+    /// when the vote was given that it has not got.
+    pub(crate) fn heard(
+        &mut self,
+        voter: usize,
+        verdict: &Verdict,
+        had: bool,
+        asked: Asked,
+    ) -> Option<Moment> {
         let Asked { round, sent, terms, heard } = asked;
         let backing = &mut self.voters[voter];
         let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
         backing.granted = *verdict == Verdict::Granted
             || in_vain && crate::mutant!("grant_in_quarantine_is_proof");
         let answered = backing.granted || verdict.obstacle().is_some();
-        if answered && !had && backing.keeps.is_some_and(|keeps| heard < keeps) {
+        let has_forgotten = answered && !had && backing.keeps.is_some_and(|keeps| heard < keeps);
+        let lacks = has_forgotten.then_some(backing.given);
+        if has_forgotten {
             backing.forgot = backing.forgot.max(Some(round.number));
         }
         if *verdict == Verdict::Revoked {
@@ -101,7 +114,9 @@ impl Support {
         }
         if backing.granted {
             backing.keeps = backing.keeps.max(Some(terms.deadline(sent)));
+            backing.given = backing.given.max(sent);
         }
+        lacks
     }
 
     /// So much time passed while the client stood still: votes end sooner by its clock.

@@ -204,9 +204,10 @@ pub(crate) trait Ear: Send + Sync {
     /// A new connection stands, and this is who answers on it. No script runs on a connection
     /// before this was called for it; called for each, the first included. Without a stamp the
     /// server does not tell its time. The server has one shard of the voter, mostly the only one.
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
-    /// The server was asked again on a connection of which was told.
-    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>);
+    /// Says whether its data lack something, and so are to be [renamed](Node::rename).
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
+    /// The server was asked again on a connection of which was told; the same.
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
     /// A connection of which was told has ended; with the reason, unless this side ended it.
     fn parted(&self, shard: usize, why: Option<&str>);
     /// What was in one shard is in another now, unless it was lost on the way.
@@ -244,6 +245,9 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
 
     /// Who the server is, as it said on the connection that stands.
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
+
+    /// Gives the data of a shard another name, by which all clients know that they lack something.
+    fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>>;
 
     /// What its servers say of themselves when they are asked now. `calls`: a channel on which a
     /// client could be called.

@@ -19,7 +19,7 @@ use steps::VoterStep;
 use super::{Identity, reach::Reach};
 use crate::{
     clock::{Clock, Moment},
-    engine::{KeptOut, Place, Quorum, Register, RoundTrips, Shown, Stamp, Suspicion},
+    engine::{Data, KeptOut, Place, Quorum, Register, RoundTrips, Shown, Stamp, Suspicion},
     signal::Signal,
     words::{Cause, Quarantined, series::VoterSeries},
 };
@@ -117,8 +117,13 @@ impl Standings {
         self.round_trips(voter).allowed(deadline).min(longest).max(deadline)
     }
 
-    /// A server says who it is, on a new connection.
-    pub(crate) fn met(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
+    /// A server says who it is, on a new connection. Whether it has lost a part of its data.
+    pub(crate) fn met(
+        self: &Arc<Self>,
+        place: Place,
+        identity: &Identity,
+        stamp: Option<Stamp>,
+    ) -> bool {
         let label = &self.labels[place.voter];
         self.series[place.voter].connections.change(1.0);
         let Identity { run_id, age, .. } = identity;
@@ -128,22 +133,29 @@ impl Standings {
             state.reach.met(place.voter, &self.labels);
             state.steps[place.voter].meet();
         }
-        self.seen(place, identity, stamp);
+        let has_lost = self.seen(place, identity, stamp);
         self.connected.change(|()| ());
+        has_lost
     }
 
-    /// A server says who it is, on a new connection or again.
-    pub(crate) fn seen(self: &Arc<Self>, place: Place, identity: &Identity, stamp: Option<Stamp>) {
+    /// A server says who it is, on a new connection or again. Whether it has lost a part of its
+    /// data.
+    pub(crate) fn seen(
+        self: &Arc<Self>,
+        place: Place,
+        identity: &Identity,
+        stamp: Option<Stamp>,
+    ) -> bool {
         let voter = place.voter;
         let Identity { run_id, birth, age, durable, overlap, memory, .. } = identity;
         let mut state = self.state();
         let now = self.clock.now();
         let before = state.register.twin(place);
         state.register.follows(place, *overlap);
-        let mut returned = state.register.met(place, run_id, *age, *durable, now);
-        if let Some(birth) = birth {
-            returned |= state.register.named(place, birth, now);
-        }
+        let returned = state.register.met(place, run_id, *age, *durable, now);
+        let data = birth
+            .as_ref()
+            .map_or(Data::Kept, |birth| state.register.named(place, birth, returned, now));
         let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
             // The first request is sent when this is known.
@@ -157,14 +169,24 @@ impl Standings {
         if let Some(memory) = memory {
             self.series[voter].memory.set(memory.share());
         }
-        if returned {
-            tracing::info!(voter = %label, durable, "a voter came back as another");
+        if returned || data != Data::Kept {
+            tracing::info!(voter = %label, durable, ?data, "a voter came back as another");
             self.returned.change(|()| ());
         }
         if let Some(twin) = twin {
             let (voter, twin) = (label, &self.labels[twin]);
             tracing::error!(%voter, %twin, "two voters are one server: one vote less");
         }
+        data == Data::Older
+    }
+
+    /// A voter has not got a vote that it gave at this time and should have. Whether it is to tell
+    /// all clients.
+    pub(crate) fn lacks_vote(self: &Arc<Self>, place: Place, given: Moment) -> bool {
+        let mut state = self.state();
+        let news = state.register.lacks_vote(place, given, self.clock.now());
+        self.tell(state);
+        news
     }
 
     /// Whether a part of a voter takes new votes.

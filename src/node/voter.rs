@@ -114,6 +114,12 @@ impl Voter {
         self.ask(VoterAsk::Identify)
     }
 
+    /// Lets all clients know that the data of a shard lack something.
+    pub(crate) fn rename(&self, shard: usize) {
+        // As above.
+        let _ = self.queue.send(VoterAsk::Rename(shard));
+    }
+
     pub(crate) fn survey(&self, calls: Arc<str>) -> VoterReply<Vec<ServerReport>> {
         self.ask(|answer| VoterAsk::Survey(calls, answer))
     }
@@ -267,14 +273,10 @@ impl Task {
             VoterAsk::Identify(answer) => pass(self.node.identify(), answer),
             VoterAsk::Survey(calls, answer) => pass(self.node.survey(calls), answer),
             VoterAsk::Search(search, answer) => pass(self.node.search(search), answer),
-            VoterAsk::Unsubscribe(channel) => {
-                let outcome = self.node.unsubscribe(channel);
-                Box::pin(async move {
-                    // A server that cannot be reached listens for nobody.
-                    let _ = outcome.await;
-                    Ended::Answered
-                })
-            }
+            // A server that cannot be reached listens for nobody.
+            VoterAsk::Unsubscribe(channel) => unheard(self.node.unsubscribe(channel)),
+            // Nor does it vote, and when it is back a renewal finds the same.
+            VoterAsk::Rename(shard) => unheard(self.node.rename(shard)),
             VoterAsk::Run(_) | VoterAsk::Introduce(_) | VoterAsk::Close(_) => {
                 Box::pin(async { Ended::Answered })
             }
@@ -362,6 +364,10 @@ impl Task {
             request.answer(answer);
         }
     }
+}
+
+fn unheard(outcome: BoxFuture<'static, Outcome<()>>) -> BoxFuture<'static, Ended> {
+    Box::pin(outcome.map(|_| Ended::Answered))
 }
 
 fn pass<T: Send + 'static>(

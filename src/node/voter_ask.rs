@@ -20,6 +20,7 @@ pub(super) enum VoterAsk {
     Introduce(Call),
     Identify(oneshot::Sender<Outcome<Identity>>),
     Survey(Arc<str>, oneshot::Sender<Outcome<Vec<ServerReport>>>),
+    Rename(usize),
     Search(KeySearch, oneshot::Sender<Outcome<KeysFound>>),
     Close(oneshot::Sender<Outcome<()>>),
 }

@@ -316,7 +316,7 @@ pub(crate) mod voter {
         source: source!("voter/look", ["time", "each"]),
         keys: &["mark"],
         shared: &[KEEP_MS],
-        args: &[Arg::Text("birth"), Arg::Text("life"), Arg::Text("durable")],
+        args: &[Arg::Text("birth"), Arg::Text("life"), Arg::Text("durable"), Arg::Text("lost")],
         width: 5,
         votes: false,
     };

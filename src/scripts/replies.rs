@@ -106,6 +106,8 @@ pub(crate) struct Mark {
     pub(crate) age: Duration,
     /// Why the server did not write the mark.
     pub(crate) refusal: Option<Arc<str>>,
+    /// How old the mark was at the first look in this life of the server.
+    pub(crate) began: Duration,
     /// What its clock showed, since 1970.
     pub(crate) clock: Option<Duration>,
 }
@@ -320,8 +322,10 @@ impl Mark {
         let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.as_str().into());
         let is_new = answer.code == 2;
         let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
-        let clock = number(&answer.more[1]).map(Duration::from_millis);
-        Some(Self { birth, age: answer.left()?, refusal, clock })
+        let Value::List(times) = &answer.more[1] else { return None };
+        let [clock, began] = &**times else { return None };
+        let [clock, began] = [clock, began].map(|ms| number(ms).map(Duration::from_millis));
+        Some(Self { birth, age: answer.left()?, refusal, began: began?, clock })
     }
 }
 

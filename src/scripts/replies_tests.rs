@@ -80,15 +80,16 @@ fn what_waits_is_read_whatever_it_is_called() {
 
 #[test]
 fn a_mark_has_a_name_an_age_a_clock_and_perhaps_why_it_was_not_written() {
-    let more = |why| [text(why), Value::Int(1_700_000_000_000)];
+    let times = || Value::List([1_700_000_000_000, 500].map(Value::Int).into());
+    let more = |why| [text(why), times()];
     let mark = |code, ms, why| Mark::read(&answer(code, ms, "b 1", &more(why))).unwrap();
     let (birth, age, clock) = (Some("b 1".into()), MS(1_500), Some(MS(1_700_000_000_000)));
-    let known = Mark { birth, age, refusal: None, clock };
+    let known = Mark { birth, age, refusal: None, began: MS(500), clock };
     assert_eq!(mark(1, 1_500, ""), known);
     let refusal = Some("OOM command not allowed".into());
     let full = Mark { refusal: refusal.clone(), ..known };
     assert_eq!(mark(1, 1_500, "OOM command not allowed"), full);
-    let new = Mark { birth: None, age: Duration::ZERO, refusal, clock };
+    let new = Mark { birth: None, age: Duration::ZERO, refusal, began: MS(500), clock };
     assert_eq!(mark(2, 0, "OOM command not allowed"), new);
     assert_eq!(Mark::read(&answer(1, 5, "b1", &[])), None);
 }

@@ -44,6 +44,33 @@ impl Fixture {
         }
     }
 
+    /// From now on a voter confirms what it does not keep.
+    pub fn lose_writes(&self, voter: usize) {
+        match &self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.lose_writes(),
+            Site::Real { server, .. } => server.copy_file(),
+        }
+    }
+
+    /// Starts a voter again that [loses writes](Self::lose_writes).
+    pub fn restart_with_older_data(&mut self, voter: usize) {
+        match &mut self.sites[voter] {
+            Site::Embedded { voter, .. } => voter.restart(),
+            Site::Real { server, .. } => server.restart_from_copy(),
+        }
+    }
+
+    /// What the data of a server are called; clients give another name to those that lack something.
+    pub fn name_of_data(&self, voter: usize) -> Option<String> {
+        match &self.sites[voter] {
+            Site::Embedded { .. } => None,
+            Site::Real { .. } => match self.ask(voter, &["GET", "quorate:{%voter}"]) {
+                Reply::Text(mark) => mark.split(' ').next().map(str::to_owned),
+                _ => None,
+            },
+        }
+    }
+
     /// Whether this hold has a voter's vote for the mutex of this name.
     pub fn has_vote(&self, voter: usize, name: &str, hold: &str) -> bool {
         self.ask(voter, &["HGET", &key(name), hold]) != Reply::Nil

@@ -191,6 +191,25 @@ impl RedisServer {
         self.restart();
     }
 
+    /// Keeps a copy of the file to which it writes each change.
+    pub fn copy_file(&self) {
+        let [from, to] = ["appendonlydir", "copy"].map(|name| self.dir().join(name));
+        fs::create_dir(&to).expect("there is no copy yet");
+        for file in fs::read_dir(from).expect("it writes each change") {
+            let file = file.expect("it can be read");
+            fs::copy(file.path(), to.join(file.file_name())).expect("it can be copied");
+        }
+    }
+
+    /// As [`restart`](Self::restart), with the [copy](Self::copy_file) in the file's place.
+    pub fn restart_from_copy(&mut self) {
+        self.kill();
+        let [file, copy] = ["appendonlydir", "copy"].map(|name| self.dir().join(name));
+        fs::remove_dir_all(&file).expect("it is there");
+        fs::rename(copy, file).expect("there is a copy");
+        self.restart();
+    }
+
     /// Whether it runs and is not [stopped](Self::stop).
     pub fn is_live(&self) -> bool {
         self.running.as_ref().is_some_and(|running| !running.stopped.load(Ordering::Relaxed))
@@ -264,14 +283,14 @@ impl RedisServer {
         for key in marks {
             let known = match self.command(&["GET", &key]).expect("it can be read") {
                 Reply::Text(mark) => mark,
-                _ => format!("planted {run_id}/ 0 0 0"),
+                _ => format!("planted {run_id}/ 0 0 0 0"),
             };
-            let part = |at: usize| known.split(' ').nth(at).expect("five parts");
+            let part = |at: usize| known.split(' ').nth(at).expect("six parts");
             let (name, life, durable) = (part(0), part(1), part(4));
             // By its own clock, as a client's look would.
             let text = format!(
                 "local now = redis.call('TIME')[1] .. '000'
-                redis.call('SET', KEYS[1], '{name} {life} {} ' .. now .. ' {durable}',
+                redis.call('SET', KEYS[1], '{name} {life} {0} ' .. now .. ' {durable} {0}',
                     'PX', 3600000)",
                 age.as_millis()
             );

@@ -134,10 +134,14 @@ impl Hold {
         let verdict = state.support.counted(voter, verdict, kept_out);
         let had = verdict == Verdict::Granted && !is_anew;
         let (at, sent) = (clock.now(), sent.backdated(state.stood_still));
-        state.support.heard(voter, &verdict, had, sent.heard(at));
+        let lacks = state.support.heard(voter, &verdict, had, sent.heard(at));
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
+        drop(state);
+        if lacks.is_some_and(|given| panel.standings.lacks_vote(place, given)) {
+            panel.voters[voter].rename(place.shard);
+        }
         RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere, at }
     }
 

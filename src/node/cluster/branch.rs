@@ -65,12 +65,12 @@ struct BranchEar {
 }
 
 impl Ear for BranchEar {
-    fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
-        self.ear.met(self.shard, identity, stamp);
+    fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.ear.met(self.shard, identity, stamp)
     }
 
-    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
-        self.ear.seen(self.shard, identity, stamp);
+    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.ear.seen(self.shard, identity, stamp)
     }
 
     fn parted(&self, _: usize, why: Option<&str>) {

@@ -23,7 +23,7 @@ use std::{
 
 use futures::{
     FutureExt,
-    future::{BoxFuture, join_all},
+    future::{self, BoxFuture, join_all},
 };
 use tokio::{task::AbortHandle, time};
 
@@ -357,6 +357,13 @@ impl Node for ClusterNode {
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
         begin(Arc::clone(&self.voter).identify())
+    }
+
+    fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>> {
+        let branches = self.voter.branches();
+        // The voter may have left that server by now.
+        let branch = branches.values().find(|branch| branch.shard == shard);
+        branch.map_or_else(|| future::ready(Ok(())).boxed(), |branch| branch.node.rename(ONLY))
     }
 
     fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {

@@ -2,12 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use tokio::runtime::Handle;
 
 use super::{
     channels::ConnectionId,
-    life,
     link::{Caller, Errand},
     server::Server,
 };
@@ -82,12 +81,16 @@ impl Node for Connection {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        let answer = self.ask(Errand::Identify, PATIENCE);
+        let (server, answer) = (Arc::clone(&self.server), self.ask(Errand::Identify, PATIENCE));
         Box::pin(async move {
-            let value = answer.await?;
-            identity(&value)
-                .ok_or_else(|| Cause::Rejected(format!("no identity: {value:?}").into()))
+            answer.await?;
+            Ok(server.act(|state| state.news().identity))
         })
+    }
+
+    fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
+        self.server.act(|state| state.life.rename(state.now));
+        Box::pin(future::ready(Ok(())))
     }
 
     fn survey(&self, _calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
@@ -106,17 +109,6 @@ impl Node for Connection {
         let (server, id) = (Arc::clone(&self.server), self.id);
         Box::pin(async move { server.act(|state| state.close(id)) })
     }
-}
-
-/// As [`Identify`](Errand::Identify) is answered.
-fn identity(value: &Value) -> Option<Identity> {
-    let Value::List(parts) = value else { return None };
-    let [Value::Text(run_id), Value::Text(birth), Value::Int(age), Value::Int(durable)] = &**parts
-    else {
-        return None;
-    };
-    let age = Duration::from_secs(u64::try_from(*age).ok()?);
-    Some(life::identity(run_id, birth, age, *durable == 1))
 }
 
 impl Drop for Connection {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{record::Record, sorted_set::SortedSet};
 
 /// A value of one of the types that the commands know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Stored {
     Text(String),
     Hash(BTreeMap<String, String>),
@@ -35,7 +35,7 @@ pub(super) enum TimeLeft {
     Ms(i64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct KeyEntry {
     stored: Stored,
     expires_at_ms: Option<i64>,
@@ -43,7 +43,7 @@ struct KeyEntry {
 
 /// The data of one voter. Time stands still between two calls of [`Keyspace::set_time`], as it does
 /// on a server while a script runs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Keyspace {
     entries: BTreeMap<String, KeyEntry>,
     now_micros: i64,

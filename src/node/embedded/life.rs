@@ -21,6 +21,12 @@ pub(super) struct ServerLife {
     up: Elapsed,
     /// Since it has forgotten nothing.
     known: Elapsed,
+    /// Since when its data have their name.
+    named: Moment,
+    /// It started with what it had then.
+    kept: Moment,
+    /// They got their name in this life.
+    is_renamed: bool,
 }
 
 /// A time that goes on from what it was at a moment.
@@ -47,15 +53,18 @@ impl ServerLife {
     pub(super) fn first(now: Moment) -> Self {
         let (run_id, birth) = (fresh_id(), fresh_id());
         let begun = Elapsed::begin(now);
-        Self { run_id, birth, durable: true, up: begun, known: begun }
+        let (named, kept, is_renamed) = (now, now, true);
+        Self { run_id, birth, durable: true, up: begun, known: begun, named, kept, is_renamed }
     }
 
-    /// The next one begins now; a `durable` voter still has all that it ever had.
-    pub(super) fn next(&mut self, durable: bool, now: Moment) {
+    /// The next one begins now; a `durable` voter says that it still has all that it ever had. It
+    /// has what it had when that was `kept`.
+    pub(super) fn next(&mut self, durable: bool, kept: Moment, now: Moment) {
         let begun = Elapsed::begin(now);
         let known = if durable && self.durable { self.known } else { begun };
-        let birth = std::mem::take(&mut self.birth);
-        *self = Self { run_id: fresh_id(), birth, durable, up: begun, known };
+        let (birth, named) = (std::mem::take(&mut self.birth), self.named);
+        let (run_id, up, is_renamed) = (fresh_id(), begun, false);
+        *self = Self { run_id, birth, durable, up, known, named, kept, is_renamed };
     }
 
     /// It claims to run, and to have forgotten nothing, for so long by now.
@@ -68,6 +77,14 @@ impl ServerLife {
     pub(super) fn wipe(&mut self, now: Moment) {
         self.birth = fresh_id();
         self.known = Elapsed::begin(now);
+        (self.named, self.kept, self.is_renamed) = (now, now, true);
+    }
+
+    /// A client knows that the data lack something; they get one other name in a life.
+    pub(super) fn rename(&mut self, now: Moment) {
+        if !self.is_renamed {
+            self.wipe(now);
+        }
     }
 
     pub(super) fn uptime(&self, now: Moment) -> Duration {
@@ -75,20 +92,16 @@ impl ServerLife {
     }
 
     pub(super) fn identity(&self, now: Moment) -> Identity {
-        identity(&self.run_id, &self.birth, self.known.by(now), self.durable)
-    }
-}
-
-/// What is told by these.
-pub(super) fn identity(run_id: &str, birth: &str, age: Duration, durable: bool) -> Identity {
-    Identity {
-        run_id: run_id.to_owned(),
-        birth: Some(Birth { mark: "".into(), name: birth.into() }),
-        age,
-        durable,
-        overlap: Duration::ZERO,
-        refuses: None,
-        memory: None,
+        let (age, began) = (now.since(self.named), self.kept.since(self.named));
+        Identity {
+            run_id: self.run_id.clone(),
+            birth: Some(Birth { mark: "".into(), name: self.birth.as_str().into(), age, began }),
+            age: self.known.by(now),
+            durable: self.durable,
+            overlap: Duration::ZERO,
+            refuses: None,
+            memory: None,
+        }
     }
 }
 

@@ -285,12 +285,12 @@ enum What {
 }
 
 impl Telling {
-    /// Says on which connection it was told who answers, if it was that.
-    pub(super) fn tell(self) -> Option<ConnectionId> {
+    /// Says on which connection it was told who answers, if it was that, and whether the client
+    /// knows that the data lack something.
+    pub(super) fn tell(self) -> Option<(ConnectionId, bool)> {
         match self.what {
             What::Met(connection, identity, stamp) => {
-                self.ear.met(ONLY, &identity, Some(stamp));
-                return Some(connection);
+                return Some((connection, self.ear.met(ONLY, &identity, Some(stamp))));
             }
             What::Parted(why) => self.ear.parted(ONLY, why),
             What::Called(Message { channel, text }) => self.ear.called(&channel, &text),

@@ -13,6 +13,7 @@ use super::{
     channels::ConnectionId,
     command::Database,
     fault::FaultRules,
+    keyspace::Keyspace,
     life::{LifeNews, ServerLife},
     link::{Caller, Parcel, Telling, Wire},
     lua,
@@ -45,6 +46,8 @@ pub(super) struct ServerState {
     pub(super) database: Database,
     pub(super) condition: ServerCondition,
     pub(super) life: ServerLife,
+    /// What is on its disk, and since when nothing more gets there.
+    disk: Option<(Moment, Keyspace)>,
     pub(super) rules: FaultRules,
     pub(super) links: BTreeMap<ConnectionId, Wire>,
     /// Counts connections and requests, to tell them apart and to keep their order.
@@ -74,6 +77,7 @@ impl Server {
             database: Database::default(),
             condition: ServerCondition::Running,
             life: ServerLife::first(now),
+            disk: None,
             rules: FaultRules::default(),
             links: BTreeMap::new(),
             counted: 0,
@@ -102,9 +106,13 @@ impl Server {
             runtime.spawn(Arc::clone(self).wake(at));
         }
         for heard in after.heard {
-            if let Some(met) = heard.tell()
-                && let Some(link) = self.lock().links.get_mut(&met)
-            {
+            let Some((met, lacks)) = heard.tell() else { continue };
+            let mut state = self.lock();
+            if lacks {
+                let now = state.now;
+                state.life.rename(now);
+            }
+            if let Some(link) = state.links.get_mut(&met) {
                 link.unmet -= 1;
             }
         }
@@ -153,11 +161,21 @@ impl ServerState {
         }
     }
 
-    /// A `durable` restart keeps the data.
+    /// From now on nothing gets to its disk.
+    pub(super) fn lose_writes(&mut self) {
+        self.disk = Some((self.now, self.database.keyspace.clone()));
+    }
+
+    /// A `durable` restart keeps the data that are on the disk.
     pub(super) fn restart(&mut self, durable: bool) {
         self.kill();
         self.condition = ServerCondition::Running;
-        self.life.next(durable, self.now);
+        let mut kept = self.now;
+        if let Some((at, keyspace)) = self.disk.take() {
+            (kept, self.database.keyspace) = (at, keyspace);
+            self.set_time(self.now);
+        }
+        self.life.next(durable, kept, self.now);
         if !durable {
             self.wipe();
         }

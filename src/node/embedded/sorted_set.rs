@@ -9,7 +9,7 @@ use std::{
 use super::score::Score;
 
 /// Members with their scores, ordered by score and then by the bytes of the member.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SortedSet {
     order: BTreeSet<(Score, Arc<str>)>,
     scores: BTreeMap<Arc<str>, Score>,

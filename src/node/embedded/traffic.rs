@@ -13,7 +13,7 @@ use super::{
     server::{ServerCondition, ServerState},
 };
 use crate::{
-    node::{Call, Identity, Outcome},
+    node::{Call, Outcome},
     scripts::Value,
     words::Cause,
 };
@@ -153,7 +153,8 @@ impl ServerState {
                 }
                 return outcome;
             }
-            Errand::Identify => return Ok(self.identity()),
+            // Who it is, is told where the answer arrives.
+            Errand::Identify => {}
             Errand::Subscribe(channel) => {
                 if self.links.get(&id).is_some_and(|link| !link.closed) {
                     self.database.channels.subscribe(id, Arc::clone(channel));
@@ -164,15 +165,5 @@ impl ServerState {
             }
         }
         Ok(Value::Nil)
-    }
-
-    fn identity(&self) -> Value {
-        let Identity { run_id, birth, age, durable, .. } = self.life.identity(self.now);
-        let birth = birth.map(|birth| birth.name.to_string()).unwrap_or_default();
-        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
-        let texts = [run_id, birth].map(Value::Text);
-        Value::List(
-            texts.into_iter().chain([Value::Int(age), Value::Int(durable.into())]).collect(),
-        )
     }
 }

@@ -118,6 +118,24 @@ impl EmbeddedVoter {
         self.0.act(|state| state.restart(false));
     }
 
+    /// Lets the voter confirm what is written from now on without writing it down, until the next
+    /// [`restart`](Self::restart): it then has the data of this moment, and claims to have all.
+    /// Clients that have connected meanwhile know better, and so does the holder of a vote that is
+    /// missing; they tell the others.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "early", "value"])?;
+    /// voter.lose_writes();
+    /// voter.command(&["SET", "late", "value"])?;
+    /// voter.restart();
+    /// assert_eq!(voter.keys(), ["early"]);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn lose_writes(&self) {
+        self.0.act(ServerState::lose_writes);
+    }
+
     /// Deletes all data in place. Clients learn of it from the next connection; of a server they
     /// do within ten seconds.
     ///

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fred::types::Resp3Frame as Frame;
 
 use super::{
-    info::{ask, field, is_replica, pairs},
+    info::{ask, field, is_replica, persistence},
     link::Link,
     mark, node_timeout, replies,
 };
@@ -47,11 +47,11 @@ pub(super) struct Questions<'a> {
 
 /// Asks on a link.
 pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<Met> {
-    // By one pattern: what `CONFIG GET` takes several of is not known to older servers.
     let sync = async {
         match questions.syncs {
             Some(syncs) => Ok(syncs),
-            None => ask(link, "CONFIG", &["GET", "*appendfsync*"]).await.map(syncs_always),
+            // One that refuses to tell may well not do so.
+            None => persistence(link).await.map(|persistence| persistence.is_durable()),
         }
     };
     let (info, syncs) = tokio::join!(ask(link, "INFO", &[]), sync);
@@ -91,7 +91,8 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
-        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth) };
+        let (age, began) = (marked.age, marked.began);
+        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth), age, began };
         identity.birth = marked.birth.map(named);
         identity.age = marked.age;
         // Its data have no name: then nobody can say that they are what they were.
@@ -139,14 +140,6 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
         refuses: None,
         memory: number("used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
     })
-}
-
-/// Whether a change is on disk when it is answered, also while the server writes a file anew. One
-/// that refuses to tell may well not do so.
-fn syncs_always(reply: Frame) -> bool {
-    let told = pairs(reply);
-    let is = |name: &str, value: &str| told.get(name).is_some_and(|told| told == value);
-    is("appendfsync", "always") && is("no-appendfsync-on-rewrite", "no")
 }
 
 /// Since 1970.

@@ -42,14 +42,15 @@ pub(super) fn pairs(reply: Frame) -> BTreeMap<String, String> {
     data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
-/// What a server writes to its disk, as far as it tells. By one pattern: what `CONFIG GET` takes
-/// several of is not known to older servers.
+/// What a server writes to its disk, as far as it tells; whether it writes at all is in `INFO`. By one
+/// pattern: what `CONFIG GET` takes several of is not known to older servers.
 pub(super) async fn persistence(link: &Link) -> Outcome<Persistence> {
     let mut told = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
-    let is_on = |name: &str| told.get(name).map(|value| value == "yes");
+    let no_appendfsync_on_rewrite =
+        told.get("no-appendfsync-on-rewrite").map(|value| value == "yes");
     Ok(Persistence {
-        appendonly: is_on("appendonly") == Some(true),
-        no_appendfsync_on_rewrite: is_on("no-appendfsync-on-rewrite"),
+        appendonly: true,
+        no_appendfsync_on_rewrite,
         appendfsync: told.remove("appendfsync"),
         aof_load_corrupt_tail_max_size: told.remove("aof-load-corrupt-tail-max-size"),
         ..Persistence::default()

@@ -8,6 +8,9 @@
 //! have been forgotten since: the server is in the same life, or wrote every change to disk then
 //! and does now. So the data count as younger than they are, and never as older by more than one
 //! look can add.
+//!
+//! A client that knows better, because the mark is younger than it was or a vote is missing, gives
+//! the data another name: then all clients know.
 
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use super::{
 };
 use crate::{
     keys::Word,
-    node::{Call, Outcome, Request, Requests, contract::is_passing},
+    node::{Birth, Call, Identity, Outcome, Request, Requests, contract::is_passing},
     scripts::{Answer, Mark, voter::LOOK},
     words::{Cause, HoldId},
 };
@@ -32,7 +35,7 @@ pub(super) fn call(key: &str, life: &str, deadline: Duration) -> Call {
     let birth = birth();
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
     let itself = HoldId::parse(&birth);
-    let args = [Word::from(&birth), life.into(), keeps(None).into()];
+    let args = [Word::from(&birth), life.into(), keeps(None).into(), "".into()];
     let keys = [Word::from(key)];
     let requests = Requests::One(Request::new(keys, args, Some(&itself)));
     Call { script: &LOOK, shared: [kept().into()].into(), requests, deadline, longest: deadline }
@@ -71,6 +74,13 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
     ["MOVED", "ASK", "TRYAGAIN"].iter().any(|word| why.starts_with(word))
 }
 
+/// Gives the data that were met another name, if they still have that one.
+pub(super) async fn rename(link: &Link, met: &Identity, life: &str) -> Outcome<()> {
+    let Some(Birth { mark, name, .. }) = &met.birth else { return Ok(()) };
+    let name = name.split('/').next().unwrap_or_default();
+    look_at(link, mark, life, None, name).await.map(drop)
+}
+
 /// Reads the mark at `key`, and writes it; nothing where that cannot be done.
 pub(super) async fn look(
     link: &Link,
@@ -78,7 +88,17 @@ pub(super) async fn look(
     life: &str,
     durable: Option<bool>,
 ) -> Outcome<Option<Mark>> {
-    let words = [LOOK.source, "1", key, &kept(), &birth(), life, keeps(durable)];
+    look_at(link, key, life, durable, "").await
+}
+
+async fn look_at(
+    link: &Link,
+    key: &str,
+    life: &str,
+    durable: Option<bool>,
+    lost: &str,
+) -> Outcome<Option<Mark>> {
+    let words = [LOOK.source, "1", key, &kept(), &birth(), life, keeps(durable), lost];
     let reply = ask(link, "EVAL", &words).await?;
     let answer = replies::unpacked(reply);
     if replies::is_of_a_replica(&answer) {
@@ -92,7 +112,8 @@ pub(super) async fn look(
         Err(Cause::Rejected(why)) if is_passing(&why) => {
             tracing::debug!(%server, %why, "the mark of a server cannot be read now");
             let refusal = (!is_elsewhere(&why)).then_some(why);
-            Ok(Some(Mark { birth: None, age: Duration::ZERO, refusal, clock: None }))
+            let (age, began) = (Duration::ZERO, Duration::ZERO);
+            Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {

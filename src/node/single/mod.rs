@@ -185,6 +185,10 @@ impl Node for SingleNode {
         begin(identify(Arc::clone(&self.runner), self.listening.clone()))
     }
 
+    fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
+        Arc::clone(&self.runner).rename().boxed()
+    }
+
     fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
         let (server, runner) = (self.label.to_string(), Arc::clone(&self.runner));
         async move { Ok(vec![ServerReport { server, info: runner.survey(calls).await }]) }.boxed()

@@ -87,6 +87,12 @@ impl Runner {
         Ok(Identity { refuses, ..self.gate.known()?.identity })
     }
 
+    /// Gives the data that it had when it was met another name.
+    pub(super) async fn rename(self: Arc<Self>) -> Outcome<()> {
+        let (link, known) = (self.gate.pass()?.link, self.gate.known()?);
+        mark::rename(&link, &known.identity, &known.life).await
+    }
+
     /// The same of a server without a mark, which has no votes to give.
     async fn ping(&self) -> Outcome<Identity> {
         let mut passage = self.gate.pass()?;

@@ -10,6 +10,7 @@ use super::{
     gate::Known,
     identity::{Met, Questions, identify},
     link::Link,
+    mark,
     run::Runner,
 };
 use crate::{
@@ -72,7 +73,10 @@ impl Runner {
             self.order.forget();
             let life = Arc::from(met.life.as_str());
             let told = dialer.since_promotion(&mut met, primary.as_ref());
-            ear.met(ONLY, &told, met.stamp);
+            if ear.met(ONLY, &told, met.stamp) {
+                // Where it cannot be told now, the next client that knows better does it.
+                drop(Box::pin(mark::rename(&link, &told, &met.life)).await);
+            }
             if let Some(named) = &primary {
                 link.trust_until(named.trusted_until());
             }
@@ -177,7 +181,9 @@ impl Runner {
             let (run_id, overlap) = (told.run_id.clone(), told.overlap);
             let mut identity = Identity { run_id, overlap, ..met.identity };
             identity.durable &= asks;
-            ear.seen(ONLY, &identity, met.stamp);
+            if ear.seen(ONLY, &identity, met.stamp) {
+                drop(Box::pin(mark::rename(link, &identity, &met.life)).await);
+            }
         }
     }
 }

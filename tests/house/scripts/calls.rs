@@ -280,7 +280,8 @@ impl Request {
             "voter/roster" => (&[roster], &["1 2 3 0 30000 1 2 1", "75000", hold, heard]),
             "voter/look" => {
                 let durable = if leaves { "1" } else { "0" };
-                (&[mark], &["name", LIVES[usize::from(count == "1")], durable])
+                let lost = if left.is_empty() { "" } else { "planted" };
+                (&[mark], &["name", LIVES[usize::from(count == "1")], durable, lost])
             }
             other => panic!("{other} is not compared: say here what it takes"),
         };
@@ -394,7 +395,7 @@ pub(crate) fn planted() -> impl Strategy<Value = Step> {
     // Of a clock that was set back since, or a long time ago.
     let mark = (select(&LOCKS), select(&LIVES), select(&["1000", "99999999999999"]));
     let marked = mark.prop_map(|(lock, life, seen)| {
-        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen}")])
+        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen} 1 60")])
     });
     prop_oneof![
         2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),

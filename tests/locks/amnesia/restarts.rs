@@ -29,6 +29,8 @@ claims!(keeping:
     a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot,
     what_a_durable_voter_has_lost_lets_nobody_in_who_comes_later,
     a_restart_that_forgets_nothing_is_no_quarantine,
+    who_has_seen_later_data_keeps_a_voter_out_and_tells_all,
+    a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tells_all,
 );
 
 /// The lease, and the longest there is.
@@ -145,6 +147,54 @@ async fn what_a_durable_voter_has_lost_lets_nobody_in_who_comes_later(on: Fixtur
     let (ben, _apart) = on.client_apart_from(1, set).await;
     until_kept_out(&ben, 0, Quarantine::Young).await;
     assert!(guard.is_held(), "the machine was too busy to show anything");
+}
+
+// Ada's vote comes after what the first voter still has when it is back. Ben has looked at it in
+// between, and Cleo comes later.
+async fn who_has_seen_later_data_keeps_a_voter_out_and_tells_all(mut on: Fixture) {
+    on.grow_old();
+    on.make_way_longer(0).await;
+    let ben = on.connect(set(on.builder())).await;
+    let (ada, _apart) = on.client_apart_from(2, set).await;
+    on.lose_writes(0);
+    sleep(ms(10)).await;
+    let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.expect("two are up");
+    // He looks when he connects, and not before that he has its vote.
+    on.cut(0, InFlight::Lost).await;
+    on.kill(2);
+    both_count(&on, &ben).await;
+    on.restart_with_older_data(0);
+    assert!(!on.has_vote(0, "a", guard.hold().as_str()), "it forgets nothing");
+    until_kept_out(&ben, 0, Quarantine::Emptied).await;
+    let cleo = client(&on).await;
+    until_kept_out(&cleo, 0, Quarantine::Young).await;
+    assert!(guard.is_held(), "the machine was too busy to show anything");
+}
+
+// Nobody has looked at the first voter since it got what it has when it is back. Ada renews.
+async fn a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tells_all(
+    mut on: Fixture,
+) {
+    on.grow_old();
+    let (ada, _apart) = on.client_apart_from(2, set).await;
+    on.lose_writes(0);
+    let name = on.name_of_data(0);
+    sleep(ms(10)).await;
+    let guard = ada.mutex("a").lock().await.expect("two are up");
+    eventually_async("both vote", async || guard.votes() == 2).await;
+    sleep(ms(10)).await;
+    on.restart_with_older_data(0);
+    until_kept_out(&ada, 0, Quarantine::Emptied).await;
+    assert!(on.has_vote(0, "a", guard.hold().as_str()), "it has it again");
+    eventually_async("the data have another name", async || {
+        !on.is_real() || on.name_of_data(0) != name
+    })
+    .await;
+    sleep(ms(10)).await;
+    let cleo = client(&on).await;
+    assert_eq!(kept_out(&cleo, 0).await.expect("it is kept out").why, Quarantine::Young);
+    assert!(guard.is_held());
+    guard.release().await.expect("both confirm");
 }
 
 /// Two voters that are left count, and inside the process at once.

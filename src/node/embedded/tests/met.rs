@@ -108,14 +108,15 @@ struct Hasty {
 }
 
 impl Ear for Hasty {
-    fn met(&self, _: usize, _: &Identity, _: Option<Stamp>) {
+    fn met(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
         if let Some(node) = self.node.get() {
             let outcome = node.run(acquire("a:1")).now_or_never();
             self.outcomes.lock().unwrap().push(outcome);
         }
+        false
     }
 
-    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) {
+    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
         unreachable!("it is asked once for each connection")
     }
 

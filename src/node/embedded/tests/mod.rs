@@ -47,12 +47,13 @@ impl Listener {
 }
 
 impl Ear for Listener {
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+        false
     }
 
-    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) {
+    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
         unreachable!("it is asked once for each connection")
     }
 

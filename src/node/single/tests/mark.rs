@@ -55,10 +55,10 @@ fn unmet() -> RedisServer {
 }
 
 /// The parts of the mark: the name of the data, the life of the server, two numbers in
-/// milliseconds, and whether it forgets nothing by a restart.
-fn mark(server: &RedisServer) -> [String; 5] {
+/// milliseconds, whether it forgets nothing by a restart, and another number in milliseconds.
+fn mark(server: &RedisServer) -> [String; 6] {
     let Reply::Text(mark) = server.command(&["GET", MARK]).unwrap() else { panic!("no mark") };
-    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("five parts")
+    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("six parts")
 }
 
 /// Makes the mark older, or plants another one.
@@ -354,4 +354,45 @@ async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
     let _server = restarted.await.unwrap();
     answers(&node).await;
     assert_eq!(run_ids(&heard).len(), 2);
+}
+
+// Whoever looks first after the restart makes it older.
+#[tokio::test]
+async fn all_clients_are_told_how_old_the_data_were_when_the_server_started() {
+    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    let before = met(&server.url()).await.birth.expect("the data have a name");
+    assert!(before.age >= SECS(3600) && before.began == Duration::ZERO, "{before:?}");
+    server.restart();
+    let first = met(&server.url()).await.birth.expect("the data have a name");
+    plant(&server, 2, "7200000");
+    let second = met(&server.url()).await.birth.expect("the data have a name");
+    assert_eq!(first.began, before.age);
+    assert!(second.began == before.age && second.age >= SECS(7200), "{second:?}");
+}
+
+#[tokio::test]
+async fn data_that_lack_something_get_another_name_once() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    let first = last(&heard);
+    plant(&server, 2, "3600000");
+    node.rename(0).await.unwrap();
+    let again = met(&server.url()).await;
+    assert!(name(&again) != name(&first) && again.age < SECS(10), "{again:?}");
+    node.rename(0).await.unwrap();
+    assert_eq!(name(&met(&server.url()).await), name(&again));
+}
+
+// So what loses transactions, or the end of the file, loses the mark with them.
+#[tokio::test]
+async fn a_look_is_written_down_as_a_vote_is() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    met(&server.url()).await;
+    let files = std::fs::read_dir(server.dir().join("appendonlydir")).unwrap();
+    let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    let text = String::from_utf8_lossy(&files.collect::<Vec<_>>().concat()).to_lowercase();
+    let before = text.split(MARK).next().expect("there is a beginning");
+    assert!(before.ends_with("multi\r\n*5\r\n$3\r\nset\r\n$16\r\n"), "{text}");
 }

@@ -101,16 +101,18 @@ impl Ear for Heard {
         unreachable!("it is one server")
     }
 
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) {
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp));
         if let Some(meeting) = self.meeting.get() {
             meeting();
         }
+        false
     }
 
-    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) {
+    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.seen.lock().unwrap().push((identity.clone(), stamp));
+        false
     }
 
     fn called(&self, channel: &str, message: &str) {
