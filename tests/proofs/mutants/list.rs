@@ -94,6 +94,11 @@ pub(crate) const ALL: &[Mutant] = &[
         &[Exclusion],
     ),
     Mutant::new(
+        "durability_is_believed",
+        "A voter that says that it kept all is believed, whatever its data show.",
+        &[Exclusion],
+    ),
+    Mutant::new(
         "clock_jump_not_noticed",
         "Nobody notices that a voter's clock was set.",
         &[Exclusion],

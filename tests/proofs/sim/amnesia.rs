@@ -78,6 +78,11 @@ impl Amnesia {
         self.connected_ms.insert(client, now_ms);
     }
 
+    /// The clients that have met the voters.
+    pub(crate) fn connected(&self) -> impl Iterator<Item = usize> {
+        self.connected_ms.keys().copied()
+    }
+
     pub(crate) fn goes_down(&mut self, voter: usize, now_ms: u64) {
         self.down_ms.entry(voter).or_insert(now_ms);
     }

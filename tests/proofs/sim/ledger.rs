@@ -64,6 +64,11 @@ impl Ledger {
         self.forced.insert(hold.to_owned());
     }
 
+    /// Whether a client is connected.
+    pub(crate) fn has_clients(&self) -> bool {
+        self.amnesia.connected().any(|client| !self.closed.contains(&client))
+    }
+
     /// Whether some hold of this client was seen not to be held.
     pub(crate) fn has_lost(&self, client: usize) -> bool {
         self.over.iter().any(|hold| self.client(hold) == Some(client))

@@ -39,6 +39,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
             world.voters[voter].kill();
         }
+        What::VoterLoses(voter) => world.voters[voter].lose_writes(),
         What::VoterFlushed(voter) => {
             forget_all(world, voter, (Cause::Flush, true));
             // One that is dead has nobody to ask, and goes on expiring.
@@ -127,6 +128,19 @@ fn end(world: &World, ways: &Ways, what: What) {
             forget_votes(world, voter);
             forget_all(world, voter, (Cause::Restart, true));
             world.voters[voter].restart_empty();
+        }
+        What::VoterLoses(voter) => {
+            // Whoever is connected looks before it starts again, and tells the others. Where nobody
+            // is, nobody can know.
+            let cause = if locked(&world.ledger).has_clients() {
+                forget_votes(world, voter);
+                Cause::Restart
+            } else {
+                Cause::Unseen
+            };
+            forget_all(world, voter, (cause, true));
+            world.voters[voter].cut(InFlight::Lost);
+            world.voters[voter].restart();
         }
         What::VoterReboots { voter, ms, keeps } => {
             set_clock(world, voter, ms);

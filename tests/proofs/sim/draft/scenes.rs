@@ -62,9 +62,13 @@ impl Draft {
         };
         if self.one_in(2) {
             // Beside what is drawn, so that the other schedules stay what they are.
-            let flushed = (seed / 8).is_multiple_of(2);
-            let forgets = if flushed { What::VoterFlushed } else { What::VoterForgets };
-            plan.troubles.push(down.of(forgets(forgetful)));
+            plan.troubles.push(match seed / 8 % 4 {
+                1 => down.of(What::VoterForgets(forgetful)),
+                // Nothing is kept of the hold.
+                3 => Span { from_ms: 0, lasts_ms: down.from_ms + down.lasts_ms }
+                    .of(What::VoterLoses(forgetful)),
+                _ => down.of(What::VoterFlushed(forgetful)),
+            });
         } else {
             plan.troubles.push(down.of(reboots));
             // Where all clocks differ, none is the one that is apart.

@@ -27,6 +27,8 @@ pub(crate) enum What {
     VoterStops(usize),
     VoterDies(usize),
     VoterForgets(usize),
+    /// It confirms what it does not keep, and then starts again and says that it kept all.
+    VoterLoses(usize),
     VoterFlushed(usize),
     /// It refuses what is new for want of memory.
     VoterFull(usize),
@@ -86,6 +88,7 @@ impl What {
             Self::VoterStops(voter)
             | Self::VoterDies(voter)
             | Self::VoterForgets(voter)
+            | Self::VoterLoses(voter)
             | Self::VoterFlushed(voter)
             | Self::VoterFull(voter)
             | Self::VoterReboots { voter, .. }
@@ -111,13 +114,21 @@ impl What {
         evicts || self.forgets().is_some() || matches!(self, Self::VoterFlushed(_))
     }
 
-    /// The voter that starts again without its data, if one does.
+    /// The voter that starts again without its data, or a part of them, if one does.
     pub(crate) fn forgets(self) -> Option<usize> {
         match self {
-            Self::VoterForgets(voter) | Self::VoterReboots { voter, keeps: false, .. } => {
-                Some(voter)
-            }
+            Self::VoterForgets(voter)
+            | Self::VoterLoses(voter)
+            | Self::VoterReboots { voter, keeps: false, .. } => Some(voter),
             _ => None,
+        }
+    }
+
+    /// The voter that starts again, if one does.
+    pub(crate) fn restarts(self) -> Option<usize> {
+        match self {
+            Self::VoterDies(voter) | Self::VoterReboots { voter, .. } => Some(voter),
+            other => other.forgets(),
         }
     }
 
