@@ -131,10 +131,11 @@
 //!   next await. What the work has sent or spawned goes on. Let the receiver check the
 //!   [token](MutexGuard::token).
 //! - **Exclusion, if a majority of the voters forgets its votes within one lease.** The same holds
-//!   for a minority that forgets unnoticed: a disk that lost its last writes, or, for ten seconds
-//!   at most, data that somebody deleted in a running server. Restarts without data and clocks that
-//!   jump are noticed ([`Quarantine`]). One case is not: all voters restart at once, and a new
-//!   client takes that for their first start ([`RestartGuard`]).
+//!   for a minority that forgets unnoticed: a disk that lost its last writes, a single key that
+//!   somebody deleted, or, in a cluster and for ten seconds at most, all data of a running server.
+//!   Restarts without data, deleted data of other servers and clocks that jump are noticed
+//!   ([`Quarantine`]). One case is not: all voters restart at once, and a new client takes that for
+//!   their first start ([`RestartGuard`]).
 //! - **Exclusion, after [`force_release`](Mutex::force_release) or
 //!   [`force_clear`](Mutex::force_clear)**, until the old holder has noticed.
 //! - **Exclusion between clients with different voters** or different [`KeyScheme`]s.

@@ -99,10 +99,16 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "known == '1'",
     },
     ScriptMutant {
+        name: "vote_is_given_anew_unasked",
+        script: "mutex/renew",
+        find: "    if anew == '' then\n",
+        replace: "    if false then\n",
+    },
+    ScriptMutant {
         name: "renew_never_grants_again",
         script: "mutex/renew",
         find: "  if not by then\n",
-        replace: "  if not by then return 2, 0, '', 0 end\n  if not by then\n",
+        replace: "  if not by then return 2, 0, '' end\n  if not by then\n",
     },
     ScriptMutant {
         name: "last_is_called",

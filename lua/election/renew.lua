@@ -2,10 +2,10 @@
 -- where the voter knows none of its version or a later one.
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms, publish
--- ARGV, for each request: hold, token, value, news
+-- ARGV, for each request: hold, token, value, news, anew
 --   value: its version, a blank, and what the leader says of itself; news: the channel of those who
---   watch, which is told when the vote is given or the value is another
--- returns, for each request: code, ms, id, anew
+--   watch, which is told when the vote is given or the value is another; anew: as mutex/renew
+-- returns, for each request: code, ms, id
 --   as mutex/renew
 -- atomic, because a late renewal that looks at the version before a later one is stored would
 -- write over it.
@@ -17,23 +17,23 @@ end
 
 local function renew(key, args, arg)
   local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
-  local hold, token, value, news = unpack(args, arg + 1, arg + 4)
+  local hold, token, value, news, anew = unpack(args, arg + 1, arg + 5)
   if redis.call('HEXISTS', revoked, hold) == 1 then
-    return 2, 0, '', 0
+    return 2, 0, ''
   end
   local by, stands = holder(lock)
   if by and by ~= hold then
-    return 0, redis.call('PTTL', lock), by, 0
+    return 0, redis.call('PTTL', lock), by
   end
   if by and version(stands) >= version(value) then
     value = stands
   end
-  local code, ms, id, anew =
-    renew_only(lock, fence, lease_ms, keep_ms, hold, value, token, by, stands)
-  if value ~= stands then
+  local code, ms, id =
+    renew_only(lock, fence, lease_ms, keep_ms, hold, value, token, by, stands, anew)
+  if code == 1 and value ~= stands then
     announce(publish, news, '0')
   end
-  return code, ms, id, anew
+  return code, ms, id
 end
 
-return each(3, 3, 4, 4, renew)
+return each(3, 3, 5, 3, renew)

@@ -37,16 +37,19 @@ local function in_the_way(writer, readers, hold, mode)
   return nil, nil, by, count
 end
 
--- Gives the vote to a reader, and says whether it had it; never shortens what is left of its lease,
--- and touches no other's. The key ends with the last of its readers. Keeping a vote begins with
--- PEXPIREAT, as in `keep`.
-local function share(readers, hold, lease_ms)
+-- Gives the vote to a reader, unless it is `only_kept` and the reader has none: says whether it has
+-- it now. Never shortens what is left of its lease, and touches no other's. The key ends with the
+-- last of its readers. Keeping a vote begins with PEXPIREAT, as in `keep`.
+local function share(readers, hold, lease_ms, only_kept)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
   if former then
     redis.call('PEXPIREAT', readers, math.max(ends, now + redis.call('PTTL', readers)))
     redis.call('ZADD', readers, ends, hold)
     return true
+  end
+  if only_kept then
+    return false
   end
   redis.call('ZADD', readers, ends, hold)
   if redis.call('PTTL', readers) < ends - now then
@@ -56,7 +59,7 @@ local function share(readers, hold, lease_ms)
       error(done.err, 0)
     end
   end
-  return false
+  return true
 end
 
 -- A reader whose lease ends then has gone: the key ends with the last of those that are left, and

@@ -1,15 +1,15 @@
--- semaphore/renew: keeps the slots of a hold, or gives it these on a voter that has given it others
--- or lost its data.
+-- semaphore/renew: keeps the slots of a hold, or says that it has others or none.
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive, permits
 -- ARGV, for all requests: calls, lease_ms
--- ARGV, for each request: hold, asked, given
---   asked: of how many permits the semaphore is; given: the slots, as ranges
--- returns, for each request: code, ms, id, anew
---   1, this voter's clock, '', anew  granted; the clock in ms since 1970; anew 0 where the hold had
---                                    these slots, 1 where it had not
---   0, lease left in ms, holder, 0   refused: that hold has one of the slots
---   2, 0, '', 0                      the hold was ended by force and gets no slot again
---   -1, 0, message, ''               this request failed, alone
+-- ARGV, for each request: hold, asked, given, anew
+--   asked: of how many permits the semaphore is; given: the slots, as ranges; anew '1': the hold is
+--   given these where nobody has one of them
+-- returns, for each request: code, ms, id
+--   1, this voter's clock, ''     granted; the clock in ms since 1970
+--   0, lease left in ms, holder   refused: that hold has one of the slots
+--   2, 0, ''                      the hold was ended by force and gets no slot again
+--   4, 0, ''                      the hold has not these slots, and they were not given
+--   -1, 0, message                this request failed, alone
 -- atomic, because a forced release between the check and the grant would be undone by it.
 local lease_ms = ARGV[2]
 lease_ms = tonumber(lease_ms)
@@ -43,9 +43,9 @@ end
 
 local function renew(key, args, arg)
   local slots, ends, revoked, queue, served, alive, permits = unpack(KEYS, key + 1, key + 7)
-  local hold, asked, given = unpack(args, arg + 1, arg + 3)
+  local hold, asked, given, anew = unpack(args, arg + 1, arg + 4)
   if redis.call('HEXISTS', revoked, hold) == 1 then
-    return 2, 0, '', 0
+    return 2, 0, ''
   end
   local list = read_slots(given)
   sweep_slots(slots, ends, 1)
@@ -55,9 +55,12 @@ local function renew(key, args, arg)
   if is_same(own, list) then
     keep_slots(slots, ends, hold, #list, lease_ms)
     remember(permits, asked, limit, known_ms, lease_ms)
-    return 1, now_ms(), '', 0
+    return 1, now_ms(), ''
   end
   local kept, other = look(slots, ends, hold, list)
+  if not other and anew == '' then
+    return 4, 0, ''
+  end
   local left = take_slots(slots, ends, hold)
   if not other then
     give_slots(slots, ends, hold, list, lease_ms)
@@ -70,9 +73,9 @@ local function renew(key, args, arg)
     call_first(queue)
   end
   if other then
-    return 0, tonumber(redis.call('ZSCORE', ends, other)) - now_ms(), hold_of(other), 0
+    return 0, tonumber(redis.call('ZSCORE', ends, other)) - now_ms(), hold_of(other)
   end
-  return 1, now_ms(), '', 1
+  return 1, now_ms(), ''
 end
 
-return each(7, 2, 3, 4, renew)
+return each(7, 2, 4, 3, renew)

@@ -4,7 +4,7 @@ use super::{Ask, Coordinator, LockRecord, claim::Claim, place};
 use crate::{
     clock::Moment,
     engine::{Defeat, Loss, Rules, Tokens, Votes},
-    scripts::Renewal,
+    scripts::Vote,
     words::Token,
 };
 
@@ -81,7 +81,7 @@ impl Coordinator {
                 biased;
                 (voter, outcome) = replies.next() => {
                     let place = place(voter, &outcome);
-                    let verdict = Renewal::of(&outcome).verdict;
+                    let verdict = Vote::of(&outcome).verdict;
                     stored.record(voter, panel.counted(place, verdict, started));
                 }
                 () = clock.sleep_until(due) => stored.close(due.since(asked)),

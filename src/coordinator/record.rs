@@ -22,6 +22,9 @@ pub(crate) struct Ask<'a> {
     /// All voters have lately renewed this hold in full: where it has the vote, it needs no look at
     /// anything else.
     pub(crate) is_known: bool,
+    /// To be given the vote where nobody has it. A renewal is not, unless the voter has said so:
+    /// where the answer is lost that it had none, nobody would ever know.
+    pub(crate) is_anew: bool,
     /// Of a semaphore: before which none of its slots may be, or, when it is renewed, its slots.
     pub(crate) slots: Option<&'a Slots>,
 }
@@ -29,7 +32,8 @@ pub(crate) struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// What a first request asks that has nothing more to say.
     pub(crate) fn new(hold: &'a HoldId, lease: Duration) -> Self {
-        Self { hold, count: 1, lease, ticket: None, token: None, is_known: false, slots: None }
+        let (ticket, token, slots) = (None, None, None);
+        Self { hold, count: 1, lease, ticket, token, is_known: false, is_anew: true, slots }
     }
 }
 

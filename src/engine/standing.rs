@@ -269,6 +269,22 @@ impl Register {
         !is_known
     }
 
+    /// An answer says which data a voter has; nothing where the mark is gone. If they are not those
+    /// that it had, what it had is gone, and what it says from now on counts as if it were new.
+    /// Whether that is news: while there is no mark nobody knows whether they are deleted again.
+    pub(crate) fn has_others(&mut self, place: Place, data: &str, now: Moment) -> bool {
+        let Some(birth) = &mut self.standing_mut(place).birth else { return false };
+        // Behind what the mark calls them may stand what else makes them others.
+        let (known, more) = birth.name.split_at(birth.name.find('/').unwrap_or(birth.name.len()));
+        if known == data && !data.is_empty() || crate::mutant!("deleted_data_not_noticed") {
+            return false;
+        }
+        let is_news = !known.is_empty();
+        birth.name = format!("{data}{more}").into();
+        self.forgot(place, since_beginning(now), Quarantine::Emptied);
+        is_news
+    }
+
     /// What one shard of a voter had another has now; where it was `lost` on the way, the other
     /// knows nothing of it, though it is the server that it was. From a shard to itself: another
     /// server has it.

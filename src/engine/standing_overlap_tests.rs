@@ -90,7 +90,7 @@ fn a_renewal_counts_the_successor_only_with_a_vote_that_outlasts_the_predecessor
     for (lease, counts) in [(8, false), (20, true)] {
         let terms = Terms::new(SECS(lease), Drift { ppm: 0, fixed: Duration::ZERO });
         let asked = Asked { round: RoundId::FIRST, sent: at(49), terms, heard: at(49) };
-        support.heard(1, &Verdict::Granted, true, asked);
+        support.heard(1, &Verdict::Granted, asked);
         let counted = support.counted(1, Verdict::Granted, Some(kept_out));
         assert_eq!(counted == Verdict::Granted, counts, "a lease of {lease} s, from 49 on");
     }

@@ -198,6 +198,38 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     assert!(kept_out(&register, at(60)).is_empty());
 }
 
+// Each answer to a call says which data a voter has.
+#[test]
+fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_it_may_again() {
+    let mut register = register(RestartGuard::Relative);
+    assert!(!register.has_others(only(1), "data", at(0)), "it was not met");
+    for voter in 0..3 {
+        register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
+        register.named(only(voter), &birth("m", "data/0"), at(0));
+    }
+    assert!(!register.has_others(only(1), "data", at(10)));
+    assert!(kept_out(&register, at(10)).is_empty());
+    let emptied = |register: &Register, now| {
+        let out = register.kept_out(only(1), at(now)).unwrap();
+        assert_eq!(out.quarantined, quarantined(Quarantine::Emptied, 30));
+        assert_eq!(kept_out(register, at(now)), [1]);
+    };
+    for (now, is_news) in [(20, true), (25, false)] {
+        assert_eq!(register.has_others(only(1), "", at(now)), is_news);
+        emptied(&register, now);
+    }
+    // Somebody has given them a name, and this client meets it.
+    assert!(register.named(only(1), &birth("m", "others/0"), at(28)));
+    assert!(!register.has_others(only(1), "others", at(29)));
+    assert!(kept_out(&register, at(58)).is_empty());
+    // Another client was the first to give them one.
+    assert!(register.has_others(only(1), "more", at(60)));
+    emptied(&register, 60);
+    assert!(!register.has_others(only(1), "more", at(61)));
+    assert!(!register.named(only(1), &birth("m", "more/0"), at(62)), "they are known by now");
+    assert!(kept_out(&register, at(90)).is_empty());
+}
+
 // Ada may hold by it and by one that Ben does not meet.
 #[test]
 fn a_voter_with_new_data_is_young_beside_others_though_it_forgets_nothing() {

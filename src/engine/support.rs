@@ -52,6 +52,8 @@ struct Backing {
     keeps: Option<Moment>,
     /// When that vote was asked for.
     given: Moment,
+    /// It has said that it has no vote of the hold, and given it none since that was heard of.
+    is_gone: bool,
     /// The latest round that found a vote gone which it should have kept.
     forgot: Option<u64>,
 }
@@ -59,7 +61,13 @@ struct Backing {
 impl Support {
     pub(crate) fn of(voters: usize) -> Self {
         let backing =
-            Backing { granted: false, keeps: None, given: Moment::BEGINNING, forgot: None };
+            Backing {
+            granted: false,
+            keeps: None,
+            given: Moment::BEGINNING,
+            is_gone: false,
+            forgot: None,
+        };
         Self { voters: vec![backing; voters], rounds: 0, confirmed: 0 }
     }
 
@@ -87,15 +95,15 @@ impl Support {
         }
     }
 
-    /// Takes note of what an answer counted for. `had`: the voter had the hold's vote when it was
-    /// asked. Where it had not although its vote should have stood, it has forgotten the hold. One
-    /// that never gave its vote, or whose vote may have ended in time, has forgotten nothing. Says
-    /// when the vote was given that it has not got.
+    /// Takes note of what an answer counted for. A voter that has no vote of the hold, although the
+    /// one that it gave should have stood, has forgotten the hold. So has one that has a vote again
+    /// after that: it may have given it at any time since. One that never gave its vote, or whose
+    /// vote may have ended in time, has forgotten nothing. Says when the vote was given that it has
+    /// not got.
     pub(crate) fn heard(
         &mut self,
         voter: usize,
         verdict: &Verdict,
-        had: bool,
         asked: Asked,
     ) -> Option<Moment> {
         let Asked { round, sent, terms, heard } = asked;
@@ -103,12 +111,14 @@ impl Support {
         let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
         backing.granted = *verdict == Verdict::Granted
             || in_vain && crate::mutant!("grant_in_quarantine_is_proof");
-        let answered = backing.granted || verdict.obstacle().is_some();
-        let has_forgotten = answered && !had && backing.keeps.is_some_and(|keeps| heard < keeps);
-        let lacks = has_forgotten.then_some(backing.given);
+        let lacks = *verdict == Verdict::Absent || verdict.obstacle().is_some();
+        let is_broken = lacks || backing.granted && backing.is_gone;
+        let has_forgotten = is_broken && backing.keeps.is_some_and(|keeps| heard < keeps);
+        let lost = (has_forgotten && lacks).then_some(backing.given);
         if has_forgotten {
             backing.forgot = backing.forgot.max(Some(round.number));
         }
+        backing.is_gone = lacks || backing.is_gone && !backing.granted;
         if *verdict == Verdict::Revoked {
             backing.keeps = None;
         }
@@ -116,7 +126,7 @@ impl Support {
             backing.keeps = backing.keeps.max(Some(terms.deadline(sent)));
             backing.given = backing.given.max(sent);
         }
-        lacks
+        lost
     }
 
     /// So much time passed while the client stood still: votes end sooner by its clock.
@@ -196,7 +206,7 @@ mod tests {
         let mut support = support();
         assert!(counts(&support, REMEMBERS), "it has forgotten nothing");
         assert!(!counts(&support, forgot(30)), "it never had the hold");
-        support.heard(0, &Verdict::Granted, true, asked(1));
+        support.heard(0, &Verdict::Granted, asked(1));
         assert!(counts(&support, forgot(20)) && counts(&support, forgot(29)));
         assert!(!counts(&support, forgot(30)), "by a fast clock the vote had ended before");
     }
@@ -204,7 +214,7 @@ mod tests {
     #[test]
     fn a_vote_from_before_a_pause_proves_nothing_of_the_time_after_its_end() {
         let mut support = support();
-        support.heard(0, &Verdict::Granted, true, asked(1));
+        support.heard(0, &Verdict::Granted, asked(1));
         support.shorten(SECS(12));
         assert!(counts(&support, forgot(17)) && !counts(&support, forgot(18)));
     }
@@ -213,7 +223,7 @@ mod tests {
     fn a_grant_that_did_not_count_proves_nothing() {
         let mut support = support();
         let verdict = support.counted(0, Verdict::Granted, Some(forgot(40)));
-        support.heard(0, &verdict, true, asked(41));
+        support.heard(0, &verdict, asked(41));
         assert_eq!(support.votes(), 0);
         assert!(!counts(&support, forgot(45)), "it forgot once more");
         assert!(counts(&support, REMEMBERS), "the quarantine has ended");
@@ -222,9 +232,9 @@ mod tests {
     #[test]
     fn silence_takes_the_vote_from_the_count_and_not_the_proof() {
         let mut support = support();
-        support.heard(0, &Verdict::Granted, true, asked(11));
+        support.heard(0, &Verdict::Granted, asked(11));
         assert_eq!(support.votes(), 1);
-        support.heard(0, &Verdict::Unknown(Cause::Unheard), true, asked(20));
+        support.heard(0, &Verdict::Unknown(Cause::Unheard), asked(20));
         assert_eq!(support.votes(), 0);
         assert!(counts(&support, forgot(39)));
     }
@@ -241,14 +251,15 @@ mod tests {
     /// Three voters that granted at 1 s, so that their votes stand until 30 s.
     fn granted_by_three() -> Support {
         let mut support = Support::of(3);
-        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, true, asked(1)));
+        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, asked(1)));
         support
     }
 
     /// In this round a voter turns out to have lost the vote, and grants anew.
     fn anew(support: &mut Support, voter: usize, round: RoundId) {
         let asked = Asked { round, ..asked(10) };
-        support.heard(voter, &Verdict::Granted, false, asked);
+        support.heard(voter, &Verdict::Absent, asked);
+        support.heard(voter, &Verdict::Granted, asked);
     }
 
     const THREE: fn() -> Quorum = || Quorum::of(3);
@@ -261,7 +272,7 @@ mod tests {
         anew(&mut support, 0, round);
         assert!(!support.is_forgotten(THREE(), round), "one voter, however often it says so");
         let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
-        support.heard(1, &refused, false, Asked { round, ..asked(11) });
+        support.heard(1, &refused, Asked { round, ..asked(11) });
         assert!(support.is_forgotten(THREE(), round), "it has given the vote to another");
     }
 
@@ -283,6 +294,24 @@ mod tests {
         }
     }
 
+    // The voter has given the vote again, and that answer was lost: another may have had it before.
+    #[test]
+    fn a_vote_that_was_given_again_unheard_is_another_one() {
+        for heard in [true, false] {
+            let mut support = granted_by_three();
+            let round = support.begin();
+            support.heard(0, &Verdict::Absent, Asked { round, ..asked(10) });
+            if heard {
+                support.heard(0, &Verdict::Granted, Asked { round, ..asked(10) });
+            }
+            support.confirm(round);
+            let next = support.begin();
+            support.heard(0, &Verdict::Granted, Asked { round: next, ..asked(11) });
+            support.heard(1, &Verdict::Absent, Asked { round: next, ..asked(11) });
+            assert_eq!(support.is_forgotten(THREE(), next), !heard);
+        }
+    }
+
     #[test]
     fn who_never_had_the_vote_or_had_it_for_long_enough_has_forgotten_nothing() {
         let mut support = Support::of(3);
@@ -290,11 +319,11 @@ mod tests {
         (0..3).for_each(|voter| anew(&mut support, voter, round));
         assert!(!support.is_forgotten(THREE(), round), "none had it before");
         let late = Asked { round, sent: at(38), terms: terms(), heard: at(39) };
-        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, false, late));
+        (0..3).for_each(|voter| support.heard(voter, &Verdict::Absent, late));
         assert!(!support.is_forgotten(THREE(), round), "the votes may have ended in time");
         let (round, silent) = (support.begin(), Verdict::Unknown(Cause::Unheard));
         let asked = Asked { round, ..asked(40) };
-        (0..3).for_each(|voter| support.heard(voter, &silent, false, asked));
+        (0..3).for_each(|voter| support.heard(voter, &silent, asked));
         assert!(!support.is_forgotten(THREE(), round), "silence is no answer");
     }
 }

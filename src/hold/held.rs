@@ -109,7 +109,7 @@ impl Hold {
         let sent = RoundSent { round, terms, started, stood_still, in_full: false };
         let asked = sent.heard(coordinator.clock().now());
         for voter in votes.granting() {
-            support.heard(voter, &Verdict::Granted, true, asked);
+            support.heard(voter, &Verdict::Granted, asked);
         }
         coordinator.series(&*record).held.change(1.0);
         let state = HoldState {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     mutex_record::MutexRecord,
-    request::{ticket, token},
+    request::{flag, ticket, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
@@ -93,7 +93,7 @@ impl LockRecord for ElectionRecord {
         let made = &self.mutex.made;
         debug_assert_eq!(ask.lease, self.mutex.rules().terms.lease, "nobody enters it again");
         let (keys, says) = (&made.keys, self.speech.latest(ask.token));
-        let args = [token(ask.token), (&says).into(), keys.channel()];
+        let args = [token(ask.token), (&says).into(), keys.channel(), flag(ask.is_anew)];
         made.forms.renew.request([keys.lock(), keys.revoked(), keys.fence()], ask.hold, args)
     }
 

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{self, Form, millis, ticket, token};
+use super::request::{self, Form, flag, millis, ticket, token};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::Rules,
@@ -236,8 +236,8 @@ impl LockRecord for MutexRecord {
         let MadeMutex { keys, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
         let keys = [keys.lock(), keys.revoked(), keys.fence()];
-        let known = if ask.is_known { "1".into() } else { Word::NOTHING };
-        let args = [Word::number(ask.count), token(ask.token), known];
+        let [known, anew] = [ask.is_known, ask.is_anew].map(flag);
+        let args = [Word::number(ask.count), token(ask.token), known, anew];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

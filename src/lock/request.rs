@@ -88,6 +88,11 @@ pub(super) fn token(token: Option<Token>) -> Word<'static> {
     token.map(Word::number).into()
 }
 
+/// Whether this is so.
+pub(super) fn flag(is_so: bool) -> Word<'static> {
+    if is_so { "1".into() } else { Word::NOTHING }
+}
+
 /// The place in a queue that has been given out already.
 pub(super) fn ticket(ticket: Option<Ticket>) -> Word<'static> {
     ticket.map(|Ticket(ticket)| Word::number(ticket)).into()

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access,
-    request::{Form, millis, token},
+    request::{Form, flag, millis, token},
     rw_record::{RwAsked, RwTerms},
 };
 use crate::{
@@ -143,8 +143,8 @@ impl LockRecord for JavaRwRecord {
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
-        let (keys, args) =
-            ([lock, stem, revoked, fence], [Word::number(ask.count), token(ask.token)]);
+        let keys = [lock, stem, revoked, fence];
+        let args = [Word::number(ask.count), token(ask.token), flag(ask.is_anew)];
         if ask.lease == self.rules().terms.lease {
             return self.renew.request(keys, ask.hold, args);
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    request::{self, Form, millis, ticket, token},
+    request::{self, Form, flag, millis, ticket, token},
 };
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
@@ -226,7 +226,7 @@ impl LockRecord for RwRecord {
         let MadeRw { keys, forms, .. } = &*self.made;
         let RwForms { terms, renew, .. } = &**forms;
         let keys = [keys.writer(), keys.readers(), keys.revoked(), keys.fence()];
-        let args = [Word::number(ask.count), token(ask.token)];
+        let args = [Word::number(ask.count), token(ask.token), flag(ask.is_anew)];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

@@ -3,7 +3,7 @@
 
 use std::{iter::once, sync::Arc, time::Duration};
 
-use super::request::{self, Form, millis, ticket};
+use super::request::{self, Form, flag, millis, ticket};
 use crate::{
     coordinator::{Ask, LockInfo, LockRecord},
     engine::{Circle, Rules},
@@ -165,7 +165,7 @@ impl LockRecord for SemaphoreRecord {
         let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, calls } = keys;
         let keys = [slots, ends, revoked, queue, served, alive, permits];
         let given = ask.slots.expect("whoever has permits has slots").text();
-        let args = [Word::number(wanted.permits), (&given).into()];
+        let args = [Word::number(wanted.permits), (&given).into(), flag(ask.is_anew)];
         if ask.lease == forms.terms.rules.terms.lease {
             return self.weighed(forms.renew.request(keys, ask.hold, args));
         }

@@ -265,7 +265,12 @@ impl dyn Node {
     /// Sends a call of one request.
     pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
         let answers = self.send(call);
-        async move { answers.await.remove(0) }.boxed()
+        async move {
+            let mut answer = answers.await.remove(0);
+            answer.iter_mut().for_each(|answer| answer.data = None);
+            answer
+        }
+        .boxed()
     }
 }
 

@@ -252,23 +252,31 @@ impl Standings {
         }
     }
 
-    /// A server answered, and mostly showed its clock. Fails if it is that of another voter.
+    /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that of
+    /// another voter.
     pub(crate) fn answered(
         self: &Arc<Self>,
         place: Place,
+        at: Moment,
         stamp: Option<Stamp>,
+        data: Option<&str>,
     ) -> Result<(), Cause> {
         let mut state = self.state();
         if let Some(twin) = state.register.twin(place) {
             return Err(Cause::Duplicate(Arc::clone(&self.labels[twin])));
         }
+        let emptied = data.is_some_and(|data| state.register.has_others(place, data, at));
+        let moved = stamp.is_some_and(|stamp| self.compare(&mut state, place, stamp));
+        if emptied || moved {
+            self.tell(state);
+        } else {
+            drop(state);
+        }
+        if emptied {
+            // Who had its vote is to have it again.
+            self.returned.change(|()| ());
+        }
         if let Some(stamp) = stamp {
-            let changed = self.compare(&mut state, place, stamp);
-            if changed {
-                self.tell(state);
-            } else {
-                drop(state);
-            }
             self.show_clock(place.voter, stamp);
         }
         Ok(())

@@ -316,7 +316,9 @@ impl Task {
             let stamp = clocks.max().map(|shown| Stamp { shown, asked: sent, answered });
             // Before anybody counts the answers. The connection may be another one than when it was
             // queued, and lead elsewhere.
-            if let Err(twin) = seen.standings.answered(seen.place(shard), stamp) {
+            let data = answers.iter_mut().flatten().next().and_then(|first| first.data.take());
+            let (place, standings) = (seen.place(shard), &seen.standings);
+            if let Err(twin) = standings.answered(place, answered, stamp, data.as_deref()) {
                 answers = vec![Err(twin); requests.len()];
             }
             for answer in &mut answers {

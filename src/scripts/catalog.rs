@@ -2,7 +2,8 @@
 //!
 //! Each takes a list of requests: all keys of the first, all of the second, and so on. Before the
 //! arguments of the first stand those that all requests share. Each request adds as many entries
-//! as the script is wide to the flat reply: `code, ms, id` and what else it has to say.
+//! as the script is wide to the flat reply: `code, ms, id` and what else it has to say. Behind all
+//! keys may stand the mark of the voter's data: then the last entry says what they are called.
 
 use super::{
     election,
@@ -11,6 +12,7 @@ use super::{
 };
 
 const HOLD: Arg = Arg::Text("hold");
+const ANEW: Arg = Arg::Text("anew");
 const COUNT: Arg = Arg::Text("count");
 const FLOOR: Arg = Arg::Text("floor");
 const TOKEN: Arg = Arg::Text("token");
@@ -28,7 +30,7 @@ const CHANNEL: Arg = Arg::Channel("channel");
 /// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
     use super::{
-        ALOUD, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
+        ALOUD, ANEW, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
         Script, TOKEN,
     };
 
@@ -54,8 +56,8 @@ pub(crate) mod mutex {
         ),
         keys: &["lock", "revoked", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN, Arg::Text("known")],
-        width: 4,
+        args: &[HOLD, COUNT, TOKEN, Arg::Text("known"), ANEW],
+        width: 3,
         votes: true,
     };
 
@@ -130,8 +132,8 @@ pub(crate) mod fair {
 /// The scripts of the read/write lock.
 pub(crate) mod rw {
     use super::{
-        Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script, TICKET,
-        TOKEN, WAIT_MS,
+        ANEW, Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script,
+        TICKET, TOKEN, WAIT_MS,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -167,8 +169,8 @@ pub(crate) mod rw {
         ),
         keys: &["writer", "readers", "revoked", "fence"],
         shared: &[MODE, LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN],
-        width: 4,
+        args: &[HOLD, COUNT, TOKEN, ANEW],
+        width: 3,
         votes: true,
     };
 
@@ -222,7 +224,9 @@ pub(crate) mod rw {
 /// Where programs in Java lock by the same records: what is asked about theirs, and the
 /// read/write lock in their format.
 pub(crate) mod redisson {
-    use super::{Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN};
+    use super::{
+        ANEW, Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN,
+    };
 
     pub(crate) static QUEUE: Script = Script {
         name: "redisson/queue",
@@ -255,8 +259,8 @@ pub(crate) mod redisson {
         ),
         keys: &["lock", "stem", "revoked", "fence"],
         shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN],
-        width: 4,
+        args: &[HOLD, COUNT, TOKEN, ANEW],
+        width: 3,
         votes: true,
     };
 

@@ -32,8 +32,8 @@ pub(crate) static RENEW: Script = Script {
     ),
     keys: &["lock", "revoked", "fence"],
     shared: &[LEASE_MS, KEEP_MS, Arg::Publish],
-    args: &[HOLD, Arg::Text("token"), VALUE, NEWS],
-    width: 4,
+    args: &[HOLD, Arg::Text("token"), VALUE, NEWS, Arg::Text("anew")],
+    width: 3,
     votes: true,
 };
 

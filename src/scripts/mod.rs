@@ -13,6 +13,6 @@ mod headers;
 
 pub(crate) use catalog::{ALL, fair, mutex, redisson, rw, voter};
 pub(crate) use replies::{
-    Answer, Holding, ListEntry, Mark, MutexSeen, Renewal, RwSeen, SemaphoreSeen, Value, Vote,
+    Answer, Holding, ListEntry, Mark, MutexSeen, RwSeen, SemaphoreSeen, Value, Vote,
 };
 pub(crate) use script::{Arg, Script};

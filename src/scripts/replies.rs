@@ -22,9 +22,12 @@ pub(crate) struct Answer {
     more: [Value; 2],
     /// Which shard of the voter it came from.
     pub(crate) shard: usize,
+    /// What the voter's data are called: of the first answer of a call that asked for it.
+    pub(crate) data: Option<String>,
 }
 
-/// What a script of kind `acquire` answered.
+/// What a script of kind `acquire` answered, or one of kind `renew`, which gives no more than its
+/// verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vote {
     pub(crate) verdict: Verdict,
@@ -36,16 +39,6 @@ pub(crate) struct Vote {
     pub(crate) slots: Option<Slots>,
     /// Others use the semaphore with fewer permits: so many.
     pub(crate) fewer: Option<u16>,
-}
-
-/// What a script of kind `renew` answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Renewal {
-    pub(crate) verdict: Verdict,
-    /// Granted to a hold that had no vote here any more.
-    pub(crate) is_anew: bool,
-    /// What an acquisition that is heard late was given.
-    pub(crate) slots: Option<Slots>,
 }
 
 /// What `mutex/inspect` answered.
@@ -115,7 +108,7 @@ pub(crate) struct Mark {
 impl Answer {
     #[cfg(test)]
     pub(crate) fn of(code: i64, ms: i64, id: &str, more: [Value; 2]) -> Self {
-        Self { code, ms, id: id.into(), more, shard: 0 }
+        Self { code, ms, id: id.into(), more, shard: 0, data: None }
     }
 
     #[cfg(test)]
@@ -126,13 +119,21 @@ impl Answer {
     /// What came of each of so many requests; one that failed alone, and a reply of another shape,
     /// are causes.
     pub(crate) fn each(value: Value, requests: usize, width: usize) -> Vec<Result<Self, Cause>> {
-        let entries = match value {
-            Value::List(entries) if entries.len() == width * requests => entries,
+        let whole = width * requests;
+        let mut entries = match value {
+            Value::List(entries) if entries.len() == whole || entries.len() == whole + 1 => entries,
             Value::List(entries) => return vec![Err(misshapen(&entries)); requests],
             value => return vec![Err(misshapen(&[value])); requests],
         };
+        let data = entries.drain(whole..).next();
         let mut entries = entries.into_iter();
-        (0..requests).map(|_| Self::read(entries.by_ref().take(width))).collect()
+        let mut answers: Vec<_> =
+            (0..requests).map(|_| Self::read(entries.by_ref().take(width))).collect();
+        if let (Some(first), Some(Value::Text(data))) = (answers.iter_mut().flatten().next(), data)
+        {
+            first.data = Some(data);
+        }
+        answers
     }
 
     fn read(mut entries: impl Iterator<Item = Value>) -> Result<Self, Cause> {
@@ -140,7 +141,7 @@ impl Answer {
         match ([next(), next(), next()], [next(), next()]) {
             ([Value::Int(-1), _, Value::Text(message)], _) => Err(Cause::Rejected(message.into())),
             ([Value::Int(code), Value::Int(ms), Value::Text(id)], more) => {
-                Ok(Self { code, ms, id, more, shard: 0 })
+                Ok(Self { code, ms, id, more, shard: 0, data: None })
             }
             (head, _) => Err(misshapen(&head)),
         }
@@ -185,6 +186,7 @@ impl Answer {
         match (self.code, self.named()) {
             (1, _) => Verdict::Granted,
             (2, _) => Verdict::Revoked,
+            (4, None) => Verdict::Absent,
             (0, Some(by)) => Verdict::Refused { by, ttl: self.left() },
             (3, Some(place)) => Verdict::Behind { place, ttl: self.left() },
             _ => Verdict::Unknown(self.unexpected()),
@@ -235,20 +237,6 @@ impl Vote {
             slots: None,
             fewer: None,
         };
-        outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
-    }
-}
-
-impl Renewal {
-    pub(crate) fn read(answer: &Answer) -> Self {
-        let is_anew = answer.is_done() && answer.more[0] == Value::Int(1);
-        Self { verdict: answer.verdict(), is_anew, slots: slots_of(&answer.more[0]).0 }
-    }
-
-    /// The same where there may be no answer.
-    pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
-        let verdict = Verdict::Unknown;
-        let unknown = |cause| Self { verdict: verdict(cause), is_anew: false, slots: None };
         outcome.as_ref().map_or_else(|cause| unknown(cause.clone()), Self::read)
     }
 }

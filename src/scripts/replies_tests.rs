@@ -40,11 +40,10 @@ fn who_asks_from_a_place_hears_its_ticket_whatever_else_it_hears() {
 }
 
 #[test]
-fn a_renewal_says_whether_the_vote_was_given_anew() {
-    let renewal = |code, anew| Renewal::read(&answer(code, 5, "", &[Value::Int(anew)]));
-    assert_eq!(renewal(1, 1), Renewal { verdict: Verdict::Granted, is_anew: true, slots: None });
-    assert!(!renewal(1, 0).is_anew);
-    assert_eq!(renewal(2, 0), Renewal { verdict: Verdict::Revoked, is_anew: false, slots: None });
+fn a_renewal_says_whether_anybody_has_the_vote() {
+    let verdict = |code| Vote::read(&answer(code, 5, "", &[])).verdict;
+    let verdicts = [1, 2, 4].map(verdict);
+    assert_eq!(verdicts, [Verdict::Granted, Verdict::Revoked, Verdict::Absent]);
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub(crate) struct Script {
     pub(crate) args: &'static [Arg],
     /// How many entries of the reply a request has.
     pub(crate) width: usize,
-    /// Whether its answers are votes.
+    /// Whether its answers are votes. Then it is told where the mark of the voter's data is, behind
+    /// all other keys.
     pub(crate) votes: bool,
 }
 

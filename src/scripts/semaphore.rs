@@ -35,8 +35,8 @@ pub(crate) static RENEW: Script = Script {
     ),
     keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
     shared: &[CALLS, LEASE_MS],
-    args: &[HOLD, ASKED, Arg::Text("given")],
-    width: 4,
+    args: &[HOLD, ASKED, Arg::Text("given"), Arg::Text("anew")],
+    width: 3,
     votes: true,
 };
 

@@ -10,7 +10,7 @@ use crate::{
     coordinator::{Ask, place},
     engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
     node::{Call, LateEar, Outcome, Replies},
-    scripts::{Answer, Renewal},
+    scripts::{Answer, Vote},
     words::Verdict,
 };
 
@@ -65,8 +65,6 @@ struct RoundHeard {
     suspected: bool,
     /// A majority of voters has forgotten the hold.
     is_forgotten: bool,
-    /// The voter gave other slots of the semaphore than the hold's.
-    is_elsewhere: bool,
     /// When it was heard.
     at: Moment,
 }
@@ -100,15 +98,16 @@ impl Hold {
         let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
         let (round_id, stood_still) = (state.support.begin(), state.stood_still);
         let sent = RoundSent { round: round_id, terms, started: now, stood_still, in_full };
-        let replies = panel.ask_all(&self.renewal(&state, sent));
+        let replies = panel.ask_all(&self.renewal(&state, sent, false));
         Some((round, Exchange { sent, replies }))
     }
 
-    fn renewal(&self, state: &HoldState, sent: RoundSent) -> Call {
+    /// `is_anew`: to voters that have said that they have no vote of the hold.
+    fn renewal(&self, state: &HoldState, sent: RoundSent, is_anew: bool) -> Call {
         let (token, slots) = (self.token, self.slots.as_ref());
         let (count, is_known) = (state.count, !sent.in_full);
-        let terms = sent.terms;
-        self.record.renew(&Ask { count, token, is_known, slots, ..Ask::new(&self.id, terms.lease) })
+        let first = Ask::new(&self.id, sent.terms.lease);
+        self.record.renew(&Ask { count, token, is_known, is_anew, slots, ..first })
     }
 
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
@@ -117,32 +116,31 @@ impl Hold {
         if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, exchange.sent);
+        let call = self.renewal(&state, exchange.sent, true);
         self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call);
     }
 
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
         let place = place(voter, outcome);
-        let Renewal { mut verdict, is_anew, slots } = Renewal::of(outcome);
-        let is_elsewhere = slots.is_some() && slots != self.slots;
-        if is_elsewhere && !crate::mutant!("any_slot_is_a_vote") {
+        let Vote { mut verdict, slots, .. } = Vote::of(outcome);
+        // Those that it gave are no use to the hold.
+        if slots.is_some() && slots != self.slots && !crate::mutant!("any_slot_is_a_vote") {
             verdict = Verdict::Absent;
         }
         let kept_out = panel.standings.kept_out(place, sent.started);
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
-        let had = verdict == Verdict::Granted && !is_anew;
         let (at, sent) = (clock.now(), sent.backdated(state.stood_still));
-        let lacks = state.support.heard(voter, &verdict, had, sent.heard(at));
+        let lost = state.support.heard(voter, &verdict, sent.heard(at));
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
         drop(state);
-        if lacks.is_some_and(|given| panel.standings.lacks_vote(place, given)) {
+        if lost.is_some_and(|given| panel.standings.lacks_vote(place, given)) {
             panel.voters[voter].rename(place.shard);
         }
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, is_elsewhere, at }
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, at }
     }
 
     /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
@@ -158,23 +156,24 @@ impl Hold {
             self.lose(&mut self.state(), HoldLoss::Revoked);
         } else if heard.is_forgotten {
             self.lose(&mut self.state(), HoldLoss::Vanished);
-        } else if heard.is_elsewhere {
+        } else if heard.verdict == Verdict::Absent {
             self.put_right(sent, &[voter]);
         }
     }
 
-    /// Tells voters that gave other slots which the hold has, unless it has ended: what they gave
-    /// is no use to it, and kept from others.
+    /// Asks voters for their votes that have none of the hold, or other slots than it has, unless it
+    /// has ended.
     pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
         let state = self.state();
         let now = self.coordinator.clock().now();
         if voters.is_empty() || state.lease.duty(now) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, sent);
+        let sent = RoundSent { started: now, stood_still: state.stood_still, ..sent };
+        let call = self.renewal(&state, sent, true);
         let replies = self.coordinator.panel().ask(voters, &call);
         drop(state);
-        self.hear_on(Exchange { sent: RoundSent { started: now, ..sent }, replies });
+        self.hear_on(Exchange { sent, replies });
     }
 
     /// Keeps the terms of an entry that was granted.
@@ -210,9 +209,13 @@ impl Hold {
                         (voter, outcome) = exchange.replies.next() => {
                             let heard = self.heard(exchange.sent, voter, &outcome);
                             now = heard.at;
+                            let is_absent = heard.verdict == Verdict::Absent;
                             round.heard(voter, heard.verdict, heard.suspected);
                             if heard.is_forgotten {
                                 round.vanish();
+                            } else if is_absent {
+                                // That it has no vote of the hold is known now.
+                                self.ask_again(exchange, &[voter]);
                             }
                         }
                         () = &mut sleep => (due, now) = (None, clock.now()),

@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct ServerLife {
     run_id: String,
     /// The name of its data.
-    birth: String,
+    pub(super) birth: String,
     durable: bool,
     /// Since its start.
     up: Elapsed,

@@ -9,6 +9,7 @@ use super::{
     fault::{Fate, FaultTrouble},
     link::{Errand, Ghost, Letter, Parcel, Way, Wire, tell},
     observe,
+    reply::Reply,
     sent::Sent,
     server::{ServerCondition, ServerState},
 };
@@ -24,10 +25,16 @@ impl ServerState {
         *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
         self.database.begin_script(fate.no_room);
         let database = &mut self.database;
-        let reply = match &self.observer {
+        let mut reply = match &self.observer {
             None => observe::run(database, call),
             Some(observer) => observer.tell_each(database, client, call, again),
         };
+        if let Ok(Reply::List(entries)) = &mut reply
+            && call.script.votes
+        {
+            // Its mark is none of its keys.
+            entries.push(Reply::Text(self.life.birth.clone()));
+        }
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
     }
 

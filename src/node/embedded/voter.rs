@@ -136,8 +136,8 @@ impl EmbeddedVoter {
         self.0.act(ServerState::lose_writes);
     }
 
-    /// Deletes all data in place. Clients learn of it from the next connection; of a server they
-    /// do within ten seconds.
+    /// Deletes all data in place. Clients learn of it from the next answer to an acquisition or a
+    /// renewal.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");

@@ -9,21 +9,28 @@ use crate::node::Call;
 /// What packing adds to each text, at most; and to all of them.
 const PACKING: usize = 5;
 
-/// `packs`: the server can read arguments that are packed into one.
+/// `packs`: the server can read arguments that are packed into one. `mark`: the key of its mark,
+/// where the call is to say what its data are called.
 ///
 /// All words of a call are parts of one text: fred clones every argument, and each that owned its
 /// bytes would be allocated once more for that.
-pub(super) fn of(call: &Call, script: Bytes, publish: &'static str, packs: bool) -> Vec<Argument> {
+pub(super) fn of(
+    call: &Call,
+    script: Bytes,
+    publish: &'static str,
+    packs: bool,
+    mark: Option<&str>,
+) -> Vec<Argument> {
     let publish = call.script.publishes().then_some(publish);
     let shared = call.shared.iter().map(|text| &**text).chain(publish);
-    let apart = call.keys().chain(shared);
+    let apart = call.keys().chain(mark).chain(shared);
     let own = call.args();
     // The one argument of a request could not be told from what is packed.
     let packs = packs && call.script.args.len() > 1;
     let count = apart.clone().count() + if packs { 1 } else { own.clone().count() };
     let length = apart.clone().chain(own.clone()).map(|text| text.len() + PACKING).sum::<usize>();
 
-    let keys = call.requests.len() * call.script.keys.len();
+    let keys = call.requests.len() * call.script.keys.len() + usize::from(mark.is_some());
     let mut words = Vec::with_capacity(2 + count);
     words.push(Argument::Bytes(script));
     words.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
@@ -58,9 +65,21 @@ mod tests {
     use crate::scripts::mutex;
 
     fn words(packs: bool, call: &Call) -> Vec<Vec<u8>> {
+        marked(packs, call, None)
+    }
+
+    fn marked(packs: bool, call: &Call, mark: Option<&str>) -> Vec<Vec<u8>> {
         let word = |word: Argument| word.into_bytes().map(|word| word.to_vec());
-        let words = of(call, Bytes::from_static(b"sha"), "PUBLISH", packs);
+        let words = of(call, Bytes::from_static(b"sha"), "PUBLISH", packs, mark);
         words.into_iter().filter_map(word).collect()
+    }
+
+    #[test]
+    fn the_mark_is_the_last_key() {
+        let call = Call::of(&mutex::CLEAR, &["lock", "revoked", "fence", "queue", "alive"], &[]);
+        let words = marked(true, &call, Some("mark"));
+        let expected = ["sha", "6", "lock", "revoked", "fence", "queue", "alive", "mark"];
+        assert_eq!(words, expected.map(|word| word.as_bytes().to_vec()));
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -109,9 +109,9 @@ impl SingleNode {
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
         let Looks { acks, mark, may_evict, is_sharded } = looks;
-        let publish = if is_sharded { "SPUBLISH" } else { "PUBLISH" };
         let (gate, order, acks) = (Gate::new(), Order::new(), Acks::new(acks));
-        let runner = Arc::new(Runner { gate, order, acks, mark, may_evict, publish });
+        let is_named = AtomicBool::default();
+        let runner = Arc::new(Runner { gate, order, acks, mark, is_named, may_evict, is_sharded });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 

@@ -57,7 +57,7 @@ impl Runner {
         };
         // What is published on the channel of a lock is published by one of the two.
         let is_needed = |(_, command, words): &&(&str, &str, &[&str])| {
-            words.first() != Some(&"CHANNEL") || *command == self.publish
+            words.first() != Some(&"CHANNEL") || *command == self.publish()
         };
         let asked = COMMANDS.iter().filter(is_needed).map(async |(right, command, words)| {
             let words: Vec<String> = words.iter().map(fill).collect();

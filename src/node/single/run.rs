@@ -1,6 +1,15 @@
 //! Scripts: sent at most once, in order, answered by their deadline.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use fred::{
@@ -34,10 +43,12 @@ pub(super) struct Runner {
     pub(super) acks: Acks,
     /// The key of the server's mark; none where it can have none.
     pub(super) mark: Option<Arc<str>>,
+    /// The mark could be read when the server was last looked at.
+    pub(super) is_named: AtomicBool,
     /// It may delete keys where its memory is full.
     pub(super) may_evict: bool,
-    /// The command that publishes on the channel of a lock.
-    pub(super) publish: &'static str,
+    /// It belongs to a cluster.
+    pub(super) is_sharded: bool,
 }
 
 /// A reply; and whether it counts, where it is a grant.
@@ -198,6 +209,11 @@ impl Runner {
         answers
     }
 
+    /// The command that publishes on the channel of a lock.
+    pub(super) fn publish(&self) -> &'static str {
+        if self.is_sharded { "SPUBLISH" } else { "PUBLISH" }
+    }
+
     /// The script, and right behind it the question for replicas where its grant needs them.
     fn send(
         &self,
@@ -207,7 +223,15 @@ impl Runner {
         asking: bool,
         left: Duration,
     ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
-        let script = send(link, call, self.publish, naming, asking, left);
+        let (name, script) = match naming {
+            Naming::Hash(sha) => ("EVALSHA", sha),
+            Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
+        };
+        // In a cluster the mark has another hash slot than the lock.
+        let is_told = call.script.votes && self.is_named.load(Relaxed) && !self.is_sharded;
+        let mark = self.mark.as_deref().filter(|_| is_told);
+        let arguments = arguments::of(call, script, self.publish(), link.packs(), mark);
+        let script = send(link, name, arguments, asking, left);
         let Some(needed) = self.acks.needed(link, call, left) else {
             return script.map(|frame| (frame, Ok(()))).left_future();
         };
@@ -219,17 +243,11 @@ impl Runner {
 /// A custom command, because fred ignores all options of its own EVALSHA.
 fn send(
     link: &Link,
-    call: &Call,
-    publish: &'static str,
-    naming: Naming,
+    name: &'static str,
+    arguments: Vec<Argument>,
     asking: bool,
     within: Duration,
 ) -> impl Future<Output = Raw> + use<> {
-    let (name, script) = match naming {
-        Naming::Hash(sha) => ("EVALSHA", sha),
-        Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
-    };
-    let arguments = arguments::of(call, script, publish, link.packs());
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
     let client = link.client().with_options(&Link::options(within));
     async move {

@@ -1,6 +1,9 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use tokio::time;
 
@@ -120,6 +123,7 @@ impl Runner {
                 None
             }
             Ok(met) => {
+                self.is_named.store(met.identity.birth.is_some(), Relaxed);
                 if let Some(why) = &met.evicts {
                     tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
                 }
@@ -174,6 +178,7 @@ impl Runner {
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
             }
+            self.is_named.store(met.identity.birth.is_some(), Relaxed);
             if let Some(why) = met.evicts.filter(|_| !self.may_evict) {
                 tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
             }

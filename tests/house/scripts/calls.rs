@@ -261,9 +261,10 @@ impl Request {
         let attempt = place.map_or("client-c:9.1", |_| hold);
         let left = place.filter(|_| leaves).unwrap_or_default();
         let known = if leaves { "1" } else { "" };
+        let anew = if ticket.is_empty() { "" } else { "1" };
         let (keys, args): (&[&str], &[&str]) = match script {
             "mutex/acquire" => (&[lock, queue, alive, fence], &[hold, floor]),
-            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor, known]),
+            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor, known, anew]),
             "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
             "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
@@ -272,7 +273,7 @@ impl Request {
             "election/acquire" => {
                 (&[lock, queue, alive, fence], &[hold, floor, ticket, said, "channel"])
             }
-            "election/renew" => (&[lock, revoked, fence], &[hold, floor, said, "channel"]),
+            "election/renew" => (&[lock, revoked, fence], &[hold, floor, said, "channel", anew]),
             "election/look" => (&[lock, fence], &[]),
             "redisson/queue" => (&[queue, alive], &[]),
             "voter/introduce" => (&[client], &[hold]),
@@ -316,12 +317,13 @@ impl RwRequest {
             &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
         let count = &self.count.to_string()[..];
         let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
+        let anew = if leaves { "1" } else { "" };
         let waiting: &[&str] = &[writer, readers, queue, alive, writers];
         let (keys, args): (&[&str], &[&str]) = match script {
             "rw/acquire" => {
                 (&[writer, readers, queue, alive, writers, fence], &[hold, floor, ticket])
             }
-            "rw/renew" => (&[writer, readers, revoked, fence], &[hold, count, floor]),
+            "rw/renew" => (&[writer, readers, revoked, fence], &[hold, count, floor, anew]),
             "rw/release" => (waiting, &[hold, count, left]),
             "rw/force_release" => {
                 (&[writer, readers, revoked, queue, alive, writers], &[hold, lease])
@@ -347,14 +349,15 @@ impl RwRequest {
     }
 
     fn java_arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, lease_ms, floor, count, .. } = self;
+        let Self { lock, hold, lease_ms, floor, count, leaves, .. } = self;
+        let anew = if leaves { "1" } else { "" };
         let (hold, count) = (JAVA_HOLDS[hold % JAVA_HOLDS.len()], &count.to_string()[..]);
         let time_ms = &lease(lease_ms)[..];
         let [lock, stem, revoked, fence] =
             &["java", "java-stem", "java-revoked", "java-fence"].map(|key| format!("{key}:{lock}"));
         let (keys, args): (&[&str], &[&str]) = match script {
             "redisson/rw_acquire" => (&[lock, stem, fence], &[hold, floor]),
-            "redisson/rw_renew" => (&[lock, stem, revoked, fence], &[hold, count, floor]),
+            "redisson/rw_renew" => (&[lock, stem, revoked, fence], &[hold, count, floor, anew]),
             "redisson/rw_release" => (&[lock, stem], &[hold, count, "channel"]),
             "redisson/rw_force_release" => (&[lock, stem, revoked], &[hold, time_ms, "channel"]),
             "redisson/rw_clear" => (&[lock, revoked, fence], &[]),

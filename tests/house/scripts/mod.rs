@@ -156,6 +156,33 @@ fn a_request_whose_answer_lacks_an_entry_fails_alone() {
 }
 
 #[test]
+fn what_the_data_are_called_stands_behind_all_answers() {
+    let pair = Pair::start();
+    let each = include_str!("../../../lua/lib/each.lua");
+    let run = "function(key) return key, 0, KEYS[key + 2] end";
+    let script = format!("{each}\nreturn each(2, 0, 0, 3, {run})");
+    let keys = ["one", "two", "three", "four", "mark"];
+    let asks = |count: &str, keys: &[&str]| {
+        let head = ["EVAL", &script, count];
+        let Reply::List(mut reply) = pair.agreed(&[&head[..], keys].concat()) else {
+            panic!("no list")
+        };
+        let more = reply.split_off(3 * (keys.len() / 2));
+        assert_eq!(reply[..3], [Reply::Int(0), Reply::Int(0), Reply::Text(keys[1].into())]);
+        more
+    };
+    let told = |name: &str| vec![Reply::Text(name.into())];
+    assert_eq!(asks("5", &keys), told(""), "there is none");
+    pair.must_answer_alike(&["SET", "mark", "name life/ 1 2 0"]).unwrap();
+    assert_eq!(asks("5", &keys), told("name"));
+    assert_eq!(asks("3", &keys[2..]), told("name"));
+    assert_eq!(asks("4", &keys[..4]), [], "nobody asks");
+    pair.must_answer_alike(&["DEL", "mark"]).unwrap();
+    pair.must_answer_alike(&["HSET", "mark", "name", "1"]).unwrap();
+    assert_eq!(asks("5", &keys), told(""), "it is another's");
+}
+
+#[test]
 fn arguments_that_are_packed_are_those_that_come_one_by_one() {
     let server = RedisServer::start();
     let each = include_str!("../../../lua/lib/each.lua");

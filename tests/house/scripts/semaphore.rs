@@ -110,7 +110,9 @@ impl Request {
                 &[hold, asked, many, start, &floors, ticket],
             ),
             "semaphore/renew" => {
-                (&[slots, ends, revoked, queue, served, alive, permits], &[hold, asked, &given])
+                let anew = if leaves { "1" } else { "" };
+                let args = &[hold, asked, &given, anew];
+                (&[slots, ends, revoked, queue, served, alive, permits], args)
             }
             "semaphore/release" => (&[slots, ends, queue, served, alive], &[hold, count, left]),
             "semaphore/force_release" => {

@@ -1,15 +1,18 @@
-//! Voters that lose their data while they run, which nobody sees: by a command, or by a client of
-//! another library that ends holds.
+//! Voters that lose their data while they run: all of them, or the record of a lock, as by a client
+//! of another library that ends holds.
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use quorate::{
-    Error,
-    embedded::{EmbeddedVoter, Fault},
+    Error, Quarantine, Quorate, RestartGuard,
+    embedded::{EmbeddedVoter, Fault, Machine},
 };
 use tokio::time::{sleep, timeout};
 
-use crate::amnesia::inside::{LEASE, client, old_voters};
+use crate::amnesia::inside::{
+    LEASE, client, client_on, client_with, cut_off, heal, kept_out, old_voters,
+};
 use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
@@ -37,10 +40,12 @@ async fn until_all_have_it(on: &Fixture) {
     .await;
 }
 
-/// So many voters lose all that they know, as soon as each of them has the hold.
+/// So many voters lose all locks, as soon as each of them has the hold.
 async fn empty(on: &Fixture, count: usize) {
     until_all_have_it(on).await;
-    (0..count).for_each(|voter| on.command(voter, &["FLUSHALL"]));
+    for (voter, keys) in on.keys().into_iter().enumerate().take(count) {
+        keys.iter().for_each(|key| on.command(voter, &["DEL", key]));
+    }
 }
 
 /// A renewal finds it out, and not the deadline.
@@ -91,6 +96,8 @@ async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) 
         until_all_have_it(&on).await;
         voters.for_each(|voter| on.command(voter, &["FLUSHALL"]));
         until_all_have_it(&on).await;
+        // Others that lost it before this is heard of would make a majority.
+        eventually_async("that is heard of", async || guard.votes() == on.voters()).await;
         assert!(guard.is_held());
     }
     on.release(guard).await;
@@ -123,4 +130,120 @@ async fn a_late_answer_can_show_that_a_majority_has_lost_a_hold() {
     voters[1..].iter().for_each(EmbeddedVoter::wipe);
     let error = timeout(LEASE / 2, guard.lost()).await.expect("at the next renewal");
     assert!(error.is_lost(), "{error}");
+}
+
+// Ada holds by the first two. Ben has met all three as they were; the second answers him with the
+// name of other data.
+#[tokio::test(start_paused = true)]
+async fn what_a_voter_gives_after_its_data_were_deleted_counts_for_no_new_hold() {
+    let voters = old_voters(3);
+    let machine = Machine::new("ada");
+    let ben = client(&voters).await;
+    cut_off(&voters[2], &machine);
+    let ada = client_on(&machine, &voters).await;
+    let guard = ada.mutex("a").lock().await.unwrap();
+    voters[1].wipe();
+    let tried = ben.mutex("a").try_lock().await;
+    assert!(!matches!(tried, Ok(Some(_))), "a second holder");
+    assert_eq!(kept_out(&ben, 1).await, (Quarantine::Emptied, LEASE));
+    assert!(guard.is_held());
+    heal(&voters);
+    // The holder has its vote again at its next renewal, and Ben waits for its release alone.
+    sleep(LEASE / 2).await;
+    assert!(guard.is_held() && guard.votes() == 3);
+    sleep(LEASE / 2).await;
+    guard.release().await.unwrap();
+    assert!(ben.mutex("a").try_lock().await.unwrap().is_some());
+}
+
+/// Takes a lock, and completes when it is lost.
+type Loss = BoxFuture<'static, Error>;
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Mutex,
+    Fair,
+    Read,
+    Write,
+    Permit,
+    Leader,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Mutex, Self::Fair, Self::Read, Self::Write, Self::Permit, Self::Leader];
+
+    async fn take(self, client: &Quorate) -> Loss {
+        let (rw, permits) = (client.rw_lock("a"), client.semaphore("a", 1));
+        match self {
+            Self::Mutex => {
+                let guard = client.mutex("a").lock().await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+            Self::Fair => {
+                let guard = client.fair_mutex("a").lock().await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+            Self::Read => {
+                let guard = rw.read().await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+            Self::Write => {
+                let guard = rw.write().await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+            Self::Permit => {
+                let guard = permits.acquire().await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+            Self::Leader => {
+                let guard = client.election("a").campaign("").await.unwrap();
+                Box::pin(async move { guard.lost().await })
+            }
+        }
+    }
+
+    /// Another has what excludes it, and gives it back.
+    async fn pass(self, client: &Quorate) {
+        let other = if matches!(self, Self::Read) { Self::Write } else { self };
+        drop(other.take(client).await);
+    }
+}
+
+// Each voter of a majority loses the lock, another has it and gives it back, and the voters answer
+// the next renewal, unheard. What they gave in that renewal the one after it must not take for what
+// the hold had before.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_a_majority_has_lost_is_told_though_the_answers_of_a_renewal_are_lost() {
+    let guards = [RestartGuard::Off, RestartGuard::Relative, RestartGuard::Strict];
+    let settings = Kind::ALL.into_iter().flat_map(|kind| [1, 2, 3, 5].map(|count| (kind, count)));
+    for (kind, count) in settings {
+        for (guard, all) in guards.into_iter().flat_map(|guard| [(guard, false), (guard, true)]) {
+            let voters = old_voters(count);
+            let ada = client_with(&voters, guard).await;
+            let ben = client_with(&voters, guard).await;
+            let loss = kind.take(&ada).await;
+            sleep(secs(1)).await;
+            for voter in &voters[..count / 2 + 1] {
+                if all {
+                    voter.wipe();
+                }
+                for key in voter.keys() {
+                    voter.command(&["DEL", &key]).unwrap();
+                }
+            }
+            // Data that were deleted keep everybody out, and that is no more than it should be.
+            if !all || guard == RestartGuard::Off {
+                let passed = timeout(secs(1), kind.pass(&ben)).await;
+                passed.unwrap_or_else(|_| panic!("{kind:?}, {count} voters, {guard:?}"));
+            }
+            let unheard: Vec<_> =
+                voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+            sleep(LEASE / 3).await;
+            drop(unheard);
+            let told = timeout(secs(3), loss).await;
+            let error = told.unwrap_or_else(|_| panic!("{kind:?}, {count} voters, {guard:?}"));
+            assert!(error.is_lost(), "{error}");
+        }
+    }
 }

@@ -139,11 +139,12 @@ impl Rules {
         let (long_ago, round) = (ago(100), support.begin());
         for (voter, line) in lines.iter().enumerate() {
             if line.has_lost {
-                support.heard(voter, &Verdict::Granted, true, asked(RoundId::FIRST, long_ago));
-                support.heard(voter, &Verdict::Granted, false, asked(round, long_ago));
+                support.heard(voter, &Verdict::Granted, asked(RoundId::FIRST, long_ago));
+                support.heard(voter, &Verdict::Absent, asked(round, long_ago));
+                support.heard(voter, &Verdict::Granted, asked(round, long_ago));
             }
             if let Some(sent) = line.proof {
-                support.heard(voter, &Verdict::Granted, true, asked(RoundId::FIRST, ago(sent)));
+                support.heard(voter, &Verdict::Granted, asked(RoundId::FIRST, ago(sent)));
             }
         }
         support
@@ -154,9 +155,10 @@ impl Rules {
         let mut support = self.support(&[*line]);
         let round = support.begin();
         let asked = Asked { round, sent: ago(age), terms: self.terms(), heard: now() };
-        let verdict = verdict(line.heard);
-        let had = matches!(line.heard, Answer::Granted { anew: false, .. });
-        support.heard(0, &verdict, had, asked);
+        if matches!(line.heard, Answer::Granted { anew: true, .. }) {
+            support.heard(0, &Verdict::Absent, asked);
+        }
+        support.heard(0, &verdict(line.heard), asked);
         line.has_lost = support.is_forgotten(Quorum::of(1), round);
         // It proves what it says until the vote ends, and did not before.
         let last = self.terms().deadline(ago(age)) - Duration::from_nanos(1);

@@ -89,6 +89,11 @@ pub(crate) const ALL: &[Mutant] = &[
         &[Exclusion],
     ),
     Mutant::new(
+        "deleted_data_not_noticed",
+        "Nobody notices that an answer comes from other data than before.",
+        &[Exclusion],
+    ),
+    Mutant::new(
         "settings_are_believed",
         "A voter that is met and writes every change to disk has lost nothing.",
         &[Exclusion],
@@ -183,6 +188,11 @@ pub(crate) const ALL: &[Mutant] = &[
         "known_vote_is_not_looked_for",
         "A brief renewal is granted without a look for the vote.",
         &[TrustEndsEarly, Exclusion, WhatIsTold],
+    ),
+    Mutant::new(
+        "vote_is_given_anew_unasked",
+        "A renewal that finds its vote gone is given it again before its client has heard of that.",
+        &[WhatIsTold],
     ),
     Mutant::new(
         "renewal_needs_room",

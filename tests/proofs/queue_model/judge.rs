@@ -181,7 +181,7 @@ pub(crate) fn is_proven(known: Option<u8>, passed: u8) -> bool {
     if let Some(known) = known {
         let (round, at) = (RoundId::FIRST, sent(known));
         let asked = Asked { round, sent: at, terms: terms(), heard: at };
-        support.heard(0, &Verdict::Granted, true, asked);
+        support.heard(0, &Verdict::Granted, asked);
     }
     let forgot = terms().deadline(sent(passed)) - SECOND / 2;
     let kept_out = KeptOut { forgot, ..kept_out() };

@@ -17,7 +17,7 @@ use crate::sim::{
 pub(crate) enum Cause {
     /// It started again without its data.
     Restart,
-    /// Its data were deleted while it ran: who had met it hears of that at the next connection.
+    /// Its data were deleted while it ran: who had met it hears of that with the next answer.
     Flush,
     /// Its clock was set forward by so much.
     ClockForward { ms: i64 },
@@ -258,7 +258,7 @@ impl Amnesia {
         match lapse.cause {
             Cause::Unseen => false,
             Cause::Restart if met_before => true,
-            Cause::Flush if connected_ms <= lapse.at_ms => false,
+            Cause::Flush if connected_ms < lapse.at_ms => true,
             // It is younger than the others, where these are not as young.
             Cause::Restart | Cause::Flush => {
                 // By a clock that was set forward since, it seems to have started sooner.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::{
     Arc, Cause, Heard, Looks, Node, RedisServer, answers, count, fails, number, start_with,
 };
-use crate::{node::Identity, scripts::voter};
+use crate::{
+    node::{Call, Identity},
+    scripts::{mutex, voter},
+};
 use quorate_support::{Proxy, Reply, eventually, eventually_async};
 
 /// The key of the mark.
@@ -182,6 +185,47 @@ async fn data_that_were_deleted_have_another_name_afterwards() {
         seen(&heard).last().is_some_and(|identity| name(identity) != name(&first))
     })
     .await;
+}
+
+/// What an answer to a call for a lock says of the data.
+async fn data(node: &Arc<dyn Node>) -> Option<String> {
+    let keys = ["lock", "queue", "alive", "fence"];
+    let acquire = Call::of(&mutex::ACQUIRE, &keys, &["5000", "60000", "c:1", "7"]);
+    node.send(acquire).await.remove(0).expect("it is granted").data
+}
+
+#[tokio::test]
+async fn every_answer_says_whether_the_data_were_deleted() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    // By the script as a whole, by its hash, and with packed arguments.
+    for _ in 0..3 {
+        assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+    }
+    tell(&server, &["FLUSHALL"]);
+    assert_eq!(data(&node).await, Some(String::new()));
+    assert_eq!(data(&node).await, Some(String::new()), "nor has the lock's own key a name");
+    eventually_async("another name", async || {
+        seen(&heard).last().is_some_and(|now| name(now) != name(&last(&heard)))
+    })
+    .await;
+    assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+    // Somebody else's value is no name.
+    tell(&server, &["DEL", MARK]);
+    tell(&server, &["HSET", MARK, "a", "b"]);
+    assert_eq!(data(&node).await, Some(String::new()));
+}
+
+// A key that the user has no right to would have the whole call refused.
+#[tokio::test]
+async fn a_mark_that_cannot_be_read_is_no_key_of_a_call() {
+    let server = RedisServer::start();
+    let rights = ["ACL", "SETUSER", "lock", "on", "nopass", "+@all"];
+    let keys = ["~lock", "~queue", "~alive", "~fence"];
+    tell(&server, &[&rights[..], &keys].concat());
+    let url = format!("redis://lock:x@127.0.0.1:{}", server.port());
+    let (node, _heard) = connect(&url).await;
+    assert_eq!(data(&node).await, None);
 }
 
 // What it says of its disk is true, and the data are gone all the same.

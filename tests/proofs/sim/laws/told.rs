@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use quorate::{
     Error, HoldId, Quorate,
+    embedded::Fault,
     inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
 };
 use tokio::time::{sleep, timeout};
@@ -139,28 +140,37 @@ pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
     locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
 }
 
-/// All voters forget a hold, and give their votes to another: the next renewal tells.
+/// All voters forget a hold, and give their votes to another: the next renewal that is heard tells,
+/// also where the other gave them back and nobody heard the renewal before.
 pub(crate) async fn taken_over(calm: &Calm<'_>) {
     let world = calm.world;
-    let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
-        return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
-    };
-    sleep(calm.slowest).await;
-    for (number, voter) in world.voters.iter().enumerate() {
-        delete_all(voter);
-        world.unsteady(number);
+    for gives_back in [false, true] {
+        let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+            return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+        };
+        sleep(calm.slowest).await;
+        for (number, voter) in world.voters.iter().enumerate() {
+            delete_all(voter);
+            world.unsteady(number);
+        }
+        let mut other = Some(calm.waiter.mutex(LOCK).lock().await);
+        let is_taken = matches!(other, Some(Ok(_)));
+        if gives_back {
+            drop(other.take());
+            sleep(2 * calm.slowest).await;
+            let unheard = world.voters.iter().map(|voter| voter.fault(Fault::DropReplies));
+            let unheard: Vec<_> = unheard.collect();
+            sleep(Duration::from_millis(LEASE_MS / 3)).await;
+            drop(unheard);
+        }
+        let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
+        if !is_taken || timeout(within, guard.lost()).await.is_err() {
+            let what = format!("{} is not told who has had its votes", guard.hold());
+            world.breach(Law::WhatIsTold, None, what);
+        }
+        drop((guard, other));
+        sleep(2 * calm.slowest).await;
     }
-    let other = calm.waiter.mutex(LOCK).lock().await;
-    let within = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
-    if other.is_err() || timeout(within, guard.lost()).await.is_err() {
-        world.breach(
-            Law::WhatIsTold,
-            None,
-            format!("{} is not told who has its votes", guard.hold()),
-        );
-    }
-    drop((guard, other));
-    sleep(2 * calm.slowest).await;
 }
 
 /// Of several tries at one moment one has the lock.
