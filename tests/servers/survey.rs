@@ -7,7 +7,7 @@ use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo, Verdict}
 use quorate_support::{Cluster, Proxy, RedisServer, Settings};
 use quorate_tests::{
     rights,
-    scene::{DURABLE, MS, builder, connect, servers, servers_with},
+    scene::{DURABLE, MS, builder, connect, patient, servers},
 };
 
 async fn info(quorum: &Quorate, voter: usize) -> ServerInfo {
@@ -17,7 +17,8 @@ async fn info(quorum: &Quorate, voter: usize) -> ServerInfo {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_says_how_it_is_set_up() {
-    let mut servers = servers_with(2, &["--save", "60 1"]);
+    let mut servers = servers(2);
+    servers[0].command(&["CONFIG", "SET", "save", "60 1"]).expect("it can be set");
     servers.push(RedisServer::start_with(&DURABLE));
     let limits = [("maxmemory", "64mb"), ("maxmemory-policy", "noeviction")];
     for (name, value) in limits {
@@ -33,7 +34,9 @@ async fn a_server_says_how_it_is_set_up() {
         assert_eq!(voter.wakes, Ok(()));
     }
     let (plain, durable) = (info(&quorum, 0).await, info(&quorum, 2).await);
-    let said = servers[0].info(&["INFO", "server"], "redis_version").expect("it has one");
+    // Valkey has a version of its own, and says beside it which Redis it began from.
+    let version = |name| servers[0].info(&["INFO", "server"], name);
+    let said = version("valkey_version").or_else(|_| version("redis_version")).expect("it has one");
     assert_eq!((plain.version, plain.is_primary, plain.replicas), (said, true, 0));
     assert_eq!((plain.memory_limit, &*plain.eviction_policy), (None, "noeviction"));
     assert!(!plain.persistence.is_durable() && !plain.persistence.appendonly);
@@ -185,8 +188,10 @@ async fn looking_for_locks_takes_a_right_of_its_own() {
 async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
     let cluster = Cluster::start(3, 0);
     for voters in [1, 3] {
-        let quorum =
-            connect(Quorate::builder().cluster(Voters::new(cluster.urls()).voters(voters))).await;
+        let quorum = connect(patient(
+            Quorate::builder().cluster(Voters::new(cluster.urls()).voters(voters)),
+        ))
+        .await;
         let mut guards = Vec::new();
         for number in 0..20 {
             let name = format!("invoice:{number}");

@@ -24,7 +24,7 @@ pub use install::install_line;
 pub use node::{NODE_PASSWORD, lock_node};
 pub use ports::free_port;
 pub use proxy::Proxy;
-pub use redis::RedisServer;
+pub use redis::{RedisServer, are_before_7};
 pub use resp::{Reply, packed, unpacked};
 pub use sentinel::Sentinels;
 pub use settings::Settings;

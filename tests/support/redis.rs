@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -188,6 +189,8 @@ impl RedisServer {
         self.kill();
         let _ = fs::remove_file(self.dir().join("dump.rdb"));
         let _ = fs::remove_dir_all(self.dir().join("appendonlydir"));
+        // That of servers older than 7.0.
+        let _ = fs::remove_file(self.dir().join("appendonly.aof"));
         self.restart();
     }
 
@@ -306,14 +309,17 @@ impl RedisServer {
         self.command(&["CLIENT", "KILL", "TYPE", "replica"]).expect("they are cut off");
     }
 
-    /// How often a command was called.
+    /// How often a command was called. Servers older than 7.0 count the parts of a command as one.
     pub fn calls(&self, command: &str) -> u64 {
         let reply = self.command(&["INFO", "commandstats"]).expect("it answers");
         let Reply::Text(stats) = reply else { panic!("no text: {reply:?}") };
-        let prefix = format!("cmdstat_{command}:calls=");
-        let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
-        let calls = line.and_then(|line| line.split(',').next()).unwrap_or("0");
-        calls.parse().expect("a number")
+        let calls = |command: &str| {
+            let prefix = format!("cmdstat_{command}:calls=");
+            let line = stats.lines().find_map(|line| line.strip_prefix(&prefix))?;
+            line.split(',').next()?.parse().ok()
+        };
+        let whole = command.split('|').next().and_then(calls);
+        calls(command).or(whole).unwrap_or(0)
     }
 
     /// All key names, sorted.
@@ -394,6 +400,17 @@ fn is_awake(socket: &Path) -> bool {
 
 fn socket(dir: &Path) -> PathBuf {
     dir.join("socket")
+}
+
+/// Whether the servers are older than Redis 7.0: they have no channels with slots, and no rights to
+/// them.
+pub fn are_before_7() -> bool {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        let told = Command::new(program()).arg("--version").output().expect("it starts");
+        String::from_utf8_lossy(&told.stdout).into_owned()
+    });
+    version.contains(" v=6.")
 }
 
 /// `redis-server`, or what the environment names: another version, or Valkey.

@@ -6,13 +6,13 @@ use quorate::{Cluster as Voters, Credentials, Quorate};
 use tokio::time::sleep;
 
 use quorate_support::{Cluster, Settings, eventually_async};
-use quorate_tests::scene::{MS, connect};
+use quorate_tests::scene::{MS, connect, patient};
 
 // The map is asked for every ten seconds where nothing is in doubt.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_made_while_a_client_connects_is_found() {
     let cluster = Cluster::start_blank(3);
-    let builder = Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3));
+    let builder = patient(Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3)));
     let connecting = tokio::spawn(connect(builder.connect_timeout(MS(8_000))));
     eventually_async("one has told that it knows of nobody", async || {
         cluster.nodes().iter().any(|node| node.calls("cluster|nodes") > 0)
@@ -31,7 +31,7 @@ async fn a_cluster_that_is_made_while_a_client_connects_is_found() {
 async fn servers_that_know_of_no_cluster_are_not_believed_where_others_do() {
     let (blank, cluster) = (Cluster::start_blank(2), Cluster::start(3, 0));
     let urls = [blank.urls(), cluster.urls()[..1].to_vec()].concat();
-    let client = connect(Quorate::builder().cluster(Voters::new(urls))).await;
+    let client = connect(patient(Quorate::builder().cluster(Voters::new(urls)))).await;
     client.mutex("a").lock().await.unwrap().release().await.unwrap();
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::spawn_blocking;
 
 use crate::cluster::scene::builder;
-use quorate_support::Cluster;
+use quorate_support::{Cluster, are_before_7};
 use quorate_tests::scene::{connect, watched};
 
 // One of the servers tells it the map, for all voters, on a connection that stands.
@@ -35,7 +35,8 @@ async fn an_idle_client_of_a_cluster_sends_no_more_but_for_the_map_that_one_serv
         assert!(sent.len() - of_map <= 17, "{sent:?}");
         (maps, all) = (maps + of_map, all + sent.len());
     }
-    assert!((5..=6).contains(&maps), "{maps}");
+    // Servers older than 7.0 show nobody that they are asked for it.
+    assert!((5..=6).contains(&maps) || are_before_7(), "{maps}");
     // 18 in a minute for each of the three voters.
     assert!(all <= 3 * 18, "{all}");
     client.close().await;

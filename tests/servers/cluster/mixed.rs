@@ -78,7 +78,7 @@ async fn a_cluster_is_reached_by_tls_with_all_its_servers() {
     let tls = quorate::Tls::new().ca_pem(&certificates.authority);
     for voters in [1, 3] {
         let voters = Voters::new(&cluster.urls()[..1]).voters(voters);
-        let quorum = connect(Quorate::builder().cluster(voters).tls(tls.clone())).await;
+        let quorum = connect(patient(Quorate::builder().cluster(voters).tls(tls.clone()))).await;
         for name in ["a", "b", "c", "d"] {
             let guard = quorum.mutex(name).lock().await.unwrap();
             assert!(quorum.mutex(name).try_lock().await.unwrap().is_none());

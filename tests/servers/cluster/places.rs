@@ -6,7 +6,7 @@ use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
 
 use crate::cluster::{scene::builder, wakeups::listeners};
 use quorate_support::{Cluster, RedisServer, eventually_async, without_lasting};
-use quorate_tests::scene::{MS, connect};
+use quorate_tests::scene::{MS, connect, patient};
 
 fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
     let nodes = cluster.nodes().iter().enumerate();
@@ -20,7 +20,7 @@ fn are_empty(cluster: &Cluster) -> bool {
 #[tokio::test]
 async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster() {
     let cluster = Cluster::start(3, 0);
-    let quorum = connect(Quorate::builder().cluster(Voters::new(cluster.urls()))).await;
+    let quorum = connect(patient(Quorate::builder().cluster(Voters::new(cluster.urls())))).await;
     let names: Vec<String> = (0..12).map(|number| format!("lock {number}")).collect();
     let mut guards = Vec::new();
     for name in &names {
@@ -164,7 +164,7 @@ async fn voters_that_share_a_primary_are_refused_unless_that_is_allowed() {
     says("cluster-0@127.0.0.1:");
     says("are the same server, which has one vote");
     let voters = Voters::new(cluster.urls()).voters(3).shared_primaries(SharedPrimaries::Allow);
-    let quorum = connect(Quorate::builder().cluster(voters)).await;
+    let quorum = connect(patient(Quorate::builder().cluster(voters))).await;
     let guard = quorum.mutex("a").lock().await.unwrap();
     eventually_async("all three vote", async || guard.votes() == 3).await;
     guard.release().await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{Builder, Cluster as Voters, Quarantine, Quorate, SharedPrimaries};
 
-use crate::cluster::scene::{NODE_TIMEOUT, builder, renew};
+use crate::cluster::scene::{builder, renew};
 use quorate_support::{Cluster, Reply, eventually_async};
 use quorate_tests::{
     scene::{MS, connect, key, leased, now, since},
@@ -16,7 +16,11 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Three primaries, each with a replica, none of which counts as just started.
 async fn cluster() -> Cluster {
-    let cluster = Cluster::start(3, 1);
+    cluster_with(&[]).await
+}
+
+async fn cluster_with(flags: &[&str]) -> Cluster {
+    let cluster = Cluster::start_with(3, 1, flags);
     // Where marks are is a client's choice.
     let first = connect(builder(&cluster.urls(), 3).only_looks(true)).await;
     drop(first.mutex("a").inspect().await.expect("all are up"));
@@ -93,13 +97,13 @@ async fn a_vote_of_a_bare_majority_that_a_failover_lost_is_not_given_again_eithe
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_a_longest_lease_after_the_first_finds_a_promoted_server_trusted() {
-    let cluster = cluster().await;
+    let cluster = cluster_with(&["--cluster-node-timeout", "6000"]).await;
     let slot = slot(&cluster, "a");
     fail_over(&cluster, slot).await;
     // So long that a busy machine sees it, and short enough to be waited for.
     let lease = MS(10_000);
     // The former primary may have served a client for as long that it was cut off with.
-    let out = lease + NODE_TIMEOUT;
+    let out = lease + MS(6_000);
     let client = async || connect(leased(builder(&cluster.urls(), 1), lease)).await;
     let (first, second) = (client().await, client().await);
     for client in [&first, &second] {
@@ -175,7 +179,7 @@ async fn each_server_has_one_mark_in_a_slot_of_its_own() {
     let clients = [1, 3, 1, 5].map(|voters| {
         let voters = Voters::new(cluster.urls()).voters(voters);
         let voters = voters.shared_primaries(SharedPrimaries::Allow);
-        connect(Quorate::builder().cluster(voters))
+        connect(Quorate::builder().cluster(voters).voter_deadline(MS(2_000)))
     });
     for client in clients {
         let client = client.await;

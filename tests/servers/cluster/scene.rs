@@ -8,7 +8,7 @@ use quorate_support::succeeds_async;
 use quorate_tests::scene::leased;
 
 /// Leases as short as the tests are patient.
-pub(crate) const LEASE: Duration = Duration::from_secs(8);
+pub(crate) const LEASE: Duration = Duration::from_secs(12);
 
 /// Of every cluster that tests start. For so long after a failover the former primary may have
 /// served clients that it was cut off with.

@@ -5,7 +5,7 @@ use quorate_support::RedisServer;
 use quorate_tests::scene::{MS, connect, leased, servers};
 
 fn builder() -> Builder {
-    leased(Quorate::builder(), MS(8_000))
+    leased(Quorate::builder(), MS(12_000))
 }
 
 /// By another address of the same server.

@@ -21,7 +21,9 @@ use quorate_tests::{
 };
 
 const CLIENTS: u64 = 8;
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(4);
+/// Of a hold that is not renewed.
+const FIXED: Duration = Duration::from_secs(1);
 
 /// What the clients share.
 #[derive(Debug, Default)]
@@ -72,7 +74,8 @@ fn nobody_ever_trusts_a_lock_that_another_one_trusts() {
 fn compete(urls: &[String], contest: &Contest, mut chance: StdRng) {
     let own = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     own.block_on(async {
-        let quorum = connect(Quorate::builder().voters(urls).lease(LEASE)).await;
+        let builder = Quorate::builder().voters(urls).lease(LEASE);
+        let quorum = connect(builder.voter_deadline(LEASE / 10)).await;
         while !contest.over.load(SeqCst) {
             let kind = if chance.random() { Kind::FairMutex } else { Kind::Mutex };
             let lock = Client::new(quorum.clone(), kind).mutex("a");
@@ -89,13 +92,13 @@ async fn turn(mutex: Lock, contest: &Contest, chance: &mut StdRng) -> Result<(),
         0 => {
             // Renewed a few times.
             let guard = entered(mutex.lock().await?, contest);
-            contest.history.trust(&guard, MS(chance.random_range(300..1500))).await;
+            contest.history.trust(&guard, MS(chance.random_range(300..3000))).await;
             guard.release().await
         }
         1 => {
             // Kept beyond its end.
-            let guard = entered(mutex.lease_fixed(LEASE / 2).lock().await?, contest);
-            contest.history.trust(&guard, 2 * LEASE).await;
+            let guard = entered(mutex.lease_fixed(FIXED).lock().await?, contest);
+            contest.history.trust(&guard, 3 * FIXED).await;
             drop(guard.release().await.expect_err("it was lost"));
             Ok(())
         }

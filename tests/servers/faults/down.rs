@@ -10,7 +10,7 @@ use quorate_tests::scene::{
 };
 
 /// For so long a server that restarted empty is kept out of new holds: the tests wait for its end.
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(8);
 
 /// Every voter is named with a cause that says something, except so many that had not been heard
 /// when the others had decided.
@@ -42,19 +42,19 @@ async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
 
     let (took, tried) = timed(mutex.try_lock()).await;
     expect_causes(&tried.expect_err("nobody can grant"), &servers, 1);
-    assert!(took < MS(600), "a try took {took:?}");
+    assert!(took < MS(3000), "a try took {took:?}");
 
     let (took, locked) = timed(mutex.lock()).await;
     expect_causes(&locked.expect_err("nobody can grant"), &servers, 1);
-    assert!(took >= patience && took < patience + MS(1500), "waiting took {took:?}");
+    assert!(took >= patience && took < patience + MS(5000), "waiting took {took:?}");
 
     let (took, locked) = timed(mutex.lock_within(MS(300))).await;
     expect_causes(&locked.expect_err("nobody can grant"), &servers, 1);
-    assert!(took < MS(1200), "waiting for 300 ms took {took:?}");
+    assert!(took < MS(4000), "waiting for 300 ms took {took:?}");
 
     let (took, inspected) = timed(mutex.inspect()).await;
     expect_causes(&inspected.expect_err("nobody can answer"), &servers, 0);
-    assert!(took < MS(600), "an inspection took {took:?}");
+    assert!(took < MS(3000), "an inspection took {took:?}");
 
     servers.iter_mut().for_each(RedisServer::restart);
     eventually_async("locks work again", async || mutex.try_lock().await.is_ok()).await;
@@ -69,14 +69,14 @@ async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
     let connecting = builder(&servers).connect_timeout(MS(400)).connect();
     let (took, connected) = timed(connecting).await;
     expect_causes(&connected.expect_err("nobody is there"), &servers, 0);
-    assert!(took >= MS(400) && took < MS(1500), "it took {took:?}");
+    assert!(took >= MS(400) && took < MS(5000), "it took {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
     let mut servers = servers(3);
     servers[2].kill();
-    let quorum = connect(leased(builder(&servers), MS(1500))).await;
+    let quorum = connect(leased(builder(&servers), LEASE)).await;
     let guard = quorum.mutex("a").lock().await.expect("two of three are up");
     servers[2].restart();
     let hold = guard.hold().as_str();

@@ -6,7 +6,7 @@ use quorate::{Builder, Quorate};
 use tokio::task::spawn_blocking;
 
 use quorate_support::{Proxy, RedisServer};
-use quorate_tests::scene::{MS, connect, proxies, servers, watched};
+use quorate_tests::scene::{MS, connect, patient, proxies, servers, watched};
 
 /// One way; a request and its answer take twice as long.
 const FAR: Duration = Duration::from_millis(120);
@@ -16,10 +16,10 @@ fn usual(proxies: &[Proxy]) -> Builder {
     Quorate::builder().voters(proxies.iter().map(Proxy::url))
 }
 
-async fn far(servers: &[RedisServer]) -> Vec<Proxy> {
+async fn far(servers: &[RedisServer], one_way: Duration) -> Vec<Proxy> {
     let proxies = proxies(servers).await;
     for proxy in &proxies {
-        proxy.delay(FAR, FAR);
+        proxy.delay(one_way, one_way);
     }
     proxies
 }
@@ -30,7 +30,7 @@ async fn far(servers: &[RedisServer]) -> Vec<Proxy> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_far_away_have_the_time_that_they_need() {
     let servers = servers(3);
-    let proxies = far(&servers).await;
+    let proxies = far(&servers, MS(400)).await;
     let client = connect(usual(&proxies)).await;
     for _ in 0..3 {
         let guard = client.mutex("a").try_lock().await.expect("they answer").expect("it is free");
@@ -79,7 +79,7 @@ async fn servers_that_become_slow_have_more_and_more_time_until_they_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connect_says_so_where_no_majority_can_answer_in_time() {
     let servers = servers(3);
-    let proxies = far(&servers).await;
+    let proxies = far(&servers, FAR).await;
     let refused = async |builder: Builder| {
         // It asks again all that time: a busy machine answers slowly too.
         let error = builder.connect_timeout(Duration::from_secs(8)).connect().await;
@@ -106,11 +106,11 @@ async fn connect_says_so_where_no_majority_can_answer_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_client_sends_each_server_at_most_three_commands_in_ten_seconds() {
     let server = Arc::new(servers(1).remove(0));
-    let client = connect(Quorate::builder().voter(server.url())).await;
+    let client = connect(patient(Quorate::builder().voter(server.url()))).await;
     // It has waited, and does so no more.
     let fair = client.fair_mutex("a");
     let guard = fair.lock().await.expect("it is up");
-    assert!(fair.lock_within(MS(50)).await.expect("it is up").is_none());
+    assert!(fair.lock_within(MS(2_000)).await.expect("it is up").is_none());
     guard.release().await.expect("it confirms");
     let before = server.calls("config|get");
     let watching = Arc::clone(&server);

@@ -21,7 +21,7 @@ async fn is_refused(client: &Quorate, name: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_held_on_full_servers_is_renewed_entered_again_and_given_back() {
     let servers = servers(3);
-    let lease = MS(3000);
+    let lease = MS(8000);
     let client = connect(leased(builder(&servers), lease)).await;
     let mutex = client.mutex("a").lock().await.expect("all are up");
     let reading = client.rw_lock("b").read().await.expect("all are up");
@@ -77,7 +77,7 @@ async fn who_waits_while_servers_are_full_keeps_its_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_can_end_a_hold_on_full_servers() {
     let servers = servers(3);
-    let client = connect(leased(builder(&servers), MS(3000))).await;
+    let client = connect(leased(builder(&servers), MS(8000))).await;
     let mutex = client.mutex("a").lock().await.expect("all are up");
     let reading = client.rw_lock("b").read().await.expect("all are up");
     let writing = client.rw_lock("c").write().await.expect("all are up");

@@ -31,7 +31,9 @@ async fn a_release_that_the_server_refuses_is_counted_as_a_vote_that_it_may_have
     let guard = quorum.mutex("a").lock().await.expect("it may acquire");
     assert_eq!(leaked(&snapshotter), 0);
     let error = guard.release().await.expect_err("it may not release");
-    assert!(error.to_string().contains("can't run this command"), "{error}");
+    // Of Redis up to 7.0, and of later ones.
+    let words = ["can't run this command", "has no permissions to run the 'hdel' command"];
+    assert!(words.iter().any(|words| error.to_string().contains(words)), "{error}");
     let mut counted = 0;
     eventually_async("it is counted", async || {
         counted += leaked(&snapshotter);

@@ -16,7 +16,7 @@ use quorate_tests::scene::{
 const RENEWAL: [&str; 1] = ["hget"];
 
 /// Long enough that the time to connect again, on a busy machine, is not what ends it.
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(15);
 
 /// No server has deleted the vote, nor seen it expire.
 fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
@@ -53,7 +53,11 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
         expect_all_votes(&servers, &guard);
         servers.iter().for_each(forget_calls);
         proxies.iter().for_each(Proxy::accept);
-        eventually_async("the renewal is repeated", asked).await;
+        eventually_async("the renewal is repeated", async || {
+            assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
+            asked().await
+        })
+        .await;
         expect_all_votes(&servers, &guard);
         servers.iter().for_each(forget_calls);
     }
@@ -82,7 +86,11 @@ async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
         expect_all_votes(&servers, &guard);
         replicas("0");
         servers.iter().for_each(forget_calls);
-        eventually_async("the renewal is repeated", asked).await;
+        eventually_async("the renewal is repeated", async || {
+            assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
+            asked().await
+        })
+        .await;
         expect_all_votes(&servers, &guard);
         servers.iter().for_each(forget_calls);
     }

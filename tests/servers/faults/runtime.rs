@@ -7,7 +7,7 @@ use quorate_support::eventually_async;
 use quorate_tests::scene::{MS, are_empty, builder, connect, leased, servers};
 use tokio::{runtime::Runtime, time::timeout};
 
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(8);
 
 /// What a runtime that ends with its thread has made.
 fn elsewhere<T: Send>(make: impl AsyncFnOnce() -> T + Send) -> T {

@@ -124,7 +124,7 @@ async fn servers_that_answer_and_take_no_votes_are_told_of_with_the_reason() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_busy_with_a_script_takes_no_votes() {
     let servers = Arc::new(servers(1));
-    let busy = ["CONFIG", "SET", "busy-reply-threshold", "1"];
+    let busy = ["CONFIG", "SET", "lua-time-limit", "1"];
     servers[0].command(&busy).expect("it can be set");
     let quorum = connect(builder(&servers).voter_deadline(MS(2_000))).await;
     let running = thread::spawn({

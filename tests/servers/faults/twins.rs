@@ -14,7 +14,7 @@ use quorate_tests::scene::{DURABLE, builder, connect, leased, servers_with};
 
 /// For so long a voter that has changed its server is kept out of new holds: the test waits for
 /// the end of it.
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(8);
 
 /// From now on new connections by this way come to that server; those that stand are cut.
 fn lead(way: &Path, server: &RedisServer, standing: &[RedisServer]) {

@@ -40,7 +40,7 @@ fn a_server_with_tls_answers_over_tls_only() {
 }
 
 #[test]
-fn a_server_can_demand_a_certificate_of_its_clients() {
+fn a_server_can_speak_tls_and_demand_a_certificate_of_its_clients() {
     let certificates = Certificates::new();
     let settings = Settings::new().tls(&certificates, ClientCertificates::Demanded);
     let server = RedisServer::start_as(&settings);

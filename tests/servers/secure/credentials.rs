@@ -11,7 +11,7 @@ use std::{
 use quorate::{Credentials, Quorate};
 
 use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::scene::{MS, connect, now, servers, since};
+use quorate_tests::scene::{MS, connect, now, patient, servers, since};
 
 /// A password that changes, and how often it was asked for.
 #[derive(Clone, Default)]
@@ -69,7 +69,7 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
     change("first");
     let urls = servers.iter().map(RedisServer::url);
     let builder = Quorate::builder().voters(urls).credentials(secret.ask());
-    let client = connect(builder.lease(MS(3000))).await;
+    let client = connect(patient(builder.lease(MS(8000)))).await;
     let guard = client.mutex("a").lock().await.expect("all are up");
     let both = async || servers.iter().all(|server| connections(server) == 2);
     for password in ["second", "third"] {
@@ -85,7 +85,7 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
             matches!(client.mutex("b").try_lock().await, Ok(Some(_)))
         })
         .await;
-        assert!(guard.is_held(), "three seconds were not enough");
+        assert!(guard.is_held(), "eight seconds were not enough");
     }
     guard.release().await.expect("it was never lost");
 }
@@ -105,7 +105,7 @@ async fn a_wrong_password_is_tried_less_and_less_often() {
     let wrong = servers[2].url_as("nobody", "wrong");
     let (before, started) = (accepted(&servers[2]), now());
     let voters = Quorate::builder().voters([servers[0].url(), servers[1].url(), wrong]);
-    let client = connect(voters).await;
+    let client = connect(patient(voters)).await;
     // Each question has a connection of its own.
     let mut questions = 0;
     eventually_async("both connections were tried four times", async || {
@@ -125,9 +125,9 @@ async fn a_password_that_comes_too_late_is_told_and_loses_the_lock_in_time() {
     let (servers, secret) = (servers(1), Secret::default());
     secret.set("first");
     set_password(&servers[0], "first");
-    let lease = MS(1000);
+    let lease = MS(5000);
     let builder = Quorate::builder().voter(servers[0].url()).credentials(secret.ask());
-    let client = connect(builder.lease(lease)).await;
+    let client = connect(patient(builder.lease(lease))).await;
     let guard = client.mutex("a").lock().await.expect("it is up");
     set_password(&servers[0], "second");
     kill_connections(&servers[0]);
@@ -173,13 +173,13 @@ async fn the_credentials_of_an_address_keep_their_place() {
     let server = RedisServer::start_with(&["--requirepass", "right"]);
     let secret = Secret::default();
     let url = server.url().replace("://", "://:right@");
-    let client = connect(Quorate::builder().voter(url).credentials(secret.ask())).await;
+    let client = connect(patient(Quorate::builder().voter(url).credentials(secret.ask()))).await;
     assert!(client.mutex("a").try_lock().await.expect("it is up").is_some());
     assert_eq!(secret.asked(), 0);
     let of_the_default_user =
         |_: &str| async { Ok::<_, io::Error>(Credentials::password("right")) };
     let builder = Quorate::builder().voter(server.url()).credentials(of_the_default_user);
-    let client = connect(builder).await;
+    let client = connect(patient(builder)).await;
     assert!(client.mutex("b").try_lock().await.expect("it is up").is_some());
 }
 

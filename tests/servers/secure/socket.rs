@@ -3,12 +3,12 @@
 use quorate::Quorate;
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{connect, servers};
+use quorate_tests::scene::{connect, patient, servers};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_held_and_waited_for_through_unix_sockets() {
     let mut servers = servers(3);
-    let urls = || Quorate::builder().voters(servers.iter().map(RedisServer::socket_url));
+    let urls = || patient(Quorate::builder().voters(servers.iter().map(RedisServer::socket_url)));
     let (ada, ben) = (connect(urls()).await, connect(urls()).await);
     let guard = ada.mutex("a").lock().await.expect("all are up");
     eventually_async("all vote", async || guard.votes() == 3).await;

@@ -9,7 +9,7 @@ use quorate_support::{
     ClientCertificates::{self, Demanded, NotAsked},
     RedisServer, Sentinels, Settings,
 };
-use quorate_tests::scene::{MS, connect};
+use quorate_tests::scene::{MS, connect, patient};
 
 fn server(clients: ClientCertificates) -> (RedisServer, Certificates) {
     let certificates = Certificates::new();
@@ -17,7 +17,7 @@ fn server(clients: ClientCertificates) -> (RedisServer, Certificates) {
 }
 
 async fn locks(address: &str, tls: Tls) {
-    let client = connect(Quorate::builder().voter(address).tls(tls)).await;
+    let client = connect(patient(Quorate::builder().voter(address).tls(tls))).await;
     let guard = client.mutex("a").lock().await.expect("it is up");
     guard.release().await.expect("it confirms");
 }

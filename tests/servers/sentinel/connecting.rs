@@ -4,10 +4,10 @@ use quorate::{Error, Quorate};
 
 use crate::sentinel::address;
 use quorate_support::{Sentinels, Settings, eventually_async};
-use quorate_tests::scene::{MS, connect};
+use quorate_tests::scene::{MS, connect, patient};
 
 async fn refused(address: String) -> Error {
-    let builder = Quorate::builder().voter(address).connect_timeout(MS(3000));
+    let builder = Quorate::builder().voter(address).connect_timeout(MS(10_000));
     let error = builder.connect().await.expect_err("it names no server");
     assert!(error.is_not_connected());
     error
@@ -29,7 +29,7 @@ async fn a_majority_of_the_sentinels_must_say_where_the_primary_is() {
     let mut sentinels = Sentinels::start();
     let url = address(&sentinels);
     sentinels.sentinels()[0].kill();
-    let client = connect(Quorate::builder().voter(&url)).await;
+    let client = connect(patient(Quorate::builder().voter(&url))).await;
     let works = async || matches!(client.mutex("a").try_lock().await, Ok(Some(_)));
     assert!(works().await);
     sentinels.sentinels()[1].kill();
@@ -61,7 +61,7 @@ async fn sentinels_and_servers_have_users_of_their_own() {
     let plain = address(&sentinels);
     let with_user = plain.replace("://", "://quorate:of-the-servers@");
     let right = format!("{with_user}?sentinel_user=asker&sentinel_password=of-the-sentinels");
-    let client = connect(Quorate::builder().voter(right)).await;
+    let client = connect(patient(Quorate::builder().voter(right))).await;
     assert!(client.mutex("a").try_lock().await.expect("it is up").is_some());
     for (wrong, expected) in [
         (format!("{plain}?sentinel_user=asker&sentinel_password=of-the-sentinels"), "NOAUTH"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{Builder, MutexGuard, Quarantine, Quorate};
 
-use crate::sentinel::{address, label};
+use crate::sentinel::{address, label, make_deaf};
 use quorate_support::{RedisServer, Reply, Sentinels, eventually_async, succeeds_async};
 use quorate_tests::{
     load::Load,
@@ -29,7 +29,7 @@ async fn until_all_vote(guard: &MutexGuard) {
 /// is held stays held, what is asked for is given, and never twice.
 async fn all_goes_on(fail_over: impl AsyncFnOnce(&mut Sentinels) -> usize) {
     let (mut sentinels, servers) = (Sentinels::start(), servers(2));
-    let settings = || leased(builder(&sentinels, &servers), MS(3000));
+    let settings = || leased(builder(&sentinels, &servers), MS(8000));
     let client = connect(settings()).await;
     let guard = client.mutex("held").lock().await.expect("all are up");
     until_all_vote(&guard).await;
@@ -75,7 +75,7 @@ async fn the_death_of_a_primary_loses_no_lock_and_gives_none_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_comes_back_as_a_replica_is_not_used() {
     let mut sentinels = Sentinels::start();
-    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    let client = connect(patient(Quorate::builder().voter(address(&sentinels)))).await;
     let old = sentinels.primary();
     sentinels[old].kill();
     sentinels.wait_for_failover(old).await;
@@ -102,7 +102,7 @@ async fn who_waits_listens_to_the_new_primary() {
     let settings = || {
         Quorate::builder().voter(address(&sentinels)).poll_interval(minute).quorum_timeout(minute)
     };
-    let settings = || leased(settings(), MS(3000));
+    let settings = || leased(settings(), MS(8000));
     let (ada, ben) = (connect(settings()).await, connect(settings()).await);
     let guard = ada.mutex("a").lock().await.expect("it is up");
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
@@ -133,11 +133,10 @@ fn is_called(server: &RedisServer) -> bool {
     channels != Reply::List(Vec::new())
 }
 
-/// How many clients of ours a server has; the harness's own come by its socket.
+/// How many clients of ours a server has: none of the others has this name.
 fn clients(server: &RedisServer) -> usize {
-    // Nobody else speaks RESP3.
     let list = server.command(&["CLIENT", "LIST"]).expect("it answers");
-    format!("{list:?}").matches(" resp=3").count()
+    format!("{list:?}").matches(" user=locker ").count()
 }
 
 // As where the old primary is cut off with a client from sentinels and replicas: nobody ends the
@@ -145,12 +144,16 @@ fn clients(server: &RedisServer) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_does_not_learn_of_its_successor_is_left_all_the_same() {
     let sentinels = Sentinels::start();
-    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    for server in sentinels.servers() {
+        let locker = ["ACL", "SETUSER", "locker", "on", ">secret", "~*", "&*", "+@all"];
+        server.command(&locker).expect("the user is set");
+    }
+    let address = address(&sentinels).replace("://", "://locker:secret@");
+    let client = connect(patient(Quorate::builder().voter(address))).await;
     let mutex = client.mutex("a");
     assert!(mutex.try_lock().await.expect("it is up").is_some());
     let old = sentinels.primary();
-    let deaf = ["ACL", "SETUSER", "default", "-slaveof", "-replicaof", "-client|kill"];
-    sentinels[old].command(&deaf).expect("the user is set");
+    make_deaf(&sentinels[old]);
     assert!(clients(&sentinels[old]) > 0);
     let new = sentinels.failover().await;
     eventually_async("the new one is asked, and the old one left", async || {
@@ -197,7 +200,7 @@ async fn a_vote_that_a_failover_lost_lets_nobody_in() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_name_the_service_and_its_sentinels() {
     let sentinels = Sentinels::start();
-    let client = connect(Quorate::builder().voter(address(&sentinels))).await;
+    let client = connect(patient(Quorate::builder().voter(address(&sentinels)))).await;
     let seen = client.mutex("a").inspect().await.expect("it is up");
     assert_eq!(seen.voters[0].voter, label(&sentinels));
 }

@@ -2,7 +2,7 @@
 
 use quorate::Quorate;
 
-use crate::sentinel::{address, named};
+use crate::sentinel::{address, make_deaf, named};
 use quorate_support::{Proxy, Sentinels, eventually_async};
 use quorate_tests::scene::{MS, connect, key, leased, now, patient, proxies, servers, since};
 
@@ -28,8 +28,7 @@ async fn who_holds_by_a_primary_that_was_replaced_is_alone_until_its_lease_ends(
     let guard = ada.mutex("a").lock().await.expect("two are up");
     to_sentinels.iter().for_each(Proxy::black_hole);
     let old = sentinels.primary();
-    let deaf = ["ACL", "SETUSER", "default", "-slaveof", "-replicaof", "-client|kill"];
-    sentinels[old].command(&deaf).expect("the user is set");
+    make_deaf(&sentinels[old]);
     let new = sentinels.failover().await;
     let failed_over = now();
     sentinels[new].command(&["DEL", &key("a")]).expect("it is a primary");

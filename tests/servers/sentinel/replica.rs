@@ -3,7 +3,7 @@
 use quorate::{Quarantine, Quorate};
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{MS, connect, servers};
+use quorate_tests::scene::{MS, builder, connect, servers};
 
 fn demote(server: &RedisServer, primary: &RedisServer) {
     let port = primary.port().to_string();
@@ -18,7 +18,7 @@ fn promote(server: &RedisServer) {
 async fn a_replica_is_no_voter_and_is_told_so_by_its_name() {
     let servers = servers(2);
     demote(&servers[1], &servers[0]);
-    let builder = Quorate::builder().voter(servers[1].url()).connect_timeout(MS(500));
+    let builder = Quorate::builder().voter(servers[1].url()).connect_timeout(MS(5_000));
     let error = builder.connect().await.expect_err("it is no voter");
     let told = format!("127.0.0.1:{} is a replica, which cannot vote", servers[1].port());
     assert!(error.is_not_connected() && error.to_string().contains(&told), "{error}");
@@ -28,8 +28,7 @@ async fn a_replica_is_no_voter_and_is_told_so_by_its_name() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_is_made_a_replica_is_left_and_comes_back_as_another() {
     let servers = servers(2);
-    let client =
-        connect(Quorate::builder().voter(servers[1].url()).longest_lease(MS(30_000))).await;
+    let client = connect(builder(&servers[1..]).longest_lease(MS(30_000))).await;
     let mutex = client.mutex("a");
     assert!(mutex.try_lock().await.expect("it is up").is_some());
     demote(&servers[1], &servers[0]);

@@ -4,6 +4,9 @@ use std::ops::RangeInclusive;
 
 use super::{RedisServer, Reply, SLOTS};
 
+/// How far above the port for clients that for the other nodes is.
+const BUS: u16 = 10_000;
+
 /// A node of the cluster as one node sees it: a line of `CLUSTER NODES`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -23,7 +26,10 @@ impl Member {
         let id = words.next()?.to_owned();
         // ip:port@busport, and perhaps more.
         let (_, address) = words.next()?.rsplit_once(':')?;
-        let port = address.split_once('@')?.0.parse().ok()?;
+        let (port, bus) = address.split_once('@')?;
+        // By the socket, which has no TLS, later servers do not tell the port that has.
+        let of_the_bus = bus.split(',').next()?.parse::<u16>().ok()?.saturating_sub(BUS);
+        let port = port.parse().ok().filter(|port| *port != 0).unwrap_or(of_the_bus);
         let flags = words.next()?.split(',').map(str::to_owned).collect();
         let primary = Some(words.next()?).filter(|&id| id != "-").map(str::to_owned);
         let epoch = words.nth(2)?.parse().ok()?;
