@@ -232,6 +232,7 @@
 //! | warn | votes may be gone at any time | `server`, `why` |
 //! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
 //! | warn | no server tells of the cluster | `cause` |
+//! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
 //! | info | clients agree about the voters again | `voter` |

@@ -13,6 +13,8 @@ use quorate::{
     Quorate, RestartGuard,
     embedded::{self, EmbeddedVoter},
 };
+use quorate_support::Cluster;
+use quorate_tests::scene;
 use tokio::time::sleep;
 use tracing::{
     Event, Id, Metadata, Subscriber,
@@ -169,6 +171,26 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
     assert_eq!(said, [fewer]);
     quorum_changes(&lines);
     one_server_twice().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
+    for (setting, warnings) in [("yes", 1), ("no", 0)] {
+        let cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", setting]);
+        let ear = Ear::default();
+        let listening = tracing::subscriber::set_default(ear.clone());
+        let voters = quorate::Cluster::new(cluster.urls()).voters(3);
+        let builder = Quorate::builder().cluster(voters).voter_deadline(Duration::from_secs(2));
+        let client = scene::connect(builder).await;
+        client.mutex("a").lock().await.unwrap().release().await.unwrap();
+        client.close().await;
+        drop(listening);
+        let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+        let lines = noted.lines.iter().filter(|line| line.contains("takes the whole cluster"));
+        assert_eq!(lines.count(), warnings, "{setting}: {:?}", noted.lines);
+        let all = promised();
+        assert!(noted.seen.iter().all(|(what, fields)| all.get(what) == Some(fields)));
+    }
 }
 
 // All have just started without their data, and so each would be in quarantine.

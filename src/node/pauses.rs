@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::engine::Backoff;
 
-/// Parts of errors that only an operator can mend: credentials, rights, certificates.
-const HOPELESS: [&str; 11] = [
+/// Parts of errors that only an operator can mend: credentials, rights, certificates, servers that
+/// cannot vote.
+const HOPELESS: [&str; 13] = [
     "WRONGPASS",
     "NOAUTH",
     "NOPERM",
@@ -18,6 +19,8 @@ const HOPELESS: [&str; 11] = [
     "AlertReceived(",
     "InvalidMessage(",
     "PeerIncompatible(",
+    "it runs no Lua scripts",
+    "the answer to INFO has no run_id",
 ];
 
 /// Whether this error stays until an operator changes something.

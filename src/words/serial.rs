@@ -197,6 +197,7 @@ impl ServerInfo {
         map.serialize_entry("memory_limit_bytes", &self.memory_limit)?;
         map.serialize_entry("eviction_policy", &self.eviction_policy)?;
         map.serialize_entry("persistence", &self.persistence)?;
+        map.serialize_entry("needs_all_slots", &self.needs_all_slots)?;
         map.serialize_entry("clock", &self.clock)?;
         map.serialize_entry("missing_rights", &self.missing_rights)
     }

@@ -40,6 +40,9 @@ pub struct ServerInfo {
     pub eviction_policy: String,
     /// What it writes to its disk, and when.
     pub persistence: Persistence,
+    /// Whether it serves nobody while any slot of its cluster has no primary
+    /// (`cluster-require-full-coverage`); `None` in no cluster, or where it does not say.
+    pub needs_all_slots: Option<bool>,
     /// What its clock shows; `None` where it does not say.
     pub clock: Option<ClockOffset>,
     /// What the client's user lacks of the rights that locks need, as `ACL SETUSER` takes them:

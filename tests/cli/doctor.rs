@@ -288,6 +288,21 @@ fn voters_of_a_cluster_that_share_a_server_are_an_error() {
 }
 
 #[test]
+fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_a_warning() {
+    for (setting, levels) in [("yes", &["warning"; 3][..]), ("no", &[])] {
+        let cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", setting]);
+        let mut command = quorate(["doctor", "--json"]);
+        command.env("QUORATE_CLUSTER", cluster.urls().join(" "));
+        let (_, found) = findings(patient(command.env("QUORATE_CLUSTER_VOTERS", "3")));
+        let found: Vec<_> = found.iter().filter(|finding| finding[0] == "coverage").collect();
+        let told: Vec<&str> = found.iter().map(|finding| &*finding[1]).collect();
+        assert_eq!(told, levels, "{found:?}");
+        let seen = "cluster-require-full-coverage yes";
+        assert!(found.iter().all(|finding| finding[3] == seen), "{found:?}");
+    }
+}
+
+#[test]
 fn clients_that_are_out_of_step_are_named_and_nobody_joins_them() {
     let voters = Voters::start();
     let _held = Running::start(&mut voters.run(&["job"], "exec sleep 1000"));

@@ -219,7 +219,7 @@ impl TopologyState {
 
 async fn keep(state: Arc<TopologyState>) {
     let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
-    let (mut kept, mut has_reason) = (None, true);
+    let (mut kept, mut has_reason, mut warned) = (None, true, false);
     loop {
         let again = match &kept {
             Some(kept) if !has_reason => state.ask_again(kept).await,
@@ -233,10 +233,26 @@ async fn keep(state: Arc<TopologyState>) {
         if state.heard(answer) {
             pauses.reset();
         }
+        if !warned && let Some(by) = &kept {
+            warn_of_full_coverage(by).await;
+            warned = true;
+        }
         time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
         // Without a reason by then it is asked without one.
         has_reason =
             trouble.is_some() || time::timeout(INTERVAL, state.wanted.notified()).await.is_ok();
+    }
+}
+
+/// With what is usual in Redis a cluster serves no slot while any of them has no primary: then all
+/// its voters fail together.
+async fn warn_of_full_coverage(by: &Inquirer) {
+    if by.setting("cluster-require-full-coverage").await.is_some_and(|value| value == "yes") {
+        let server = by.address().label();
+        tracing::warn!(
+            %server,
+            "cluster-require-full-coverage: one dead primary takes the whole cluster"
+        );
     }
 }
 

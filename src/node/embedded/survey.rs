@@ -40,6 +40,7 @@ impl ServerState {
                 save: Some(String::new()),
                 ..Persistence::default()
             },
+            needs_all_slots: None,
             clock: Some(ClockOffset::new(news.shown, wall, Duration::ZERO)),
             missing_rights: Vec::new(),
         })

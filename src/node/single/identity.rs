@@ -67,7 +67,7 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
         return Err(Cause::Rejected("it still loads its data".into()));
     }
     let tenure = mark::tenure(&info).filter(|_| questions.promotions);
-    let life = format!("{}/{}", field(&info, "run_id")?, tenure.as_deref().unwrap_or_default());
+    let life = format!("{}/{}", run_id(&info)?, tenure.as_deref().unwrap_or_default());
     let syncs = syncs?;
     let mut identity = identity(&info, syncs)?;
     // Where sentinels tell of promotions, the server may be another by the next start.
@@ -105,6 +105,13 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
     Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
 }
 
+/// What is another after each start. Without it nobody sees that votes may be forgotten.
+fn run_id(info: &str) -> Outcome<&str> {
+    let why = "the answer to INFO has no run_id, so its restarts cannot be seen: Dragonfly, \
+               Kvrocks and some proxies cannot vote";
+    field(info, "run_id").map_err(|_| Cause::Rejected(why.into()))
+}
+
 /// Why a server would delete votes.
 fn evicts(info: &str) -> Option<Arc<str>> {
     let policy = field(info, "maxmemory_policy").ok()?;
@@ -132,7 +139,7 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     let number = |name| field(info, name).ok()?.parse::<u64>().ok();
     let limit = number("maxmemory").filter(|limit| *limit > 0);
     Ok(Identity {
-        run_id: field(info, "run_id")?.to_owned(),
+        run_id: run_id(info)?.to_owned(),
         birth: None,
         age: Duration::from_secs(uptime),
         durable: syncs_always && appends && !promoted,
@@ -171,6 +178,10 @@ mod tests {
         let lacks = |what: &str| Err(Cause::Rejected(what.into()));
         assert_eq!(told("soon", ""), lacks("the answer to INFO has no uptime"));
         assert_eq!(super::identity("", true), lacks("the answer to INFO has no uptime_in_seconds"));
+        let Err(Cause::Rejected(why)) = super::identity("uptime_in_seconds:1", true) else {
+            panic!("it has no run_id")
+        };
+        assert!(why.starts_with("the answer to INFO has no run_id, "), "{why}");
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub(super) async fn persistence(link: &Link) -> Outcome<Persistence> {
     })
 }
 
+/// What one setting of the server is; nothing where it refuses to tell.
+pub(super) async fn setting(link: &Link, name: &'static str) -> Outcome<Option<String>> {
+    Ok(pairs(ask(link, "CONFIG", &["GET", name]).await?).remove(name))
+}
+
 pub(super) fn is_replica(info: &str) -> bool {
     field(info, "role").is_ok_and(|role| role == "slave")
 }

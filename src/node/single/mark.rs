@@ -115,6 +115,13 @@ async fn look_at(
             let (age, began) = (Duration::ZERO, Duration::ZERO);
             Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
         }
+        Err(Cause::Rejected(why)) if has_no_scripts(&why) => {
+            let why = format!(
+                "it runs no Lua scripts, which all locks need ({why}): Valkey 9.1 takes them from \
+                 the package `valkey-lua`, and Garnet with `--lua`"
+            );
+            Err(Cause::Rejected(why.into()))
+        }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {
             tracing::warn!(
@@ -124,6 +131,11 @@ async fn look_at(
             Ok(None)
         }
     }
+}
+
+/// What is said to a script where there is nothing that runs it.
+fn has_no_scripts(why: &str) -> bool {
+    why.starts_with("ERR unknown command") || why.contains("Could not find scripting engine")
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use fred::types::Resp3Frame as Frame;
-
 use super::{
-    info::{ask, field},
+    info::{field, setting},
     link::Link,
-    replies,
 };
-use crate::{node::Outcome, scripts::Value};
+use crate::node::Outcome;
 
 /// What a cluster has where its servers do not tell.
 const USUAL: Duration = Duration::from_secs(15);
@@ -20,16 +17,8 @@ const USUAL: Duration = Duration::from_secs(15);
 /// after one and a half at the latest, so one is twice what there can be between the two.
 pub(super) async fn overlap(link: &Link, info: &str) -> Outcome<Duration> {
     if field(info, "cluster_enabled").is_ok_and(|value| value == "1") {
-        let reply = ask(link, "CONFIG", &["GET", "cluster-node-timeout"]).await?;
-        return Ok(told(reply).unwrap_or(USUAL));
+        let told = setting(link, "cluster-node-timeout").await?;
+        return Ok(told.and_then(|ms| ms.parse().ok()).map_or(USUAL, Duration::from_millis));
     }
     Ok(Duration::ZERO)
-}
-
-/// Nothing where the user may not ask.
-fn told(reply: Frame) -> Option<Duration> {
-    let Frame::Map { data, .. } = reply else { return None };
-    let mut values = data.into_values().filter_map(|value| replies::value(value).ok());
-    let Value::Text(ms) = values.next()? else { return None };
-    ms.parse().ok().map(Duration::from_millis)
 }

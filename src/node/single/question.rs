@@ -48,4 +48,9 @@ impl Inquirer {
         let answer = async { info::ask(&self.link, name, words).await.and_then(replies::value) };
         time::timeout(LONGEST, answer).await.unwrap_or(Err(Cause::TimedOut(LONGEST)))
     }
+
+    /// What one setting of the server is; nothing where it does not tell.
+    pub(in crate::node) async fn setting(&self, name: &'static str) -> Option<String> {
+        time::timeout(LONGEST, info::setting(&self.link, name)).await.ok()?.ok()?
+    }
 }

@@ -87,15 +87,15 @@ pub(super) fn is_unknown_script(frame: &Frame) -> bool {
     matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
 }
 
-/// Whether the server may not write any more: it is a replica now. Scripts answer with the error as
-/// a text of theirs.
+/// Whether the server may not write any more: it is a replica now. Each version has other words
+/// around the code `READONLY`. Scripts answer with the error as a text of theirs, after a -1.
 pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
-    let says_so = |text: &str| text.contains("READONLY You can't write against");
     match reply {
-        Err(Cause::Rejected(why)) => says_so(why),
-        Ok(Value::List(fields)) => {
-            fields.iter().any(|field| matches!(field, Value::Text(text) if says_so(text)))
-        }
+        Err(Cause::Rejected(why)) => why.contains("READONLY"),
+        Ok(Value::List(fields)) => fields.windows(3).any(|answer| match answer {
+            [Value::Int(-1), _, Value::Text(why)] => why.contains("READONLY"),
+            _ => false,
+        }),
         _ => false,
     }
 }
@@ -191,6 +191,24 @@ mod tests {
             };
             assert!(why.starts_with("the answer cannot be read: "), "{why}");
         }
+    }
+
+    // Of Redis 6.2, Redis 7.0, and one that repeats nothing but the code.
+    #[test]
+    fn a_replica_is_known_by_the_code_of_its_error() {
+        for why in [
+            "@user_script: 1: -READONLY You can't write against a read only replica.",
+            "READONLY You can't write against a read only replica. script: 1a, on @user_script:1.",
+            "READONLY script: on @user_script:1.",
+        ] {
+            let field = |text: &str| Value::Text(text.into());
+            assert!(is_of_a_replica(&Err(Cause::Rejected(why.into()))), "{why}");
+            let answer = |code| vec![Value::Int(code), Value::Int(0), field(why), Value::Nil];
+            assert!(is_of_a_replica(&Ok(Value::List(answer(-1)))), "{why}");
+            // A hold may have any name.
+            assert!(!is_of_a_replica(&Ok(Value::List(answer(0)))), "{why}");
+        }
+        assert!(!is_of_a_replica(&Err(Cause::Rejected("OOM command not allowed".into()))));
     }
 
     #[test]

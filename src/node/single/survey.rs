@@ -20,6 +20,8 @@ use crate::{
 /// So many keys the server looks at in one step: a step of this length takes less than one
 /// millisecond.
 const STEP: &str = "1000";
+/// Whether a server of a cluster serves none of its slots while another has no primary.
+const COVERAGE: &str = "cluster-require-full-coverage";
 /// The most steps of one search.
 const STEPS: usize = 10_000;
 
@@ -33,6 +35,9 @@ impl Runner {
         };
         let clock = self.clock_offset().await?;
         let persistence = self.persistence(&info).await?;
+        let told = pairs(self.reply("CONFIG", &["GET", COVERAGE]).await?);
+        let is_in_cluster = field(&info, "cluster_enabled").is_ok_and(|value| value == "1");
+        let coverage = told.get(COVERAGE).filter(|_| is_in_cluster);
         let missing_rights = self.missing_rights(&calls).await?;
         let number = |name| field(&info, name).ok().and_then(|value| value.parse::<u64>().ok());
         let text = |name| field(&info, name).map(str::to_owned);
@@ -51,6 +56,7 @@ impl Runner {
             memory_limit: number("maxmemory").filter(|limit| *limit > 0),
             eviction_policy: text("maxmemory_policy").unwrap_or_default(),
             persistence,
+            needs_all_slots: coverage.map(|value| value == "yes"),
             clock,
             missing_rights,
         })

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Cluster as Voters, Quorate};
-
+use crate::cluster::scene::builder;
 use quorate_support::{Cluster, RedisServer, eventually_async};
 use quorate_tests::scene::{connect, key, now};
 
@@ -16,11 +15,43 @@ fn connections(server: &RedisServer) -> u64 {
     told.expect("it tells").parse().expect("a number")
 }
 
+// Redis's default is `yes`. The voters of a lock are on three primaries, and two of them live.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_dead_primary_takes_all_voters_only_of_a_cluster_that_needs_all_slots() {
+    for (setting, state, gives_locks) in [("yes", "fail", false), ("no", "ok", true)] {
+        let flags = ["--cluster-require-full-coverage", setting];
+        let mut cluster = Cluster::start_with(3, 0, &flags);
+        let client = connect(builder(&cluster.urls(), 3)).await;
+        let mutex = client.mutex("a");
+        mutex.lock().await.unwrap().release().await.unwrap();
+        cluster[2].kill();
+        eventually_async("the others know that it is dead", async || {
+            let is_dead = |node: usize| {
+                let state_is = cluster[node].info(&["CLUSTER", "INFO"], "cluster_state");
+                let members = cluster.members(node).expect("it lives");
+                let dead = members.iter().any(|member| member.is("fail"));
+                dead && state_is.is_ok_and(|told| told == state)
+            };
+            is_dead(0) && is_dead(1)
+        })
+        .await;
+        let outcome = mutex.try_lock().await;
+        match outcome {
+            Ok(Some(guard)) if gives_locks => guard.release().await.expect("two confirm it"),
+            Err(error) if !gives_locks => {
+                let why = error.to_string();
+                assert!(error.is_no_quorum() && why.contains("CLUSTERDOWN"), "{why}");
+            }
+            other => panic!("{setting}: {other:?}"),
+        }
+    }
+}
+
 // Each CLUSTERDOWN ends its connection, and whoever locks all the time brings the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_down_is_not_connected_to_as_often_as_it_is_asked() {
     let mut cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", "yes"]);
-    let client = connect(Quorate::builder().cluster(Voters::new(cluster.urls()))).await;
+    let client = connect(builder(&cluster.urls(), 1)).await;
     let names = (0..).map(|number| format!("lock {number}"));
     let on_first = |name: &String| cluster.primary_of(cluster.slot_of(&key(name))) == 0;
     let name = names.into_iter().find(on_first).expect("some lock is there");

@@ -28,6 +28,8 @@ pub(crate) enum Check {
     Persistence,
     /// Whether another server may take over
     Replicas,
+    /// Whether one dead primary takes the whole cluster
+    Coverage,
     /// What the user of the client may do
     Rights,
     /// Whether waiters are woken

@@ -89,6 +89,7 @@ fn examine(survey: &Survey, findings: &mut Findings) {
         servers::eviction(report, info, findings);
         servers::persistence(report, info, survey.longest_lease, findings);
         servers::replicas(report, info, findings);
+        servers::coverage(report, info, findings);
         servers::rights(report, info, findings);
     }
     set::wakes(survey, findings);

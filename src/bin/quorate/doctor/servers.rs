@@ -155,6 +155,21 @@ pub(super) fn replicas(server: &str, info: &ServerInfo, findings: &mut Findings)
     });
 }
 
+/// Of a server of a cluster that says how it is set up.
+pub(super) fn coverage(server: &str, info: &ServerInfo, findings: &mut Findings) {
+    let Some(needs_all_slots) = info.needs_all_slots else { return };
+    let value = if needs_all_slots { "yes" } else { "no" };
+    let seen = format!("cluster-require-full-coverage {value}");
+    let finding = |level| Finding::new(Check::Coverage, level, seen.as_str()).of(server);
+    findings.push(if needs_all_slots {
+        finding(Level::Warning)
+            .means("one primary that is down takes all voters of the cluster")
+            .mend("CONFIG SET cluster-require-full-coverage no, and in its configuration file")
+    } else {
+        finding(Level::Ok)
+    });
+}
+
 pub(super) fn rights(server: &str, info: &ServerInfo, findings: &mut Findings) {
     let missing = |is_optional: bool| -> Vec<&str> {
         let rights = info.missing_rights.iter().map(String::as_str);

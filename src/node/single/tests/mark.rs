@@ -9,7 +9,7 @@ use crate::{
     node::{Call, Identity},
     scripts::{mutex, voter},
 };
-use quorate_support::{Proxy, Reply, eventually, eventually_async};
+use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
 
 /// The key of the mark.
 const MARK: &str = "quorate:{%voter}";
@@ -55,6 +55,27 @@ fn unmet() -> RedisServer {
     let server = RedisServer::start();
     eventually("it has run for a while", || uptime(&server) >= SECS(3));
     server
+}
+
+// As in a Valkey 9.1 without the package that has Lua, and as where a service forbids scripts.
+#[tokio::test]
+async fn a_server_that_runs_no_scripts_is_refused_with_what_to_do() {
+    let without_eval = RedisServer::start_with(&["--rename-command", "EVAL", ""]);
+    let modules = ["--enable-module-command", "yes"];
+    let without_lua = RedisServer::start_with(if are_before_7() { &[] } else { &modules });
+    let has_lua_as_a_module = without_lua.command(&["MODULE", "UNLOAD", "lua"]).is_ok();
+    let servers = [Some(without_eval), has_lua_as_a_module.then_some(without_lua)];
+    for server in servers.into_iter().flatten() {
+        let (node, heard) = start(&server.url());
+        let says_so = |cause: &Cause| match cause {
+            Cause::Unreachable(why) => {
+                why.starts_with("it runs no Lua scripts, which all locks need")
+            }
+            _ => false,
+        };
+        fails(&node, says_so).await;
+        assert!(heard.met.lock().unwrap().is_empty(), "it is no voter");
+    }
 }
 
 /// The parts of the mark: the name of the data, the life of the server, two numbers in
