@@ -2,11 +2,11 @@
 -- KEYS, for each request: roster
 -- ARGV, for all requests: keep_ms
 -- ARGV, for each request: mine, counts_ms, who, heard
---   mine: what the client believes: `1 <step> <voters> <old voters> <what else all must have>`, where
---   1 is the format; counts_ms: for so long after a client was here others must agree with it; who:
+--   mine: what the client believes: `1 <step> <voters> <old voters> <what else all have>`, where 1
+--   is the format; counts_ms: for so long after a client was here others must agree with it; who:
 --   its id and its name, or nothing from one that only looks; heard: what a client of both sets has
---   heard from other voters, a line each: `<age in ms> <counts_ms> <belief><tab><who>`; keep_ms: how
---   long a belief is kept
+--   heard from other voters, a line each: `<age in ms> <counts_ms> <belief><tab><who>`; keep_ms:
+--   how long a belief is kept
 -- returns, for each request: code, ms, id, beliefs
 --   1, 0, '', beliefs    nobody was here who believes otherwise; who looks is not kept
 --   2, 0, '', beliefs    somebody was, and mine is not kept
@@ -67,8 +67,8 @@ local function roster(key, args, arg)
   end
   for _, it in ipairs(all) do
     -- Voters that the next set does not name hear no more of it when the clients of both sets are
-    -- gone. So what is two steps ahead counts until one of the step between has been here without it
-    -- for as long.
+    -- gone. So what is two steps ahead counts until one of the step between has been here without
+    -- it for as long.
     local since = it.ahead > 1 and 0 or now
     for _, other in ipairs(all) do
       if 0 < other.ahead and other.ahead < it.ahead then

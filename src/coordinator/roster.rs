@@ -15,7 +15,8 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(15);
 /// And where it did not answer.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long a client that connects waits for a voter beside a majority that stands ready and is silent.
+/// How long a client that connects waits for a voter beside a majority, if that one stands ready
+/// and is silent.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How much later a client may hear that another one was there: it may be there for as long again
 /// after it said so, and what it said is carried to other voters with two more comparisons.
@@ -245,8 +246,8 @@ impl Coordinator {
         let (mine, theirs) = (self.belief(), other.belief());
         let Belief { number, voters, replaced, .. } = theirs.unwrap_or_default();
         let advice = if theirs != Some(Belief { number, voters, replaced, ..mine }) {
-            "all clients need the same longest lease, drift and restart guard, and releases with the \
-             same records"
+            "all clients need the same longest lease, drift and restart guard, and releases with \
+             the same records"
         } else if mine.number.abs_diff(number) <= 1 && mine.voters != voters {
             "all clients must have the same voters; to change them, put clients in between that \
              replace the old voters by the new"

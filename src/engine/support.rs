@@ -251,7 +251,9 @@ mod tests {
     /// Three voters that granted at 1 s, so that their votes stand until 30 s.
     fn granted_by_three() -> Support {
         let mut support = Support::of(3);
-        (0..3).for_each(|voter| support.heard(voter, &Verdict::Granted, asked(1)));
+        for voter in 0..3 {
+            support.heard(voter, &Verdict::Granted, asked(1));
+        }
         support
     }
 
@@ -319,11 +321,15 @@ mod tests {
         (0..3).for_each(|voter| anew(&mut support, voter, round));
         assert!(!support.is_forgotten(THREE(), round), "none had it before");
         let late = Asked { round, sent: at(38), terms: terms(), heard: at(39) };
-        (0..3).for_each(|voter| support.heard(voter, &Verdict::Absent, late));
+        for voter in 0..3 {
+            support.heard(voter, &Verdict::Absent, late);
+        }
         assert!(!support.is_forgotten(THREE(), round), "the votes may have ended in time");
         let (round, silent) = (support.begin(), Verdict::Unknown(Cause::Unheard));
         let asked = Asked { round, ..asked(40) };
-        (0..3).for_each(|voter| support.heard(voter, &silent, asked));
+        for voter in 0..3 {
+            support.heard(voter, &silent, asked);
+        }
         assert!(!support.is_forgotten(THREE(), round), "silence is no answer");
     }
 }

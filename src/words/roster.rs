@@ -31,7 +31,8 @@ impl Belief {
         2 * u64::from(self.number) - u64::from(self.replaced.is_some())
     }
 
-    /// As voters keep it: the format, the step, the voters, the old ones, and what else is compared.
+    /// As voters keep it: the format, the step, the voters, the old ones, and what else must be
+    /// alike.
     pub(crate) fn text(&self) -> String {
         let Self { voters, replaced, longest_lease, drift_ppm, drift_fixed, .. } = self;
         let (format, step, replaced) = (Self::FORMAT, self.step(), replaced.unwrap_or(0));

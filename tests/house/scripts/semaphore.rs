@@ -104,16 +104,16 @@ impl Request {
         let given = self.slots(self.from.unwrap_or_default(), wanted);
         let ticket = if place_of(hold).is_some() { ticket } else { "" };
         let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
+        let anew = if leaves { "1" } else { "" };
         let (keys, args): (&[&str], &[&str]) = match script {
             "semaphore/acquire" => (
                 &[slots, ends, queue, served, alive, permits],
                 &[hold, asked, many, start, &floors, ticket],
             ),
-            "semaphore/renew" => {
-                let anew = if leaves { "1" } else { "" };
-                let args = &[hold, asked, &given, anew];
-                (&[slots, ends, revoked, queue, served, alive, permits], args)
-            }
+            "semaphore/renew" => (
+                &[slots, ends, revoked, queue, served, alive, permits],
+                &[hold, asked, &given, anew],
+            ),
             "semaphore/release" => (&[slots, ends, queue, served, alive], &[hold, count, left]),
             "semaphore/force_release" => {
                 (&[slots, ends, revoked, queue, served, alive], &[hold, lease])

@@ -23,7 +23,7 @@ async fn locks(address: &str, tls: Tls) {
 }
 
 async fn fails(address: &str, tls: Tls) -> Error {
-    let builder = Quorate::builder().voter(address).tls(tls).connect_timeout(MS(3000));
+    let builder = Quorate::builder().voter(address).tls(tls).connect_timeout(MS(10_000));
     builder.connect().await.expect_err("it is not let in")
 }
 
@@ -116,7 +116,7 @@ async fn sentinels_and_their_servers_are_reached_by_tls() {
 async fn the_platforms_root_certificates_are_trusted_and_nothing_else() {
     const NAME: &str = "secure::tls::the_platforms_root_certificates_are_trusted_and_nothing_else";
     if let Ok(url) = env::var("QUORATE_TEST_TLS") {
-        let connecting = Quorate::builder().voter(url).connect_timeout(MS(2000)).connect().await;
+        let connecting = Quorate::builder().voter(url).connect_timeout(MS(10_000)).connect().await;
         let outcome = connecting.map_or_else(|error| error.to_string(), |_| "works".to_owned());
         println!("the outcome: {outcome}");
         return;
