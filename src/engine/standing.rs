@@ -280,7 +280,8 @@ impl Register {
             return false;
         }
         let is_news = !known.is_empty();
-        birth.name = format!("{data}{more}").into();
+        let name = format!("{data}{more}").into();
+        *birth = Birth { name, age: Duration::ZERO, began: Duration::ZERO, ..birth.clone() };
         self.forgot(place, since_beginning(now), Quarantine::Emptied);
         is_news
     }

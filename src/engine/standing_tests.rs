@@ -205,7 +205,7 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
     assert!(!register.has_others(only(1), "data", at(0)), "it was not met");
     for voter in 0..3 {
         register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
-        register.named(only(voter), &birth("m", "data/0"), at(0));
+        named(&mut register, voter, &aged("m", "data/0", 100, 100), at(0));
     }
     assert!(!register.has_others(only(1), "data", at(10)));
     assert!(kept_out(&register, at(10)).is_empty());
@@ -219,14 +219,14 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
         emptied(&register, now);
     }
     // Somebody has given them a name, and this client meets it.
-    assert!(register.named(only(1), &birth("m", "others/0"), at(28)));
+    assert!(!named(&mut register, 1, &birth("m", "others/0"), at(28)));
     assert!(!register.has_others(only(1), "others", at(29)));
     assert!(kept_out(&register, at(58)).is_empty());
     // Another client was the first to give them one.
     assert!(register.has_others(only(1), "more", at(60)));
     emptied(&register, 60);
     assert!(!register.has_others(only(1), "more", at(61)));
-    assert!(!register.named(only(1), &birth("m", "more/0"), at(62)), "they are known by now");
+    assert!(named(&mut register, 1, &birth("m", "more/0"), at(62)), "they are known by now");
     assert!(kept_out(&register, at(90)).is_empty());
 }
 
@@ -271,7 +271,7 @@ fn who_was_marked_later_than_the_others_is_young_unless_this_client_marked_most_
         let mut register = register(RestartGuard::Relative);
         for (voter, age_ms) in ages_ms.into_iter().enumerate() {
             register.met(only(voter), &format!("life {voter}"), MS(age_ms), false, at(0));
-            register.named(only(voter), &birth("m", "data"), at(0));
+            named(&mut register, voter, &birth("m", "data"), at(0));
         }
         assert_eq!(kept_out(&register, at(0)), out, "{ages_ms:?}");
     }

@@ -60,8 +60,7 @@ struct Backing {
 
 impl Support {
     pub(crate) fn of(voters: usize) -> Self {
-        let backing =
-            Backing {
+        let backing = Backing {
             granted: false,
             keeps: None,
             given: Moment::BEGINNING,

@@ -277,7 +277,7 @@ fn what_the_limit_cut_off_is_no_answer_and_without_another_answer_it_cuts_off_no
         ],
     );
     let mut wait = wait_in_line(Limit::Until(at(100)));
-    let window = wait.start_attempt(at(0), 0);
+    let window = wait.start_attempt(at(0));
     assert_eq!((window.rounds, window.answers), (Some(at(100)), None), "nothing is known");
     for (loss, answer) in [
         (Loss::NoQuorum, NoQuorum { since: 0, until: 200 }),

@@ -81,8 +81,7 @@ impl Standings {
         let reach = Reach::new(quorum);
         let held_back = None;
         let compares = false;
-        let state =
-            StandingsState { register, told, refusing, reach, compares, steps, held_back };
+        let state = StandingsState { register, told, refusing, reach, compares, steps, held_back };
         Arc::new(Self {
             labels,
             series,
