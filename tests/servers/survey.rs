@@ -7,7 +7,7 @@ use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo, Verdict}
 use quorate_support::{Cluster, Proxy, RedisServer, Settings};
 use quorate_tests::{
     rights,
-    scene::{DURABLE, MS, builder, connect, patient, servers},
+    scene::{DURABLE, MS, builder, connect, key, patient, servers},
 };
 
 async fn info(quorum: &Quorate, voter: usize) -> ServerInfo {
@@ -140,6 +140,11 @@ async fn locks_that_are_held_or_waited_for_are_found_once_each() {
     });
     let released = ours.mutex("free").lock().await.unwrap();
     released.release().await.unwrap();
+    // A majority has confirmed it; each of the voters is asked.
+    quorate_support::eventually_async("all have heard of the release", async || {
+        servers.iter().all(|server| !server.keys().contains(&key("free")))
+    })
+    .await;
     let find = async |names: &str, limit| theirs.find_locks(names, limit).await;
     let names = |found: &quorate::FoundLocks| -> Vec<(String, FoundKind)> {
         found.locks.iter().map(|found| (found.name.clone(), found.kind)).collect()

@@ -1,6 +1,6 @@
 //! How nodes become a cluster.
 
-use super::{Cluster, RedisServer, Reply, SLOTS, Settings, succeeds, view};
+use super::{ASKED_AGAIN_AFTER, Cluster, RedisServer, Reply, SLOTS, Settings, succeeds, view};
 
 /// A failover within a few seconds, and none where the machine is merely busy.
 const FLAGS: [&str; 12] = [
@@ -40,8 +40,14 @@ pub(super) fn form(cluster: &Cluster, primaries: usize) {
         let words = ["CLUSTER", "ADDSLOTS"].into_iter().chain(own.iter().map(String::as_str));
         cluster.tell(node, &words.collect::<Vec<_>>());
     }
+    let mut looked = 0_u32;
     succeeds("the nodes know each other", || {
-        cluster.introduce();
+        if looked.is_multiple_of(ASKED_AGAIN_AFTER) {
+            // Later on also to those that have lost sight of one that the first knows.
+            let tellers = if looked == 0 { 1 } else { count };
+            (0..tellers).for_each(|teller| cluster.introduce(teller));
+        }
+        looked += 1;
         cluster.know_each_other()
     });
     for replica in primaries..count {
@@ -73,13 +79,13 @@ impl Cluster {
         self[node].command(words).unwrap_or_else(|cause| panic!("node {node}: {words:?}: {cause}"));
     }
 
-    /// Names to the first node those that it does not know. It forgets one whose handshake took
-    /// longer than the node timeout, as with TLS on a busy machine.
-    fn introduce(&self) {
-        let known = view::members(&self[0]).unwrap_or_default();
-        for node in &self.nodes[1..] {
+    /// Names to a node those that it does not know. It forgets one whose handshake took longer than
+    /// the node timeout, as with TLS on a busy machine.
+    fn introduce(&self, teller: usize) {
+        let known = view::members(&self[teller]).unwrap_or_default();
+        for node in &self.nodes {
             if !known.iter().any(|member| member.port() == node.port()) {
-                self.tell(0, &["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string()]);
+                self.tell(teller, &["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string()]);
             }
         }
     }
