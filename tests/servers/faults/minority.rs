@@ -9,8 +9,8 @@ use quorate_tests::scene::{
     are_empty, builder, builder_through, connect, median, proxies, servers, timed,
 };
 
-/// What a silent voter may take: whoever waits for it is far above what is prompt, also on a machine
-/// that is busy.
+/// What a silent voter may take: whoever waits for it is far above what is prompt, also on a busy
+/// machine.
 const SILENCE: Duration = Duration::from_secs(3);
 const PROMPT: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 20;
