@@ -116,7 +116,9 @@ async fn one_bad_key_fails_alone() {
         keys.extend(["", "queue:", "alive:", "fence:"].map(|part| format!("{part}{name}")));
     }
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let answers = node.send(Call::of(&mutex::ACQUIRE, &keys, &args)).await;
+    let mut answers = node.send(Call::of(&mutex::ACQUIRE, &keys, &args)).await;
+    let data = answers[0].as_mut().unwrap().data.take();
+    assert!(data.is_some(), "what the data are called");
     let message = "WRONGTYPE Operation against a key holding the wrong kind of value";
     let failed = Err(Cause::Rejected(message.into()));
     assert_eq!(answers, [Ok(granted(0, "7")), failed, Ok(granted(0, "7"))]);
