@@ -44,7 +44,9 @@ async fn until_all_have_it(on: &Fixture) {
 async fn empty(on: &Fixture, count: usize) {
     until_all_have_it(on).await;
     for (voter, keys) in on.keys().into_iter().enumerate().take(count) {
-        keys.iter().for_each(|key| on.command(voter, &["DEL", key]));
+        for key in &keys {
+            on.command(voter, &["DEL", key]);
+        }
     }
 }
 
@@ -224,7 +226,7 @@ async fn a_hold_that_a_majority_has_lost_is_told_though_the_answers_of_a_renewal
             let ben = client_with(&voters, guard).await;
             let loss = kind.take(&ada).await;
             sleep(secs(1)).await;
-            for voter in &voters[..count / 2 + 1] {
+            for voter in &voters[..=count / 2] {
                 if all {
                     voter.wipe();
                 }

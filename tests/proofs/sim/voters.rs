@@ -162,9 +162,9 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     }
     laws::order::ran(world, voter, run, &before.1, &after);
     laws::leaders::ran(world, voter, run);
-    laws::readers::ran(world, voter, run, &before.1, &after);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
+        laws::readers::ran(world, voter, run, &before.1, &after);
         laws::once::ran(world, run, &before.1, &after);
         laws::renewal::ran(world, voter, run, (&before.1, elapsed), &after);
         laws::renewal::refused(world, voter, run, (&before.1, elapsed));

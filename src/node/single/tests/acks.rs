@@ -49,16 +49,16 @@ fn votes() -> [Call; 11] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
     let permit = ["calls:", "60000", "60000", "c:1", "3", "1", "0", "", ""];
     let candidate = ["calls:", "60000", "", "60000", "c:1", "", "", "1 - =x", "news"];
-    let leader = ["60000", "", "c:1", "", "2 - =x", "news"];
+    let leader = ["60000", "", "c:1", "", "2 - =x", "news", "1"];
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
         long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
-        long(&mutex::RENEW, &["60000", "", "c:1", "1", "", ""]),
+        long(&mutex::RENEW, &["60000", "", "c:1", "1", "", "", "1"]),
         long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
-        long(&rw::RENEW, &["read", "60000", "", "c:1", "1", ""]),
+        long(&rw::RENEW, &["read", "60000", "", "c:1", "1", "", "1"]),
         long(&semaphore::ACQUIRE, &permit),
-        long(&semaphore::RENEW, &["calls:", "60000", "c:1", "3", "0-0"]),
+        long(&semaphore::RENEW, &["calls:", "60000", "c:1", "3", "0-0", "1"]),
         long(&election::ACQUIRE, &candidate),
         long(&election::RENEW, &leader),
         long(&redisson::RW_ACQUIRE, &["60000", "", "c:1", ""]),
