@@ -9,7 +9,6 @@ mod bench;
 mod break_hold;
 mod codes;
 mod contest;
-mod demo;
 mod deploy;
 mod doctor;
 mod losses;

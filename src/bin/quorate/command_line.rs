@@ -4,7 +4,7 @@ use clap::{ArgAction, Parser};
 
 use crate::{
     bench::BenchOptions, break_hold::BreakOptions, completions::CompletionsOptions,
-    demo::DemoOptions, doctor::DoctorOptions, exit, run::RunOptions, status::StatusOptions,
+    doctor::DoctorOptions, exit, run::RunOptions, status::StatusOptions,
 };
 
 /// Distributed locks held by a quorum of Redis or Valkey servers
@@ -37,7 +37,6 @@ pub(crate) enum Subcommand {
     Doctor(DoctorOptions),
     Break(BreakOptions),
     Bench(BenchOptions),
-    Demo(DemoOptions),
     Completions(CompletionsOptions),
     /// Print the man page, in the format of roff
     #[command(hide = true)]

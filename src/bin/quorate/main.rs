@@ -14,7 +14,6 @@ mod completions;
 mod config_file;
 mod connection;
 mod console;
-mod demo;
 mod doctor;
 mod durations;
 mod exit;
@@ -66,7 +65,6 @@ fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failu
         Subcommand::Doctor(options) => on_runtime(doctor::run(options)),
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
         Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
-        Subcommand::Demo(options) => on_runtime(demo::run(options)),
         Subcommand::Completions(options) => completions::run(&options),
         Subcommand::Man => completions::man(),
     }
