@@ -218,7 +218,7 @@
 //! | error | two voters are one server: one vote less | `voter`, `twin` |
 //! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
 //! | error | votes may be gone at any time | `server`, `why` |
-//! | error | clients disagree about the voters: no new locks | `voter`, `why` |
+//! | error | clients disagree about the voters: no locks | `voter`, `why` |
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | not released yet | `lock`, `error` |

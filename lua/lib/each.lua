@@ -3,11 +3,11 @@
 -- arguments. It adds `width` entries, at most five, to the flat reply. One that raises an error, or
 -- lacks an entry, answers -1, 0, the message, and harms no other: at a nil the server would end the
 -- whole reply.
--- With one key more than the requests have, that is the mark of this voter's data: the reply has one
--- entry more, what the data are called; '' where the mark is gone.
--- A packed reply, one text, costs the client less to read, and a packed argument less to write: the
--- arguments behind the shared ones may be one. Where there is no cmsgpack, as in voters inside a
--- process, replies are the list itself.
+-- With one key more than the requests have, that is the mark of this voter's data: the reply has
+-- one entry more, what the data are called; '' where the mark is gone. A packed reply, one text,
+-- costs the client less to read, and a packed argument less to write: the arguments behind the
+-- shared ones may be one. Where there is no cmsgpack, as in voters inside a process, replies are
+-- the list itself.
 local msgpack = rawget(_G, 'cmsgpack')
 
 local function each(keys_each, shared, args_each, width, run)

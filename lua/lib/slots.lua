@@ -18,8 +18,8 @@ local function take_out(slots, ends, members)
 end
 
 -- How many slots are taken. Takes out some whose leases have ended: no more than the caller asks
--- for, so that no call takes long. Where somebody deleted one of the two keys, it is unknown who has
--- what, as if both were gone.
+-- for, so that no call takes long. Where somebody deleted one of the two keys, it is unknown who
+-- has what, as if both were gone.
 local function sweep_slots(slots, ends, most)
   local taken = redis.call('ZCOUNT', ends, now_ms(), '+inf')
   if taken == redis.call('ZCARD', slots) then
@@ -39,8 +39,8 @@ local function sweep_slots(slots, ends, most)
   return taken
 end
 
--- The slots of a hold that asks for so many, in the order in which it has them; none where its lease
--- has ended.
+-- The slots of a hold that asks for so many, in the order in which it has them; none where its
+-- lease has ended.
 local function slots_of(slots, ends, hold, wanted)
   local own, until_ms = {}, tonumber(redis.call('ZSCORE', ends, hold))
   if not until_ms or until_ms < now_ms() then

@@ -51,10 +51,10 @@ impl Builder {
     ///
     /// A client that finds itself out of step with clients that a voter knows from the last longest
     /// lease and 45 s does not connect ([`is_out_of_step`](crate::Error::is_out_of_step)); nor does
-    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an error,
-    /// sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until it is
-    /// over, and loses those that it holds and renews. A client that cannot compare on a majority of
-    /// the voters is [not connected](crate::Error::is_not_connected).
+    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an
+    /// error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until
+    /// it is over, and loses those that it holds and renews. A client that cannot compare on a
+    /// majority of the voters is [not connected](crate::Error::is_not_connected).
     ///
     /// Nothing is found where the clients have no voter in common and no client that has voters of
     /// both, or where the voters of one roster are as many and others. Clients with different

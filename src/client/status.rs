@@ -53,7 +53,8 @@ pub struct VoterStatus {
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
     /// Why its vote does not count for new holds, where other clients disagree with this one about
-    /// who the voters are: what each side believes. Or that this was not compared with the voter yet.
+    /// who the voters are: what each side believes. Or that this was not compared with the voter
+    /// yet.
     pub out_of_step: Option<String>,
 }
 

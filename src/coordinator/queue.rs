@@ -222,8 +222,8 @@ impl Waiter<'_> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
-        // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4, or
-        // keep the lock from everybody.
+        // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4,
+        // or keep the lock from everybody.
         let admitted = match self.ticket {
             None => Some(coordinator.admit(admitted, lock, limit, self.turn).await?),
             Some(_) => None,

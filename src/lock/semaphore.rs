@@ -200,8 +200,8 @@ impl Semaphore {
         self.acquire_many_or_busy(1, limit).await
     }
 
-    /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several waits in turn as
-    /// everybody else, and is not passed by those who want fewer.
+    /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several
+    /// waits in turn as everybody else, and is not passed by those who want fewer.
     ///
     /// # Errors
     ///

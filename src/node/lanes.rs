@@ -2,11 +2,11 @@
 //!
 //! A call carries requests of one script with the same shared arguments, for one part of the voter
 //! and with one deadline: they share a lane. A server answers nobody else while it runs a call, so
-//! the requests of a call are about few slots of semaphores together. While fewer than two calls of a lane are on their
-//! way, the next leaves at once. Otherwise it leaves a millisecond after the one before: with a
-//! distant voter, waiting for the answers of the two would limit a client to two calls a round
-//! trip. Where the call before had company, the voter's task lets the tasks that are ready ask
-//! first.
+//! the requests of a call are about few slots of semaphores together. While fewer than two calls of
+//! a lane are on their way, the next leaves at once. Otherwise it leaves a millisecond after the
+//! one before: with a distant voter, waiting for the answers of the two would limit a client to two
+//! calls a round trip. Where the call before had company, the voter's task lets the tasks that are
+//! ready ask first.
 //!
 //! Two requests of one hold never change their order, and no call has both. If one of them waits,
 //! the next joins a lane only after all that waits in the lane of the first has left. A request

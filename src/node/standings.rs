@@ -42,9 +42,9 @@ pub(crate) struct Standings {
     state: Mutex<StandingsState>,
     /// For how long this client has stood still, in nanoseconds.
     stood_still: AtomicU64,
-    /// Changes when holds are to be looked after at once: a voter has come back as another, and what
-    /// it forgot is to be told again, less is left of their leases than it seemed, or this client is
-    /// out of step.
+    /// Changes when holds are to be looked after at once: a voter has come back as another, and
+    /// what it forgot is to be told again, less is left of their leases than it seemed, or this
+    /// client is out of step.
     returned: Signal<()>,
     /// Changes with each new connection.
     connected: Signal<()>,
@@ -251,8 +251,8 @@ impl Standings {
         }
     }
 
-    /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that of
-    /// another voter.
+    /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that
+    /// of another voter.
     pub(crate) fn answered(
         self: &Arc<Self>,
         place: Place,

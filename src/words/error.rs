@@ -80,8 +80,8 @@ pub enum ErrorKind {
     /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
     Overloaded,
     /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
-    /// lease, the drift or the restart guard, or are more than one step of a change of the voters apart; from
-    /// [`connect`](crate::Builder::connect). The message says what each side believes.
+    /// lease, the drift or the restart guard, or are more than one step of a change of the voters
+    /// apart; from [`connect`](crate::Builder::connect). The message says what each side believes.
     OutOfStep,
     /// The client was closed.
     Closed,

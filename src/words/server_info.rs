@@ -60,8 +60,8 @@ pub struct Persistence {
     pub appendfsync: Option<String>,
     /// It does not wait for the disk while it writes a file anew.
     pub no_appendfsync_on_rewrite: Option<bool>,
-    /// How much of the end of that file a start may give up (`aof-load-corrupt-tail-max-size`, since
-    /// Redis 8.4).
+    /// How much of the end of that file a start may give up (`aof-load-corrupt-tail-max-size`,
+    /// since Redis 8.4).
     pub aof_load_corrupt_tail_max_size: Option<String>,
     /// Whether the user `default`, as which a server reads that file, may run all commands on all
     /// keys. Most servers drop what it may not, votes above all. For operators: others may not ask.

@@ -318,9 +318,9 @@ fn clients_that_are_out_of_step_are_named_and_nobody_joins_them() {
     let mut other = voters.run(&["other"], "true");
     let (code, _, errors) = output(other.env("QUORATE_LONGEST_LEASE", "60s"));
     assert_eq!(code, 78, "{errors}");
-    let told = "it has roster 1 with 3 voters, a longest lease of 60s, a drift of 10000 ppm and 2ms; \
-                others have roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 ppm and \
-                2ms, last seen ";
+    let told = "it has roster 1 with 3 voters, a longest lease of 60s, a drift of 10000 ppm and \
+                2ms; others have roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 \
+                ppm and 2ms, last seen ";
     assert!(errors.contains(told), "{errors}");
     assert!(errors.contains("all clients need the same longest lease"), "{errors}");
     // Nothing is wrong for those that agree.

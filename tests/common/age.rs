@@ -60,7 +60,8 @@ impl Fixture {
         }
     }
 
-    /// What the data of a server are called; clients give another name to those that lack something.
+    /// What the data of a server are called; clients give another name to those that lack
+    /// something.
     pub fn name_of_data(&self, voter: usize) -> Option<String> {
         match &self.sites[voter] {
             Site::Embedded { .. } => None,

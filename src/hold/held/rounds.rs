@@ -161,8 +161,8 @@ impl Hold {
         }
     }
 
-    /// Asks voters for their votes that have none of the hold, or other slots than it has, unless it
-    /// has ended.
+    /// Asks voters for their votes that have none of the hold, or other slots than it has, unless
+    /// it has ended.
     pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
         let state = self.state();
         let now = self.coordinator.clock().now();

@@ -42,8 +42,8 @@ pub(super) fn pairs(reply: Frame) -> BTreeMap<String, String> {
     data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
-/// What a server writes to its disk, as far as it tells; whether it writes at all is in `INFO`. By one
-/// pattern: what `CONFIG GET` takes several of is not known to older servers.
+/// What a server writes to its disk, as far as it tells; whether it writes at all is in `INFO`. By
+/// one pattern: what `CONFIG GET` takes several of is not known to older servers.
 pub(super) async fn persistence(link: &Link) -> Outcome<Persistence> {
     let mut told = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
     let no_appendfsync_on_rewrite =

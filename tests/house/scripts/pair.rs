@@ -101,8 +101,8 @@ fn micros(time: &Reply) -> i64 {
 }
 
 /// Equal, but for times, which are the only numbers this large besides the last ticket; or where
-/// there are `ages`, in replies of so many entries for each request: then the second, the fourth and
-/// those of a fifth may be small, too. Tokens are times in microseconds.
+/// there are `ages`, in replies of so many entries for each request: then the second, the fourth
+/// and those of a fifth may be small, too. Tokens are times in microseconds.
 fn are_alike(embedded: &Reply, served: &Reply, ages: Option<usize>) -> bool {
     let is_time =
         |number: i64| (ages.is_some() || number > 10_000) && number.to_string() != calls::LAST;

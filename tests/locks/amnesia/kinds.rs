@@ -70,8 +70,8 @@ impl Taken {
     }
 }
 
-/// Ada holds by the first two of three voters, and the second comes back empty. She does not tell it
-/// again. Ben has seen the restart, and Cleo comes then.
+/// Ada holds by the first two of three voters, and the second comes back empty. She does not tell
+/// it again. Ben has seen the restart, and Cleo comes then.
 async fn is_held_by_one(taken: Taken) {
     let voters = old_voters(3);
     let machine = Machine::new("ada");

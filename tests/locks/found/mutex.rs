@@ -268,10 +268,11 @@ async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
 #[tokio::test]
 async fn a_record_that_cannot_be_given_an_end_is_taken_back() {
     let server = RedisServer::start();
-    let acl = ["ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-pexpire"];
+    let acl = ["ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all"];
     server.command(&acl).expect("an administrator");
     let address = format!("redis://poor:secret@127.0.0.1:{}", server.port());
     let client = Quorate::connect([address]).await.expect("it may log in");
+    server.command(&["ACL", "SETUSER", "poor", "-pexpire"]).expect("an administrator");
     let error = client.mutex("x").try_lock().await.expect_err("no vote without an end");
     assert!(
         error.is_no_quorum() && error.to_string().contains("can't run this command"),

@@ -207,7 +207,7 @@ fn a_guard_dropped_after_its_runtime_does_not_panic_on_a_server() {
 // The renewal was sent on a connection that was given up, and runs when the voter goes on: long
 // after the release, of which nothing arrived there until then.
 #[tokio::test(start_paused = true)]
-async fn a_release_ends_what_a_voter_does_that_stood_still_for_longer_than_the_lease() {
+async fn a_renewal_that_runs_after_the_lease_and_the_release_gives_no_vote() {
     let voters = embedded::voters(3);
     let quorum = Quorate::builder().embedded(&voters).lease(secs(3)).connect().await.unwrap();
     let guard = quorum.mutex("a").lock().await.unwrap();
@@ -219,8 +219,7 @@ async fn a_release_ends_what_a_voter_does_that_stood_still_for_longer_than_the_l
     voters[0].cut(InFlight::Lost);
     assert!(without_lasting(voters[0].keys()).is_empty(), "the lease was over");
     voters[0].resume();
-    assert_eq!(without_lasting(voters[0].keys()), ["quorate:{a}"], "the renewal ran");
-    // What is owed is asked for once a second, and the lease goes on for longer.
+    assert!(without_lasting(voters[0].keys()).is_empty(), "nobody has heard that it has no vote");
     sleep(secs(2)).await;
     assert!(without_lasting(voters[0].keys()).is_empty());
     quorum.close().await;

@@ -112,7 +112,8 @@ async fn a_limit_shorter_than_a_round_trip_is_no_silence_of_the_voters() {
     }
 }
 
-// A voter has 200 ms to answer, and never longer. The silence of a whole deadline is one, however short the limit.
+// A voter has 200 ms to answer, and never longer. The silence of a whole deadline is one, however
+// short the limit.
 #[tokio::test(start_paused = true)]
 async fn voters_that_do_not_answer_within_their_deadline_are_silent_whatever_the_limit() {
     for (kind, ask) in KINDS {

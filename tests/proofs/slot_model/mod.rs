@@ -2,8 +2,9 @@
 //! messages between two or three clients and three voters.
 //!
 //! Which slots a client has, and what it asks for next, is decided by the library's engine; what a
-//! voter does follows `lua/semaphore` step by step (`voter.rs`). A lease is whether its holder trusts
-//! it, and a voter may forget once; `hold_model` has both in full. The queue is left out, which
+//! voter does follows `lua/semaphore` step by step (`voter.rs`). A lease is whether its holder
+//! trusts it, and a voter may forget once; `hold_model` has both in full. The queue is left out,
+//! which
 //! `queue_model` has.
 
 mod moves;

@@ -111,8 +111,8 @@ pub(super) fn persistence(
     let finding = |level| Finding::new(Check::Persistence, level, seen.as_str()).of(server);
     if *appendonly && persistence.default_user_may_write == Some(false) {
         let seen = "the user `default` may not run all commands on all keys";
-        let means = "servers before Redis 8.4.4 and Valkey 8.1.10 read their file as this user, and \
-                     drop votes by a restart: two can hold a lock";
+        let means = "servers before Redis 8.4.4 and Valkey 8.1.10 read their file as this user, \
+                     and drop votes by a restart: two can hold a lock";
         let mend = "ACL SETUSER default ~* &* +@all (it may stay off), and in the users' file";
         let finding = Finding::new(Check::Persistence, Level::Error, seen).of(server);
         return findings.push(finding.means(means).mend(mend));
@@ -137,7 +137,8 @@ pub(super) fn persistence(
         Short(longest_lease)
     );
     let mend = "set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and (since \
-                Redis 8.4) aof-load-corrupt-tail-max-size 0, or accept it with --ignore persistence";
+                Redis 8.4) aof-load-corrupt-tail-max-size 0, or accept it with \
+                --ignore persistence";
     findings.push(finding(Level::Warning).means(means).mend(mend));
 }
 
