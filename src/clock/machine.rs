@@ -315,7 +315,6 @@ mod tests {
         assert_eq!(resumed.now(), Moment::BEGINNING, "it was due");
     }
 
-    // Claim 36
     #[tokio::test(start_paused = true)]
     async fn after_a_suspension_timers_are_late_and_decisions_are_not() {
         let machine = Machine::new("a");

@@ -48,7 +48,6 @@ fn refusals_of_one_hold_by_a_majority_mean_held_before_the_rest_answers() {
     assert_eq!(open.loss(&me()), Some(Loss::Held));
 }
 
-// Claim 39
 #[test]
 fn two_against_two_is_a_split_and_has_one_leader() {
     let seen_by_a = all([Verdict::Granted, Verdict::Granted, by("b", 1), by("b", 1)]);

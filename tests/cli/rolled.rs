@@ -89,7 +89,6 @@ fn services_are_rolled_from_three_voters_to_three_others() {
     roll(&[0, 1, 2], &[3, 4, 5], Harm::None);
 }
 
-// Claim 54
 #[test]
 fn services_are_rolled_while_voters_are_killed_and_stand_still() {
     roll(&[0, 1, 2], &[2, 3, 4], Harm::OneAtATime);

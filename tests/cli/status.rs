@@ -102,7 +102,6 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     assert_eq!(said, "`b`: free, and nobody waits\n");
 }
 
-// Claim 69
 #[test]
 fn an_election_is_shown_with_its_leader_and_what_that_says() {
     let voters = Voters::start();

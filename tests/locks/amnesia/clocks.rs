@@ -47,7 +47,6 @@ async fn enters_after(ben: &Quorate, guard: &MutexGuard, watch: Stopwatch) {
     assert!(waited >= TRUSTED && waited <= TRUSTED + ms(750), "{waited:?}");
 }
 
-// Claim 37
 // The grant itself carries the clock that shows it.
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_saw_its_clock_before() {
@@ -61,7 +60,6 @@ async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_saw_its_clock_befo
     enters_after(&ben, &guard, watch).await;
 }
 
-// Claim 37
 // Two clocks agree with each other and the third does not.
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_comes_then() {
@@ -75,7 +73,6 @@ async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_comes_then() {
     enters_after(&ben, &guard, watch).await;
 }
 
-// Claim 37
 // The third voter is away, so nobody knows which of the two clocks is wrong.
 #[tokio::test(start_paused = true)]
 async fn of_two_clocks_that_disagree_neither_gives_a_lock_twice_while_the_third_voter_is_away() {
@@ -103,7 +100,6 @@ async fn without_a_restart_guard_a_clock_that_jumps_lets_another_in() {
     assert!(second.is_some_and(|second| second.is_held()) && guard.is_held());
 }
 
-// Claim 37
 // Set back, the voter keeps its vote for a minute longer, and forgets what it gives then when it is
 // set right again.
 #[tokio::test(start_paused = true)]
@@ -197,7 +193,6 @@ async fn a_clock_that_drifts_beyond_what_is_allowed_is_suspicious() {
     assert!(matches!(why, Quarantine::ClockMoved(by) if by < ms(200)), "{why:?}");
 }
 
-// Claim 36
 // Leases are measured by another clock, and the tokens before and after come from two.
 #[tokio::test(start_paused = true)]
 async fn a_clients_wall_clock_that_steps_by_an_hour_ends_trust_on_time_and_takes_no_token_back() {
@@ -223,7 +218,6 @@ async fn a_clients_wall_clock_that_steps_by_an_hour_ends_trust_on_time_and_takes
     }
 }
 
-// Claim 36
 // It steps while the requests are on their way, and back while the next ones are.
 #[tokio::test(start_paused = true)]
 async fn a_wall_clock_that_steps_during_an_acquisition_takes_no_token_back() {

@@ -62,7 +62,6 @@ async fn setup(on: &Fixture) -> (Client, usize) {
     (on.client_with_lease(SHORT).await, on.voters() / 2 + 1)
 }
 
-// Claim 10
 // Between the loss and the renewal another client could have held the lock and released it. A voter
 // that is alone is a majority.
 async fn a_hold_that_a_majority_has_lost_ends_at_its_next_renewal(on: Fixture) {
@@ -89,7 +88,6 @@ async fn a_read_and_a_write_that_a_majority_has_lost_end_at_their_next_renewals(
     on.until_clean().await;
 }
 
-// Claim 10
 // Also where it happens once more, to others: each time a majority still has the hold.
 async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) {
     let (client, majority) = setup(&on).await;

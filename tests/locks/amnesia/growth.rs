@@ -109,7 +109,6 @@ async fn is_lower(way: Way, forget: impl FnOnce(&[EmbeddedVoter])) -> bool {
     way.token(&behind).await <= token
 }
 
-// Claim 41
 // Two of five, on which those that are asked first answer first: a majority that counts has always
 // one that knows.
 #[tokio::test(start_paused = true)]
@@ -179,7 +178,6 @@ async fn majorities_of_chance(way: Way, grants: u64, seed: u64) {
     }
 }
 
-// Claim 41
 #[tokio::test(start_paused = true)]
 async fn tokens_grow_by_majorities_of_chance_over_clients_an_hour_apart_while_voters_forget() {
     let on = Fixture::embedded(1);
@@ -198,7 +196,6 @@ fn ahead(token: Token, watch: Stopwatch) -> Duration {
     Duration::from_micros(u64::from(token)).saturating_sub(EPOCH + watch.time())
 }
 
-// Claim 41
 // A voter takes no floor that is further ahead of its own clock than half of the memory. So when it
 // has forgotten the token, the other client's clock has passed that.
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,6 @@ async fn a_renewal_that_left_in_the_quarantine_does_not_count_when_its_answer_co
     assert_eq!(guard.votes(), 3);
 }
 
-// Claim 38
 // The lease of one client is the longest of all: for so long the voter is kept out.
 #[tokio::test(start_paused = true)]
 async fn a_quarantine_takes_as_long_as_the_longest_lease_is_said_to_be() {

@@ -41,7 +41,6 @@ struct Contest {
     failures: Failures,
 }
 
-// Claims 38, 41
 /// `QUORATE_TEST_SIZE=100` makes it ten thousand grants, `QUORATE_FAULT_SEED` repeats the choices
 /// of a run.
 #[test]

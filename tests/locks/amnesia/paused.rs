@@ -26,7 +26,6 @@ async fn counts_all(client: &Quorate) -> bool {
     seen.voters.iter().all(|view| view.quarantine.is_none())
 }
 
-// Claim 36
 // By Ada's clock no time has passed. Nothing can tell her before a voter answers, whatever that
 // answers to: only tokens help until then.
 #[tokio::test(start_paused = true)]
@@ -48,7 +47,6 @@ async fn a_hold_from_before_a_long_pause_ends_at_the_first_answers_of_a_majority
     }
 }
 
-// Claim 36
 // What passed of a lease is gone, and no more: a hold whose lease was longer than the pause goes
 // on, and is renewed at once.
 #[tokio::test(start_paused = true)]

@@ -85,7 +85,6 @@ async fn is_kept_out(
     assert!(on.is_real() || quarantined.left == left, "{quarantined}");
 }
 
-// Claim 38
 // Ben has seen the restart, and Cleo comes then. With the vote that Ada gives back they do without
 // the one that forgot.
 async fn a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed(mut on: Fixture) {
@@ -134,7 +133,6 @@ async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgo
     guard.release().await.expect("both confirm");
 }
 
-// Claim 38
 // Ada holds the lock by the first two, and the first, which writes every change to disk, loses its
 // data. Eve is the first to meet what it has now, and Ben, who comes after her, does not reach the
 // second.

@@ -58,7 +58,6 @@ async fn wipe(
     nobody_enters(on, held, contender).await;
 }
 
-// Claim 33
 // The lease is 3 s, so it is renewed every second; the votes are counted after each of ten.
 async fn a_voter_that_restarts_empty_has_the_hold_again_at_once_and_nobody_enters(mut on: Fixture) {
     let builder = || on.builder().lease(secs(3)).voter_deadline(ms(300));
@@ -75,7 +74,6 @@ async fn a_voter_that_restarts_empty_has_the_hold_again_at_once_and_nobody_enter
     on.until_clean().await;
 }
 
-// Claims 33, 38
 async fn rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in(mut on: Fixture) {
     let (ours, contender) = (on.client().await, on.client().await);
     let guard = ours.mutex("a").lock().await.unwrap();

@@ -54,7 +54,6 @@ async fn a_quarantine_is_shown_while_it_lasts_and_ends_by_itself() {
     assert_eq!(kept_out(LEASE + ms(10)).await, [""; 0]);
 }
 
-// Claims 37, 38
 #[tokio::test(start_paused = true)]
 async fn quarantines_are_counted_by_their_reason() {
     let recorder = DebuggingRecorder::new();

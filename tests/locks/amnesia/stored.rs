@@ -190,7 +190,6 @@ async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
 
 // A renewal that finds its vote looks at nothing else, and each quarter of the fence memory one
 // looks at all.
-// Claim 9
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memory() {
     let voters = old_voters(3);
@@ -208,7 +207,6 @@ async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memo
 }
 
 // A voter that restarts with old data may have the vote, and a token from before it.
-// Claim 9
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_restarts_is_told_the_token_within_two_renewals() {
     let voters = old_voters(3);
@@ -232,7 +230,6 @@ async fn a_voter_that_restarts_is_told_the_token_within_two_renewals() {
 }
 
 // With a lease of 30 s: one that is half as long as a token is remembered, and one twice as long.
-// Claim 9
 #[tokio::test(start_paused = true)]
 async fn no_token_is_forgotten_while_its_hold_is_renewed() {
     for memory in [secs(60), secs(15)] {

@@ -67,7 +67,6 @@ impl Room {
 
 const ROUNDS: u32 = 20;
 
-// Claim 48
 fn clients_of_both_sorts_exclude_each_other(on: &Fixture) {
     let room = Room::default();
     thread::scope(|scope| {
@@ -133,7 +132,6 @@ fn many_threads_hold_locks_of_one_client(on: &Fixture) {
 }
 
 // Two and a half leases pass, in which the thread asks the client for nothing.
-// Claim 48
 fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fixture) {
     let (ours, theirs) = (client_with_lease(on, SHORT), client_with_lease(on, SHORT));
     let guard = ours.mutex("a").lock().unwrap();
@@ -154,7 +152,6 @@ fn a_guard_that_is_dropped_releases(on: &Fixture) {
 
 // Nobody has the client any more when the release is due: only its thread can send it. The lease is
 // 30 s.
-// Claim 48
 fn what_is_dropped_last_is_still_released(on: &Fixture) {
     let started = now();
     let guard = client(on).mutex("a").lock().unwrap();
@@ -164,7 +161,6 @@ fn what_is_dropped_last_is_still_released(on: &Fixture) {
 }
 
 // A majority dies. The hold is lost when its lease ends and not before, and everybody is told.
-// Claim 48
 fn a_loss_is_seen(on: &mut Fixture) {
     let quorum = client_with_lease(on, SHORT);
     let guard = quorum.mutex("a").lock().unwrap();

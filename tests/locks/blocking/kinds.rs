@@ -93,7 +93,6 @@ fn an_owner_enters_again(on: &Fixture) {
     reading.release().unwrap();
 }
 
-// Claims 63, 66
 fn an_election_is_led_and_watched(on: &Fixture) {
     let (quorum, theirs) = (client(on), client(on));
     let (election, watched) = (quorum.election("a"), theirs.election("a"));
@@ -123,7 +122,6 @@ fn an_election_is_led_and_watched(on: &Fixture) {
     assert!(observer.next_within(secs(60)).unwrap().is_none() || observer.all(|one| one.is_ok()));
 }
 
-// Claim 71
 fn several_locks_are_held_as_one(on: &Fixture) {
     let (quorum, theirs) = (client(on), client(on));
     let locks = || {
@@ -143,7 +141,6 @@ fn several_locks_are_held_as_one(on: &Fixture) {
     assert!(again.unwrap().is_some());
 }
 
-// Claim 47
 fn a_lease_can_be_extended_and_kept(on: &Fixture) {
     let (quorum, theirs) = (client(on), client(on));
     let guard = quorum.mutex("a").lease(secs(25)).lock().unwrap();

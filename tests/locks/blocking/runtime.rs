@@ -268,7 +268,6 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
     asked() > before
 }
 
-// Claim 49
 #[test]
 fn every_call_that_blocks_is_in_the_table() {
     let sources = [
@@ -292,14 +291,12 @@ fn every_call_that_blocks_is_in_the_table() {
     assert_eq!(listed.collect::<BTreeSet<_>>(), blocking);
 }
 
-// Claim 49
 #[test]
 fn no_call_blocks_the_main_future_of_a_runtime() {
     assert!(!asks(move |calls| one_thread().block_on(async { must_be_refused(calls) })));
     assert!(!asks(move |calls| Runtime::new().unwrap().block_on(async { must_be_refused(calls) })));
 }
 
-// Claim 49
 #[test]
 fn no_call_blocks_a_task() {
     async fn task(calls: Vec<(&'static str, Call)>) {

@@ -33,7 +33,6 @@ fn connect(builder: Builder) -> Quorate {
     builder.lease(lease).longest_lease(lease).connect_blocking().expect("a majority answers")
 }
 
-// Claim 49
 #[test]
 fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
     alone("a_client_has_one_thread_which_ends_when_nobody_has_it_any_more", || {
@@ -63,7 +62,6 @@ fn a_client_has_one_thread_which_ends_when_nobody_has_it_any_more() {
 }
 
 // The quarantine ends after a lease of two minutes.
-// Claim 49
 #[test]
 fn a_thread_does_not_stay_for_a_quarantine() {
     alone("a_thread_does_not_stay_for_a_quarantine", || {
@@ -82,7 +80,6 @@ fn a_thread_does_not_stay_for_a_quarantine() {
 }
 
 // The voters never answer to the release: the thread gives up at the end of the lease.
-// Claim 49
 #[test]
 fn a_thread_ends_though_the_voters_are_gone() {
     alone("a_thread_ends_though_the_voters_are_gone", || {

@@ -19,19 +19,16 @@ where
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }
 
-// Claims 15, 40
 #[test]
 fn a_lock_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, |mutex| async move { mutex.lock().await.map(Some) }));
 }
 
-// Claims 15, 40
 #[test]
 fn a_try_lock_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, |mutex| async move { mutex.try_lock().await }));
 }
 
-// Claims 15, 40
 #[test]
 fn a_lock_within_given_up_at_any_await_leaves_nothing() {
     // Shorter than the rival holds the lock.

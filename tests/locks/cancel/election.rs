@@ -30,7 +30,6 @@ where
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }
 
-// Claim 69
 #[test]
 fn a_campaign_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| {
@@ -38,7 +37,6 @@ fn a_campaign_given_up_at_any_await_leaves_nothing() {
     });
 }
 
-// Claim 69
 #[test]
 fn a_try_to_lead_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| campaign(scene, async |election| election.try_campaign("x").await));
@@ -55,7 +53,6 @@ async fn led(scene: &Scene) -> Leadership {
     scene.election().campaign("old").await.expect("nobody else is there")
 }
 
-// Claim 69
 #[test]
 fn a_resignation_given_up_at_any_await_resigns_all_the_same() {
     every(&[Rivals::Nobody, Rivals::WaitingCandidate], async |mut scene| {
@@ -69,7 +66,6 @@ fn a_resignation_given_up_at_any_await_resigns_all_the_same() {
     });
 }
 
-// Claim 69
 #[test]
 fn a_proclamation_given_up_at_any_await_leaves_the_lead_with_one_value_on_all_voters() {
     every(&[Rivals::Nobody], async |mut scene| {
@@ -91,7 +87,6 @@ fn a_proclamation_given_up_at_any_await_leaves_the_lead_with_one_value_on_all_vo
     });
 }
 
-// Claim 69
 #[test]
 fn a_question_who_leads_given_up_at_any_await_changes_nothing() {
     every(&[Rivals::Nobody, Rivals::Leader], async |mut scene| {
@@ -105,7 +100,6 @@ fn a_question_who_leads_given_up_at_any_await_changes_nothing() {
     });
 }
 
-// Claim 69
 #[test]
 fn an_observation_given_up_at_any_await_leaves_no_listener() {
     every(&[Rivals::Nobody, Rivals::Leader], async |mut scene| {

@@ -29,25 +29,21 @@ where
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }
 
-// Claims 15, 40
 #[test]
 fn an_acquire_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, async |it| it.acquire().await.map(Some)));
 }
 
-// Claims 15, 40
 #[test]
 fn an_acquire_of_all_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, async |it| it.acquire_many(2).await.map(Some)));
 }
 
-// Claims 15, 40
 #[test]
 fn a_try_acquire_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, async |it| it.try_acquire().await));
 }
 
-// Claims 15, 40
 #[test]
 fn an_acquire_within_given_up_at_any_await_leaves_nothing() {
     every(&[Rivals::Permits], |scene| acquire(scene, async |it| it.acquire_within(LIMIT).await));

@@ -34,26 +34,22 @@ where
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }
 
-// Claims 15, 40
 #[test]
 fn a_read_given_up_at_any_await_leaves_nothing() {
     every(&OF_A_READER, |scene| acquire(scene, async |lock| lock.read().await.map(Some)));
 }
 
-// Claims 15, 40
 #[test]
 fn a_write_given_up_at_any_await_leaves_nothing() {
     every(&OF_A_WRITER, |scene| acquire(scene, async |lock| lock.write().await.map(Some)));
 }
 
-// Claims 15, 40
 #[test]
 fn a_try_to_read_or_to_write_given_up_at_any_await_leaves_nothing() {
     every(&OF_A_READER, |scene| acquire(scene, async |lock| lock.try_read().await));
     every(&OF_A_WRITER, |scene| acquire(scene, async |lock| lock.try_write().await));
 }
 
-// Claims 15, 40
 #[test]
 fn a_read_or_a_write_within_given_up_at_any_await_leaves_nothing() {
     every(&HOLDERS, |scene| acquire(scene, async |lock| lock.read_within(LIMIT).await));

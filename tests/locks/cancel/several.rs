@@ -32,13 +32,11 @@ where
     scene.expect_nothing(rival, trouble).await.map(|()| completed)
 }
 
-// Claim 77
 #[test]
 fn several_locks_given_up_at_any_await_leave_nothing() {
     every(&RIVALS, |scene| acquire(scene, |all| async move { all.lock().await.map(Some) }));
 }
 
-// Claim 77
 #[test]
 fn a_try_of_several_given_up_at_any_await_leaves_nothing() {
     every(&RIVALS, |scene| acquire(scene, |all| async move { all.try_lock().await }));
@@ -49,7 +47,6 @@ fn a_try_of_several_given_up_at_any_await_leaves_nothing() {
     });
 }
 
-// Claim 77
 #[test]
 fn a_release_of_several_given_up_at_any_await_releases_all_the_same() {
     every(&[Rivals::Nobody, Rivals::Waiter], async |mut scene| {

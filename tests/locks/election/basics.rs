@@ -33,7 +33,6 @@ fn is_that(leader: &Leader, leadership: &Leadership, value: &[u8]) {
     assert_eq!(leader.value(), value);
 }
 
-// Claim 63
 async fn of_two_candidates_one_leads_and_both_can_tell_which(on: Fixture) {
     let (ada, ben) = (on.client().await, on.client().await);
     assert_eq!(ada.election("a").leader().await.unwrap(), None);
@@ -55,7 +54,6 @@ async fn of_two_candidates_one_leads_and_both_can_tell_which(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 64
 async fn a_value_may_be_any_bytes_and_as_long_as_4096(on: Fixture) {
     let election = on.client().await.election("a");
     let every_byte: Vec<u8> = (0..=u8::MAX).cycle().take(4096).collect();
@@ -74,7 +72,6 @@ async fn a_value_may_be_any_bytes_and_as_long_as_4096(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 65
 async fn a_new_value_is_seen_by_whoever_asks_after_it_was_proclaimed(on: Fixture) {
     let (leads, follows) = (on.client().await, on.client().await);
     let leadership = leads.election("a").campaign("0").await.unwrap();
@@ -88,7 +85,6 @@ async fn a_new_value_is_seen_by_whoever_asks_after_it_was_proclaimed(on: Fixture
     on.until_clean().await;
 }
 
-// Claims 68, 69
 async fn who_resigns_leaves_nothing_and_nobody_leads(on: Fixture) {
     let election = on.client().await.election("a");
     let leadership = election.campaign("ada:1").await.unwrap();
@@ -103,7 +99,6 @@ async fn who_resigns_leaves_nothing_and_nobody_leads(on: Fixture) {
     assert_eq!(election.leader().await.unwrap(), None);
 }
 
-// Claim 63
 async fn an_election_is_another_lock_than_the_mutex_of_its_name(on: Fixture) {
     let client = on.client().await;
     let guard = client.mutex("a").lock().await.unwrap();
@@ -116,7 +111,6 @@ async fn an_election_is_another_lock_than_the_mutex_of_its_name(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 63
 async fn tokens_grow_from_one_leader_to_the_next(on: Fixture) {
     let mut last = None;
     for _ in 0..5 {
@@ -131,7 +125,6 @@ async fn tokens_grow_from_one_leader_to_the_next(on: Fixture) {
     }
 }
 
-// Claim 67
 async fn who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing(on: Fixture) {
     let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
     let leadership = ada.try_campaign("ada:1").await.unwrap().expect("nobody leads");
@@ -149,7 +142,6 @@ async fn who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing(on: Fi
     on.until_clean().await;
 }
 
-// Claim 46
 async fn a_candidate_is_told_who_leads_and_for_how_long_at_least(on: Fixture) {
     let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
     let leadership = ada.campaign_or_busy("ada:1", secs(60)).await.unwrap();
@@ -164,7 +156,6 @@ async fn a_candidate_is_told_who_leads_and_for_how_long_at_least(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 63
 async fn work_under_a_lead_is_done_and_a_lead_outlasts_its_lease(on: Fixture) {
     let client = on.client_with_lease(secs(3)).await;
     let leadership = client.election("a").campaign("ada:1").await.unwrap();
@@ -187,7 +178,6 @@ impl From<quorate::Error> for Failed {
     }
 }
 
-// Claim 63
 async fn a_campaign_without_rivals_asks_each_voter_once(on: Fixture) {
     let election = on.client().await.election("a");
     let leadership = election.campaign("ada:1").await.unwrap();

@@ -18,7 +18,6 @@ claims!(everywhere:
     an_election_is_found_and_inspected,
 );
 
-// Claim 68
 async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixture) {
     let client = on.client_with_lease(secs(6)).await;
     let (ada, ben) = (client.election("a"), on.client_with_lease(secs(6)).await.election("a"));
@@ -38,7 +37,6 @@ async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixt
     assert!(next.is_held());
 }
 
-// Claim 70
 async fn what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it(on: Fixture) {
     let election = on.client_with_lease(secs(6)).await.election("a");
     for voter in 0..on.voters() {
@@ -53,7 +51,6 @@ async fn what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it(on: Fixt
     assert_eq!(election.leader().await.unwrap(), None);
 }
 
-// Claim 69
 async fn an_election_is_found_and_inspected(on: Fixture) {
     let client = on.client().await;
     let leadership = client.election("a").campaign("ada:1").await.unwrap();
@@ -71,7 +68,6 @@ async fn an_election_is_found_and_inspected(on: Fixture) {
     assert!(seen.queue().is_empty() && seen.token() == Some(leadership.token()));
 }
 
-// Claims 65, 68
 // The client of the leader is cut off, and its lease ends. What it proclaimed is still on its way
 // to two voters, and arrives when another leads.
 #[tokio::test(start_paused = true)]
@@ -101,7 +97,6 @@ async fn a_late_word_of_an_old_leader_never_shows() {
     assert_eq!((leader.hold(), leader.text()), (leads.hold(), Some("next:1")));
 }
 
-// Claim 65
 // A renewal with the old value is on its way to one voter when the new value comes by another
 // connection. The voter has it last, and keeps the new one.
 #[tokio::test(start_paused = true)]
@@ -126,7 +121,6 @@ async fn a_late_renewal_does_not_bring_an_old_value_back() {
     assert!(leadership.is_held());
 }
 
-// Claim 65
 // A voter that comes back without its data is told the latest value by the next renewal.
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_lost_its_data_is_told_the_latest_value_by_a_renewal() {

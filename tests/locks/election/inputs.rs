@@ -10,7 +10,6 @@ fn assert_invalid(error: &Error, message: &str) {
     assert!(error.is_invalid() && error.to_string().contains(message), "{error}");
 }
 
-// Claim 70
 #[tokio::test(start_paused = true)]
 async fn a_value_that_is_too_long_and_a_name_that_cannot_be_used_are_refused_and_nothing_is_sent() {
     let on = Fixture::embedded(3);
@@ -44,7 +43,6 @@ async fn a_value_that_is_too_long_and_a_name_that_cannot_be_used_are_refused_and
     assert_eq!(election.leader().await.unwrap().unwrap().text(), Some("short"));
 }
 
-// Claim 70
 #[tokio::test(start_paused = true)]
 async fn with_the_key_scheme_of_redisson_an_election_is_among_clients_in_rust() {
     let on = Fixture::embedded(3);

@@ -24,7 +24,6 @@ claims!(everywhere:
     what_changed_before_it_is_polled_is_told_as_it_is_now,
 );
 
-// Claim 66
 async fn an_observer_is_told_who_leads_and_each_change_that_lasts(on: Fixture) {
     let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
     let mut observer = on.client().await.election("a").observe();
@@ -47,7 +46,6 @@ async fn an_observer_is_told_who_leads_and_each_change_that_lasts(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 66
 async fn a_hundred_observers_hear_of_a_new_leader(on: Fixture) {
     let clients = join_all((0..4).map(|_| on.client())).await;
     let mut observers: Vec<_> =
@@ -64,7 +62,6 @@ async fn a_hundred_observers_hear_of_a_new_leader(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 69
 async fn an_observer_that_is_dropped_listens_no_more(on: Fixture) {
     let election = on.client().await.election("a");
     let mut observers = [election.observe(), election.observe()];
@@ -83,7 +80,6 @@ async fn an_observer_that_is_dropped_listens_no_more(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 66
 async fn an_observer_ends_with_its_client(on: Fixture) {
     let client = on.client().await;
     let mut observer = client.election("a").observe();
@@ -97,7 +93,6 @@ async fn an_observer_ends_with_its_client(on: Fixture) {
     assert!(client.election("a").campaign("x").await.unwrap_err().is_closed());
 }
 
-// Claim 66
 async fn what_changed_before_it_is_polled_is_told_as_it_is_now(on: Fixture) {
     let election = on.client().await.election("a");
     let mut observer = on.client().await.election("a").observe();
@@ -115,7 +110,6 @@ async fn what_changed_before_it_is_polled_is_told_as_it_is_now(on: Fixture) {
 /// One way to a voter of these.
 const WAY: Duration = ms(10);
 
-// Claim 66
 // There with the request, back with the message, and a round trip to ask: four ways after it was
 // asked for, where the caller has the answer after two. No time passes but on the way.
 #[tokio::test(start_paused = true)]
@@ -149,7 +143,6 @@ async fn a_change_is_told_within_a_round_trip_of_it_without_a_timer() {
     resigned.await.unwrap().unwrap();
 }
 
-// Claim 66
 // Nothing changes for a minute: thirty polls of 2 s, and one question more when it listens. The
 // renewals of the leader are told to nobody.
 #[tokio::test(start_paused = true)]
@@ -167,7 +160,6 @@ async fn without_news_an_observer_asks_by_the_poll_interval_and_no_faster() {
     leadership.resign().await.unwrap();
 }
 
-// Claim 66
 // The connections of the observer break while a leader comes: whatever was published meanwhile is
 // lost. It asks as soon as it listens again, and not after 2 s.
 #[tokio::test(start_paused = true)]
@@ -188,7 +180,6 @@ async fn what_is_lost_with_connections_is_told_right_after_they_stand_again() {
     leadership.resign().await.unwrap();
 }
 
-// Claim 66
 // As for a waiter: pauses from 1 ms, doubled up to half a second.
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_an_observer_spin() {
@@ -204,7 +195,6 @@ async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_an_obser
     drop(leadership);
 }
 
-// Claim 66
 // It sees only what a majority has: one voter is free already, and another one still has the old
 // value.
 #[tokio::test(start_paused = true)]
@@ -224,7 +214,6 @@ async fn a_minority_changes_nothing_that_is_observed() {
     assert!(leadership.is_held());
 }
 
-// Claim 66
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_a_stream() {
     let on = Fixture::embedded(1);

@@ -13,7 +13,6 @@ use quorate_tests::{
 
 claims!(everywhere: candidates_lead_in_the_order_of_asking);
 
-// Claim 67
 async fn candidates_lead_in_the_order_of_asking(on: Fixture) {
     let on = Arc::new(on);
     let first = on.client().await.election("a");
@@ -36,7 +35,6 @@ async fn candidates_lead_in_the_order_of_asking(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 68
 // Nobody tells the first candidate; it asks when the lease ends.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_dies_is_replaced_when_its_lease_ends() {

@@ -11,7 +11,6 @@ use quorate_tests::{
 
 claims!(minority: a_follower_tells_nobody_from_cannot_know);
 
-// Claim 66
 async fn a_follower_tells_nobody_from_cannot_know(on: Fixture) {
     let mut on = on;
     let election = on.client().await.election("a");
@@ -43,7 +42,6 @@ async fn a_follower_tells_nobody_from_cannot_know(on: Fixture) {
     assert_eq!(election.leader().await.unwrap(), None, "three say so");
 }
 
-// Claim 66
 // A leader had the votes of all. Two of three come back empty, and say that nobody leads: they may
 // have forgotten it. The leader goes on, because they had voted for it before.
 #[tokio::test(start_paused = true)]
@@ -67,7 +65,6 @@ async fn voters_that_may_have_forgotten_whom_they_voted_for_do_not_say_that_nobo
     assert_eq!(until_led(&mut observer, "ada:1").await.token(), leadership.token());
 }
 
-// Claim 66
 // Nobody leads where two have one vote each and the third none: no hold can have a majority.
 #[tokio::test(start_paused = true)]
 async fn where_the_votes_are_split_nobody_leads() {
@@ -88,7 +85,6 @@ async fn where_the_votes_are_split_nobody_leads() {
     tokio::time::sleep(ms(10)).await;
 }
 
-// Claim 66
 // What stands there nobody of ours has written: of that voter it cannot be known.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_no_leader_has_written_says_nothing() {

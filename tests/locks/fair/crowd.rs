@@ -16,7 +16,6 @@ use quorate_tests::{
 claims!(everywhere of FairMutex: five_hundred_waiters_all_enter, who_comes_and_goes_leaves_nothing);
 claims!(inside of FairMutex: a_hand_over_costs_the_same_however_many_wait);
 
-// Claim 17
 async fn five_hundred_waiters_all_enter(on: Fixture) {
     let (inside, entered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let on = Arc::new(on);
@@ -47,7 +46,6 @@ async fn five_hundred_waiters_all_enter(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 21
 async fn who_comes_and_goes_leaves_nothing(on: Fixture) {
     let client = on.client().await;
     for _ in 0..3 {

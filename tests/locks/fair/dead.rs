@@ -21,7 +21,6 @@ claims!(everywhere of FairMutex:
 
 const RECORD: &str = "quorate:{a}";
 
-// Claim 18
 async fn a_waiter_that_gives_up_leaves_no_entry_and_the_lock_can_be_taken_at_once(on: Fixture) {
     let (client, theirs) = (on.client().await, on.client().await);
     let guard = client.mutex("a").lock().await.unwrap();
@@ -70,7 +69,6 @@ async fn client_on(on: &Fixture, machine: &Machine) -> Client {
     on.client_of(on.builder().machine(machine).connect().await.unwrap())
 }
 
-// Claim 19
 // The first of three dies right after a refresh. The lock is released a second later; the second
 // enters when the dead one's place ends, and until then nobody asks more often than refreshes do:
 // two waiters, once in a third of 5 s.
@@ -103,7 +101,6 @@ async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spin
     on.until_clean().await;
 }
 
-// Claim 7
 // A holder that dies takes its own place with it: the next one enters when the lease ends.
 #[tokio::test(start_paused = true)]
 async fn when_the_holder_dies_the_first_enters_when_its_lease_ends() {
@@ -126,7 +123,6 @@ async fn when_the_holder_dies_the_first_enters_when_its_lease_ends() {
     }
 }
 
-// Claim 19
 // Nothing tells a voter that the client of the first is gone but the deadline; the others keep
 // their order.
 #[tokio::test(start_paused = true)]

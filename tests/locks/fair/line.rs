@@ -53,7 +53,6 @@ async fn come(tasks: &mut JoinSet<()>, lock: &FairMutex, entered: &Entered, who:
     }
 }
 
-// Claim 17
 #[tokio::test(start_paused = true)]
 async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_behind_them() {
     let voters = embedded::voters(3);
@@ -76,7 +75,6 @@ async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_be
     assert_eq!(*entered.lock().unwrap(), expected);
 }
 
-// Claim 11
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing() {
     let voters = embedded::voters(3);
@@ -101,7 +99,6 @@ async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing()
     assert_eq!(*entered.lock().unwrap(), (0..PLACES).collect::<Vec<_>>());
 }
 
-// Claim 11
 // What the first answers to those in the queue say is known behind them, and not only what they
 // hear when they refresh their places. (The client hears its channel already, for which it would
 // ask once more.)
@@ -122,7 +119,6 @@ async fn who_comes_with_a_short_limit_knows_that_the_lock_is_held() {
     }
 }
 
-// Claim 11
 // The places ask 128 at a time, each for 200 ms. So the last to be told hears of the attempt that
 // begins within four such times, and a pause of up to 750 ms, after its patience has ended.
 #[tokio::test(start_paused = true)]
@@ -145,7 +141,6 @@ async fn those_behind_are_told_of_silence_when_their_patience_ends() {
     }
 }
 
-// Claim 11
 // Whoever is dropped lets the next one come to a place.
 #[tokio::test(start_paused = true)]
 async fn a_place_that_is_left_goes_to_the_next_in_line() {
@@ -164,7 +159,6 @@ async fn a_place_that_is_left_goes_to_the_next_in_line() {
     assert_eq!(*entered.lock().unwrap(), (PLACES..PLACES + BEHIND).collect::<Vec<_>>());
 }
 
-// Claims 17, 59
 #[tokio::test(start_paused = true)]
 async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
     let voters = embedded::voters(3);
@@ -190,7 +184,6 @@ async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
     takers.join_all().await;
 }
 
-// Claim 28
 // Of the readers that let all writers pass more wait than have a place.
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_lets_no_writer_pass_is_not_behind_those_that_do() {

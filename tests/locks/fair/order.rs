@@ -28,7 +28,6 @@ async fn let_it_run_out(guard: MutexGuard) {
     assert!(guard.lost().await.is_lost());
 }
 
-// Claim 16
 // Each stands on a majority before the next one asks; they come by ten connections to each voter.
 async fn ten_waiters_of_different_clients_enter_in_the_order_of_coming(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -41,7 +40,6 @@ async fn ten_waiters_of_different_clients_enter_in_the_order_of_coming(on: Fixtu
     on.until_clean().await;
 }
 
-// Claim 16
 // Nobody releases: each hold ends with its lease, which is not renewed.
 async fn ten_waiters_that_let_their_leases_run_out_enter_in_the_order_of_coming(on: Fixture) {
     // On servers a busy machine must be able to ask them all within a tenth of it.
@@ -69,7 +67,6 @@ async fn waiters_of_one_client_enter_in_the_order_of_coming(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 20
 // Three deadlines pass, and so do nine refreshes of each place.
 async fn a_hold_longer_than_any_waiters_deadline_does_not_change_the_order(on: Fixture) {
     let client = async || {
@@ -87,7 +84,6 @@ async fn a_hold_longer_than_any_waiters_deadline_does_not_change_the_order(on: F
     on.until_clean().await;
 }
 
-// Claim 16
 // Somebody tries all the time, while the lock goes through five hands. The last one lets go of it
 // only when nobody tries any more.
 async fn nobody_passes_those_who_wait_not_even_for_a_moment(on: Fixture) {
@@ -132,7 +128,6 @@ async fn plain(client: &Client) -> Result<Option<MutexGuard>, quorate::Error> {
 /// How fast a client's clock runs; and it began to run at another time than the others.
 const CLOCKS_PPM: [i32; 4] = [0, 1_000_000, -500_000, 300_000];
 
-// Claim 20
 // No script is told a client's time. What differs is when clients refresh their places: twice as
 // often as they should, or half as often, which is still in time. To such a client the clocks of
 // all voters are wrong: with a restart guard it would never enter.

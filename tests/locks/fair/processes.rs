@@ -40,7 +40,6 @@ fn must_enter_in_order(workers: Vec<Worker>) {
     }
 }
 
-// Claim 16
 // Who is not the next would have to say so while another is asked, and then enter twice: each says
 // `entered` only once it holds the lock, and the one before has left.
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +53,6 @@ async fn ten_processes_enter_in_the_order_of_coming() {
     on.until_clean().await;
 }
 
-// Claim 16
 // One voter after the other is killed and comes back empty, while they wait. A place stands on the
 // other four, and is told to the empty one again; so is the hold, at once. The lock is given up
 // when the processes count the grants of all voters again: the longest lease after the last of them
@@ -85,7 +83,6 @@ async fn processes_keep_their_order_while_voters_restart_empty_one_by_one() {
     on.until_clean().await;
 }
 
-// Claim 16
 // A minority stands still while the others enter, and a process that comes then is the last.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_keep_their_order_while_a_minority_of_the_voters_is_stopped() {
@@ -104,7 +101,6 @@ async fn processes_keep_their_order_while_a_minority_of_the_voters_is_stopped() 
     on.until_clean().await;
 }
 
-// Claim 19
 // The default deadline of 5 s, and as long again for a busy machine; meanwhile each of the two asks
 // three times in 5 s, and whoever spins would ask thousands of times.
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,6 @@ async fn exclude_each_other(one: &Quorate, other: &Quorate) {
     }
 }
 
-// Claim 54
 #[tokio::test(start_paused = true)]
 async fn a_client_of_both_sets_excludes_clients_of_either() {
     for changed in changes() {
@@ -46,7 +45,6 @@ async fn a_client_of_both_sets_excludes_clients_of_either() {
     }
 }
 
-// Claim 54
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_is_woken_across_the_sets_and_tokens_grow() {
     for changed in changes() {
@@ -110,7 +108,6 @@ async fn hand_over([one, other]: &[Quorate; 2]) {
     }
 }
 
-// Claim 55
 #[tokio::test(start_paused = true)]
 async fn without_a_majority_of_either_set_there_is_no_lock_and_the_error_says_which_set_lacks_what()
 {
@@ -140,7 +137,6 @@ async fn without_a_majority_of_either_set_there_is_no_lock_and_the_error_says_wh
     assert_eq!(restarted, 6);
 }
 
-// Claim 55
 #[tokio::test(start_paused = true)]
 async fn a_hold_is_kept_by_a_majority_of_each_set_and_lost_without_one() {
     for lost in [0..2, 3..5] {
@@ -158,7 +154,6 @@ async fn a_hold_is_kept_by_a_majority_of_each_set_and_lost_without_one() {
     }
 }
 
-// Claim 55
 #[tokio::test(start_paused = true)]
 async fn a_voter_in_both_sets_is_asked_once() {
     let changed = Changed::of(2, 3, 0);
@@ -172,7 +167,6 @@ async fn a_voter_in_both_sets_is_asked_once() {
     assert_eq!((runs("mutex/acquire"), runs("mutex/release")), (vec![1; 5], vec![1; 5]));
 }
 
-// Claim 55
 #[tokio::test(start_paused = true)]
 async fn inspection_and_force_see_the_holds_of_clients_of_one_set() {
     let changed = Changed::of(3, 0, 3);
@@ -192,7 +186,6 @@ async fn inspection_and_force_see_the_holds_of_clients_of_one_set() {
     assert!(both.mutex("m").inspect().await.unwrap().is_free());
 }
 
-// Claim 54
 #[tokio::test(start_paused = true)]
 async fn a_fair_lock_is_given_in_order_across_the_sets() {
     for changed in changes() {

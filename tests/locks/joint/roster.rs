@@ -29,7 +29,6 @@ async fn refused(builder: Builder) -> String {
     error.to_string()
 }
 
-// Claim 56
 #[tokio::test(start_paused = true)]
 async fn a_client_with_another_number_of_voters_does_not_connect_and_is_told_what_each_believes() {
     let voters = embedded::voters(5);
@@ -49,7 +48,6 @@ async fn a_client_with_another_number_of_voters_does_not_connect_and_is_told_wha
     assert!(first.status().await.voters.iter().all(|voter| voter.out_of_step.is_none()));
 }
 
-// Claim 56
 #[tokio::test(start_paused = true)]
 async fn a_client_with_another_longest_lease_does_not_connect() {
     let voters = embedded::voters(3);
@@ -62,7 +60,6 @@ async fn a_client_with_another_longest_lease_does_not_connect() {
     on(&voters).longest_lease(SECS(60)).connect().await.unwrap();
 }
 
-// Claim 56
 #[tokio::test(start_paused = true)]
 async fn clients_of_the_new_voters_start_when_those_of_the_old_have_been_gone_for_a_longest_lease()
 {
@@ -93,7 +90,6 @@ async fn clients_of_the_new_voters_start_when_those_of_the_old_have_been_gone_fo
     }
 }
 
-// Claim 56
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_there_for_a_moment_alone_carries_what_it_hears_across() {
     let changed = Changed::of(3, 0, 3);
@@ -104,7 +100,6 @@ async fn a_client_that_is_there_for_a_moment_alone_carries_what_it_hears_across(
     assert!(told.contains("others have roster 1 with 3 voters"), "{told}");
 }
 
-// Claim 56
 #[tokio::test(start_paused = true)]
 async fn a_change_goes_back_as_it_came() {
     let changed = Changed::of(2, 1, 0);
@@ -319,7 +314,6 @@ async fn disagreeing(voters: &[EmbeddedVoter]) -> [Quorate; 2] {
     [one, other]
 }
 
-// Claim 57
 #[tokio::test(start_paused = true)]
 async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
     let voters = embedded::voters(7);
@@ -349,7 +343,6 @@ async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
     well.release().await.unwrap();
 }
 
-// Claim 57
 #[tokio::test(start_paused = true)]
 async fn it_is_over_when_the_others_have_been_gone_for_a_while() {
     let voters = embedded::voters(7);
@@ -362,7 +355,6 @@ async fn it_is_over_when_the_others_have_been_gone_for_a_while() {
     assert!(status.voters.iter().all(quorate::VoterStatus::counts), "{status}");
 }
 
-// Claim 57
 #[tokio::test(start_paused = true)]
 async fn clients_with_different_prefixes_do_not_meet() {
     let voters = embedded::voters(5);
@@ -371,7 +363,6 @@ async fn clients_with_different_prefixes_do_not_meet() {
     on(&voters).key_scheme(prefix).connect().await.unwrap();
 }
 
-// Claim 57
 #[tokio::test(start_paused = true)]
 async fn who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_believe() {
     let voters = embedded::voters(5);
@@ -385,7 +376,6 @@ async fn who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_b
     assert_eq!(first.survey().await.roster.len(), 1);
 }
 
-// Claim 57
 #[tokio::test(start_paused = true)]
 async fn voters_are_asked_every_15_seconds_and_never_on_the_way_of_a_lock() {
     let voters = embedded::voters(3);

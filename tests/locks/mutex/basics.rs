@@ -25,7 +25,6 @@ claims!(everywhere of both:
 );
 claims!(inside of both: a_fixed_lease_before_does_not_end_the_next_renewal);
 
-// Claim 1
 // `release` returns once a majority has given its vote back, so a majority is free right then;
 // what is left of the lease can only be less than all of it.
 async fn inspect_follows_acquire_and_release_and_every_client_sees_it(on: Fixture) {
@@ -48,7 +47,6 @@ async fn inspect_follows_acquire_and_release_and_every_client_sees_it(on: Fixtur
     on.until_clean().await;
 }
 
-// Claim 2
 // Each hold has an id of its own, and none of ten finds the one before it in its way.
 async fn a_lock_can_be_taken_and_released_again_and_again(on: Fixture) {
     let mutex = on.client().await.mutex("a");
@@ -90,7 +88,6 @@ async fn all_take_turns(on: Fixture, clients: u64, rounds: u64) {
     on.until_clean().await;
 }
 
-// Claim 2
 // The counter is read and written apart, with a chance for others in between: it comes out exact
 // only if no two were ever inside together.
 async fn sixteen_clients_take_a_hundred_turns_each_and_never_two_at_once(on: Fixture) {
@@ -98,14 +95,12 @@ async fn sixteen_clients_take_a_hundred_turns_each_and_never_two_at_once(on: Fix
     all_take_turns(on, 16, rounds).await;
 }
 
-// Claim 2
 // As above, where every client is new to the lock. A server counts two connections per client.
 async fn a_hundred_clients_all_get_their_turn(on: Fixture) {
     let clients = if on.is_real() && on.voters() > 1 { on.rounds(100, (100, 20)) } else { 100 };
     all_take_turns(on, clients, 1).await;
 }
 
-// Claim 14
 // The lease of a fresh hold is what its own call asked for: neither the 29 s nor the 10 s that the
 // same client, and the same owner, had before it. Time left can only be less than the lease, and
 // by no more than the time since before the call and the
@@ -126,7 +121,6 @@ async fn a_lease_that_was_given_once_does_not_leak_into_the_next_acquire(on: Fix
     on.until_clean().await;
 }
 
-// Claim 14
 // 95 s is over three leases of 30 s: a hold that had inherited the end of the fixed lease, or its
 // lack of renewal, would be lost by then.
 async fn a_fixed_lease_before_does_not_end_the_next_renewal(on: Fixture) {

@@ -23,7 +23,6 @@ claims!(everywhere:
 
 const LEASE: Duration = secs(20);
 
-// Claim 46
 async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
     let holder = on.client_with_lease(LEASE).await;
     let guard = holder.mutex("a").lock().await.unwrap();
@@ -48,7 +47,6 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
 
 // The client asks the voters for its first caller only. The others learn what that one heard, and
 // from one that got the lock that it has it.
-// Claim 46
 async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     let client = on.client().await;
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -69,7 +67,6 @@ async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 46
 async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
     let guard = ours.lock_or_busy(Duration::ZERO).await.unwrap();
@@ -80,7 +77,6 @@ async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 46
 async fn a_writer_is_told_who_reads(on: Fixture) {
     let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
     let read = ours.read_or_busy(Duration::ZERO).await.unwrap();

@@ -33,7 +33,6 @@ fn stand(on: &Fixture, ms: &str) {
     on_all(on, &["EVAL", STAND, "2", "quorate:{a}:queue", "quorate:{a}:alive", ms]);
 }
 
-// Claim 9
 // Each quarter of the fence memory a renewal looks at the token.
 async fn a_hold_outlives_what_is_planted_under_its_fence(on: Fixture) {
     let memory = secs(8);
@@ -52,7 +51,6 @@ async fn a_hold_outlives_what_is_planted_under_its_fence(on: Fixture) {
     assert!(client.mutex("a").lock().await.unwrap().token() > token);
 }
 
-// Claim 12
 async fn values_of_other_types_under_the_keys_of_a_lock_are_taken_out_by_force(on: Fixture) {
     let mutex = on.client().await.mutex("a");
     for (key, plant) in [
@@ -83,7 +81,6 @@ async fn values_of_other_types_under_the_keys_of_a_lock_are_taken_out_by_force(o
     assert!(guard.release().await.unwrap_err().is_lost());
 }
 
-// Claim 12
 async fn a_place_that_nobody_waits_at_is_taken_out_by_force(on: Fixture) {
     let mutex = on.client().await.mutex("a");
     stand(&on, HOUR_MS);

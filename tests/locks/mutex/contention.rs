@@ -92,13 +92,11 @@ async fn somebody_wins_within_two_rounds(voters: usize) {
     assert!(p99 <= ms(3 * ROUND_TRIP.end()), "median {median:?}, p99 {p99:?}");
 }
 
-// Claim 43
 #[tokio::test(start_paused = true)]
 async fn of_sixteen_at_once_on_five_voters_somebody_wins_within_two_rounds() {
     somebody_wins_within_two_rounds(5).await;
 }
 
-// Claim 43
 #[tokio::test(start_paused = true)]
 async fn of_sixteen_at_once_on_four_voters_somebody_wins_within_two_rounds() {
     somebody_wins_within_two_rounds(4).await;

@@ -61,18 +61,15 @@ async fn enters_after_death(on: Fixture, lease: Duration, renewed: bool) {
     on.until_clean().await;
 }
 
-// Claim 6
 async fn a_waiter_enters_right_after_a_fixed_lease_without_any_message(on: Fixture) {
     enters_after_death(on, secs(2), false).await;
 }
 
-// Claim 7
 // Dead before its first renewal, at a third of the lease.
 async fn when_a_holder_dies_the_lock_is_free_within_its_lease(on: Fixture) {
     enters_after_death(on, secs(2), true).await;
 }
 
-// Claim 7
 // Renewed every 2 s, last at 10 s: the 6 s count from there, and so does the waiter. One that
 // counted from the first request, or from the death, would enter at 6 s or at 17 s.
 async fn a_dead_holders_lease_counts_from_its_last_renewal(on: Fixture) {
@@ -87,7 +84,6 @@ async fn a_dead_holders_lease_counts_from_its_last_renewal(on: Fixture) {
     assert!(entered >= secs(10) + trusted(secs(6)) && entered <= ms(16_004), "{entered:?}");
 }
 
-// Claim 9
 // Ten times the lease of 2 s, while one voter takes 0 to 30 ms longer to answer, changing forty
 // times. Somebody else tries once per lease, and the owner enters again and leaves once per lease.
 async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fixture) {

@@ -16,7 +16,6 @@ claims!(everywhere of both:
     renewals_do_not_bring_back_what_was_ended_by_force,
 );
 
-// Claim 12
 // The first has the lock with a count of two, and for 30 s to come; nobody has given it back.
 async fn force_release_frees_the_lock_whoever_holds_it(on: Fixture) {
     let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
@@ -34,7 +33,6 @@ async fn force_release_frees_the_lock_whoever_holds_it(on: Fixture) {
     next.release().await.unwrap();
 }
 
-// Claim 12
 // The holder renews at 2 s and would trust its lease until 5.938 s: it is told in between, and the
 // waiter, that does not poll, has entered before 6 s have passed.
 async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixture) {
@@ -56,7 +54,6 @@ async fn force_release_wakes_a_waiter_and_the_holder_learns_of_its_loss(on: Fixt
     next.release().await.unwrap();
 }
 
-// Claim 12
 // An operator who saw the first hold ends the first one: the second has the lock by then.
 async fn one_hold_is_ended_by_its_id_and_no_other(on: Fixture) {
     let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
@@ -77,7 +74,6 @@ async fn one_hold_is_ended_by_its_id_and_no_other(on: Fixture) {
     assert!(first.release().await.unwrap_err().is_lost());
 }
 
-// Claim 12
 // Of the voters that were told one may restart without its data, and one may have been away: the
 // mark that is left ends the hold, whatever the others grant. That may come between any renewals,
 // and before the vote, so that this stands beside the mark at the first renewal.
@@ -97,7 +93,6 @@ async fn one_mark_is_enough_to_end_a_hold(on: Fixture) {
     }
 }
 
-// Claim 12
 // Only the mark of the ended hold is left, through the time of several renewals: a renewal that
 // took the free vote again would have made the record anew.
 async fn renewals_do_not_bring_back_what_was_ended_by_force(on: Fixture) {

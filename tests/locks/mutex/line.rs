@@ -18,7 +18,6 @@ use quorate_tests::{
 
 claims!(inside: from_one_client_only_one_candidate_goes_out);
 
-// Claim 43
 // The lock is another client's. Of the sixteen waiters only the first asks: once, and once more
 // when it is known to hear the channel. The holder has asked once.
 async fn from_one_client_only_one_candidate_goes_out(on: Fixture) {
@@ -76,7 +75,6 @@ async fn must_hear_of_silence(told: Told, (least, most): (Duration, Duration)) {
     assert!(after >= least && after <= most, "told after {after:?}: {error}");
 }
 
-// Claim 11
 // The first in line has asked for 100 ms of 200: nothing is known, which is not a no. What its
 // attempt comes to is worth waiting for.
 #[tokio::test(start_paused = true)]
@@ -88,7 +86,6 @@ async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no()
     must_hear_of_silence(second, (ms(100), ms(202))).await;
 }
 
-// Claim 11
 // All have the same patience from the same moment on, wherever they stand. The last attempt begins
 // no later than that ends, and takes 200 ms.
 #[tokio::test(start_paused = true)]
@@ -106,7 +103,6 @@ async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
     must_hear_of_silence(limited, (ms(2_600), ms(2_602))).await;
 }
 
-// Claim 11
 // All servers are started anew, and are then in quarantine: whoever has named a time long enough
 // for that gets the lock. What a client bears without a limit is another matter.
 #[tokio::test(start_paused = true)]
@@ -129,7 +125,6 @@ async fn a_limit_that_the_caller_names_outlasts_an_outage() {
     );
 }
 
-// Claim 11
 // Whoever stood before has asked the same voters, also where it leaves before its patience ends.
 #[tokio::test(start_paused = true)]
 async fn patience_does_not_begin_anew_when_another_comes_first() {

@@ -23,7 +23,6 @@ claims!(minority of both:
     a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others,
 );
 
-// Claim 10
 // The voters are away until the loss is told, which is when the 2 s are over, and come back
 // with nothing, so that nobody enters before the longest lease is over. The new hold is still there
 // after more than its lease, so it was renewed.
@@ -47,7 +46,6 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
     on.until_clean().await;
 }
 
-// Claim 10
 // The lease has time to go when the voters are back. A hold that somebody had in between would have
 // been forgotten with it.
 async fn when_all_servers_come_back_empty_in_time_a_hold_is_lost_at_once(mut on: Fixture) {
@@ -60,7 +58,6 @@ async fn when_all_servers_come_back_empty_in_time_a_hold_is_lost_at_once(mut on:
     on.until_clean().await;
 }
 
-// Claim 10
 // The lease is over long before the end, and no voter has had the record since its start but by a
 // renewal.
 async fn servers_of_a_minority_that_come_back_empty_get_their_votes_back_from_a_renewal(
@@ -120,13 +117,11 @@ async fn all_calls_fail_in_bounded_time(
     assert!(watch.time() <= 2 * attempt);
 }
 
-// Claim 11
 async fn all_servers_gone_is_an_error_with_each_cause_in_bounded_time(mut on: Fixture) {
     let told = |cause: &Cause| matches!(cause, Cause::Unreachable(_) | Cause::Broken(_));
     all_calls_fail_in_bounded_time(&mut on, Fixture::kill_all, told).await;
 }
 
-// Claim 11
 // A connection that stays silent may be given up and made anew: then the voter is unreachable.
 async fn servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time(mut on: Fixture) {
     let stop_all = |on: &mut Fixture| (0..on.voters()).for_each(|voter| on.stop(voter));
@@ -140,7 +135,6 @@ async fn servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time(m
     (0..on.voters()).for_each(|voter| on.resume(voter));
 }
 
-// Claim 45
 // Two voters have a holder, two are gone and one stands still: no majority either way. The last to
 // be decided is the one that stands still, so by then the two have said who holds; where it was
 // given up for its silence before, the three are no majority at once, and that is all there is to
@@ -191,7 +185,6 @@ async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
     on.resume(3);
 }
 
-// Claim 30
 // What is asked of the dead two is refused or unanswered; a client that waited for them would take
 // as long as their deadline. The three that live have nothing left of the hold afterwards.
 async fn a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others(mut on: Fixture) {

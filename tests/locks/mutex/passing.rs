@@ -46,7 +46,6 @@ async fn far_away() -> (Vec<EmbeddedVoter>, Vec<FaultGuard>, Quorate) {
     (voters, far, client)
 }
 
-// Claim 78
 // With a message in between it would be two trips. All turns are over before a place must be
 // refreshed: the release would be heard only behind the answer to that.
 #[tokio::test(start_paused = true)]
@@ -71,7 +70,6 @@ async fn the_next_task_of_a_client_has_the_lock_one_round_trip_after_the_release
     }
 }
 
-// Claim 78
 // The first release passes the lock on: only its answer tells of the other client, which has to
 // wait for one turn. At the second the other client is called, and the third task of the first one
 // asks nothing.

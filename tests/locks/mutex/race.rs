@@ -18,7 +18,6 @@ const TURNS: usize = 60;
 
 // Each release wakes both clients. The other task of the first one hears it sooner, so the second
 // client loses the first race; then it stands in the queue, which nobody passes.
-// Claim 50
 async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixture) {
     let (busy, other) = (on.client().await, on.client().await);
     let guard = busy.mutex("a").lock().await.unwrap();
@@ -65,7 +64,6 @@ async fn crowd(count: usize) -> (u64, Duration) {
 
 // However many they are: if each release woke all, thirty would ask some 15 times for each grant,
 // and three hundred 150 times.
-// Claim 50
 #[tokio::test(start_paused = true)]
 async fn the_more_clients_want_a_lock_the_less_each_is_woken() {
     for count in [30, if cfg!(feature = "full") { 3_000 } else { 300 }] {

@@ -22,7 +22,6 @@ claims!(everywhere of both:
 /// What a voter's times are rounded to.
 const MILLISECOND: std::time::Duration = ms(1);
 
-// Claim 3
 // The voters' own records say 1, 2, 1 and nothing; another client is refused at 2 and at 1.
 async fn hold_counts_go_up_and_down_and_others_fail_until_the_last_release(on: Fixture) {
     let theirs = on.client().await.mutex("a");
@@ -48,7 +47,6 @@ async fn hold_counts_go_up_and_down_and_others_fail_until_the_last_release(on: F
     on.until_clean().await;
 }
 
-// Claim 4
 // Each entry renews the 10 s, so after the third at least 10 s less the time since then are left,
 // and never the default of 30 s. Releases take nothing away from that.
 async fn re_entry_never_shortens_what_is_left_of_the_lease(on: Fixture) {
@@ -68,7 +66,6 @@ async fn re_entry_never_shortens_what_is_left_of_the_lease(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 4
 // A shorter lease leaves the 20 s as they are; a longer one makes them 30 s.
 async fn re_entry_widens_a_lease_and_nothing_else_ends_it_sooner(on: Fixture) {
     let owner = Owner::new();
@@ -87,7 +84,6 @@ async fn re_entry_widens_a_lease_and_nothing_else_ends_it_sooner(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 5
 // The value of the owner is the same; the client is not, so it can neither enter nor give back.
 async fn another_client_with_an_equal_owner_is_another_party(on: Fixture) {
     let owner = Owner::new();
@@ -101,7 +97,6 @@ async fn another_client_with_an_equal_owner_is_another_party(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 5
 // The first hold's 3 s are over when the second has the lock, so all the first does then must
 // leave the second's record alone on every voter that has it, and that is a majority.
 async fn a_late_release_says_lost_and_removes_nothing_of_the_next_holders(on: Fixture) {

@@ -162,6 +162,14 @@ async fn holds_are_lost_and_waiters_are_called() {
     machine.kill();
     assert!(guard.lost().await.to_string().contains("runtime"));
 
+    // A client that believes otherwise of the voters has been there.
+    let builder = on.builder().roster(1);
+    let astray = builder.connect().await.unwrap();
+    let guard = astray.mutex("h").lock().await.unwrap();
+    everywhere(&["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"]);
+    assert!(guard.lost().await.to_string().contains("clients disagree about the voters"));
+    astray.close().await;
+
     // One waits until the next poll, one whose connections break, and one until the release.
     let guard = ours.lock().await.unwrap();
     assert!(theirs.lock_within(secs(3)).await.unwrap().is_none());

@@ -34,7 +34,6 @@ claims!(inside of both: nothing_renews_the_lease_of_a_cancelled_acquire);
 
 const RECORD: &str = "quorate:{a}";
 
-// Claim 8
 // Not before 3 s, since the lock is held throughout; no later than a last attempt takes. Afterwards
 // the voters have the holder's record and nothing else.
 async fn lock_within_waits_that_long_says_no_and_leaves_nothing(on: Fixture) {
@@ -51,7 +50,6 @@ async fn lock_within_waits_that_long_says_no_and_leaves_nothing(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 32
 async fn lock_within_succeeds_when_the_lock_is_released_in_time(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let theirs = on.client().await.mutex("a");
@@ -63,7 +61,6 @@ async fn lock_within_succeeds_when_the_lock_is_released_in_time(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 32
 // The lease has 30 s to go and the next poll is ten minutes away: only the message is sooner.
 async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -80,7 +77,6 @@ async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture)
     on.until_clean().await;
 }
 
-// Claim 13
 // Some give up, some are cancelled, some enter: each way of ending must end the listening too.
 async fn waiting_leaves_no_subscription_behind(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -107,7 +103,6 @@ async fn waiting_leaves_no_subscription_behind(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 13
 // The counter is exact only if each of the 32 x 5000 rounds (or the share of them that fits) was
 // alone inside; a second client keeps the first one listening in between.
 async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
@@ -141,7 +136,6 @@ fn send_and_drop<F: Future>(on: &Fixture, acquire: F) {
     assert!(pin!(acquire).poll(&mut context).is_pending() || on.is_real());
 }
 
-// Claim 15
 // The undo stands behind the request in every voter's queue, so the same client finds the lock
 // free at once, and soon there is no trace of the other.
 async fn cancelled_right_after_sending_nothing_is_held(mut on: Fixture) {
@@ -158,7 +152,6 @@ async fn cancelled_right_after_sending_nothing_is_held(mut on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 15
 // From before the first answer to after the last, in steps much smaller than a round trip.
 async fn cancelled_at_any_time_nothing_is_held(on: Fixture) {
     let mutex = on.client().await.mutex("a");
@@ -169,7 +162,6 @@ async fn cancelled_at_any_time_nothing_is_held(on: Fixture) {
     drop(on.client().await.mutex("a").try_lock().await.unwrap().expect("it is free"));
 }
 
-// Claim 15
 // The holder's record stays on all voters as it was, and nobody listens any more.
 async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
@@ -187,7 +179,6 @@ async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(
     on.until_clean().await;
 }
 
-// Claim 15
 // The lease is 30 s and renewed from 10 s on: within 100 s a watchdog that had been started for
 // the cancelled acquire would have asked.
 async fn nothing_renews_the_lease_of_a_cancelled_acquire(mut on: Fixture) {

@@ -214,7 +214,6 @@ async fn a_fixed_lease_is_extended_as_often_as_the_holder_wants_and_never_shorte
     assert!(guard.extend(secs(5)).await.expect_err("too late").is_lost());
 }
 
-// Claim 47
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of_the_client() {
     let (voters, client) = client().await;

@@ -40,7 +40,6 @@ async fn contend(client: Quorate, gaps: Arc<Mutex<Gaps>>, mut chance: StdRng) {
 
 // Whoever gives its votes back calls all who listen. Those would ask again at once, all together,
 // and split the votes as before, for as long as nothing changes.
-// Claim 50
 #[tokio::test(start_paused = true)]
 async fn a_split_ends_although_those_who_give_back_call_each_other() {
     for seed in 0..4 {

@@ -36,7 +36,6 @@ async fn contend(mutex: Mutex, entries: Arc<AtomicU32>) {
 
 // Those who stand in one client's line know of a release first: whoever asks a little later finds
 // the lock taken each time, unless they let others ask.
-// Claim 50
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_with_many_tasks_lets_others_have_turns() {
     let servers = servers::<1>();
@@ -90,7 +89,6 @@ async fn must_have_a_turn(
 }
 
 // Each task would ask right behind the release of the one before, and the other client too late.
-// Claim 50
 #[tokio::test(start_paused = true)]
 async fn tasks_that_hand_on_a_lock_in_their_client_let_another_client_have_it() {
     let lock = async |client: &Quorate| {

@@ -13,7 +13,6 @@ fn on_all(on: &Fixture, words: &[&str]) {
     (0..on.voters()).for_each(|voter| on.command(voter, words));
 }
 
-// Claim 12
 async fn values_of_other_types_under_the_keys_of_a_read_write_lock_are_taken_out_by_force(
     on: Fixture,
 ) {
@@ -30,7 +29,6 @@ async fn values_of_other_types_under_the_keys_of_a_read_write_lock_are_taken_out
     }
 }
 
-// Claim 12
 async fn a_writer_that_does_not_wait_is_taken_out_of_the_queue_by_force(on: Fixture) {
     let lock = on.client().await.rw_lock("a");
     let [queue, alive, writers] =

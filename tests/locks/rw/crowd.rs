@@ -6,7 +6,6 @@ use tokio::time::sleep;
 use crate::rw::waiting::{read, release, until_waiting, write};
 use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
 
-// Claim 29
 // The writer that waits dies right after a refresh; the reader behind it enters when the dead one's
 // place ends.
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,6 @@ claims!(everywhere:
 );
 claims!(minority: a_read_under_a_write_passes_the_queue_where_the_write_was_not_heard);
 
-// Claim 25
 // Two wait to read; another comes to write when they have gone.
 async fn a_downgrade_lets_readers_in_at_once_and_no_writer_in_between(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);

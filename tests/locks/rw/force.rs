@@ -15,7 +15,6 @@ claims!(everywhere:
     one_read_or_write_is_ended_by_its_id_and_no_other,
 );
 
-// Claim 12
 async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it(on: Fixture) {
     let (ours, theirs) = (on.client_with_lease(secs(3)).await, on.client().await);
     let operator = on.client_with_lease(secs(3)).await.rw_lock("a");
@@ -35,7 +34,6 @@ async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_i
     eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
 }
 
-// Claim 12
 async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on: Fixture) {
     let (ours, theirs) = (on.client_with_lease(secs(3)).await, on.client().await);
     let operator = on.client_with_lease(secs(3)).await.rw_lock("a");
@@ -54,7 +52,6 @@ async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on
     eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
 }
 
-// Claim 12
 async fn one_read_or_write_is_ended_by_its_id_and_no_other(on: Fixture) {
     let (ours, operator) =
         (on.client_with_lease(secs(3)).await, on.client_with_lease(secs(3)).await.rw_lock("a"));

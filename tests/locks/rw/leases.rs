@@ -26,7 +26,6 @@ async fn three_clients(on: &Fixture) -> [Client; 3] {
     [client().await, client().await, client().await]
 }
 
-// Claim 23
 async fn a_writer_enters_when_the_longest_read_lease_still_standing_ends(on: Fixture) {
     let clients = three_clients(&on).await;
     let watch = Stopwatch::start();
@@ -42,7 +41,6 @@ async fn a_writer_enters_when_the_longest_read_lease_still_standing_ends(on: Fix
     on.until_clean().await;
 }
 
-// Claim 23
 async fn a_writer_enters_earlier_if_the_longest_read_is_released(on: Fixture) {
     let clients = three_clients(&on).await;
     let watch = Stopwatch::start();
@@ -57,7 +55,6 @@ async fn a_writer_enters_earlier_if_the_longest_read_is_released(on: Fixture) {
     release(&on, writing.release()).await;
 }
 
-// Claim 24
 // The dead one's lease is three seconds; another one renews its lease of one second all along.
 async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixture) {
     let lease = secs(3);
@@ -120,7 +117,6 @@ async fn releasing_one_read_leaves_the_deadlines_of_the_others_exact(on: Fixture
     drop((middle, short));
 }
 
-// Claim 9
 async fn a_read_and_a_write_outlive_many_leases(on: Fixture) {
     let client = on.client_with_lease(secs(3)).await;
     let lock = client.rw_lock("a");
@@ -139,7 +135,6 @@ async fn a_read_and_a_write_outlive_many_leases(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 6
 async fn a_fixed_write_ends_and_the_readers_enter_without_any_message(on: Fixture) {
     let [ours, theirs, _] = three_clients(&on).await;
     let watch = Stopwatch::start();

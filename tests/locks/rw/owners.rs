@@ -21,7 +21,6 @@ claims!(everywhere:
     a_lost_read_does_not_hide_the_write_of_its_owner,
 );
 
-// Claim 27
 async fn a_reader_that_wants_to_write_is_refused_at_once_with_its_own_error(on: Fixture) {
     let owner = Owner::new();
     let client = on.client().await;
@@ -80,7 +79,6 @@ async fn whoever_writes_enters_again_and_others_wait_for_both(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 25
 async fn a_writer_reads_at_once_and_reads_on_when_the_write_ends(on: Fixture) {
     let owner = Owner::new();
     let (ours, theirs, last) = (on.client().await, on.client().await, on.client().await);
@@ -104,7 +102,6 @@ async fn a_writer_reads_at_once_and_reads_on_when_the_write_ends(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 25
 async fn a_writer_that_has_read_writes_on(on: Fixture) {
     let owner = Owner::new();
     let (ours, theirs) = (on.client().await, on.client().await);
@@ -119,7 +116,6 @@ async fn a_writer_that_has_read_writes_on(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 26
 // The write outlives two of its leases after the read has gone.
 async fn releasing_a_read_does_not_stop_the_renewal_of_the_write(on: Fixture) {
     let owner = Owner::new();
@@ -149,7 +145,6 @@ async fn a_writer_that_reads_writes_again(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 3
 async fn what_was_entered_again_is_counted(on: Fixture) {
     let (client, theirs) = (on.client().await, on.client().await);
     let outer = client.rw_lock("a").write().await.unwrap();
@@ -167,7 +162,6 @@ async fn what_was_entered_again_is_counted(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 27
 // Both are asked for at once, and whoever waits for both would wait for ever. Which of them comes
 // first is not said.
 async fn a_write_that_waits_is_refused_when_its_owner_comes_to_read(on: Fixture) {

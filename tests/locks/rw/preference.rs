@@ -115,7 +115,6 @@ async fn in_fair_order_readers_between_two_writers_enter_together(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 16
 async fn writers_come_in_the_order_of_asking(on: Fixture) {
     let observer = on.client().await;
     let reading = observer.rw_lock("a").read().await.unwrap();
@@ -187,7 +186,6 @@ async fn a_writer_among_a_hundred_readers(preference: Preference) -> Option<std:
     took
 }
 
-// Claim 28
 // A reader reads for 50 ms: that is what the writer has to wait for, and then it enters.
 #[tokio::test(start_paused = true)]
 async fn a_writer_enters_promptly_among_readers_that_come_and_go() {
@@ -197,7 +195,6 @@ async fn a_writer_enters_promptly_among_readers_that_come_and_go() {
     }
 }
 
-// Claim 28
 // At any moment somebody reads: a writer that lets readers pass never enters.
 #[tokio::test(start_paused = true)]
 async fn where_readers_pass_a_writer_waits_for_as_long_as_they_come() {

@@ -72,7 +72,6 @@ impl Readers {
     }
 }
 
-// Claim 28
 // Each reads for 50 ms at the most, and the bound is one for a busy machine: if readers passed the
 // writer, one of them would be inside at any moment for as long as they come.
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +93,6 @@ async fn a_writer_enters_among_a_hundred_readers_that_come_and_go() {
     }
 }
 
-// Claim 29
 // The default deadline of 5 s, and as long again for a busy machine; the first reader, which the
 // writer waits for, reads on all the time.
 #[tokio::test(flavor = "multi_thread")]

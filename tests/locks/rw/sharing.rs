@@ -25,7 +25,6 @@ claims!(everywhere:
 );
 claims!(minority: a_minority_that_is_dead_is_not_missed);
 
-// Claim 22
 async fn readers_share_and_a_writer_waits_for_all_of_them(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     let readings = [&ours, &theirs, &ours].map(|client| read(client));
@@ -45,7 +44,6 @@ async fn readers_share_and_a_writer_waits_for_all_of_them(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 22
 // All twenty hold at the same time: each waits for the others before it leaves.
 async fn readers_wait_for_a_writer_and_enter_together_when_it_leaves(on: Fixture) {
     let clients = [on.client().await, on.client().await];
@@ -73,7 +71,6 @@ async fn readers_wait_for_a_writer_and_enter_together_when_it_leaves(on: Fixture
     on.until_clean().await;
 }
 
-// Claim 22
 // Readers count up from 0, a writer finds 0 and makes it -1: seen from inside, whatever the order.
 async fn a_writer_is_alone_among_many(on: Fixture) {
     let clients = [on.client().await, on.client().await, on.client().await];
@@ -106,7 +103,6 @@ async fn a_writer_is_alone_among_many(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 1
 async fn what_inspect_says_follows_the_lock(on: Fixture) {
     let (client, theirs) = (on.client().await, on.client().await);
     let lock = client.rw_lock("a");
@@ -150,7 +146,6 @@ async fn a_mutex_of_the_same_name_is_another_lock(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 30
 async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     on.kill(1);

@@ -66,7 +66,6 @@ async fn must_take(on: &Fixture, limit: Duration, work: impl Future<Output = boo
     assert!(waited >= limit && waited <= on.at_most(limit + ms(2)), "{waited:?}");
 }
 
-// Claims 8, 29
 // Afterwards the voters have the holder's record and nothing else, so a reader passes.
 async fn whoever_gives_up_leaves_nothing_and_lets_the_others_pass(on: Fixture) {
     let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
@@ -84,7 +83,6 @@ async fn whoever_gives_up_leaves_nothing_and_lets_the_others_pass(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 29
 // The reader behind the writer that was dropped is called; it enters though the first one reads on.
 async fn whoever_is_dropped_while_waiting_leaves_nothing(on: Fixture) {
     let (ours, theirs, last) = (on.client().await, on.client().await, on.client().await);

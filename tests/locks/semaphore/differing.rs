@@ -14,7 +14,6 @@ claims!(everywhere:
     whoever_wants_more_than_others_allow_is_told_and_holds_up_nobody,
 );
 
-// Claim 61
 async fn the_smaller_number_counts_for_new_permits_and_nobody_is_thrown_out(on: Fixture) {
     let client = on.client().await;
     let (large, small) = (client.semaphore("a", 5), client.semaphore("a", 2));
@@ -39,7 +38,6 @@ async fn the_smaller_number_counts_for_new_permits_and_nobody_is_thrown_out(on: 
     on.until_clean().await;
 }
 
-// Claim 61
 async fn the_smaller_number_is_forgotten_a_lease_after_it_was_last_asked_with(on: Fixture) {
     let client = on.client_with_lease(secs(3)).await;
     let (large, small) = (client.semaphore("a", 3), client.semaphore("a", 1));
@@ -51,7 +49,6 @@ async fn the_smaller_number_is_forgotten_a_lease_after_it_was_last_asked_with(on
     release(&on, large.acquire_many(3).await.unwrap()).await;
 }
 
-// Claim 61
 async fn whoever_wants_more_than_others_allow_is_told_and_holds_up_nobody(on: Fixture) {
     let client = on.client().await;
     let one = client.semaphore("a", 2).acquire().await.unwrap();

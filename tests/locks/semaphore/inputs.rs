@@ -54,7 +54,6 @@ async fn permits_that_cannot_be_are_refused_by_every_call_and_nothing_is_sent() 
     on.until_clean().await;
 }
 
-// Claim 62
 // One call to each voter for each acquisition, and one for each release: whatever is taken.
 #[tokio::test(start_paused = true)]
 async fn a_free_permit_costs_one_call_to_each_voter() {

@@ -18,7 +18,6 @@ claims!(everywhere:
     who_enters_again_for_a_shorter_time_shortens_nothing,
 );
 
-// Claim 60
 async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_renew(on: Fixture) {
     let lease = secs(3);
     let watch = Stopwatch::start();
@@ -43,7 +42,6 @@ async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_re
     on.until_clean().await;
 }
 
-// Claim 60
 async fn permits_outlive_many_leases_with_the_same_slots(on: Fixture) {
     let client = on.client_with_lease(secs(3)).await;
     let semaphore = client.semaphore("a", 3);

@@ -13,7 +13,6 @@ claims!(everywhere:
     whoever_gives_up_in_front_lets_in_those_behind,
 );
 
-// Claim 59
 // Twelve that want one or two of two permits: each waits until the one before it stands there.
 async fn waiters_enter_in_the_order_of_asking(on: Fixture) {
     let clients = [on.client().await, on.client().await, on.client().await];
@@ -39,7 +38,6 @@ async fn waiters_enter_in_the_order_of_asking(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 59
 // Three of four are given back one by one: none of them goes to those behind.
 async fn whoever_wants_many_is_not_passed_by_those_who_want_one(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
@@ -62,7 +60,6 @@ async fn whoever_wants_many_is_not_passed_by_those_who_want_one(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 59
 async fn whoever_gives_up_in_front_lets_in_those_behind(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     let guard = ours.semaphore("a", 2).acquire().await.unwrap();

@@ -26,7 +26,6 @@ claims!(everywhere:
 );
 claims!(minority: a_minority_that_is_dead_is_not_missed);
 
-// Claim 58
 // Twelve tasks of three clients want one to three of four permits each, again and again. Whoever
 // is in notes its slots: no other has one of them meanwhile.
 async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: Fixture) {
@@ -58,7 +57,6 @@ async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: F
     on.until_clean().await;
 }
 
-// Claim 58
 async fn several_permits_are_had_all_or_none(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     let big = ours.semaphore("a", 10).acquire_many(7).await.unwrap();
@@ -129,7 +127,6 @@ async fn an_owner_enters_again_what_it_holds(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 59
 // One gives back three at once: three who wait enter, each called by the one before it.
 async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
@@ -154,7 +151,6 @@ async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 58
 async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     on.kill(1);

@@ -36,7 +36,6 @@ fn plant(on: &Fixture, voter: usize, slots: &[u32]) {
     }
 }
 
-// Claim 62
 async fn ten_thousand_permits_are_taken_and_given_back(on: Fixture) {
     // A server on a busy machine may need longer than a voter has by default.
     let client = on.builder().voter_deadline(secs(2)).connect().await.unwrap();
@@ -90,7 +89,6 @@ async fn until_all_agree(client: &Quorate, permits: u32, guards: &[&PermitGuard]
     .await;
 }
 
-// Claim 58
 // Of ten slots each voter has other ones: 9 is the only one that is free on all three, and 8 on two
 // of them.
 async fn voters_that_know_of_others_agree_on_a_slot(on: Fixture) {
@@ -111,7 +109,6 @@ async fn voters_that_know_of_others_agree_on_a_slot(on: Fixture) {
     release(&on, both).await;
 }
 
-// Claim 58
 // A voter that has lost its data gives two holds each other's slots, as late requests would have
 // it. Their renewals exchange them.
 async fn a_voter_that_has_other_slots_of_a_hold_is_put_right(on: Fixture) {

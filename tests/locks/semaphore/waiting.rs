@@ -97,7 +97,6 @@ async fn a_try_answers_at_once_and_passes_nobody(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 46
 async fn a_caller_is_told_who_has_the_permits_and_for_how_long(on: Fixture) {
     let client = on.client().await;
     let semaphore = client.semaphore("a", 1);

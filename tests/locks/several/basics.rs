@@ -18,7 +18,6 @@ claims!(everywhere:
 );
 claims!(inside: two_take_one_round_trip);
 
-// Claim 71
 async fn mutexes_and_sides_of_read_write_locks_are_held_as_one(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let all: [Lockable; 4] = [
@@ -51,7 +50,6 @@ async fn mutexes_and_sides_of_read_write_locks_are_held_as_one(on: Fixture) {
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-// Claim 71
 async fn where_one_is_taken_a_try_has_none_and_leaves_nothing(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let all = quorum.lock_all(NAMES.map(|name| quorum.mutex(name)));
@@ -65,7 +63,6 @@ async fn where_one_is_taken_a_try_has_none_and_leaves_nothing(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 72
 // `b` is held by another client for a second; meanwhile `a` can be had again and again.
 async fn who_waits_for_one_holds_none_of_the_others(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
@@ -85,7 +82,6 @@ async fn who_waits_for_one_holds_none_of_the_others(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 72
 async fn who_waits_for_a_while_leaves_nothing(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let taken = theirs.mutex("b").lock().await.unwrap();
@@ -100,7 +96,6 @@ async fn who_waits_for_a_while_leaves_nothing(on: Fixture) {
     on.until_clean().await;
 }
 
-// Claim 71
 // Each server counts the calls. Until the client has heard that a server has a script, it is sent
 // with its source, by another command.
 #[tokio::test]
@@ -125,7 +120,6 @@ async fn all_that_are_free_are_had_by_one_call_to_each_voter() {
     assert_eq!(on.scripts_run(), before + 6);
 }
 
-// Claim 71
 async fn two_take_one_round_trip(on: Fixture) {
     let mut on = on;
     let quorum = client(&on).await;
@@ -145,7 +139,6 @@ fn assert_invalid(error: &Error, message: &str) {
     assert!(error.is_invalid() && error.to_string().contains(message), "{error}");
 }
 
-// Claim 75
 #[tokio::test(start_paused = true)]
 async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
     let on = Fixture::embedded(3);

@@ -72,20 +72,17 @@ async fn all_have_their_turns(on: Fixture, sets: Vec<Vec<usize>>, count: u64) {
     on.until_clean().await;
 }
 
-// Claim 73
 async fn callers_that_name_two_locks_in_opposite_orders_all_have_their_turns(on: Fixture) {
     let count = on.rounds(100, (50, 10));
     all_have_their_turns(on, vec![vec![0, 1], vec![1, 0], vec![0, 1], vec![1, 0]], count).await;
 }
 
-// Claim 73
 async fn a_crowd_over_overlapping_sets_goes_through_and_never_two_at_once(on: Fixture) {
     let count = on.rounds(30, (15, 3));
     let sets = [&[0, 1][..], &[1, 2], &[2, 3], &[3, 0], &[0, 1, 2, 3], &[3, 1], &[2], &[0, 2, 1]];
     all_have_their_turns(on, sets.map(<[usize]>::to_vec).into(), count).await;
 }
 
-// Claim 74
 // Two clients for each of three locks take it again and again, so that none is ever free for long.
 // Whoever wants all three has them ten times.
 async fn who_wants_three_busy_locks_is_not_starved_by_those_who_want_one(on: Fixture) {

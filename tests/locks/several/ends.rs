@@ -15,7 +15,6 @@ use quorate_tests::{
 
 claims!(everywhere: when_one_is_lost_all_are_and_the_guard_says_which);
 
-// Claim 76
 async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
     let (ours, theirs) = (on.client_with_lease(secs(6)).await, on.client_with_lease(secs(6)).await);
     let (quorum, theirs) = (Quorate::clone(&ours), Quorate::clone(&theirs));
@@ -39,7 +38,6 @@ async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
     assert!(next.is_held() && written.is_held(), "they are the next holder's");
 }
 
-// Claim 76
 // Without a majority all are lost, at the earliest of their deadlines.
 #[tokio::test(start_paused = true)]
 async fn all_are_lost_at_the_earliest_deadline_and_work_is_dropped() {
@@ -72,7 +70,6 @@ async fn whoever_waits_for_a_loss_is_told_of_the_release() {
     on.until_clean().await;
 }
 
-// Claim 76
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_closed_loses_all() {
     let on = Fixture::embedded(3);

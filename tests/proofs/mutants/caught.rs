@@ -16,7 +16,6 @@ const SCHEDULES: u64 = 4_000;
 /// With no mutant alive.
 const CALM_SCHEDULES: u64 = 200;
 
-// Claim 53
 #[tokio::test]
 async fn every_mutant_is_caught_by_a_law_that_it_breaks() {
     let only = env::var(ALIVE).ok();

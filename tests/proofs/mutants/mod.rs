@@ -28,7 +28,6 @@ use std::{
 
 use list::ALL;
 
-// Claim 53
 #[test]
 fn every_mutant_of_the_code_is_listed_and_every_listed_one_stands_in_the_code() {
     let listed: BTreeSet<&str> = ALL.iter().map(|mutant| mutant.name).collect();

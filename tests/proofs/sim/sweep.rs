@@ -41,7 +41,6 @@ struct Tally {
     failed: Option<u64>,
 }
 
-// Claims 36, 41
 #[test]
 fn sweep() {
     if let Some(seed) = number("QUORATE_SIM_SEED") {

@@ -24,7 +24,6 @@ use rules::{
 const TWO: Rules = Rules::of(2, [1, 1, 0]);
 const THREE: Rules = Rules::of(2, [1, 1, 1]);
 
-// Claim 58
 #[test]
 fn no_slot_is_held_twice() {
     holds("two ask", TWO, 10_000, &[Won, AskedAgain]);
@@ -35,7 +34,6 @@ fn no_slot_is_held_twice() {
     }
 }
 
-// Claim 58
 #[test]
 fn no_slot_is_held_twice_though_messages_are_lost_or_run_twice() {
     holds("a request is lost", TWO.losing(1), 20_000, &[Won, AskedAgain]);
@@ -53,7 +51,6 @@ fn no_slot_is_held_twice_though_a_voter_forgets_and_leases_end() {
     holds("a voter forgets, a lease ends", ONE, 1_000, &[Won, Forgot, Lapsed]);
 }
 
-// Claim 58
 /// With three voters and two permits three hold, each by another pair of voters.
 #[test]
 fn permits_that_are_counted_by_majority_are_held_by_too_many() {

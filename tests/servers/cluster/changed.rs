@@ -29,7 +29,6 @@ async fn exclude_each_other(one: &Quorate, other: &Quorate) {
     }
 }
 
-// Claim 54
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_voters_of_a_cluster_go_from_three_to_five() {
     let cluster = Cluster::start(5, 0);
@@ -49,7 +48,6 @@ async fn the_voters_of_a_cluster_go_from_three_to_five() {
     exclude_each_other(&both, &new).await;
 }
 
-// Claim 54
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_make_place_for_a_cluster() {
     let (cluster, servers) = (Cluster::start(3, 0), RedisServer::start_many(&Settings::new(), 3));

@@ -25,7 +25,6 @@ async fn until_led(observer: &mut Observer, value: &str) {
     timeout(4 * LEASE, led).await.expect("it is told");
 }
 
-// Claims 63, 66
 #[tokio::test(flavor = "multi_thread")]
 async fn candidates_lead_one_after_the_other_and_observers_are_told_by_channels_with_slots() {
     let cluster = Cluster::start(3, 0);
@@ -52,7 +51,6 @@ async fn candidates_lead_one_after_the_other_and_observers_are_told_by_channels_
     leadership.resign().await.unwrap();
 }
 
-// Claims 63, 66
 // The primaries of two of three voters fail over while somebody leads: the lead goes on, and the
 // observer knows it.
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,6 @@ use quorate_tests::{
     scene::{MS, connect},
 };
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn primaries_fail_over_under_load_and_no_lock_is_given_twice() {
     let mut cluster = Cluster::start(3, 1);
@@ -34,7 +33,6 @@ async fn primaries_fail_over_under_load_and_no_lock_is_given_twice() {
     load.judge(1).await;
 }
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_lock_of_three_voters_outlives_a_failover_of_each_in_turn() {
     let cluster = Cluster::start(3, 1);

@@ -9,7 +9,6 @@ use quorate_support::{Cluster, are_before_7};
 use quorate_tests::scene::{connect, watched};
 
 // One of the servers tells it the map, for all voters, on a connection that stands.
-// Claim 52
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_client_of_a_cluster_sends_no_more_but_for_the_map_that_one_server_tells() {
     let cluster = Arc::new(Cluster::start(3, 0));

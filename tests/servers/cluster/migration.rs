@@ -17,7 +17,6 @@ fn other(cluster: &Cluster, slot: u16) -> usize {
     cluster.primaries().into_iter().find(|node| *node != at).expect("there are several")
 }
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_lock_whose_slot_moves_to_and_fro_stays_held_and_nobody_elses() {
     let cluster = Cluster::start(3, 0);
@@ -52,7 +51,6 @@ async fn a_held_lock_whose_slot_moves_to_and_fro_stays_held_and_nobody_elses() {
     waiter.await.unwrap().expect("the slot's new server gives it").release().await.unwrap();
 }
 
-// Claim 42
 // A voter whose slot is on its way does not answer for locks with several keys; the others do.
 #[tokio::test(flavor = "multi_thread")]
 async fn three_voters_go_on_while_the_slot_of_one_stands_open() {
@@ -83,7 +81,6 @@ async fn three_voters_go_on_while_the_slot_of_one_stands_open() {
     guard.release().await.unwrap();
 }
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_move_under_load_and_nothing_is_lost_or_given_twice() {
     let cluster = Cluster::start(3, 0);

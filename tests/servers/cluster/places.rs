@@ -154,7 +154,6 @@ async fn every_kind_of_lock_works_as_on_single_servers() {
     }
 }
 
-// Claim 42
 #[tokio::test]
 async fn voters_that_share_a_primary_are_refused_unless_that_is_allowed() {
     let cluster = Cluster::start(2, 0);

@@ -13,7 +13,6 @@ fn also(server: &RedisServer) -> String {
     format!("redis://localhost:{}", server.port())
 }
 
-// Claim 55
 #[tokio::test]
 async fn a_server_in_both_sets_is_named_alike_in_both() {
     let servers = servers(4);

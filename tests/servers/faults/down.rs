@@ -30,7 +30,6 @@ fn expect_causes(error: &Error, servers: &[RedisServer], mut unheard: usize) {
     }
 }
 
-// Claims 11, 45
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     let mut servers = servers(3);
@@ -61,7 +60,6 @@ async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 
-// Claim 11
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
     let mut servers = servers(3);

@@ -26,7 +26,6 @@ async fn far(servers: &[RedisServer], one_way: Duration) -> Vec<Proxy> {
 
 // A voter has 200 ms to answer, unless it is known to need longer. That is known from when the
 // client met it, so the very first request has the time.
-// Claim 51
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_far_away_have_the_time_that_they_need() {
     let servers = servers(3);
@@ -60,7 +59,6 @@ async fn servers_are_reached_though_the_first_attempt_to_connect_is_too_short() 
 }
 
 // Its first requests come too late. Each time the next ones may take twice as long.
-// Claim 51
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_become_slow_have_more_and_more_time_until_they_answer() {
     let servers = servers(3);
@@ -75,7 +73,6 @@ async fn servers_that_become_slow_have_more_and_more_time_until_they_answer() {
     assert!(guard.is_some(), "it is known by now how long they take");
 }
 
-// Claim 51
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connect_says_so_where_no_majority_can_answer_in_time() {
     let servers = servers(3);
@@ -102,7 +99,6 @@ async fn connect_says_so_where_no_majority_can_answer_in_time() {
 // In 65 s INFO and the mark six times, the roster four or five times, and now and then one of a
 // name, of the disk and of the connection that listens. Asked every second, both connections alone
 // would make 130.
-// Claim 52
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_client_sends_each_server_at_most_three_commands_in_ten_seconds() {
     let server = Arc::new(servers(1).remove(0));

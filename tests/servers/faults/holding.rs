@@ -29,7 +29,6 @@ async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 
-// Claim 10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {
     let mut servers = servers(3);

@@ -34,7 +34,6 @@ async fn eventually_empty<'a>(servers: impl IntoIterator<Item = &'a RedisServer>
     eventually_async("no key is left", async || are_empty(servers.clone())).await;
 }
 
-// Claim 30
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
     let mut servers = servers(3);
@@ -56,7 +55,6 @@ async fn one_of_three_refused_slows_nothing_and_orphans_no_key() {
     eventually_empty(&servers).await;
 }
 
-// Claim 31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_minority_slows_nothing() {
     for (voters, stopped) in [(3, 1), (5, 1), (5, 2)] {
@@ -73,7 +71,6 @@ async fn a_stopped_minority_slows_nothing() {
     }
 }
 
-// Claim 31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_black_hole_before_one_voter_slows_nothing_and_ends_with_it() {
     let servers = servers(3);

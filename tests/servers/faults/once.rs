@@ -66,7 +66,6 @@ impl Cuts {
     }
 }
 
-// Claim 35
 #[tokio::test]
 async fn a_connection_cut_between_execution_and_reply_runs_nothing_twice() {
     let servers = servers(3);

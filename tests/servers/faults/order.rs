@@ -86,7 +86,6 @@ pub(crate) fn inversion(sights: &[Sight], turns: &[Turn]) -> Option<(Turn, Turn)
     None
 }
 
-// Claim 16
 // Eight clients wait all the time, some give up; up to two of five voters are in trouble, never for
 // as long as a place counts without a sign of life. So who has stood on a majority goes on standing
 // on one, and enters before all who ask later.

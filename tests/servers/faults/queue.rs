@@ -26,7 +26,6 @@ fn hasty(servers: &[RedisServer]) -> Builder {
 
 // The place of one that died would block those behind it until the waiter deadline. But nobody
 // hears its call, and so the next one is called.
-// Claim 50
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiters_that_died_in_the_queue_hold_up_nobody() {
     let servers = servers(3);

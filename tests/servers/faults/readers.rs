@@ -59,7 +59,6 @@ struct Crowd {
     failures: Failures,
 }
 
-// Claims 22, 28
 /// `QUORATE_FAULT_SECONDS` makes it longer, `QUORATE_FAULT_SEED` repeats the choices of a run.
 #[test]
 fn a_writer_is_alone_and_in_its_turn_and_everybody_gets_through() {

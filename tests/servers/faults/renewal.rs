@@ -27,7 +27,6 @@ fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
     }
 }
 
-// Claim 34
 /// Ten milliseconds without any voter, at one renewal after the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
@@ -64,7 +63,6 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
     guard.release().await.expect("all confirm");
 }
 
-// Claim 34
 /// Servers that answer every write with an error of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {

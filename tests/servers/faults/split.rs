@@ -26,7 +26,6 @@ fn attempts(snapshotter: &Snapshotter, outcome: &str) -> u64 {
     snapshotter.snapshot().into_vec().into_iter().map(of).sum()
 }
 
-// Claim 39
 #[tokio::test]
 async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     let recorder = DebuggingRecorder::new();
@@ -55,7 +54,6 @@ async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 
-// Claim 39
 #[tokio::test]
 async fn many_that_start_at_once_on_four_voters_all_enter() {
     const CLIENTS: usize = 8;

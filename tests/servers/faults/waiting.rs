@@ -13,7 +13,6 @@ use quorate_tests::scene::{
 /// Asking again because of time alone is out of reach of these tests.
 const MINUTE: Duration = Duration::from_mins(1);
 
-// Claim 32
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_enters_promptly_after_the_release_without_polling() {
     let servers = servers(3);

@@ -55,13 +55,11 @@ async fn all_goes_on(fail_over: impl AsyncFnOnce(&mut Sentinels) -> usize) {
     assert!(client.mutex("held").try_lock().await.expect("all are up").is_some());
 }
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_by_command_loses_no_lock_and_gives_none_twice() {
     all_goes_on(async |sentinels| sentinels.failover().await).await;
 }
 
-// Claim 42
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_death_of_a_primary_loses_no_lock_and_gives_none_twice() {
     all_goes_on(async |sentinels| {

@@ -29,7 +29,6 @@ fn renew(hold: &str, anew: &str) -> Call {
     Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &["30000", "", hold, "2", "", "", anew])
 }
 
-// Claim 5
 #[tokio::test(start_paused = true)]
 async fn a_vote_is_granted_refused_renewed_and_given_back() {
     let voter = voter();
