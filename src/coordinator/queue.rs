@@ -17,8 +17,8 @@ use super::{
 use crate::{
     clock::Moment,
     engine::{
-        Bid, BidNext, Defeat, Denial, Limit, Loss, Refusal, Ticket, Until, Wait, WaitNext, Wake,
-        WhileHeld,
+        Bid, BidNext, Defeat, Denial, Limit, Loss, Refusal, Rules, Ticket, Until, Wait, WaitNext,
+        Wake, WhileHeld,
     },
     node::{Outcome, Replies},
     scripts::Answer,
@@ -40,15 +40,32 @@ pub(crate) struct Waiter<'a> {
     refresh: Duration,
     wait: Wait,
     ticket: Option<Ticket>,
-    /// When the last bid from this place began that a majority answered.
-    answered: Option<Moment>,
-    /// A majority gave its vote to the last bid without an answer that counts.
-    in_vain: bool,
+    progress: Progress,
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
     /// Its turn in its client's line, which hears from it what it hears.
     turn: &'a Turn<'a>,
+}
+
+/// Whether a place still leads to the lock.
+#[derive(Debug, Default)]
+struct Progress {
+    /// When the last bid from this place began that a majority answered.
+    answered: Option<Moment>,
+    /// A majority gave its vote to the last bid without an answer that counts.
+    in_vain: bool,
+}
+
+impl Progress {
+    /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
+    /// once may be a clock that is being measured.
+    fn has_ended(&mut self, bid: &Bid, refresh: Duration, now: Moment) -> bool {
+        let remembered = self.answered.map(|answered| answered + 3 * refresh);
+        let in_vain = bid.votes().are_given();
+        let was_in_vain = std::mem::replace(&mut self.in_vain, in_vain);
+        remembered.is_none_or(|until| now >= until) || in_vain && was_in_vain
+    }
 }
 
 /// What a bid came to.
@@ -93,8 +110,7 @@ impl Coordinator {
             refresh,
             wait,
             ticket: None,
-            answered: None,
-            in_vain: false,
+            progress: Progress::default(),
             claim: None,
             turn,
         }
@@ -179,6 +195,7 @@ impl Waiter<'_> {
         mut replies: Replies,
         limit: Option<Moment>,
     ) -> BidEnd {
+        self.progress.answered = Some(bid.started());
         let claim = self.claim.as_mut().expect("a bid makes one");
         let (rules, started) = (self.record.rules(), bid.started());
         let coordinator = &self.coordinator;
@@ -217,6 +234,18 @@ impl Waiter<'_> {
         }
     }
 
+    /// A bid, and until when it hears answers.
+    fn start_bid(&mut self, rules: Rules, started: Moment) -> (Bid, Option<Moment>) {
+        // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
+        // where this is dropped.
+        self.claim = None;
+        let limit = self.wait.start_attempt(started).answers;
+        self.ears.forget();
+        let until = Until { refresh: self.refresh, limit };
+        let quorum = self.coordinator.panel.quorum;
+        (Bid::start(quorum, rules, self.ticket, until, started), limit)
+    }
+
     /// Asks all voters, and waits until the next bid makes sense.
     async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
@@ -224,26 +253,17 @@ impl Waiter<'_> {
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
         // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4,
         // or keep the lock from everybody.
-        let admitted = match self.ticket {
-            None => Some(coordinator.admit(admitted, lock, limit, self.turn).await?),
-            Some(_) => None,
-        };
+        let stands = self.ticket.is_some();
+        let admission = || coordinator.admit(admitted, lock, limit, self.turn);
         // Until a majority has answered.
-        let mut admitted = Some(admitted);
-        // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
-        // where this is dropped.
-        self.claim = None;
+        let mut admitted = Some(if stands { None } else { Some(admission().await?) });
         let started = clock.now();
-        let limit = self.wait.start_attempt(started).answers;
-        self.ears.forget();
+        let rules = panel.adapt(self.record.rules());
+        let (mut bid, limit) = self.start_bid(rules, started);
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
-        let until = Until { refresh: self.refresh, limit };
-        let rules = panel.adapt(self.record.rules());
-        let mut bid = Bid::start(panel.quorum, rules, self.ticket, until, started);
         let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
-        let claim = Claim::of_all(&coordinator, &self.record, hold, rules);
-        let claim = self.claim.insert(claim);
+        let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
         let wake = loop {
@@ -254,7 +274,6 @@ impl Waiter<'_> {
             }
             match bid.next(now, &heard.called) {
                 BidNext::Won => {
-                    self.answered = Some(started);
                     let replies = replies.expect("they are kept until it is lost");
                     return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
                 }
@@ -263,16 +282,10 @@ impl Waiter<'_> {
                     let called = heard.called.contains(&true);
                     break Some(if called { Wake::Called } else { Wake::Timer });
                 }
+                BidNext::Silent if self.progress.has_ended(&bid, self.refresh, now) => {
+                    return Ok(self.give_way(bid));
+                }
                 BidNext::Silent => {
-                    // Nobody remembers a place without a request for longer. What is in vain once
-                    // may be a clock that is being measured.
-                    let remembered = self.answered.map(|answered| answered + 3 * self.refresh);
-                    let is_over = remembered.is_none_or(|until| now >= until);
-                    let in_vain = bid.votes().are_given();
-                    let was_in_vain = std::mem::replace(&mut self.in_vain, in_vain);
-                    if is_over || in_vain && was_in_vain {
-                        return Ok(self.give_way(bid));
-                    }
                     // Nobody listens in the pause, and what comes then may be what a holder needs.
                     claim.give_back_all();
                     break None;
@@ -316,12 +329,12 @@ impl Waiter<'_> {
     /// have the lock is not to keep it from all who can.
     fn give_way(&mut self, bid: Bid) -> BidEnd {
         // Nothing to call back where nothing was sent.
-        if self.answered.is_none() {
+        if self.progress.answered.is_none() {
             self.leave(bid.votes().reached());
         }
         let end = self.end_bid(bid, None);
         let Self { coordinator, record, wait, refresh, turn, .. } = self;
-        *self = coordinator.enter_queue(record, wait.clone(), *refresh, *turn);
+        *self = coordinator.enter_queue(record, wait.clone(), *refresh, turn);
         end
     }
 
@@ -338,7 +351,7 @@ impl Waiter<'_> {
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
         if loss == Some(Loss::Held) {
-            (self.answered, self.in_vain) = (Some(started), false);
+            self.progress = Progress { answered: Some(started), in_vain: false };
         }
         let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
         self.coordinator.count_attempt(&*self.record, outcome);

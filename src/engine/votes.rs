@@ -124,11 +124,11 @@ impl Votes {
 
     /// The voters to which something was sent.
     pub(crate) fn reached(&self) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| self.was_reached(voter)).collect()
+        (0..self.verdicts.len()).filter(|voter| self.was_reached(*voter)).collect()
     }
 
-    fn was_reached(&self, voter: &usize) -> bool {
-        !matches!(self.verdicts[*voter], Some(Verdict::Unknown(Cause::Unreachable(_))))
+    fn was_reached(&self, voter: usize) -> bool {
+        !matches!(self.verdicts[voter], Some(Verdict::Unknown(Cause::Unreachable(_))))
     }
 
     /// The voters whose vote the hold has.
@@ -183,7 +183,7 @@ impl Votes {
         }
         let may = |voter: &usize| {
             self.doubtful.contains(voter)
-                || self.was_reached(voter) && !is_refusal(self.verdicts[*voter].as_ref())
+                || self.was_reached(*voter) && !is_refusal(self.verdicts[*voter].as_ref())
         };
         (0..self.verdicts.len()).filter(may).collect()
     }

@@ -267,7 +267,9 @@ impl dyn Node {
         let answers = self.send(call);
         async move {
             let mut answer = answers.await.remove(0);
-            answer.iter_mut().for_each(|answer| answer.data = None);
+            for answer in &mut answer {
+                answer.data = None;
+            }
             answer
         }
         .boxed()

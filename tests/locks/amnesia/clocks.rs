@@ -133,7 +133,9 @@ async fn clocks_of_other_voters_that_step_end_no_quarantine_and_no_hold() {
     let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.unwrap();
     voters[1].restart_empty();
     sleep(secs(1)).await;
-    others.iter().for_each(|voter| voter.jump_clock(MINUTE_MICROS));
+    for voter in &others {
+        voter.jump_clock(MINUTE_MICROS);
+    }
     drop(beside.mutex("c").try_lock().await);
     let tried = ben.mutex("a").try_lock().await;
     assert!(guard.is_held() && !matches!(tried, Ok(Some(_))), "{tried:?}");

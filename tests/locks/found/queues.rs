@@ -310,7 +310,9 @@ async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
             });
         }
         sleep(ms(390)).await;
-        voters.iter().for_each(|voter| voter.fault_each(|_| Vec::new()));
+        for voter in &voters {
+            voter.fault_each(|_| Vec::new());
+        }
         sleep(ms(200)).await;
         guard.release().await.expect("it is held");
         waiters.must_enter_in_order().await;
