@@ -266,11 +266,8 @@ impl dyn Node {
     pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
         let answers = self.send(call);
         async move {
-            let mut answer = answers.await.remove(0);
-            for answer in &mut answer {
-                answer.data = None;
-            }
-            answer
+            let answer = answers.await.remove(0);
+            answer.map(|answer| Answer { data: None, ..answer })
         }
         .boxed()
     }
