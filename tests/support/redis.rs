@@ -1,6 +1,7 @@
 //! Real `redis-server` processes that never outlive the test that started them.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -194,22 +195,42 @@ impl RedisServer {
         self.restart();
     }
 
+    /// Where the file is to which it writes each change: in a folder of its own since 7.0.
+    fn folder_of_changes(&self) -> PathBuf {
+        let folder = self.dir().join("appendonlydir");
+        if folder.exists() { folder } else { self.dir().to_owned() }
+    }
+
+    /// The parts of the file to which it writes each change.
+    fn changes(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.folder_of_changes()).expect("it can be read");
+        let paths = files.map(|file| file.expect("it can be read").path());
+        let begins = |name: &OsStr| name.to_string_lossy().starts_with("appendonly");
+        let is_part = |path: &PathBuf| path.is_file() && path.file_name().is_some_and(begins);
+        paths.filter(is_part).collect()
+    }
+
     /// Keeps a copy of the file to which it writes each change.
     pub fn copy_file(&self) {
-        let [from, to] = ["appendonlydir", "copy"].map(|name| self.dir().join(name));
-        fs::create_dir(&to).expect("there is no copy yet");
-        for file in fs::read_dir(from).expect("it writes each change") {
-            let file = file.expect("it can be read");
-            fs::copy(file.path(), to.join(file.file_name())).expect("it can be copied");
+        let copy = self.dir().join("copy");
+        fs::create_dir(&copy).expect("there is no copy yet");
+        for file in self.changes() {
+            let name = file.file_name().expect("a file has a name");
+            fs::copy(&file, copy.join(name)).expect("it can be copied");
         }
     }
 
     /// As [`restart`](Self::restart), with the [copy](Self::copy_file) in the file's place.
     pub fn restart_from_copy(&mut self) {
         self.kill();
-        let [file, copy] = ["appendonlydir", "copy"].map(|name| self.dir().join(name));
-        fs::remove_dir_all(&file).expect("it is there");
-        fs::rename(copy, file).expect("there is a copy");
+        let (folder, copy) = (self.folder_of_changes(), self.dir().join("copy"));
+        for file in self.changes() {
+            fs::remove_file(file).expect("it is there");
+        }
+        for file in fs::read_dir(copy).expect("there is a copy") {
+            let file = file.expect("it can be read");
+            fs::rename(file.path(), folder.join(file.file_name())).expect("it can be moved");
+        }
         self.restart();
     }
 
