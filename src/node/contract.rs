@@ -266,8 +266,11 @@ impl dyn Node {
     pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
         let answers = self.send(call);
         async move {
-            let answer = answers.await.remove(0);
-            answer.map(|answer| Answer { data: None, ..answer })
+            let mut answer = answers.await.remove(0);
+            if let Ok(answer) = &mut answer {
+                answer.data = None;
+            }
+            answer
         }
         .boxed()
     }
