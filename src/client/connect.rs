@@ -44,7 +44,8 @@ pub(super) async fn connect(
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::describe();
-    let cast = Cast { labels, clusters, quorum };
+    let spread = origins.iter().map(|origin| matches!(origin, Origin::Cluster(_))).collect();
+    let cast = Cast { labels, clusters, spread, quorum };
     let standings = Standings::new(cast, clock.clone(), settings.suspicion());
     standings.hold_back();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {

@@ -65,11 +65,17 @@ impl Comparing {
         Self { clock: clock.clone(), standings, replies, voters, has_looked: false }
     }
 
-    /// The next answer; `None` where something else is to be done.
-    async fn next(&mut self, seen: u64, limit: Option<Moment>) -> Option<(usize, Outcome<Answer>)> {
+    /// The next answer; `None` where something else is to be done. `asks`: voters are asked until
+    /// `limit` when it is their turn. Otherwise it is no reason to wake up, again and again.
+    async fn next(
+        &mut self,
+        seen: u64,
+        asks: bool,
+        limit: Option<Moment>,
+    ) -> Option<(usize, Outcome<Answer>)> {
         let Self { clock, standings, replies, voters, .. } = self;
-        let waiting = voters.iter().filter(|voter| !voter.is_asked).map(|voter| voter.due);
-        let due = waiting.chain(limit).min();
+        let waiting = voters.iter().filter(|voter| asks && !voter.is_asked);
+        let due = waiting.map(|voter| voter.due).chain(limit).min();
         let sleep = async {
             match due {
                 Some(due) => clock.sleep_until(due).await,
@@ -156,7 +162,7 @@ impl Coordinator {
                 }
             }
             let limit = (!is_over).then_some(due);
-            if let Some((voter, outcome)) = comparing.next(seen, limit).await {
+            if let Some((voter, outcome)) = comparing.next(seen, !is_over, limit).await {
                 self.hear_roster(&mut comparing, voter, &outcome);
             }
         }
@@ -171,7 +177,7 @@ impl Coordinator {
                     biased;
                     // Or the client is dropped. Nothing is compared any more once it is closed.
                     () = closing.until(|closing| *closing) => return,
-                    heard = comparing.next(seen, None) => heard,
+                    heard = comparing.next(seen, true, None) => heard,
                 };
                 let Some((voter, outcome)) = heard else { continue };
                 let Some(this) = coordinator.upgrade() else { return };

@@ -54,6 +54,19 @@ pub(crate) struct Birth {
     pub(crate) began: Duration,
 }
 
+impl Birth {
+    /// What the mark calls the data, and what else makes them others.
+    fn parts(&self) -> (&str, &str) {
+        self.name.split_at(self.name.find('/').unwrap_or(self.name.len()))
+    }
+
+    /// Data that are called so, and of which no more is known.
+    fn renamed(&self, data: &str) -> Self {
+        let name = format!("{data}{}", self.parts().1).into();
+        Self { name, age: Duration::ZERO, began: Duration::ZERO, ..self.clone() }
+    }
+}
+
 /// What a server has of the data that it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
@@ -242,8 +255,9 @@ impl Register {
             self.forgot(place, since_beginning(now), Quarantine::Emptied);
             return Data::Gone;
         }
-        // Another client that looked before in this life has made the mark older.
-        let age = if returned { birth.began } else { birth.age };
+        // Another client that looked before in this life has made the mark older. One that goes by
+        // other sources may have made it young, and then it tells how old it was before.
+        let age = if returned { birth.began } else { birth.age.max(birth.began) };
         let older = age < before.age && !crate::mutant!("durability_is_believed");
         if older && self.lost(place, now, now) { Data::Older } else { Data::Kept }
     }
@@ -263,7 +277,8 @@ impl Register {
         let standing = self.standing_mut(place);
         let is_known = standing.forgot.is_some_and(|(at, _)| at >= since_beginning(since));
         if !is_known {
-            standing.birth = None;
+            // Whatever they are called next is another name.
+            standing.birth = standing.birth.take().map(|birth| birth.renamed(""));
             self.forgot(place, since_beginning(now), Quarantine::Emptied);
         }
         !is_known
@@ -274,14 +289,12 @@ impl Register {
     /// Whether that is news: while there is no mark nobody knows whether they are deleted again.
     pub(crate) fn has_others(&mut self, place: Place, data: &str, now: Moment) -> bool {
         let Some(birth) = &mut self.standing_mut(place).birth else { return false };
-        // Behind what the mark calls them may stand what else makes them others.
-        let (known, more) = birth.name.split_at(birth.name.find('/').unwrap_or(birth.name.len()));
+        let known = birth.parts().0;
         if known == data && !data.is_empty() || crate::mutant!("deleted_data_not_noticed") {
             return false;
         }
         let is_news = !known.is_empty();
-        let name = format!("{data}{more}").into();
-        *birth = Birth { name, age: Duration::ZERO, began: Duration::ZERO, ..birth.clone() };
+        *birth = birth.renamed(data);
         self.forgot(place, since_beginning(now), Quarantine::Emptied);
         is_news
     }

@@ -316,9 +316,13 @@ fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
     assert_eq!(comes_back(&mut register, 110, 99), Data::Older);
     let out = register.kept_out(only(1), at(20)).unwrap();
     assert_eq!((out.forgot, out.quarantined), (at(20), quarantined(Quarantine::Emptied, 30)));
-    // They get another name, by this client or another.
-    assert_eq!(register.named(only(1), &birth("m", "renamed"), false, at(25)), Data::Kept);
-    assert!(kept_out(&register, at(50)).is_empty());
+    // They get another name, by this client or another; and may be deleted before it is known.
+    assert!(!register.has_others(only(1), "renamed", at(22)));
+    assert!(kept_out(&register, at(52)).is_empty());
+    assert!(register.has_others(only(1), "", at(23)));
+    assert_eq!(register.named(only(1), &birth("m", "another"), false, at(25)), Data::Gone);
+    assert_eq!(kept_out(&register, at(54)), [1]);
+    assert!(kept_out(&register, at(55)).is_empty());
 }
 
 #[test]
@@ -327,7 +331,9 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
     assert_eq!(comes_back(&mut register, 100, 100), Data::Kept);
     assert!(kept_out(&register, at(20)).is_empty());
     // From then on it is compared with what it has now.
-    assert_eq!(register.named(only(1), &aged("m", "data", 99, 100), false, at(30)), Data::Older);
+    assert_eq!(register.named(only(1), &aged("m", "data", 0, 101), false, at(25)), Data::Kept);
+    assert_eq!(register.named(only(1), &aged("m", "data", 99, 50), false, at(30)), Data::Kept);
+    assert_eq!(register.named(only(1), &aged("m", "data", 98, 50), false, at(30)), Data::Older);
     assert_eq!(kept_out(&register, at(30)), [1]);
 }
 

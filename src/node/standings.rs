@@ -29,6 +29,8 @@ pub(crate) struct Cast {
     pub(crate) labels: Vec<Arc<str>>,
     /// A number for each voter, the same for all that are parts of one cluster.
     pub(crate) clusters: Vec<usize>,
+    /// Which of them are spread over the servers of a cluster.
+    pub(crate) spread: Vec<bool>,
     pub(crate) quorum: Quorum,
 }
 
@@ -71,12 +73,12 @@ struct StandingsState {
 impl Standings {
     /// To be called on the client's runtime.
     pub(crate) fn new(cast: Cast, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
-        let Cast { labels, clusters, quorum } = cast;
+        let Cast { labels, clusters, spread, quorum } = cast;
         let register = Register::new(clusters, quorum, suspicion);
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
         let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
-        let steps = vec![VoterStep::default(); labels.len()];
+        let steps = spread.into_iter().map(VoterStep::of).collect();
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let reach = Reach::new(quorum);
         let held_back = None;

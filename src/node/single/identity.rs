@@ -30,6 +30,15 @@ pub(super) struct Met {
     pub(super) evicts: Option<Arc<str>>,
     /// It was set up to have a change on disk when it answers.
     pub(super) syncs: bool,
+    /// It is a node of a cluster: the keys of a script are in one slot, and so not beside its mark.
+    is_clustered: bool,
+}
+
+impl Met {
+    /// Its scripts can read what its data are called.
+    pub(super) fn names_data(&self) -> bool {
+        self.identity.birth.is_some() && !self.is_clustered
+    }
 }
 
 /// What a server is asked.
@@ -102,7 +111,8 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
     if tenure.is_some() {
         identity.overlap = node_timeout::overlap(link, &info).await?;
     }
-    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
+    let is_clustered = field(&info, "cluster_enabled").is_ok_and(|enabled| enabled == "1");
+    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs, is_clustered })
 }
 
 /// What is another after each start. Without it nobody sees that votes may be forgotten.

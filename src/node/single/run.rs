@@ -227,8 +227,7 @@ impl Runner {
             Naming::Hash(sha) => ("EVALSHA", sha),
             Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
         };
-        // In a cluster the mark has another hash slot than the lock.
-        let is_told = call.script.votes && self.is_named.load(Relaxed) && !self.is_sharded;
+        let is_told = call.script.votes && self.is_named.load(Relaxed);
         let mark = self.mark.as_deref().filter(|_| is_told);
         let arguments = arguments::of(call, script, self.publish(), link.packs(), mark);
         let script = send(link, name, arguments, asking, left);

@@ -123,7 +123,7 @@ impl Runner {
                 None
             }
             Ok(met) => {
-                self.is_named.store(met.identity.birth.is_some(), Relaxed);
+                self.is_named.store(met.names_data(), Relaxed);
                 if let Some(why) = &met.evicts {
                     tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
                 }
@@ -171,6 +171,7 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
+            let is_named = met.names_data();
             if !time {
                 is_timed = met.stamp.is_some();
             }
@@ -178,7 +179,7 @@ impl Runner {
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
             }
-            self.is_named.store(met.identity.birth.is_some(), Relaxed);
+            self.is_named.store(is_named, Relaxed);
             if let Some(why) = met.evicts.filter(|_| !self.may_evict) {
                 tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
             }

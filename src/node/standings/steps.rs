@@ -17,11 +17,18 @@ pub(super) struct VoterStep {
     connections: u64,
     /// On the latest of them it was told what this client believes, and nobody believes otherwise.
     is_compared: bool,
+    /// It is a part of a cluster, where what clients believe is on one of its servers: with that one
+    /// down, the others would have no vote.
+    is_spread: bool,
     /// What clients believe that clashes with that.
     pub(super) clash: Option<Arc<str>>,
 }
 
 impl VoterStep {
+    pub(super) fn of(is_spread: bool) -> Self {
+        Self { is_spread, ..Self::default() }
+    }
+
     /// There is a new connection: perhaps others have come meanwhile, or it is another server.
     pub(super) fn meet(&mut self) {
         self.connections += 1;
@@ -109,7 +116,8 @@ impl StandingsState {
     }
 
     fn apart(&self, voter: usize) -> Option<Arc<str>> {
-        let unknown = self.compares && !self.steps[voter].is_compared;
+        let step = &self.steps[voter];
+        let unknown = self.compares && !step.is_compared && !step.is_spread;
         let unknown = unknown.then(|| "not yet compared with its other clients".into());
         self.out_of_step().or(unknown)
     }
