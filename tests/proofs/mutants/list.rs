@@ -86,7 +86,7 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new(
         "restart_not_noticed",
         "Nobody notices that a voter came back as another.",
-        &[Exclusion],
+        &[Exclusion, TrustEndsEarly],
     ),
     Mutant::new(
         "deleted_data_not_noticed",
