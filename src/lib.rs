@@ -241,7 +241,7 @@
 //! | info | connection closed | `voter`, `shard` |
 //! | info | the quorum is back | `answering`, `needed`, `voters`, `missing` |
 //! | info | the voter takes new votes again | `voter`, `shard` |
-//! | info | a voter came back as another | `voter`, `durable` |
+//! | info | a voter came back as another | `voter`, `durable`, `data` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | debug | the mark of a server cannot be read now | `server`, `why` |
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |

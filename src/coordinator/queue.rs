@@ -40,7 +40,7 @@ pub(crate) struct Waiter<'a> {
     refresh: Duration,
     wait: Wait,
     ticket: Option<Ticket>,
-    progress: Progress,
+    history: BidHistory,
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
@@ -48,16 +48,16 @@ pub(crate) struct Waiter<'a> {
     turn: &'a Turn<'a>,
 }
 
-/// Whether a place still leads to the lock.
+/// What the bids from a place came to, and so whether it still leads to the lock.
 #[derive(Debug, Default)]
-struct Progress {
+struct BidHistory {
     /// When the last bid from this place began that a majority answered.
     answered: Option<Moment>,
     /// A majority gave its vote to the last bid without an answer that counts.
     in_vain: bool,
 }
 
-impl Progress {
+impl BidHistory {
     /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
     /// once may be a clock that is being measured.
     fn has_ended(&mut self, bid: &Bid, refresh: Duration, now: Moment) -> bool {
@@ -110,7 +110,7 @@ impl Coordinator {
             refresh,
             wait,
             ticket: None,
-            progress: Progress::default(),
+            history: BidHistory::default(),
             claim: None,
             turn,
         }
@@ -195,7 +195,7 @@ impl Waiter<'_> {
         mut replies: Replies,
         limit: Option<Moment>,
     ) -> BidEnd {
-        self.progress.answered = Some(bid.started());
+        self.history.answered = Some(bid.started());
         let claim = self.claim.as_mut().expect("a bid makes one");
         let (rules, started) = (self.record.rules(), bid.started());
         let coordinator = &self.coordinator;
@@ -282,7 +282,7 @@ impl Waiter<'_> {
                     let called = heard.called.contains(&true);
                     break Some(if called { Wake::Called } else { Wake::Timer });
                 }
-                BidNext::Silent if self.progress.has_ended(&bid, self.refresh, now) => {
+                BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {
                     return Ok(self.give_way(bid));
                 }
                 BidNext::Silent => {
@@ -329,7 +329,7 @@ impl Waiter<'_> {
     /// have the lock is not to keep it from all who can.
     fn give_way(&mut self, bid: Bid) -> BidEnd {
         // Nothing to call back where nothing was sent.
-        if self.progress.answered.is_none() {
+        if self.history.answered.is_none() {
             self.leave(bid.votes().reached());
         }
         let end = self.end_bid(bid, None);
@@ -351,7 +351,7 @@ impl Waiter<'_> {
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
         if loss == Some(Loss::Held) {
-            self.progress = Progress { answered: Some(started), in_vain: false };
+            self.history = BidHistory { answered: Some(started), in_vain: false };
         }
         let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
         self.coordinator.count_attempt(&*self.record, outcome);

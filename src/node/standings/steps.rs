@@ -17,8 +17,8 @@ pub(super) struct VoterStep {
     connections: u64,
     /// On the latest of them it was told what this client believes, and nobody believes otherwise.
     is_compared: bool,
-    /// It is a part of a cluster, where what clients believe is on one of its servers: with that one
-    /// down, the others would have no vote.
+    /// It is a part of a cluster, where what clients believe is on one of its servers: with that
+    /// one down, the others would have no vote.
     is_spread: bool,
     /// What clients believe that clashes with that.
     pub(super) clash: Option<Arc<str>>,

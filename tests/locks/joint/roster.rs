@@ -1,7 +1,8 @@
 //! Clients that disagree about who the voters are.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc},
+    thread,
     time::Duration,
 };
 
@@ -10,7 +11,7 @@ use quorate::{
     embedded::{self, EmbeddedVoter, Fault, InFlight},
 };
 use quorate_tests::fixture::Stopwatch;
-use tokio::time::sleep;
+use tokio::{runtime, time::sleep};
 
 use super::{Changed, builder};
 
@@ -153,6 +154,27 @@ async fn who_cannot_compare_on_a_majority_does_not_connect_and_is_not_out_of_ste
     // The other two are no majority, and were told nothing by which others would be refused.
     all_compare(&voters);
     on(&voters[..3]).connect().await.unwrap();
+}
+
+// When the time is over one voter is still silent, and it is another one's turn to be asked, which
+// refuses. A thread of its own: if the client went round in circles, nothing else would run on it.
+#[test]
+fn a_client_that_connects_in_vain_leaves_its_thread_to_others() {
+    let (done, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let mut runtime = runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().expect("it starts");
+        let connecting = async {
+            let voters = embedded::voters(3);
+            voters[1].kill();
+            nobody_compares(&voters[2..]);
+            let builder = on(&voters).voter_deadline(SECS(1));
+            builder.connect_timeout(Duration::from_millis(3_200)).connect().await
+        };
+        done.send(runtime.block_on(connecting).map(drop))
+    });
+    let error = ended.recv_timeout(SECS(60)).expect("it ends").expect_err("one of three compares");
+    assert!(error.is_not_connected(), "{error}");
 }
 
 // The voters are up, and answer nothing about the roster for a while.

@@ -109,9 +109,10 @@ async fn a_server_that_forgot_its_scripts_asks_its_replicas_all_the_same() {
 
     voter.replicas[0].stop();
     voter.primary.command(&["SCRIPT", "FLUSH"]).expect("it forgets");
+    let granted = voter.primary.calls("hset");
     let error = mutex.try_lock().await.expect_err("the replica is stopped");
     assert!(error.is_no_quorum(), "{error}");
-    assert_eq!(voter.primary.calls("hset"), 3, "the primary granted all the same");
+    assert!(voter.primary.calls("hset") > granted, "the primary granted all the same");
 }
 
 #[tokio::test]

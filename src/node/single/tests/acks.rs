@@ -62,7 +62,7 @@ fn votes() -> [Call; 11] {
         long(&election::ACQUIRE, &candidate),
         long(&election::RENEW, &leader),
         long(&redisson::RW_ACQUIRE, &["60000", "", "c:1", ""]),
-        long(&redisson::RW_RENEW, &["60000", "", "c:1", "1", ""]),
+        long(&redisson::RW_RENEW, &["60000", "", "c:1", "1", "", "1"]),
     ]
 }
 
