@@ -68,6 +68,13 @@ impl Won {
         self.claim.stood_still
     }
 
+    /// Whether enough is left of it at this moment, now that the client has stood still for so long
+    /// in all.
+    pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
+        let unseen = stood_still.saturating_sub(self.stood_still());
+        self.rules.is_in_time(self.started - unseen, now)
+    }
+
     /// What it is to others who want the lock.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);

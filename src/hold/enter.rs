@@ -53,7 +53,7 @@ impl Wish<'_> {
     }
 
     async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Result<Entry, Refusal>, Error> {
-        let standings = &self.coordinator.panel().standings;
+        let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         loop {
             let stood_still = standings.stood_still();
             // Boxed: most callers are no owners, and need no room for it.
@@ -72,8 +72,10 @@ impl Wish<'_> {
                     Err(error) => return Err(error),
                     Ok(SeekOutcome::Own(own)) => own,
                     Ok(SeekOutcome::Refused(refusal)) => return Ok(Err(refusal)),
-                    // It stood still while it asked: the votes may be as old as that.
-                    Ok(SeekOutcome::Won(won)) if won.stood_still() != standings.stood_still() => {
+                    // It stood still while it asked: the votes may be as old as that, and too old.
+                    Ok(SeekOutcome::Won(won))
+                        if !won.is_in_time(standings.stood_still(), clock.now()) =>
+                    {
                         continue;
                     }
                     Ok(SeekOutcome::Won(won)) => {
