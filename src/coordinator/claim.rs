@@ -72,7 +72,7 @@ impl Won {
     /// in all.
     pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
         let unseen = stood_still.saturating_sub(self.stood_still());
-        self.rules.is_in_time(self.started - unseen, now)
+        self.rules.is_in_time(self.started, now + unseen)
     }
 
     /// What it is to others who want the lock.

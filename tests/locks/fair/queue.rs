@@ -51,8 +51,13 @@ impl Waiters {
     /// Waits for all, and checks that they entered in the order of coming.
     pub(crate) async fn must_enter_in_order(self) {
         let count = self.tasks.len();
+        assert_eq!(self.enter().await, (0..count).collect::<Vec<_>>());
+    }
+
+    /// Waits for all; in which order they entered.
+    pub(crate) async fn enter(self) -> Vec<usize> {
         self.tasks.join_all().await;
-        assert_eq!(*self.entered.lock().unwrap(), (0..count).collect::<Vec<_>>());
+        self.entered.lock().unwrap().clone()
     }
 }
 
