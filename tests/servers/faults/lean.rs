@@ -60,16 +60,16 @@ async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
     let expected = [
         alone,
         alone,
-        "del 1, evalsha 2, exists 1, get 1, hexists 1, hset 1, pexpire 1, pttl 1, set 1, time 1, zcard 1, \
-         zscore 1",
-        "evalsha 2, exists 1, get 1, pexpireat 1, pttl 1, time 2, zadd 1, zcard 1, zcount 1, zrange 1, \
-         zrem 1, zscore 2",
+        "del 1, evalsha 2, exists 1, get 1, hexists 1, hset 1, pexpire 1, pttl 1, set 1, time 1, \
+         zcard 1, zscore 1",
+        "evalsha 2, exists 1, get 1, pexpireat 1, pttl 1, time 2, zadd 1, zcard 1, zcount 1, \
+         zrange 1, zrem 1, zscore 2",
     ];
     assert_eq!([mutex.await, fair.await, write.await, read.await], expected);
 }
 
-/// The first renewal looks at forced releases and at the token too, the next at the vote alone. Each
-/// call reads the mark of the data, once for all of its requests.
+/// The first renewal looks at forced releases and at the token too, the next at the vote alone.
+/// Each call reads the mark of the data, once for all of its requests.
 #[tokio::test]
 async fn an_ordinary_renewal_touches_one_key() {
     let servers = servers(1);
