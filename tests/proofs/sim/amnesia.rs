@@ -57,6 +57,8 @@ impl Given {
 pub(crate) struct Amnesia {
     /// What took each hold's vote on a voter.
     votes: BTreeMap<(String, usize), Vec<Lapse>>,
+    /// Until when the votes stood that came back as they were before they were renewed.
+    aged_ms: BTreeMap<(String, usize), u64>,
     /// What took a voter's fences, of one lock or of all.
     fences: Vec<(usize, Option<Lock>, Lapse)>,
     /// Since when the voters are gone that are.
@@ -204,6 +206,18 @@ impl Amnesia {
 
     pub(crate) fn has_lost(&self, hold: &str, voter: usize) -> bool {
         self.votes.contains_key(&(hold.to_owned(), voter))
+    }
+
+    /// A voter has this vote again as it was, to end at that time.
+    pub(crate) fn ages(&mut self, voter: usize, hold: &str, until_ms: u64) {
+        self.aged_ms.insert((hold.to_owned(), voter), until_ms);
+    }
+
+    /// Whether a vote that ends at that time was not renewed since it came back as it was.
+    pub(crate) fn is_aged(&self, hold: &str, voter: usize, until_ms: u64) -> bool {
+        let aged_ms = self.aged_ms.get(&(hold.to_owned(), voter));
+        // The voter's clock drifts meanwhile.
+        aged_ms.is_some_and(|aged_ms| until_ms <= aged_ms + 3)
     }
 
     /// What some voter forgot of this hold.

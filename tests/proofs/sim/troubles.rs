@@ -139,8 +139,10 @@ fn end(world: &World, ways: &Ways, what: What) {
                 Cause::Unseen
             };
             forget_all(world, voter, (cause, true));
+            let before = records(world, voter);
             world.voters[voter].cut(InFlight::Lost);
             world.voters[voter].restart();
+            age_votes(world, voter, &before);
         }
         What::VoterReboots { voter, ms, keeps } => {
             set_clock(world, voter, ms);
@@ -212,6 +214,23 @@ fn forget_votes(world: &World, voter: usize) {
     for lock in &world.locks {
         let votes = votes(&records, lock.records());
         ledger.amnesia.loses_votes(&world.plan, voter, *lock, &votes, world.now_ms());
+    }
+}
+
+/// This voter has come back with votes as they were before it renewed them.
+fn age_votes(world: &World, voter: usize, before: &[Record]) {
+    let after = records(world, voter);
+    let mut ledger = locked(&world.ledger);
+    for lock in &world.locks {
+        let before = votes(before, lock.records());
+        for vote in votes(&after, lock.records()) {
+            let Some(left_ms) = vote.left_ms else { continue };
+            let was = before.iter().find(|was| was.hold == vote.hold);
+            if was.is_some_and(|was| was.left_ms.is_none_or(|was_ms| was_ms > left_ms)) {
+                let until_ms = world.now_ms().saturating_add_signed(left_ms);
+                ledger.amnesia.ages(voter, vote.hold, until_ms);
+            }
+        }
     }
 }
 

@@ -79,7 +79,8 @@ fn check_course(world: &World, held: &Held) {
 }
 
 /// How long each voter's vote for a hold lasts; those that a voter should still have but
-/// forgot last for ever, as it is not the client's fault. Those are left out that a voter has given
+/// forgot, or has again as they were before a renewal, last for ever, as it is not the client's
+/// fault. Those are left out that a voter has given
 /// twice, as its client knows.
 fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
     let ledger = locked(&world.ledger);
@@ -104,7 +105,10 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
         match vote {
             Some(_) if gave_to_another(voter, asked) => None,
             Some(Vote { left_ms: Some(ms), .. }) if ms >= 0 => {
-                Some(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+                let until_ms = world.now_ms().saturating_add_signed(ms);
+                let is_aged = ledger.amnesia.is_aged(&held.hold, voter, until_ms);
+                let left = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+                Some(if is_aged { Duration::MAX } else { left })
             }
             Some(Vote { left_ms: None, .. }) => Some(Duration::MAX),
             _ => ledger.amnesia.has_lost(&held.hold, voter).then_some(Duration::MAX),
