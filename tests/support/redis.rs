@@ -389,7 +389,7 @@ impl Running {
         let started = Instant::now();
         // The socket lies in our own directory, and is opened after the port was bound: an answer
         // comes from this server and no other that holds the same port.
-        while !is_awake(&socket, settings) {
+        while !is_awake(&socket) {
             let ended = running.server.try_wait().expect("a child can be waited for").is_some();
             if ended || started.elapsed() > PATIENCE {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
@@ -411,13 +411,10 @@ impl Drop for Running {
     }
 }
 
-/// Whether it has loaded its data, which one that wants a password tells nobody who is not logged
-/// in. One whose password is not known here is awake although it tells us nothing.
-fn is_awake(socket: &Path, settings: &Settings) -> bool {
-    let login = settings.login();
-    let words: Vec<&[&str]> = login.iter().map(|words| &words[..]).chain([&["PING"][..]]).collect();
-    match talk(socket, &words, COMMAND_LIMIT).as_deref() {
-        Ok([.., Err(cause)]) => cause.starts_with("NOAUTH"),
+/// A server that wants a password is awake although it tells us nothing.
+fn is_awake(socket: &Path) -> bool {
+    match talk(socket, &[&["PING"]], COMMAND_LIMIT).as_deref() {
+        Ok([Err(cause)]) => cause.starts_with("NOAUTH"),
         answer => answer.is_ok(),
     }
 }

@@ -3,7 +3,7 @@
 use quorate::{Builder, MutexGuard, Quorate};
 
 use super::files::{Tree, number};
-use quorate_support::{NODE_PASSWORD, RedisServer, Reply, eventually_async, lock_node};
+use quorate_support::{NODE_PASSWORD, RedisServer, Reply, eventually, eventually_async, lock_node};
 use quorate_tests::scene::{connect, patient, proxies};
 
 fn builder(nodes: &[RedisServer]) -> Builder {
@@ -84,6 +84,9 @@ async fn locks_stand_on_such_nodes_and_a_restart_forgets_nothing() {
         way.refuse().await;
         node.kill();
         node.restart();
+        // It wants a password, and so seems to be there while it loads.
+        let loading = || node.info(&["INFO", "persistence"], "loading");
+        eventually("it has loaded its data", || loading().as_deref() == Ok("0"));
         let vote = node.command(&["HGET", "quorate:{a}", guard.hold().as_str()]);
         assert_eq!(vote, Ok(Reply::Text("1".into())), "the node has forgotten a vote");
         let token = node.command(&["GET", "quorate:{a}:fence"]);
