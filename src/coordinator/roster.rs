@@ -150,12 +150,13 @@ impl Coordinator {
             is_over = clock.now() >= due;
             let is_patient = !is_over && clock.now().since(started) < PATIENCE;
             if comparing.is_idle() && !(is_patient && comparing.is_unclear()) {
-                if panel.quorum.reached(|voter| standings.is_in_step(voter)) {
-                    break;
-                }
+                // Those that are spread over a cluster are in step before they are told anything.
                 if !comparing.has_looked && self.reaches(&comparing) {
                     (comparing.has_looked, is_over) = (true, false);
                     continue;
+                }
+                if panel.quorum.reached(|voter| standings.is_in_step(voter)) {
+                    break;
                 }
                 if is_over {
                     return Err(self.not_compared(comparing, started));
@@ -171,6 +172,7 @@ impl Coordinator {
             loop {
                 let seen = standings.connected().version();
                 let Some(this) = coordinator.upgrade() else { return };
+                comparing.has_looked |= this.reaches(&comparing);
                 this.ask_rosters(&mut comparing);
                 drop(this);
                 let heard = tokio::select! {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::scene::builder;
-use quorate_support::{Cluster, RedisServer, eventually_async};
+use quorate_support::{Cluster, RedisServer, eventually, eventually_async};
 use quorate_tests::scene::{connect, key, now};
 
 /// So often a client may connect to one server in three seconds: for scripts, to listen, and to see
@@ -44,6 +44,46 @@ async fn one_dead_primary_takes_all_voters_only_of_a_cluster_that_needs_all_slot
             }
             other => panic!("{setting}: {other:?}"),
         }
+    }
+}
+
+// What the clients of a voter believe of the voters is on one of its servers, which the others must
+// not need: with it they would all be gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_death_of_the_server_with_a_voters_roster_takes_no_vote_of_the_others() {
+    let flags = ["--cluster-require-full-coverage", "no"];
+    let mut cluster = Cluster::start_with(6, 0, &flags);
+    let first = connect(builder(&cluster.urls(), 3)).await;
+    let keeps_roster =
+        |node: &usize| cluster[*node].keys().iter().any(|key| key.starts_with("quorate:{%roster"));
+    eventually("a roster is kept", || (0..6).filter(keeps_roster).count() > 0);
+    let dead = (0..6).find(keeps_roster).expect("some server has one");
+    let mut elsewhere = None;
+    for name in (0..).map(|number| format!("lock {number}")) {
+        let guard = first.mutex(&name).lock().await.unwrap();
+        eventually_async("all vote", async || guard.votes() == 3).await;
+        let key = format!("quorate:{{{name}#");
+        let is_there = cluster[dead].keys().iter().any(|one| one.starts_with(&key));
+        guard.release().await.unwrap();
+        if !is_there {
+            elsewhere = Some(name);
+            break;
+        }
+    }
+    let name = elsewhere.expect("some lock has no vote there");
+    cluster[dead].kill();
+    let others: Vec<usize> = (0..6).filter(|node| *node != dead).collect();
+    eventually_async("the others know that it is dead", async || {
+        others.iter().all(|node| cluster.members(*node).unwrap().iter().any(|one| one.is("fail")))
+    })
+    .await;
+    // It has never reached that server.
+    let urls: Vec<String> = others.iter().map(|node| cluster[*node].url()).collect();
+    let client = connect(builder(&urls, 3)).await;
+    for client in [&first, &client] {
+        let guard = client.mutex(&name).lock().await.unwrap();
+        eventually_async("all three vote", async || guard.votes() == 3).await;
+        guard.release().await.unwrap();
     }
 }
 
