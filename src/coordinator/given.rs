@@ -6,7 +6,7 @@ use crate::{
     engine::{Quorum, SlotVotes, Tokens, Votes},
     node::Outcome,
     scripts::{Answer, Vote},
-    words::{HoldId, Slots, Verdict},
+    words::{Cause, HoldId, Slots, Verdict},
 };
 
 /// The numbers and the slots that came with the votes for one hold.
@@ -64,6 +64,11 @@ impl Panel {
         let mut vote = Vote::of(outcome);
         if given.slots.is_none() || !crate::mutant!("quarantined_slot_counts") {
             vote.verdict = self.counted(place(voter, outcome), vote.verdict, started);
+        }
+        let stranger = |gave| given.slots.as_ref().and_then(|slots| slots.stranger(gave));
+        if let Some(slot) = vote.slots.as_ref().and_then(stranger) {
+            let why = format!("it gave slot {slot}, which the semaphore does not have");
+            vote.verdict = Verdict::Unknown(Cause::Rejected(why.into()));
         }
         given.heard(voter, &mut vote);
         vote

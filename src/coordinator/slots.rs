@@ -89,7 +89,7 @@ impl Coordinator {
                         let vote = panel.hear(given, voter, &outcome, started);
                         given.late.push((voter, vote));
                     }
-                    () = clock.sleep_until(due) => return Err(Loss::NoQuorum),
+                    () = clock.sleep_until(due) => return Err(slots.loss()),
                 },
                 SlotNext::Apart => return Err(Loss::Split),
             }

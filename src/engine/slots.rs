@@ -1,6 +1,6 @@
 //! Which slots of a semaphore a hold has: the same on a majority of the voters.
 
-use super::{Quorum, Votes, votes::lot};
+use super::{Loss, Quorum, Votes, votes::lot};
 use crate::words::{HoldId, Slots, Verdict};
 
 /// The slots of a semaphore in the order in which a hold looks for free ones: from one that is its
@@ -80,6 +80,18 @@ impl SlotVotes {
     /// A voter whose vote counts gave these.
     pub(crate) fn heard(&mut self, voter: usize, slots: Slots) {
         self.said[voter] = SlotSaid::Gave(slots);
+    }
+
+    /// Why there is nothing the same where the answers have to be there now: others took some
+    /// slots meanwhile if a majority has answered.
+    pub(crate) fn loss(&self) -> Loss {
+        let is_heard = |voter: usize| self.said[voter] != SlotSaid::Asked;
+        if self.quorum.reached(is_heard) { Loss::Split } else { Loss::NoQuorum }
+    }
+
+    /// One of these that the semaphore does not have.
+    pub(crate) fn stranger(&self, slots: &Slots) -> Option<u16> {
+        slots.list().iter().copied().find(|slot| *slot >= self.circle.permits)
     }
 
     /// A voter that was asked gave none that count.
