@@ -78,6 +78,16 @@ local function read_slots(text)
   return list
 end
 
+-- The keys end with the last of their members, after one that ended then has changed or gone.
+local function end_with_last(slots, ends, former)
+  local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
+  if last and tonumber(last) < former then
+    last = math.max(last, now_ms() + 1)
+    redis.call('PEXPIREAT', slots, last)
+    redis.call('PEXPIREAT', ends, last)
+  end
+end
+
 -- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
 local function take_slots(slots, ends, hold)
   local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
@@ -97,13 +107,7 @@ local function take_slots(slots, ends, hold)
     local is_all = gone <= 2 * (some - 1)
     at, some = at + some, math.min(8 * some, 256)
   until is_all
-  local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
-  if last and tonumber(last) < until_ms then
-    -- The keys end with the last of those that are left.
-    last = math.max(last, now_ms() + 1)
-    redis.call('PEXPIREAT', slots, last)
-    redis.call('PEXPIREAT', ends, last)
-  end
+  end_with_last(slots, ends, until_ms)
   if taken == 0 or until_ms < now_ms() then
     return nil
   end

@@ -99,6 +99,17 @@ macro_rules! guard {
                 self.thread.wait(self.guard.extend(lease))?
             }
 
+            #[doc = concat!("[`", stringify!($name), "::renew`](crate::", stringify!($name),
+                "::renew); blocks.")]
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("As [there](crate::", stringify!($name), "::renew).")]
+            /// [`is_inside_runtime`](Error::is_inside_runtime).
+            pub fn renew(&self) -> Result<(), Error> {
+                self.thread.wait(self.guard.renew())?
+            }
+
             #[doc = concat!("[`", stringify!($name), "::reenter`](crate::", stringify!($name),
                 "::reenter); blocks.")]
             ///

@@ -40,6 +40,8 @@ fn only(lock: &Arc<str>) -> LineKey {
 #[derive(Debug)]
 struct Line {
     key: LineKey,
+    /// Somebody has stood in it since then.
+    since: Moment,
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
     turns: Semaphore,
@@ -110,10 +112,11 @@ impl LineNews {
 }
 
 impl Line {
-    fn new(key: LineKey, turns: usize) -> Self {
+    fn new(key: LineKey, turns: usize, since: Moment) -> Self {
         let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
         Self {
             key,
+            since,
             places: AtomicU32::new(0),
             turns: Semaphore::new(turns),
             has_teller: AtomicBool::new(false),
@@ -147,7 +150,7 @@ impl Lines {
     ) -> LinePlace {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (Arc::clone(lock), which);
-        let new = || Arc::new(Line::new(key.clone(), self.turns));
+        let new = || Arc::new(Line::new(key.clone(), self.turns, came));
         let line = lines.entry(key.clone()).or_insert_with(new);
         line.places.fetch_add(1, Relaxed);
         let (lines, line) = (Arc::clone(self), Arc::clone(line));
@@ -158,6 +161,12 @@ impl Lines {
     /// Whether anybody stands in line for the lock.
     pub(super) fn has(&self, key: &Arc<str>) -> bool {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&only(key))
+    }
+
+    /// Since when somebody stands in line for the lock, if anybody does.
+    pub(super) fn since(&self, key: &Arc<str>) -> Option<Moment> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(&only(key)).map(|line| line.since)
     }
 
     /// Whether others wanted the lock too when this client last gave it back: they listened, or a

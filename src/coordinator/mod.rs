@@ -174,6 +174,13 @@ impl Coordinator {
         self.series(record).wakeups.of(cause).count(1);
     }
 
+    /// Since when a task of this client waits for the lock, which one at a time has.
+    pub(crate) fn waits_since(&self, record: &dyn LockRecord) -> Option<Moment> {
+        let LockInfo { key, is_shared, .. } = record.info();
+        let lines = [&self.lines, &self.queues].map(|lines| lines.since(key));
+        lines.into_iter().flatten().min().filter(|_| !is_shared)
+    }
+
     fn floors(&self) -> MutexGuard<'_, Floors> {
         self.floors.lock().unwrap_or_else(PoisonError::into_inner)
     }

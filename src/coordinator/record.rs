@@ -146,6 +146,10 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     fn renew(&self, ask: &Ask<'_>) -> Call;
     /// Sets the count; 0 gives the vote back, leaves the queue, and tells the channel if `wake`.
     fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call;
+    /// Lets the lease of a hold end sooner; `None` where its record cannot.
+    fn shorten(&self, _hold: &HoldId, _lease: Duration) -> Option<Call> {
+        None
+    }
     /// Gives back what an attempt got, and stays in the queue.
     fn undo(&self, hold: &HoldId, wake: bool) -> Call;
 }

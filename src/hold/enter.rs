@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{TryFutureExt, future::OptionFuture};
 use tracing::{Span, field::Empty};
 
-use super::{Entry, Holds, held::Hold};
+use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
     clock::{Clock, Moment},
     coordinator::{Coordinator, LockRecord, Search, Won},
@@ -38,7 +38,11 @@ impl Wish<'_> {
         }
     }
 
-    async fn enter_unless_refused(&self, limit: Limit) -> Result<Result<Entry, Refusal>, Error> {
+    /// Enters the lock, or is told what voters said to the last attempt before the limit.
+    pub(crate) async fn enter_unless_refused(
+        &self,
+        limit: Limit,
+    ) -> Result<Result<Entry, Refusal>, Error> {
         let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
         // Boxed: callers put several of these futures into their own.
         let sought = Box::pin(self.seek(&seen));
@@ -87,7 +91,7 @@ impl Wish<'_> {
             let entry = match own {
                 Own::Same(hold) => {
                     let terms = Some((self.record.rules().terms, self.renewed));
-                    Box::pin(Entry::again(&hold, terms)).await?
+                    Box::pin(Entry::again(&hold, terms, REENTRY)).await?
                 }
                 Own::Under(hold) => {
                     Box::pin(Entry::under(&hold, self.record.rules(), self.renewed)).await?

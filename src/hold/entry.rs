@@ -16,6 +16,9 @@ use crate::{
     words::{Error, HoldId, Kind, Owner, Slots, Token, Verdict},
 };
 
+/// What was not confirmed where an owner or a guard enters again.
+pub(super) const REENTRY: &str = "re-entry";
+
 /// Leaves the hold on drop.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -43,6 +46,7 @@ impl Entry {
     pub(super) async fn again(
         hold: &Arc<Hold>,
         wish: Option<(Terms, bool)>,
+        what: &'static str,
     ) -> Result<Option<Self>, Error> {
         let terms = wish.map(|(terms, _)| terms);
         let Some((mut round, mut exchange)) = hold.enter(terms) else {
@@ -61,7 +65,7 @@ impl Entry {
                 }
                 Ok(Some(entry))
             }
-            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered("re-entry", hold.failed())),
+            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered(what, hold.failed())),
             _ => Err(hold.lost()),
         }
     }
@@ -102,16 +106,21 @@ impl Entry {
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
         // Never `None`: this entry has not left.
-        Self::again(&self.hold, None).await?.ok_or_else(|| self.hold.lost())
+        Self::again(&self.hold, None, REENTRY).await?.ok_or_else(|| self.hold.lost())
     }
 
-    /// Renews with this lease at least, as a further entry would, and keeps no entry of it.
-    pub(crate) async fn extend(&self, lease: Duration) -> Result<(), Error> {
-        let rules = self.hold.coordinator().settings().rules(lease)?;
-        let wish = Some((rules.terms, !self.hold.is_fixed()));
+    /// Renews, with this lease at least.
+    pub(crate) async fn extend(&self, lease: Option<Duration>) -> Result<(), Error> {
+        self.enter_for(lease, if lease.is_some() { "extension" } else { "renewal" }).await
+    }
+
+    /// Renews as a further entry would, and keeps no entry of it.
+    async fn enter_for(&self, lease: Option<Duration>, what: &'static str) -> Result<(), Error> {
+        let rules = lease.map(|lease| self.hold.coordinator().settings().rules(lease));
+        let wish = rules.transpose()?.map(|rules| (rules.terms, !self.hold.is_fixed()));
         // Never `None`: this entry has not left.
-        let further = Self::again(&self.hold, wish).await?.ok_or_else(|| self.hold.lost())?;
-        drop(further);
+        let further = Self::again(&self.hold, wish, what).await?;
+        drop(further.ok_or_else(|| self.hold.lost())?);
         Ok(())
     }
 
@@ -138,11 +147,14 @@ impl Entry {
         keeper::attend(&self.hold);
     }
 
-    /// Leaves the votes to their leases, of this length at least.
+    /// Leaves the votes to leases of this length.
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
-        let extended = self.extend(time).await;
+        let extended = self.enter_for(Some(time), "keeping").await;
         self.left = true;
-        self.hold.keep()?;
+        if let Some(replies) = self.hold.keep(time)? {
+            // Where too few answer, the lock stays taken for longer.
+            self.hold.confirm(replies).await;
+        }
         extended
     }
 
@@ -188,6 +200,22 @@ impl Entry {
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        let done = self.until_lost(work).await?;
+        // Its thread may have been blocked since the lock was lost.
+        if self.is_held() { Ok(done) } else { Err(self.hold.lost()) }
+    }
+
+    /// What went wrong first is told: work that has failed says why.
+    pub(crate) async fn try_while_held<T, E: From<Error>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let done = self.until_lost(work).await?;
+        if done.is_err() || self.is_held() { done } else { Err(self.hold.lost().into()) }
+    }
+
+    /// Drops the work the moment the lock is lost.
+    async fn until_lost<F: Future>(&self, work: F) -> Result<F::Output, Error> {
         let mut lost = pin!(self.hold.until_lost());
         let mut work = pin!(work);
         poll_fn(|context| {

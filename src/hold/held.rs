@@ -61,6 +61,8 @@ struct HoldState {
     place: Option<AgendaPlace>,
     /// A round of renewal waits for its turn or is under way.
     in_round: bool,
+    /// It was said that a task of its own client waits for the lock.
+    warned: bool,
     /// The last round failed.
     failing: bool,
     /// What the voters said in the last round that failed.
@@ -122,6 +124,7 @@ impl Hold {
             end: None,
             place: None,
             in_round: false,
+            warned: false,
             failing: false,
             failed: Vec::new(),
         };
@@ -345,22 +348,25 @@ impl Hold {
     }
 
     /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
-    /// last entry are left to their leases.
-    pub(super) fn keep(&self) -> Result<(), Error> {
+    /// last entry end after this time. Answers come where voters have to be told.
+    pub(super) fn keep(&self, time: Duration) -> Result<Option<Replies>, Error> {
         let mut state = self.state();
         if state.count > 1 {
             drop(state);
             drop(self.leave());
-            return Ok(());
+            return Ok(None);
         }
         state.count = 0;
         self.holds.remove(self);
-        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
+        let now = self.coordinator.clock().now();
+        if state.lease.duty(now) == Duty::Lost {
             drop(state);
             return Err(self.lost());
         }
         self.forget(&mut state, End::Released);
-        Ok(())
+        let longest = state.longest;
+        let shorter = (time < longest).then(|| self.record.shorten(&self.id, time)).flatten();
+        Ok(shorter.map(|call| self.coordinator.panel().insist_all(&call, now + longest)))
     }
 
     fn end(&self, state: &mut HoldState, end: End) -> Replies {

@@ -70,7 +70,8 @@ macro_rules! guard {
             /// # Errors
             ///
             /// [`is_lost`](crate::Error::is_lost): the lock was lost and `work` was dropped
-            /// unfinished.
+            /// unfinished. Or `work` blocked its thread, and has ended after the loss: then what it
+            /// returned is dropped.
             ///
             /// # Cancel safety
             ///
@@ -102,7 +103,8 @@ macro_rules! guard {
             ///
             /// # Errors
             ///
-            /// That of `work`; or, made into one of those, [`is_lost`](crate::Error::is_lost).
+            /// That of `work`; or, made into one of those, [`is_lost`](crate::Error::is_lost), also
+            /// where `work` ended well after the loss.
             ///
             /// # Cancel safety
             ///
@@ -126,7 +128,7 @@ macro_rules! guard {
                 &self,
                 work: impl Future<Output = Result<T, E>>,
             ) -> Result<T, E> {
-                self.0.while_held(work).await?
+                self.0.try_while_held(work).await
             }
 
             /// Renews the lease now, and makes it this long at least: a lease that is not renewed
@@ -164,7 +166,23 @@ macro_rules! guard {
                 &self,
                 lease: std::time::Duration,
             ) -> Result<(), $crate::words::Error> {
-                self.0.extend(lease).await
+                self.0.extend(Some(lease)).await
+            }
+
+            /// Renews the lease now, for as long as it was before: a fixed one counts anew from
+            /// now.
+            ///
+            /// # Errors
+            ///
+            /// [`is_lost`](crate::Error::is_lost): the lock is not held any more.
+            /// [`is_not_entered`](crate::Error::is_not_entered): no majority answered in time; the
+            /// lock is held as before.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future leaves the lock held, with the old lease or the new one.
+            pub async fn renew(&self) -> Result<(), $crate::words::Error> {
+                self.0.extend(None).await
             }
 
             /// Enters again; the lock is released when every guard of it is. Goes through the
@@ -183,10 +201,13 @@ macro_rules! guard {
                 self.0.reenter().await.map(Self)
             }
 
-            /// Keeps the lock taken for at least `time`, and then lets it expire. Nobody else gets
-            /// it before, even if this process ends: neither a drop nor closing the client gives it
-            /// back. A lease that has longer to run is not shortened, so ask for a
-            /// [`lease`](crate::Mutex::lease) of `time` if the lock must be free soon after it.
+            /// Keeps the lock taken for `time`, counted from now, and then lets it expire. Nobody
+            /// else gets it before, even if this process ends: neither a drop nor closing the
+            /// client gives it back. A hold that ends like this is not lost.
+            ///
+            /// Voters that do not hear of a `time` that is shorter than what is left of the lease
+            /// keep the lock for what is left. So does a read/write lock with
+            /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson).
             ///
             /// Use it for work that is to be done once although several machines start it within
             /// seconds of each other: a machine that comes later finds the lock taken. `time` is at

@@ -251,6 +251,11 @@ impl LockRecord for MutexRecord {
         self.give_back(hold, count, self.place.as_ref(), wake)
     }
 
+    fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
+        let form = Form::new(&mutex::SHORTEN, self.rules(), &[]);
+        Some(form.request([self.made.keys.lock()], hold, [(&millis(lease)).into()]))
+    }
+
     fn undo(&self, hold: &HoldId, wake: bool) -> Call {
         if crate::mutant!("undo_leaves_the_queue") {
             return self.release(hold, 0, wake);

@@ -12,7 +12,7 @@ use crate::{
     engine::Rules,
     keys::{RwKeys, Word},
     node::Call,
-    scripts::rw,
+    scripts::{mutex, rw},
     words::{HoldId, HoldIds, LockName},
 };
 
@@ -240,6 +240,16 @@ impl LockRecord for RwRecord {
             Stand::Anywhere | Stand::Write(_) => None,
         };
         self.give_back(hold, count, place)
+    }
+
+    fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
+        let MadeRw { keys, forms, .. } = &*self.made;
+        let (script, key) = match forms.terms.access {
+            Access::Read => (&rw::SHORTEN, keys.readers()),
+            Access::Write => (&mutex::SHORTEN, keys.writer()),
+        };
+        let form = Form::new(script, self.rules(), &[]);
+        Some(form.request([key], hold, [(&millis(lease)).into()]))
     }
 
     fn undo(&self, hold: &HoldId, _wake: bool) -> Call {

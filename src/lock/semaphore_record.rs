@@ -178,6 +178,14 @@ impl LockRecord for SemaphoreRecord {
         self.give_back(hold, count, self.place.as_ref())
     }
 
+    fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
+        let MadeSemaphore { keys: SemaphoreKeys { slots, ends, .. }, wanted, .. } = &*self.made;
+        let form = Form::new(&semaphore::SHORTEN, self.rules(), &[]);
+        let lease = millis(lease);
+        let args = [(&lease).into(), Word::number(wanted.wanted)];
+        Some(self.weighed(form.request([slots, ends], hold, args)))
+    }
+
     fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
         self.give_back(hold, 0, None)
     }

@@ -77,6 +77,16 @@ pub(crate) mod mutex {
         votes: false,
     };
 
+    pub(crate) static SHORTEN: Script = Script {
+        name: "mutex/shorten",
+        source: source!("mutex/shorten", ["holder", "each"]),
+        keys: &["lock"],
+        shared: &[],
+        args: &[HOLD, LEASE_MS],
+        width: 3,
+        votes: false,
+    };
+
     pub(crate) static FORCE_RELEASE: Script = Script {
         name: "mutex/force_release",
         source: source!(
@@ -183,6 +193,17 @@ pub(crate) mod rw {
         keys: &["writer", "readers", "queue", "alive", "writers"],
         shared: &[CALLS],
         args: &[HOLD, COUNT, PLACE],
+        width: 3,
+        votes: false,
+    };
+
+    /// Of a read. A write is shortened as a mutex is.
+    pub(crate) static SHORTEN: Script = Script {
+        name: "rw/shorten",
+        source: source!("rw/shorten", ["time", "each"]),
+        keys: &["readers"],
+        shared: &[],
+        args: &[HOLD, LEASE_MS],
         width: 3,
         votes: false,
     };
@@ -357,10 +378,11 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 33] = [
+pub(crate) static ALL: [&Script; 36] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
+    &mutex::SHORTEN,
     &mutex::FORCE_RELEASE,
     &mutex::CLEAR,
     &mutex::INSPECT,
@@ -371,12 +393,14 @@ pub(crate) static ALL: [&Script; 33] = [
     &rw::ACQUIRE,
     &rw::RENEW,
     &rw::RELEASE,
+    &rw::SHORTEN,
     &rw::FORCE_RELEASE,
     &rw::CLEAR,
     &rw::INSPECT,
     &semaphore::ACQUIRE,
     &semaphore::RENEW,
     &semaphore::RELEASE,
+    &semaphore::SHORTEN,
     &semaphore::FORCE_RELEASE,
     &semaphore::CLEAR,
     &semaphore::INSPECT,

@@ -53,6 +53,16 @@ pub(crate) static RELEASE: Script = Script {
     votes: false,
 };
 
+pub(crate) static SHORTEN: Script = Script {
+    name: "semaphore/shorten",
+    source: source!("semaphore/shorten", ["time", "slots", "each"]),
+    keys: &["slots", "ends"],
+    shared: &[],
+    args: &[HOLD, LEASE_MS, Arg::Text("wanted")],
+    width: 3,
+    votes: false,
+};
+
 pub(crate) static FORCE_RELEASE: Script = Script {
     name: "semaphore/force_release",
     source: source!(

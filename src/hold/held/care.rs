@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::{End, Hold, HoldState, loss::HoldLoss};
 use crate::{
+    clock::Moment,
     engine::Duty,
     hold::agenda::{AgendaPlace, Listing},
-    words::{Cause, Verdict},
+    words::{Cause, Rounded, Verdict},
 };
 
 impl Hold {
@@ -54,7 +55,28 @@ impl Hold {
         };
         let begins = due && !state.in_round;
         state.in_round |= due;
+        if begins {
+            self.warn_of_waiters(&mut state, now);
+        }
         begins
+    }
+
+    /// Says once that a task of the same client waits for what may never come: mostly it wants to
+    /// enter again, and has no owner.
+    fn warn_of_waiters(&self, state: &mut HoldState, now: Moment) {
+        let lease = state.lease.terms().lease;
+        let is_long = |since: Moment| now.since(since) >= lease;
+        if !state.warned
+            && is_long(self.acquired)
+            && self.coordinator.waits_since(self.record()).is_some_and(is_long)
+        {
+            state.warned = true;
+            let (lock, waits) = (self.name(), Rounded(lease));
+            tracing::warn!(
+                lock, hold = %self.id, %waits,
+                "a task waits behind a hold of its own client: one that enters again needs an owner"
+            );
+        }
     }
 
     /// When it ends, and its number.
