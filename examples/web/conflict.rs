@@ -27,7 +27,7 @@ async fn pay(State(quorum): State<Quorate>, Path(id): Path<u64>) -> Response {
     let status =
         if error.is_busy() { StatusCode::CONFLICT } else { StatusCode::SERVICE_UNAVAILABLE };
     // Whole seconds, rounded up.
-    let seconds = error.retry_after().unwrap_or_default().as_secs() + 1;
+    let seconds = error.lease_left().unwrap_or_default().as_secs() + 1;
     (status, [(RETRY_AFTER, seconds.to_string())], error.to_string()).into_response()
 }
 

@@ -115,9 +115,8 @@ fn too_far(majority: Duration, most: Duration, settings: &Settings) -> Error {
         let lease = Rounded(settings.lease);
         format!("{shown}, a tenth of the lease of {lease}: set a longer `lease`")
     };
-    Error::invalid(format!(
-        "a majority of the voters takes {majority} to answer, more than {limit}"
-    ))
+    let why = format!("a majority of the voters takes {majority} to answer, more than {limit}");
+    Error::new(Kind::TooFar(why), Vec::new())
 }
 
 /// Asks all voters who they are, until a majority has said so and the others have had their chance.

@@ -92,7 +92,8 @@ impl Coordinator {
             WhoLeads::Unclear => {
                 let lock = asked.record.info().name.as_str().into();
                 let after = self.clock.now().since(began);
-                let kind = Kind::NoQuorum { lock, needed: self.panel.quorum.needed(), after };
+                let needed = self.panel.quorum.needed();
+                let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
                 Err(Error::new(kind, self.report(census.verdicts())))
             }
         }

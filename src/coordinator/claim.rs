@@ -78,7 +78,8 @@ impl Won {
     /// What it is to others who want the lock.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);
-        Denial::Held(Refusal { by: Some(self.hold().clone()), waits: false, ends })
+        let by = Some(self.hold().clone());
+        Denial::Held(Refusal { by, ends, ..Refusal::default() })
     }
 
     /// Hands the votes over: whoever calls this answers for their release.

@@ -115,8 +115,8 @@ impl Coordinator {
 
     /// The error for a caller that wants to be told who has the lock.
     pub(crate) async fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
-        let Refusal { by, waits, ends } = refusal;
-        let retry_after = ends.map(|ends| ends.since(self.clock.now()));
+        let Refusal { by, waits, ends, verdicts } = refusal;
+        let lease_left = ends.map(|ends| ends.since(self.clock.now()));
         let kind = |hold: &HoldId| match record.kind_of(hold) {
             _ if waits => HolderKind::Waiting,
             kind => kind,
@@ -124,8 +124,9 @@ impl Coordinator {
         let mut names = self.names_of(&by).await;
         let mut name = |hold: &HoldId| names.remove(hold.client()?);
         let by = by.map(|hold| Taker { kind: kind(&hold), client_name: name(&hold), hold });
-        let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, retry_after };
-        Error::new(kind, Vec::new())
+        let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, lease_left };
+        let asked = !verdicts.is_empty();
+        Error::new(kind, if asked { self.report(verdicts.to_vec()) } else { Vec::new() })
     }
 
     async fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
@@ -133,6 +134,7 @@ impl Coordinator {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
+            too_late: outage.votes.is_won().then(|| record.rules().minimum_validity),
         };
         let verdicts = outage.votes.into_verdicts();
         // For the report, which asks nobody. Only voters that have just answered are asked: there

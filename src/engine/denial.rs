@@ -1,7 +1,12 @@
 //! What a waiter is told that does not get the lock.
 
+use std::sync::Arc;
+
 use super::Votes;
-use crate::{clock::Moment, words::HoldId};
+use crate::{
+    clock::Moment,
+    words::{HoldId, Verdict},
+};
 
 /// Why the lock cannot be had, by the last attempt that could find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +26,16 @@ pub(crate) struct Refusal {
     pub(crate) waits: bool,
     /// When a majority is free, if nobody asks again.
     pub(crate) ends: Option<Moment>,
+    /// What each voter said; nothing where none was asked.
+    pub(crate) verdicts: Arc<[Verdict]>,
 }
 
 impl Refusal {
     pub(crate) fn of(votes: &Votes, now: Moment) -> Self {
         let by = votes.obstacle().cloned();
         let waits = by.as_ref().is_some_and(|by| votes.is_place(by));
-        Self { by, waits, ends: votes.free_in().map(|time| now + time) }
+        let ends = votes.free_in().map(|time| now + time);
+        Self { by, waits, ends, verdicts: votes.clone().into_verdicts().into() }
     }
 }
 

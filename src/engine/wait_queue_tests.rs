@@ -108,8 +108,7 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         wait.await_turn(at(100), at(11), &votes(Loss::Held)),
         WaitNext::Ask(Some(Wake::Missed))
     );
-    let refusal = Refusal { by: Some(HoldId::parse("h")), waits: false, ends: Some(at(680)) };
-    let denial = Denial::Held(refusal);
+    let denial = Denial::Held(Refusal::of(&votes(Loss::Held), at(80)));
     assert_eq!(
         wait.await_turn(at(100), at(80), &votes(Loss::Held)),
         WaitNext::GiveUp(Box::new(denial))

@@ -6,7 +6,7 @@ use crate::engine::Backoff;
 
 /// Parts of errors that only an operator can mend: credentials, rights, certificates, servers that
 /// cannot vote.
-const HOPELESS: [&str; 13] = [
+const HOPELESS: [&str; 14] = [
     "WRONGPASS",
     "NOAUTH",
     "NOPERM",
@@ -20,6 +20,7 @@ const HOPELESS: [&str; 13] = [
     "InvalidMessage(",
     "PeerIncompatible(",
     "it runs no Lua scripts",
+    "it deletes keys, and so votes",
     "the answer to INFO has no run_id",
 ];
 

@@ -49,13 +49,14 @@ pub enum ErrorKind {
     /// was asked for, unless with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) the lock
     /// turns out to be an `RFairLock` in Java.
     Invalid,
-    /// Too few voters could be reached when the client connected, or asked who else uses them.
+    /// Too few voters could be reached when the client connected, or asked who else uses them; or a
+    /// majority takes longer to answer than the settings allow: for now, or as it is far away.
     NotConnected,
     /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
     NoQuorum,
     /// Another hold has the lock, or others have too many of its votes. Only the calls that end
     /// with `or_busy` give this error: see [`holder`](Error::holder) and
-    /// [`retry_after`](Error::retry_after).
+    /// [`lease_left`](Error::lease_left).
     Busy,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
@@ -93,18 +94,62 @@ pub enum ErrorKind {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Invalid(String),
-    Connect { needed: Majorities, after: Duration },
-    NoQuorum { lock: String, needed: Majorities, after: Duration },
-    Busy { lock: String, by: Option<Taker>, retry_after: Option<Duration> },
-    Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
-    Released { lock: String, hold: HoldId },
-    Reads { lock: String, hold: HoldId },
-    Unconfirmed { lock: String, hold: HoldId, needed: Majorities, frees_in: Duration },
-    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: Majorities },
-    NotHolding { lock: String, hold: HoldId },
+    Connect {
+        needed: Majorities,
+        after: Duration,
+    },
+    TooFar(String),
+    NoQuorum {
+        lock: String,
+        needed: Majorities,
+        after: Duration,
+        /// A majority granted with less than this left.
+        too_late: Option<Duration>,
+    },
+    Busy {
+        lock: String,
+        by: Option<Taker>,
+        lease_left: Option<Duration>,
+    },
+    Lost {
+        lock: String,
+        hold: HoldId,
+        why: Cow<'static, str>,
+    },
+    Released {
+        lock: String,
+        hold: HoldId,
+    },
+    Reads {
+        lock: String,
+        hold: HoldId,
+    },
+    Unconfirmed {
+        lock: String,
+        hold: HoldId,
+        needed: Majorities,
+        frees_in: Duration,
+    },
+    NotEntered {
+        lock: String,
+        hold: HoldId,
+        what: &'static str,
+        needed: Majorities,
+    },
+    NotHolding {
+        lock: String,
+        hold: HoldId,
+    },
     OutOfStep(String),
-    Overloaded { lock: String, most: usize, after: Duration },
-    Refused { kind: ErrorKind, why: &'static str },
+    Overloaded {
+        lock: String,
+        most: usize,
+        after: Duration,
+    },
+    Refused {
+        kind: ErrorKind,
+        why: &'static str,
+    },
 }
 
 /// Why nobody asks the voters.
@@ -131,7 +176,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self.0.kind {
             Kind::Invalid(_) => ErrorKind::Invalid,
-            Kind::Connect { .. } => ErrorKind::NotConnected,
+            Kind::Connect { .. } | Kind::TooFar(_) => ErrorKind::NotConnected,
             Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
             Kind::Busy { .. } => ErrorKind::Busy,
             Kind::Lost { .. } => ErrorKind::Lost,
@@ -238,9 +283,11 @@ impl Error {
             | Kind::NotEntered { lock, .. }
             | Kind::NotHolding { lock, .. }
             | Kind::Overloaded { lock, .. } => Some(lock),
-            Kind::Invalid(_) | Kind::Connect { .. } | Kind::OutOfStep(_) | Kind::Refused { .. } => {
-                None
-            }
+            Kind::Invalid(_)
+            | Kind::Connect { .. }
+            | Kind::TooFar(_)
+            | Kind::OutOfStep(_)
+            | Kind::Refused { .. } => None,
         }
     }
 
@@ -295,13 +342,13 @@ impl Error {
         }
     }
 
-    /// When to ask again, of an error of the kind [`Busy`](ErrorKind::Busy): the lease of the
-    /// holder, or the time of the place, ends then. It counts from when the error was made. A
-    /// holder that releases frees the lock sooner, and one that renews keeps it. `None` if the
-    /// record of the holder has no end.
-    pub fn retry_after(&self) -> Option<Duration> {
+    /// What is left of the [`holder`](Self::holder)'s lease, or of the time for which its place in
+    /// the queue counts, when an error of the kind [`Busy`](ErrorKind::Busy) was made. No advice
+    /// when to ask again: a holder that releases frees the lock sooner, mostly much sooner, and one
+    /// that renews keeps it for longer. `None` if the record of the holder has no end.
+    pub fn lease_left(&self) -> Option<Duration> {
         match &self.0.kind {
-            Kind::Busy { retry_after, .. } => *retry_after,
+            Kind::Busy { lease_left, .. } => *lease_left,
             _ => None,
         }
     }
@@ -316,20 +363,30 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.kind {
-            Kind::Invalid(what) | Kind::OutOfStep(what) => f.write_str(what)?,
+            Kind::Invalid(what) | Kind::TooFar(what) | Kind::OutOfStep(what) => {
+                f.write_str(what)?;
+            }
             Kind::Connect { needed, after } => {
                 let after = Rounded(*after);
-                write!(f, "fewer than {needed:#} voters could be reached in {after}")?;
+                let noun = needed.noun();
+                write!(f, "fewer than {needed:#} {noun} could be reached in {after}")?;
             }
-            Kind::NoQuorum { lock, needed, after } => {
+            Kind::NoQuorum { lock, needed, after, too_late } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
+                if let Some(minimum) = too_late {
+                    let minimum = Rounded(*minimum);
+                    write!(
+                        f,
+                        ": granted too late, the minimum validity of {minimum} was not left"
+                    )?;
+                }
             }
-            Kind::Busy { lock, by, retry_after } => {
+            Kind::Busy { lock, by, lease_left } => {
                 match by {
                     Some(by) => write!(f, "lock `{lock}` is {by}")?,
                     None => write!(f, "lock `{lock}` is taken")?,
                 }
-                if let Some(time) = retry_after {
+                if let Some(time) = lease_left {
                     write!(f, ", for {} more unless renewed or released", Rounded(*time))?;
                 }
             }
@@ -345,15 +402,16 @@ impl fmt::Display for Error {
             Kind::Unconfirmed { lock, hold, needed, frees_in } => {
                 write!(
                     f,
-                    "release of lock `{lock}` by hold {hold} not confirmed by {needed} voters, \
-                     free in {} at the latest",
+                    "release of lock `{lock}` by hold {hold} not confirmed by {needed} {}, free in \
+                     {} at the latest",
+                    needed.noun(),
                     Rounded(*frees_in)
                 )?;
             }
             Kind::NotEntered { lock, hold, what, needed } => write!(
                 f,
-                "{what} of lock `{lock}` not confirmed by {needed} voters; hold {hold} has it as \
-                 before"
+                "{what} of lock `{lock}` not confirmed by {needed} {}; hold {hold} has it as before",
+                needed.noun()
             )?,
             Kind::NotHolding { lock, hold } => {
                 write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")?;
@@ -369,7 +427,11 @@ impl fmt::Display for Error {
         if let Some(needed) = self.needed() {
             Lacking(needed, &self.0.voters).fmt(f)?;
         }
-        if self.0.voters.is_empty() { Ok(()) } else { write!(f, " ({})", Listed(&self.0.voters)) }
+        // Of a lock that is taken the holder says enough.
+        if self.0.voters.is_empty() || self.is_busy() {
+            return Ok(());
+        }
+        write!(f, " ({})", Listed(&self.0.voters))
     }
 }
 

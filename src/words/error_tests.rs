@@ -7,7 +7,12 @@ const TWO: Majorities = Majorities { new: (2, 3), old: None };
 
 #[test]
 fn a_message_names_the_lock_and_each_voter_with_its_cause() {
-    let kind = Kind::NoQuorum { lock: "a".into(), needed: TWO, after: Duration::from_secs(1) };
+    let kind = Kind::NoQuorum {
+        lock: "a".into(),
+        needed: TWO,
+        after: Duration::from_secs(1),
+        too_late: None,
+    };
     let report = |voter: &str, cause| VoterReport::new(voter, Verdict::Unknown(cause));
     let voters = vec![
         report("a:1", Cause::Unreachable("connection refused".into())),
@@ -27,10 +32,10 @@ fn a_message_names_the_lock_and_each_voter_with_its_cause() {
 
 #[test]
 fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
-    let told = |by: Option<(&str, HolderKind)>, retry_after| {
+    let told = |by: Option<(&str, HolderKind)>, lease_left| {
         let by =
             by.map(|(hold, kind)| Taker { hold: HoldId::parse(hold), kind, client_name: None });
-        Error::new(Kind::Busy { lock: "a".into(), by, retry_after }, Vec::new())
+        Error::new(Kind::Busy { lock: "a".into(), by, lease_left }, Vec::new())
     };
     let time = Some(Duration::from_secs(5));
     for (kind, text) in [
@@ -43,12 +48,12 @@ fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
     ] {
         let error = told(Some(("c:1", kind)), time);
         assert_eq!(error.to_string(), format!("{text}, for 5s more unless renewed or released"));
-        assert_eq!((error.holder_kind(), error.retry_after()), (Some(kind), time));
+        assert_eq!((error.holder_kind(), error.lease_left()), (Some(kind), time));
         assert_eq!(error.holder(), Some(&HoldId::parse("c:1")));
     }
     let (hold, client_name) = (HoldId::parse("c:1"), Some("web-1:4711".into()));
     let by = Some(Taker { hold, kind: HolderKind::Mutex, client_name });
-    let named = Error::new(Kind::Busy { lock: "a".into(), by, retry_after: None }, Vec::new());
+    let named = Error::new(Kind::Busy { lock: "a".into(), by, lease_left: None }, Vec::new());
     assert_eq!(named.to_string(), "lock `a` is taken by c:1 (web-1:4711)");
     assert_eq!(named.holder_name(), Some("web-1:4711"));
     let unknown = told(None, None);
@@ -67,7 +72,7 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
             "fewer than 2 of 3 voters could be reached in 5s",
         ),
         (
-            Kind::NoQuorum { lock: lock(), needed: TWO, after: secs(10) },
+            Kind::NoQuorum { lock: lock(), needed: TWO, after: secs(10), too_late: None },
             "no quorum of 2 for lock `a` in 10s",
         ),
         (
@@ -162,7 +167,8 @@ fn with_two_sets_a_message_says_what_each_needs_and_which_one_lacks_answers() {
         report("d:1", Side::Old, Verdict::Unknown(Cause::Unheard)),
         report("e:1", Side::Old, Verdict::Unknown(Cause::Unheard)),
     ];
-    let kind = Kind::NoQuorum { lock: "a".into(), needed, after: Duration::from_secs(1) };
+    let kind =
+        Kind::NoQuorum { lock: "a".into(), needed, after: Duration::from_secs(1), too_late: None };
     assert_eq!(
         Error::new(kind, voters.clone()).to_string(),
         "no quorum of 3 of 5 new and 2 of 3 old for lock `a` in 1s, 1 of the old voters gave a \

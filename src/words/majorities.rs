@@ -45,6 +45,13 @@ pub(crate) struct Majorities {
     pub(crate) old: Option<(usize, usize)>,
 }
 
+impl Majorities {
+    /// What stands behind the number.
+    pub(crate) fn noun(&self) -> &'static str {
+        if self.new.0 == 1 && self.old.is_none() { "voter" } else { "voters" }
+    }
+}
+
 impl fmt::Display for Majorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { new: (needed, voters), old } = self;

@@ -20,8 +20,9 @@ use super::Error;
 /// use quorate::Token;
 ///
 /// let token: Token = "1763766000123456".parse()?;
-/// assert_eq!(token, Token::try_from(1_763_766_000_123_456)?);
-/// assert_eq!(i64::from(token).to_string(), token.to_string());
+/// assert_eq!(token, Token::try_from(1_763_766_000_123_456_u64)?);
+/// // As a `BIGINT` of SQL has it.
+/// assert_eq!(token, Token::try_from(i64::from(token))?);
 /// assert!("12e3".parse::<Token>().unwrap_err().is_invalid());
 /// # Ok(())
 /// # }
@@ -58,9 +59,22 @@ impl TryFrom<u64> for Token {
     ///
     /// [`is_invalid`](Error::is_invalid) for 0, and for what is above 2^53 - 1.
     fn try_from(number: u64) -> Result<Self, Error> {
-        Self::new(number).ok_or_else(|| {
-            Error::invalid(format!("{number} is no token: those are 1 to {}", Self::MOST))
-        })
+        Self::new(number).ok_or_else(|| no_token(number))
+    }
+}
+
+fn no_token(number: impl fmt::Display) -> Error {
+    Error::invalid(format!("{number} is no token: those are 1 to {}", Token::MOST))
+}
+
+impl TryFrom<i64> for Token {
+    type Error = Error;
+
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for 0, for what is below, and for what is above 2^53 - 1.
+    fn try_from(number: i64) -> Result<Self, Error> {
+        u64::try_from(number).ok().and_then(Self::new).ok_or_else(|| no_token(number))
     }
 }
 
@@ -110,8 +124,10 @@ mod tests {
             assert!(Token::try_from(number).unwrap_err().is_invalid());
             assert!(number.to_string().parse::<Token>().unwrap_err().is_invalid());
         }
-        let error = Token::try_from(0).unwrap_err();
+        let error = Token::try_from(0_u64).unwrap_err();
         assert_eq!(error.to_string(), "0 is no token: those are 1 to 9007199254740991");
+        let error = Token::try_from(-7_i64).unwrap_err();
+        assert_eq!(error.to_string(), "-7 is no token: those are 1 to 9007199254740991");
     }
 
     #[test]

@@ -148,7 +148,7 @@ async fn a_candidate_is_told_who_leads_and_for_how_long_at_least(on: Fixture) {
     let error = ben.campaign_or_busy("ben:1", Duration::ZERO).await.unwrap_err();
     assert!(error.is_busy(), "{error}");
     assert_eq!(error.holder(), Some(leadership.hold()));
-    let time = error.retry_after().expect("it has a lease");
+    let time = error.lease_left().expect("it has a lease");
     assert!(secs(20) < time && time <= secs(30), "{error}");
     assert_eq!(error.holder_kind(), Some(HolderKind::Leader));
     assert!(ben.campaign_or_busy([0; 4097], secs(60)).await.unwrap_err().is_invalid());

@@ -33,7 +33,7 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert_eq!((error.lock(), error.hold()), (Some("a"), None));
         assert_eq!(error.holder(), Some(guard.hold()));
         assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
-        let again = error.retry_after().expect("its lease ends");
+        let again = error.lease_left().expect("its lease ends");
         assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
         // On servers the name of its client follows.
         let begin = format!("lock `a` is taken by {}", guard.hold());

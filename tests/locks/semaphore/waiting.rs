@@ -107,7 +107,7 @@ async fn a_caller_is_told_who_has_the_permits_and_for_how_long(on: Fixture) {
     }
     assert!(error.is_busy(), "{error}");
     assert_eq!(error.holder(), Some(guard.hold()));
-    assert!(error.retry_after().is_some_and(|time| time <= secs(30)), "{error}");
+    assert!(error.lease_left().is_some_and(|time| time <= secs(30)), "{error}");
     assert_eq!(error.holder_kind(), Some(quorate::HolderKind::Permit));
     release(&on, guard).await;
 }
