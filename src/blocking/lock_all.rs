@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::client_thread::ClientThread;
 use crate::{
-    lock,
+    lock::{self, after_work},
     words::{Error, HoldId, Token},
 };
 
@@ -54,6 +54,33 @@ impl LockAll {
     pub fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
         let guard = self.thread.wait(self.all.try_lock())??;
         Ok(guard.map(|guard| AllGuard { guard, thread: Arc::clone(&self.thread) }))
+    }
+
+    /// [`LockAll::lock_or_busy`](crate::LockAll::lock_or_busy); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::LockAll::lock_or_busy). [`is_inside_runtime`](Error::is_inside_runtime):
+    /// nothing was sent.
+    pub fn lock_or_busy(&self, limit: Duration) -> Result<AllGuard, Error> {
+        let guard = self.thread.wait(self.all.lock_or_busy(limit))??;
+        Ok(AllGuard { guard, thread: Arc::clone(&self.thread) })
+    }
+
+    /// Locks all, works and gives them back, as
+    /// [`Mutex::run`](crate::blocking::Mutex::run) does for one: the work runs to its end also
+    /// where a lock is lost. It is given the tokens, in the order of the list.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::blocking::Mutex::run).
+    pub fn run<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(Vec<Option<Token>>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let guard = self.lock()?;
+        let done = work(guard.tokens().map(|(_, token)| token).collect());
+        after_work(done, guard.release())
     }
 
     /// [`LockAll::lock_within`](crate::LockAll::lock_within); blocks.
@@ -119,6 +146,15 @@ impl AllGuard {
     pub fn lost_within(&self, limit: Duration) -> Result<Option<Error>, Error> {
         let Self { guard, thread } = self;
         thread.wait(async move { tokio::time::timeout(limit, guard.lost()).await.ok() })
+    }
+
+    /// [`AllGuard::extend`](crate::AllGuard::extend); blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::AllGuard::extend). [`is_inside_runtime`](Error::is_inside_runtime).
+    pub fn extend(&self, lease: Duration) -> Result<(), Error> {
+        self.thread.wait(self.guard.extend(lease))?
     }
 
     /// [`AllGuard::release`](crate::AllGuard::release); blocks.

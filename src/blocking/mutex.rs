@@ -137,6 +137,17 @@ macro_rules! exclusive {
                 Ok(MutexGuard::new(guard, &self.thread))
             }
 
+            #[doc = concat!("[`", stringify!($name), "::is_locked`](crate::", stringify!($name),
+                "::is_locked); blocks.")]
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("As [there](crate::", stringify!($name), "::is_locked).")]
+            /// [`is_inside_runtime`](Error::is_inside_runtime).
+            pub fn is_locked(&self) -> Result<bool, Error> {
+                self.thread.wait(self.lock.is_locked())?
+            }
+
             #[doc = concat!("[`", stringify!($name), "::inspect`](crate::", stringify!($name),
                 "::inspect); blocks.")]
             ///

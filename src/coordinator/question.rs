@@ -10,33 +10,63 @@ use crate::{
     words::{Cause, Error, Kind, Verdict},
 };
 
+/// Voters that have more to do than others have so long at least.
+const LINGER: Duration = Duration::from_millis(100);
+
 impl Coordinator {
-    /// The answers of all voters, as far as they come in time; of a majority at least.
+    /// The answers of all voters, as far as they come in time; of a majority at least. One that
+    /// answers much later than a majority and than it usually does is not waited for.
     pub(crate) async fn ask_everybody(
         &self,
         record: &dyn LockRecord,
         call: &Call,
         rules: Rules,
     ) -> Result<Vec<Outcome<Answer>>, Error> {
+        self.ask_until(record, call, rules, |_| false).await
+    }
+
+    /// The same, until the answers so far are enough.
+    pub(crate) async fn ask_until(
+        &self,
+        record: &dyn LockRecord,
+        call: &Call,
+        rules: Rules,
+        are_enough: impl Fn(&[Outcome<Answer>]) -> bool,
+    ) -> Result<Vec<Outcome<Answer>>, Error> {
         let began = self.clock.now();
-        let gathered = async { Ok(self.gather(call, rules).await) };
+        let gathered = async { Ok(self.gather(call, rules, are_enough).await) };
         let answers = self.gate.within(gathered).await?;
         self.check_quorum(record, &answers, self.clock.now().since(began))?;
         Ok(answers)
     }
 
-    async fn gather(&self, call: &Call, rules: Rules) -> Vec<Outcome<Answer>> {
+    async fn gather(
+        &self,
+        call: &Call,
+        rules: Rules,
+        are_enough: impl Fn(&[Outcome<Answer>]) -> bool,
+    ) -> Vec<Outcome<Answer>> {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(rules);
         let mut asked = panel.ask_all(call);
         let late = || Err(Cause::TimedOut(rules.voter_deadline));
         let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();
-        let due = clock.now() + rules.voter_deadline;
+        let started = clock.now();
+        let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
         for _ in 0..answers.len() {
             tokio::select! {
                 biased;
                 (voter, answer) = asked.next() => answers[voter] = answer,
                 () = clock.sleep_until(due) => break,
+            }
+            if are_enough(&answers) {
+                break;
+            }
+            if !is_heard && panel.quorum.reached(|voter| answers[voter].is_ok()) {
+                is_heard = true;
+                let usual = (0..answers.len()).filter_map(|it| panel.standings.round_trip(it));
+                let usual = usual.max().unwrap_or_default().max(clock.now().since(started));
+                due = due.min(started + LINGER.max(usual * 2));
             }
         }
         answers
@@ -58,7 +88,7 @@ impl Coordinator {
         });
         let lock = record.info().name.as_str().into();
         let needed = quorum.needed();
-        let kind = Kind::NoQuorum { lock, needed, after };
+        let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
         Err(Error::new(kind, self.report(verdicts.collect())))
     }
 }

@@ -64,12 +64,19 @@ impl AllGuard {
     ///
     /// # Errors
     ///
-    /// [`is_lost`](Error::is_lost): this lock was lost, and `work` was dropped unfinished.
+    /// [`is_lost`](Error::is_lost): this lock was lost, and `work` was dropped unfinished; or it
+    /// has ended after the loss, and what it returned is dropped.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future drops `work`; the locks stay held.
     pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        let done = self.until_lost(work).await?;
+        // Its thread may have been blocked since a lock was lost.
+        first_loss(&self.0).map_or(Ok(done), Err)
+    }
+
+    async fn until_lost<F: Future>(&self, work: F) -> Result<F::Output, Error> {
         let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
         poll_fn(|context| {
             // The clock first: a timer may be late, and no work may follow the deadline.
@@ -98,7 +105,26 @@ impl AllGuard {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.while_held(work).await?
+        let done = self.until_lost(work).await?;
+        match first_loss(&self.0) {
+            Some(error) if done.is_ok() => Err(error.into()),
+            _ => done,
+        }
+    }
+
+    /// Renews all leases now, and makes them this long at least, as
+    /// [`MutexGuard::extend`](crate::MutexGuard::extend) does one.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::MutexGuard::extend), for the first lock of the list that has one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the locks held, with the old leases or the new ones.
+    pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        let all = self.0.iter().map(|entry| entry.extend(Some(lease)));
+        join_all(all).await.into_iter().collect()
     }
 
     /// Gives all locks back. Returns when a majority has confirmed each; slow voters are told in

@@ -130,7 +130,7 @@ impl Election {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): somebody leads, or others come first; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`campaign_within`](Self::campaign_within).
+    /// [`Error::lease_left`]. All others as [`campaign_within`](Self::campaign_within).
     ///
     /// # Cancel safety
     ///

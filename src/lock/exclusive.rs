@@ -9,9 +9,11 @@ use super::{
     mutex_record::{ExclusiveKind, MutexRecord, MutexTerms},
 };
 use crate::{
+    coordinator::LockRecord as _,
     engine::Limit,
     hold::Wish,
-    scripts::{Holding, MutexSeen},
+    node::Outcome,
+    scripts::{Answer, Holding, MutexSeen},
     words::{Error, HoldId, Owner, Token},
 };
 
@@ -87,6 +89,21 @@ impl Exclusive {
         let mut seen = self.look().await?;
         self.asking.name_clients(&mut seen).await;
         Ok(seen)
+    }
+
+    /// Whether the votes of a majority are given.
+    pub(super) async fn is_locked(&self) -> Result<bool, Error> {
+        let record = self.usable()?;
+        let coordinator = self.asking.coordinator();
+        let quorum = coordinator.panel().quorum;
+        let say = |answers: &[Outcome<Answer>], given: bool| {
+            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
+            quorum.reached(|voter| says(&answers[voter]))
+        };
+        let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
+        let call = record.inspect();
+        let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
+        Ok(say(&asked.await?, true))
     }
 
     /// Who holds and who waits, without the names of their clients.

@@ -160,13 +160,40 @@ impl FairMutex {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`lock_within`](Self::lock_within).
+    /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
     ///
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
     pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
         self.0.enter_or_busy(self.0.within(limit)).await
+    }
+
+    /// Whether a majority of the voters has given its vote: somebody holds the lock. Returns as soon
+    /// as a majority has said so, or the contrary. The next moment it may be otherwise; to find out
+    /// whether one may work, acquire the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// assert!(mutex.is_locked().await?);
+    /// guard.release().await?;
+    /// assert!(!mutex.is_locked().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        self.0.is_locked().await
     }
 
     /// Asks every voter who holds the lock and who waits for it; see

@@ -5,14 +5,15 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use futures::future::join_all;
 
 use super::{
-    Access, AllGuard, FairMutex, LockParts, Mutex, RwLock, asking::without_limit,
-    exclusive::Exclusive,
+    Access, AllGuard, FairMutex, LockParts, Mutex, RwLock,
+    asking::without_limit,
+    exclusive::{Exclusive, after_work},
 };
 use crate::{
     coordinator::Coordinator,
-    engine::{Limit, Several, SeveralNext},
+    engine::{Limit, Refusal, Several, SeveralNext},
     hold::{Entry, Wish},
-    words::Error,
+    words::{Error, Token},
 };
 
 /// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
@@ -135,11 +136,12 @@ impl LockAll {
     /// # }
     /// ```
     pub async fn lock(&self) -> Result<AllGuard, Error> {
-        self.acquire(Limit::Never).await.map(without_limit)
+        self.acquire(Limit::Never).await.map(|entered| without_limit(entered.ok()))
     }
 
-    /// Acquires all locks if all are free; `None` otherwise. Of two tries at the same moment that
-    /// have a lock in common, both may fail.
+    /// Acquires all locks if all are free; `None` otherwise. Of tries at the same moment for the
+    /// same locks one succeeds: who got the first lock, in the order of the names, waits a moment
+    /// for what the others give back.
     ///
     /// # Errors
     ///
@@ -150,7 +152,8 @@ impl LockAll {
     ///
     /// As [`lock`](Self::lock).
     pub async fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
-        self.acquire(Limit::Once(self.parts.coordinator.patience())).await
+        let limit = Limit::Once(self.parts.coordinator.patience());
+        self.acquire(limit).await.map(Result::ok)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
@@ -166,8 +169,69 @@ impl LockAll {
     ///
     /// As [`lock`](Self::lock).
     pub async fn lock_within(&self, limit: Duration) -> Result<Option<AllGuard>, Error> {
-        let now = self.parts.coordinator.clock().now();
-        self.acquire(Limit::Until(now + limit)).await
+        self.acquire(self.within(limit)).await.map(Result::ok)
+    }
+
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error, which
+    /// says which one it is, and who holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has one of the locks; see [`Error::lock`] and
+    /// [`Error::holder`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<AllGuard, Error> {
+        match self.acquire(self.within(limit)).await? {
+            Ok(guard) => Ok(guard),
+            Err((one, refusal)) => {
+                let wish = self.locks[one].wish()?;
+                Err(self.parts.coordinator.busy(&*wish.record, refusal).await)
+            }
+        }
+    }
+
+    /// Waits for all locks as [`lock`](Self::lock) does, runs the work as long as all are held, and
+    /// gives them back when it is done, has failed or is dropped. The work is given the tokens of
+    /// the locks, in the order of the list; a read has none.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// [`is_lost`](Error::is_lost) if a lock was lost before the work was done. As in
+    /// [`Mutex::run`](crate::Mutex::run), a release that is not confirmed yet is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and gives back all locks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let accounts = quorum.lock_all([quorum.mutex("account:1"), quorum.mutex("account:2")]);
+    /// let moved = accounts.run(async |_tokens| Ok::<_, quorate::Error>(20)).await?;
+    /// assert_eq!(moved, 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Vec<Option<Token>>) -> W,
+    ) -> Result<T, E> {
+        let guard = self.lock().await?;
+        let tokens = guard.tokens().map(|(_, token)| token).collect();
+        let done = guard.try_while_held(work(tokens)).await;
+        after_work(done, guard.release().await)
+    }
+
+    fn within(&self, limit: Duration) -> Limit {
+        Limit::Until(self.parts.coordinator.clock().now() + limit)
     }
 
     /// The wish for each of them, if all can be used together.
@@ -200,16 +264,42 @@ impl LockAll {
         places
     }
 
-    async fn acquire(&self, limit: Limit) -> Result<Option<AllGuard>, Error> {
+    /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
+    /// those who got these alone give them back now.
+    async fn outlast(
+        &self,
+        got: &mut Got,
+        wishes: &[Wish<'_>],
+        time: Duration,
+    ) -> Result<(), Error> {
+        let order = self.in_order();
+        if got.entries[order[0]].is_none() || got.silence.is_some() {
+            return Ok(());
+        }
+        for one in order {
+            let limit = self.within(time);
+            if got.entries[one].is_none() && !got.wait_for(one, &wishes[one], limit).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn acquire(&self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
         let wishes = self.wishes()?;
         let coordinator = &self.parts.coordinator;
         let mut several = Several::new(limit);
         let entries = wishes.iter().map(|_| None).collect();
-        let mut got = Got { entries, silence: None };
+        let mut got = Got { entries, silence: None, taken: None };
         loop {
             match several.next(coordinator.clock().now()) {
                 SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
+                    let started = coordinator.clock().now();
                     got.ask(coordinator, &wishes, limit).await?;
+                    if matches!(limit, Limit::Once(_)) {
+                        let took = coordinator.clock().now().since(started);
+                        self.outlast(&mut got, &wishes, AGAIN.max(took * 2)).await?;
+                    }
                 }
                 SeveralNext::WaitFor(one, limit) => {
                     several.waited(got.wait_for(one, &wishes[one], limit).await?);
@@ -218,11 +308,11 @@ impl LockAll {
                 SeveralNext::TakeInOrder(limit) => {
                     for one in self.in_order() {
                         if !got.wait_for(one, &wishes[one], limit).await? {
-                            return got.silence.map_or(Ok(None), Err);
+                            return got.refusal();
                         }
                     }
                 }
-                SeveralNext::GiveUp => return got.silence.map_or(Ok(None), Err),
+                SeveralNext::GiveUp => return got.refusal(),
             }
             // A lease that is not renewed may have ended while it waited for others.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
@@ -234,12 +324,18 @@ impl LockAll {
                     several.missed(missing);
                 }
                 None => {
-                    return Ok(Some(AllGuard::new(got.entries.into_iter().flatten().collect())));
+                    return Ok(Ok(AllGuard::new(got.entries.into_iter().flatten().collect())));
                 }
             }
         }
     }
 }
+
+/// Which of the locks was taken, and what the voters said.
+type Taken = (usize, Refusal);
+
+/// For so long at least others may take to give back what they got.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Whether it is not known who has the lock.
 fn is_silence(error: &Error) -> bool {
@@ -251,17 +347,39 @@ struct Got {
     entries: Vec<Option<Entry>>,
     /// Why it is not known whether a lock is free, where too few voters answered at last.
     silence: Option<Error>,
+    /// The last one that was refused.
+    taken: Option<Taken>,
 }
 
 impl Got {
+    /// Why the caller does not have all.
+    fn refusal<T>(self) -> Result<Result<T, Taken>, Error> {
+        match (self.silence, self.taken) {
+            (Some(error), _) => Err(error),
+            // Nothing was refused where a lease has ended while it waited for another lock.
+            (None, taken) => Ok(Err(taken.unwrap_or_default())),
+        }
+    }
+
+    /// Takes note of what came of a wish.
+    fn note(
+        &mut self,
+        one: usize,
+        entered: Result<Result<Entry, Refusal>, Error>,
+    ) -> Result<(), Error> {
+        match entered? {
+            Ok(entry) => self.entries[one] = Some(entry),
+            Err(refusal) => self.taken = Some((one, refusal)),
+        }
+        Ok(())
+    }
+
     /// Waits for one; whether it has it then.
     async fn wait_for(&mut self, one: usize, wish: &Wish<'_>, limit: Limit) -> Result<bool, Error> {
-        match wish.enter(limit).await {
-            Err(error) if is_silence(&error) && limit != Limit::Never => {
-                self.silence = Some(error);
-            }
-            Err(error) => return Err(error),
-            Ok(entered) => (self.silence, self.entries[one]) = (None, entered),
+        self.silence = None;
+        match wish.enter_unless_refused(limit).await {
+            Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
+            entered => self.note(one, entered)?,
         }
         Ok(self.entries[one].is_some())
     }
@@ -275,22 +393,22 @@ impl Got {
     ) -> Result<(), Error> {
         self.silence = None;
         let once = limit.once(coordinator.patience());
-        let asked = self.entries.iter_mut().zip(wishes).filter(|(entry, _)| entry.is_none());
-        let asked = asked.map(async |(entry, wish)| match wish.enter(once).await {
-            Ok(entered) => {
-                *entry = entered;
-                None
+        let missing = (0..wishes.len()).filter(|one| self.entries[*one].is_none());
+        let asked = missing.map(async |one| (one, wishes[one].enter_unless_refused(once).await));
+        let mut refused = false;
+        let heard = join_all(asked).await;
+        for (one, entered) in heard {
+            match entered {
+                // Whoever may wait asks again, and is told if it goes on.
+                Err(error) if is_silence(&error) => self.silence = Some(error),
+                entered => {
+                    refused |= matches!(entered, Ok(Err(_)));
+                    self.note(one, entered)?;
+                }
             }
-            Err(error) => Some(error),
-        });
-        let errors: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
-        let refused = self.entries.iter().filter(|entry| entry.is_none()).count() > errors.len();
-        for error in errors {
-            // Whoever may wait asks again, and is told if it goes on.
-            if !is_silence(&error) {
-                return Err(error);
-            }
-            self.silence = Some(error).filter(|_| !refused);
+        }
+        if refused {
+            self.silence = None;
         }
         Ok(())
     }

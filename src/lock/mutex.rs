@@ -192,7 +192,7 @@ impl Mutex {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`lock_within`](Self::lock_within).
+    /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
     ///
     /// # Cancel safety
     ///
@@ -212,7 +212,7 @@ impl Mutex {
     /// let error = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
     /// assert!(error.is_busy());
     /// assert_eq!(error.holder(), Some(guard.hold()));
-    /// assert!(error.retry_after() > Some(Duration::from_secs(29)), "the lease is 30 s");
+    /// assert!(error.lease_left() > Some(Duration::from_secs(29)), "the lease is 30 s");
     /// # Ok(())
     /// # }
     /// ```
@@ -220,8 +220,35 @@ impl Mutex {
         self.0.enter_or_busy(self.0.within(limit)).await
     }
 
-    /// Asks every voter who holds the lock. Waits for all of them, no longer than the voter
-    /// deadline.
+    /// Whether a majority of the voters has given its vote: somebody holds the lock. Returns as soon
+    /// as a majority has said so, or the contrary. The next moment it may be otherwise; to find out
+    /// whether one may work, acquire the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// assert!(mutex.is_locked().await?);
+    /// guard.release().await?;
+    /// assert!(!mutex.is_locked().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        self.0.is_locked().await
+    }
+
+    /// Asks every voter who holds the lock. Once a majority has answered, the others have as long
+    /// again as that took, or as they usually take, 100 ms at least.
     ///
     /// # Errors
     ///

@@ -172,7 +172,7 @@ impl RwLock {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`read_within`](Self::read_within).
+    /// [`Error::lease_left`]. All others as [`read_within`](Self::read_within).
     ///
     /// # Cancel safety
     ///
@@ -255,7 +255,7 @@ impl RwLock {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`write_within`](Self::write_within).
+    /// [`Error::lease_left`]. All others as [`write_within`](Self::write_within).
     ///
     /// # Cancel safety
     ///
@@ -265,8 +265,8 @@ impl RwLock {
         self.wish(Access::Write)?.enter_or_busy(limit).await.map(WriteGuard::new)
     }
 
-    /// Asks every voter who reads, who writes, and who waits. Waits for all of them, no longer than
-    /// the voter deadline.
+    /// Asks every voter who reads, who writes, and who waits; waits for them as
+    /// [`Mutex::inspect`](crate::Mutex::inspect) does.
     ///
     /// # Errors
     ///

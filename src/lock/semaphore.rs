@@ -191,7 +191,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`is_busy`](Error::is_busy): no permit is free, or others wait; see [`Error::holder`] and
-    /// [`Error::retry_after`]. All others as [`acquire_within`](Self::acquire_within).
+    /// [`Error::lease_left`]. All others as [`acquire_within`](Self::acquire_within).
     ///
     /// # Cancel safety
     ///

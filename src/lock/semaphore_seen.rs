@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Semaphore {
-    /// Asks every voter who has which permits, and who waits. Waits for all of them, no longer than
-    /// the voter deadline. Where more than 256 permits are taken, voters are asked for 256 at a
+    /// Asks every voter who has which permits, and who waits; waits for them as
+    /// [`Mutex::inspect`](crate::Mutex::inspect) does. Where more than 256 permits are taken, voters are asked for 256 at a
     /// time, and what has changed meanwhile may be missing.
     ///
     /// # Errors
