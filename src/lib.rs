@@ -221,6 +221,7 @@
 //! | error | clients disagree about the voters: no locks | `voter`, `why` |
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
+//! | warn | a task waits long behind a hold of its own client | `lock`, `hold`, `waits` |
 //! | warn | not released yet | `lock`, `error` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine | `voter`, `why`, `left` |

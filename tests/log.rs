@@ -136,6 +136,10 @@ async fn life_goes_on() {
     let guard = mutex.lock().await.unwrap();
     sleep(Duration::from_secs(11)).await;
     guard.release().await.unwrap();
+    // Said once of each hold: nobody else gives it back.
+    let guard = mutex.lock().await.unwrap();
+    assert!(mutex.lock_within(Duration::from_secs(70)).await.unwrap().is_none());
+    guard.release().await.unwrap();
     // Said once of each semaphore.
     let few = client.semaphore("a", 1).acquire().await.unwrap();
     few.release().await.unwrap();
@@ -165,10 +169,12 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
         assert_eq!(promised.get(what), Some(fields), "of {what:?}");
     }
     // The others need a cluster, or the same server twice.
-    assert_eq!(seen.len(), 17, "{seen:#?}");
+    assert_eq!(seen.len(), 18, "{seen:#?}");
     let fewer = "warn: others use the semaphore with fewer permits lock=\"a\" permits=3 fewer=1";
     let said = lines.iter().filter(|line| line.contains("fewer permits")).collect::<Vec<_>>();
     assert_eq!(said, [fewer]);
+    let behind = |line: &&String| line.contains("behind a hold of its own client");
+    assert_eq!(lines.iter().filter(behind).count(), 1, "{lines:#?}");
     quorum_changes(&lines);
     one_server_twice().await;
 }

@@ -165,7 +165,7 @@ impl Quorate {
         releases.append(&mut self.release_all());
         let confirmed = async {
             for (hold, replies) in releases {
-                hold.confirm(replies).await;
+                hold.confirm(replies, false).await;
             }
         };
         let due = clock.now() + deadline;

@@ -1,6 +1,7 @@
 //! What a release comes to, and who of this client is next.
 
 use std::{
+    collections::BTreeSet,
     pin::pin,
     sync::{
         Arc,
@@ -9,13 +10,18 @@ use std::{
     time::Duration,
 };
 
+use futures::future::OptionFuture;
+
 use super::{Coordinator, LockRecord, line::Lines};
 use crate::{
     engine::Votes,
-    node::{LateEar, Outcome, Replies},
+    node::{Call, LateEar, Outcome, Replies},
     scripts::Answer,
-    words::{HoldId, Verdict},
+    words::{Cause, HoldId, Verdict},
 };
+
+/// Before a voter is asked again whose connection is broken.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Coordinator {
     /// This client gives back what this hold has. Those of its own tasks who are next ask the
@@ -34,27 +40,52 @@ impl Coordinator {
 
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
     /// which begins when the request leaves: the time before that is no silence of a voter's. After
-    /// the lease there is nothing left to give back.
+    /// the lease there is nothing left to give back. `again`: what a voter whose connection is
+    /// broken is asked once more, as long as it could have been silent; mostly there is a new one
+    /// soon. That such a voter has no vote of the hold proves no loss: it may have run what was sent
+    /// before.
     pub(crate) async fn confirm(
         &self,
         record: &dyn LockRecord,
         mut replies: Replies,
         lease: Duration,
+        again: Option<&Call>,
     ) -> Votes {
         let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
         let mut ended = pin!(self.clock.sleep(lease));
+        let patient_until = self.clock.now() + self.voter_deadline();
+        let (mut broken, mut asked_again) = (Vec::new(), BTreeSet::new());
         while !votes.settles_release() {
+            let pause = OptionFuture::from((!broken.is_empty()).then(|| self.clock.sleep(PAUSE)));
             tokio::select! {
                 biased;
                 (voter, outcome) = replies.next() => {
                     let verdict = match outcome {
                         Ok(answer) => {
                             heard = heard.max(answer.heard());
-                            answer.released()
+                            match answer.released() {
+                                Verdict::Absent | Verdict::Refused { .. }
+                                    if asked_again.contains(&voter) =>
+                                {
+                                    Verdict::Granted
+                                }
+                                verdict => verdict,
+                            }
+                        }
+                        Err(Cause::Unreachable(_) | Cause::Broken(_))
+                            if again.is_some() && self.clock.now() < patient_until =>
+                        {
+                            broken.push(voter);
+                            continue;
                         }
                         Err(cause) => Verdict::Unknown(cause),
                     };
                     votes.record(voter, verdict);
+                }
+                Some(()) = pause => {
+                    let call = again.expect("else nobody is asked once more");
+                    self.panel.ask_again(&mut replies, &broken, call);
+                    asked_again.extend(broken.drain(..));
                 }
                 () = &mut ended => votes.close(lease),
             }

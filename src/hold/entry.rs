@@ -153,7 +153,7 @@ impl Entry {
         self.left = true;
         if let Some(replies) = self.hold.keep(time)? {
             // Where too few answer, the lock stays taken for longer.
-            self.hold.confirm(replies).await;
+            self.hold.confirm(replies, false).await;
         }
         extended
     }
@@ -254,7 +254,7 @@ impl Entry {
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
         };
         // Boxed: a task that waits for a lock has room for its release all the time.
-        let votes = Box::pin(self.hold.confirm(replies)).await;
+        let votes = Box::pin(self.hold.confirm(replies, frees_at.is_some())).await;
         if votes.lacks_majority() {
             return Err(self.hold.vanished(votes.into_verdicts()));
         }

@@ -341,10 +341,12 @@ impl Hold {
         open.then(|| self.end(&mut state, End::Closed))
     }
 
-    /// Counts the answers to a release.
-    pub(crate) async fn confirm(&self, replies: Replies) -> Votes {
+    /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for
+    /// again.
+    pub(crate) async fn confirm(&self, replies: Replies, is_last: bool) -> Votes {
         let lease = self.state().longest;
-        self.coordinator.confirm(&*self.record, replies, lease).await
+        let again = is_last.then(|| self.record.release(&self.id, 0, true));
+        self.coordinator.confirm(&*self.record, replies, lease, again.as_ref()).await
     }
 
     /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the

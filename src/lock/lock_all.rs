@@ -247,9 +247,9 @@ impl LockAll {
             let name = wish.record.info().name.as_str();
             let is_twice = !seen.insert((apart && lock.is_of_read_write_lock(), name));
             let what = match () {
+                () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
                 () if is_twice => "is in the list twice",
                 () if wish.owner.is_some() => "has an owner, and cannot be one of several",
-                () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
                 () => continue,
             };
             return Err(Error::invalid(format!("the lock `{name}` {what}")));

@@ -74,7 +74,7 @@ impl Hold {
             let (lock, waits) = (self.name(), Rounded(lease));
             tracing::warn!(
                 lock, hold = %self.id, %waits,
-                "a task waits behind a hold of its own client: one that enters again needs an owner"
+                "a task waits long behind a hold of its own client"
             );
         }
     }

@@ -76,8 +76,8 @@ fn calls(on: &Props) -> Vec<(&'static str, Call)> {
 
 /// The calls of a mutex and of a fair mutex.
 fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
-    let [m1, m2, m3, m4, m5, m6, m7, m8, m9] = [(); 9].map(|()| on.quorum.mutex("free"));
-    let [f1, f2, f3, f4, f5, f6, f7, f8, f9] = [(); 9].map(|()| on.quorum.fair_mutex("fair"));
+    let [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = [(); 10].map(|()| on.quorum.mutex("free"));
+    let [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10] = [(); 10].map(|()| on.quorum.fair_mutex("fair"));
     let work = |_| Ok::<_, Error>(());
     vec![
         ("Mutex::lock", call(move || m1.lock())),
@@ -85,6 +85,7 @@ fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
         ("Mutex::try_lock", call(move || m3.try_lock())),
         ("Mutex::lock_within", call(move || m4.lock_within(LONG))),
         ("Mutex::lock_or_busy", call(move || m8.lock_or_busy(LONG))),
+        ("Mutex::is_locked", call(move || m10.is_locked())),
         ("Mutex::inspect", call(move || m5.inspect())),
         ("Mutex::force_release", call(move || m6.force_release())),
         ("Mutex::force_clear", call(move || m7.force_clear())),
@@ -94,6 +95,7 @@ fn calls_of_mutexes(on: &Props) -> Vec<(&'static str, Call)> {
         ("FairMutex::try_lock", call(move || f3.try_lock())),
         ("FairMutex::lock_within", call(move || f4.lock_within(LONG))),
         ("FairMutex::lock_or_busy", call(move || f8.lock_or_busy(LONG))),
+        ("FairMutex::is_locked", call(move || f10.is_locked())),
         ("FairMutex::inspect", call(move || f5.inspect())),
         ("FairMutex::force_release", call(move || f6.force_release())),
         ("FairMutex::force_clear", call(move || f7.force_clear())),
@@ -180,12 +182,15 @@ fn calls_of_elections(on: &Props) -> Vec<(&'static str, Call)> {
 /// The calls of several locks at once, and of their guard.
 fn calls_of_several(on: &Props) -> Vec<(&'static str, Call)> {
     let all = |name: &str| on.quorum.lock_all([on.quorum.mutex(name)]);
-    let [a1, a2, a3] = ["free", "free", "free"].map(all);
-    let [g1, g2] = ["20", "21"].map(|name| all(name).lock().unwrap());
+    let [a1, a2, a3, a4, a5] = [(); 5].map(|()| all("free"));
+    let [g1, g2, g3] = ["20", "21", "22"].map(|name| all(name).lock().unwrap());
     vec![
         ("LockAll::lock", call(move || a1.lock())),
         ("LockAll::try_lock", call(move || a2.try_lock())),
         ("LockAll::lock_within", call(move || a3.lock_within(LONG))),
+        ("LockAll::lock_or_busy", call(move || a4.lock_or_busy(LONG))),
+        ("LockAll::run", call(move || a5.run(|_| Ok::<_, Error>(())))),
+        ("AllGuard::extend", call(move || g3.extend(secs(30)))),
         ("AllGuard::lost_within", call(move || g1.lost_within(LIMIT))),
         ("AllGuard::release", call(move || g2.release())),
     ]
@@ -197,28 +202,33 @@ fn calls_of_guards(on: &Props) -> Vec<(&'static str, Call)> {
     let read = |name| on.quorum.rw_lock(name).read().unwrap();
     let write = |name| on.quorum.rw_lock(name).write().unwrap();
     let permit = |name| on.quorum.semaphore(name, 1).acquire().unwrap();
-    let [p1, p2, p3, p4, p5] = ["1", "2", "3", "4", "5"].map(permit);
-    let [m1, m2, m3, m4, m5] = ["1", "2", "3", "4", "5"].map(lock);
-    let [r1, r2, r3, r4, r5] = ["1", "2", "3", "4", "5"].map(read);
-    let [w1, w2, w3, w4, w5, w6, w7] = ["6", "7", "8", "9", "10", "11", "12"].map(write);
+    let names = ["1", "2", "3", "4", "5", "6"];
+    let [p1, p2, p3, p4, p5, p6] = names.map(permit);
+    let [m1, m2, m3, m4, m5, m6] = names.map(lock);
+    let [r1, r2, r3, r4, r5, r6] = names.map(read);
+    let [w1, w2, w3, w4, w5, w6, w7, w8] = ["7", "8", "9", "10", "11", "12", "13", "14"].map(write);
     vec![
         ("MutexGuard::lost_within", call(move || m1.lost_within(LIMIT))),
         ("MutexGuard::extend", call(move || m2.extend(secs(30)))),
+        ("MutexGuard::renew", call(move || m6.renew())),
         ("MutexGuard::reenter", call(move || m3.reenter())),
         ("MutexGuard::keep_for", call(move || m4.keep_for(secs(5)))),
         ("MutexGuard::release", call(move || m5.release())),
         ("ReadGuard::lost_within", call(move || r1.lost_within(LIMIT))),
         ("ReadGuard::extend", call(move || r2.extend(secs(30)))),
+        ("ReadGuard::renew", call(move || r6.renew())),
         ("ReadGuard::reenter", call(move || r3.reenter())),
         ("ReadGuard::keep_for", call(move || r4.keep_for(secs(5)))),
         ("ReadGuard::release", call(move || r5.release())),
         ("PermitGuard::lost_within", call(move || p1.lost_within(LIMIT))),
         ("PermitGuard::extend", call(move || p2.extend(secs(30)))),
+        ("PermitGuard::renew", call(move || p6.renew())),
         ("PermitGuard::reenter", call(move || p3.reenter())),
         ("PermitGuard::keep_for", call(move || p4.keep_for(secs(5)))),
         ("PermitGuard::release", call(move || p5.release())),
         ("WriteGuard::lost_within", call(move || w1.lost_within(LIMIT))),
         ("WriteGuard::extend", call(move || w2.extend(secs(30)))),
+        ("WriteGuard::renew", call(move || w8.renew())),
         ("WriteGuard::reenter", call(move || w3.reenter())),
         ("WriteGuard::keep_for", call(move || w4.keep_for(secs(5)))),
         ("WriteGuard::release", call(move || w5.release())),
@@ -259,7 +269,7 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
             + runs("election/acquire")
     };
     // A majority is enough for a guard, and the last voter may be asked a little later.
-    let before = 27 * 3;
+    let before = 32 * 3;
     eventually("every voter was asked for each guard", || asked() == before);
     // A call that waits for its own thread would never return.
     let running = thread::spawn(move || run(calls));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::HolderKind;
+use quorate::{HolderKind, Verdict, VoterReport};
 use tokio::task::JoinSet;
 
 use quorate_support::eventually_async;
@@ -33,6 +33,10 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert_eq!((error.lock(), error.hold()), (Some("a"), None));
         assert_eq!(error.holder(), Some(guard.hold()));
         assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
+        let said = error.voters();
+        assert_eq!(said.len(), on.voters(), "{said:?}");
+        let refuses = |report: &&VoterReport| matches!(&report.verdict, Verdict::Refused { by, .. } if by == guard.hold());
+        assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
         let again = error.lease_left().expect("its lease ends");
         assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
         // On servers the name of its client follows.

@@ -9,6 +9,7 @@ mod ends;
 mod expiry;
 mod force;
 mod inputs;
+mod kept;
 mod limits;
 mod line;
 mod names;

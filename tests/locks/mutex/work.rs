@@ -233,6 +233,7 @@ async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of
         assert!(again.is_none(), "not the owner's either");
         let theirs = other.mutex(name).lock_within(secs(60)).await.expect("all voters answer");
         assert!(theirs.is_some() && watch.time() >= secs(20), "{:?}", watch.time());
+        // Those who wait look again every 10 s.
         assert!(watch.time() < secs(31), "nothing renews it: {:?}", watch.time());
     }
     let guard = client.mutex("c").lock().await.expect("it is free");
@@ -250,6 +251,82 @@ async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of
     drop(silence);
     sleep(secs(1)).await;
     assert!(matches!(client.mutex("b").try_lock().await, Ok(None)), "for what is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_hangs_holds_up_nobody_who_looks() {
+    let (voters, client) = client().await;
+    let mutex = client.mutex("a");
+    let guard = mutex.lock().await.expect("it is free");
+    sleep(secs(1)).await;
+    let _silence = voters[0].fault(Fault::DropRequests);
+    let watch = Stopwatch::start();
+    assert!(mutex.is_locked().await.expect("two answer"));
+    assert!(watch.time() < ms(10), "{:?}", watch.time());
+    let watch = Stopwatch::start();
+    let holder = mutex.inspect().await.expect("two answer").holder().expect("it is held");
+    assert!(holder.hold == *guard.hold() && watch.time() <= ms(110), "{:?}", watch.time());
+    guard.release().await.expect("two confirm");
+    let watch = Stopwatch::start();
+    assert!(!client.fair_mutex("a").is_locked().await.expect("two answer"));
+    assert!(watch.time() < ms(10), "{:?}", watch.time());
+    let _silence = voters[1].fault(Fault::DropRequests);
+    assert!(mutex.is_locked().await.expect_err("one answers").is_no_quorum());
+}
+
+/// The thread of the work is blocked for longer than the lease: nothing can drop the work.
+#[expect(clippy::disallowed_methods, reason = "the lock is lost by the clock, in real time")]
+async fn blocked(failed: bool) -> Result<u32, Failure> {
+    std::thread::sleep(ms(300));
+    if failed { Err(Failure::Work("no paper")) } else { Ok(42) }
+}
+
+#[tokio::test]
+async fn work_that_ends_after_the_loss_is_told_so() {
+    let voters = embedded::voters(3);
+    let builder = Quorate::builder().embedded(&voters).voter_deadline(ms(20));
+    let client = builder.connect().await.expect("all voters answer");
+    let mutex = client.mutex("a").lease_fixed(ms(200));
+    let guard = mutex.lock().await.expect("it is free");
+    assert!(guard.while_held(blocked(false)).await.expect_err("it ends too late").is_lost());
+    drop(guard);
+    let guard = mutex.lock().await.expect("it is free");
+    let done = guard.try_while_held(blocked(false)).await;
+    assert!(matches!(done, Err(Failure::Lock(error)) if error.is_lost()));
+    drop(guard);
+    // Its own failure came first.
+    let guard = mutex.lock().await.expect("it is free");
+    let done = guard.try_while_held(blocked(true)).await;
+    assert!(matches!(done, Err(Failure::Work("no paper"))));
+    drop(guard);
+    let all = client.lock_all([mutex.clone(), client.mutex("b").lease_fixed(ms(200))]);
+    let guard = all.lock().await.expect("they are free");
+    assert!(guard.while_held(blocked(false)).await.expect_err("it ends too late").is_lost());
+    let guard = all.lock().await.expect("they are free");
+    let done = guard.try_while_held(blocked(true)).await;
+    assert!(matches!(done, Err(Failure::Work("no paper"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_lease_is_renewed_for_as_long_as_it_was_when_the_holder_says_so() {
+    let (voters, client) = client().await;
+    let guard = client.mutex("a").lease_fixed(secs(10)).lock().await.expect("it is free");
+    for _ in 0..3 {
+        sleep(secs(8)).await;
+        guard.renew().await.expect("it is held");
+        assert!(guard.remaining() > secs(9) && guard.count() == 1, "{guard:?}");
+    }
+    let silence = all(&voters, Fault::DropRequests);
+    for (told, what) in [
+        (guard.renew().await, "renewal of lock `a` not confirmed by 2 voters"),
+        (guard.extend(secs(20)).await, "extension of lock `a` not confirmed by 2 voters"),
+        (guard.reenter().await.map(drop), "re-entry of lock `a` not confirmed by 2 voters"),
+        (guard.keep_for(secs(20)).await, "keeping of lock `a` not confirmed by 2 voters"),
+    ] {
+        let told = told.expect_err("nobody answers");
+        assert!(told.is_not_entered() && told.to_string().starts_with(what), "{told}");
+    }
+    drop(silence);
 }
 
 #[tokio::test(start_paused = true)]

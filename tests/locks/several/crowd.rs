@@ -19,6 +19,7 @@ claims!(everywhere:
     callers_that_name_two_locks_in_opposite_orders_all_have_their_turns,
     a_crowd_over_overlapping_sets_goes_through_and_never_two_at_once,
     who_wants_three_busy_locks_is_not_starved_by_those_who_want_one,
+    of_ten_that_try_the_same_three_locks_at_once_one_has_them,
 );
 
 /// Each of these locks is somebody's, or nobody's.
@@ -111,5 +112,25 @@ async fn who_wants_three_busy_locks_is_not_starved_by_those_who_want_one(on: Fix
     over.store(true, SeqCst);
     join_all(tasks).await.into_iter().for_each(|one| one.expect("no panic"));
     assert!(given.load(SeqCst) > 10, "the others had their turns too");
+    on.until_clean().await;
+}
+
+async fn of_ten_that_try_the_same_three_locks_at_once_one_has_them(on: Fixture) {
+    let mut clients = Vec::new();
+    for _ in 0..10 {
+        clients.push(client(&on).await);
+    }
+    for round in 0..20 {
+        let names = ["a", "b", "c"].map(|name| format!("{name}{round}"));
+        let tries = clients.iter().map(async |quorum| {
+            quorum.lock_all(names.clone().map(|name| quorum.mutex(name))).try_lock().await
+        });
+        let got = join_all(tries).await.into_iter().map(|tried| tried.expect("all answer"));
+        let got: Vec<_> = got.flatten().collect();
+        assert_eq!(got.len(), 1, "in round {round}");
+        for guard in got {
+            release(&on, guard).await;
+        }
+    }
     on.until_clean().await;
 }

@@ -18,7 +18,7 @@ async fn release(on: &Fixture, guard: AllGuard) {
 }
 
 /// One more client: another party.
-async fn client(on: &Fixture) -> Quorate {
+pub(crate) async fn client(on: &Fixture) -> Quorate {
     let client = on.client().await;
     Quorate::clone(&client)
 }

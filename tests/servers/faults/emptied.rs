@@ -3,7 +3,7 @@
 use quorate::{Quarantine, Quorate};
 use quorate_support::{Proxy, RedisServer, eventually_async};
 use quorate_tests::{
-    scene::{DURABLE, MS, builder, connect, patient, servers, servers_with},
+    scene::{DURABLE, MS, builder, connect, patient, servers, servers_with, timed},
     standing::{kept_out, make_old, refused},
 };
 
@@ -66,8 +66,11 @@ async fn a_client_that_comes_after_a_flush_does_not_count_the_server() {
 async fn servers_that_may_delete_votes_are_refused_unless_that_is_accepted() {
     let evicts = ["--maxmemory", "20mb", "--maxmemory-policy", "volatile-ttl"];
     let servers = servers_with(3, &evicts);
-    let error =
-        builder(&servers).connect_timeout(MS(1_500)).connect().await.expect_err("they evict");
+    // Only an operator can change that: nobody waits for it.
+    let patient = builder(&servers).connect_timeout(MS(60_000)).connect();
+    let (took, refused) = timed(patient).await;
+    let error = refused.expect_err("they evict");
+    assert!(error.is_not_connected() && took < MS(30_000), "after {took:?}: {error}");
     let told = "it deletes keys, and so votes, when its memory is full (maxmemory-policy \
         volatile-ttl with maxmemory 20971520)";
     assert!(error.to_string().contains(told), "{error}");

@@ -2,7 +2,8 @@
 
 use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{
-    MS, are_empty, builder, connect, leased, now, servers, servers_with, since, timed, votes_for,
+    MS, are_empty, builder, builder_through, connect, leased, now, proxies, servers, servers_with,
+    since, timed, votes_for,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,6 +66,23 @@ async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {
     assert!(guard.is_held(), "it is not renewed");
     guard.release().await.expect("all confirm");
     eventually_async("no key is left", async || are_empty(&servers)).await;
+}
+
+// As a failover of a proxy or a restart does: the server is there, and the connection is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_waits_for_a_new_connection() {
+    let servers = servers(1);
+    let ways = proxies(&servers).await;
+    let quorum = connect(builder_through(&ways)).await;
+    let guard = quorum.mutex("a").lock().await.expect("it is up");
+    ways[0].refuse().await;
+    let back = async {
+        tokio::time::sleep(MS(200)).await;
+        ways[0].accept();
+    };
+    let (released, ()) = tokio::join!(guard.release(), back);
+    released.expect("the server confirms it");
+    assert!(are_empty(&servers));
 }
 
 /// Asked often and close to the deadline, by the clock alone.

@@ -1,0 +1,54 @@
+//! What is kept after its guard: for as long as was said, also where its lease is longer.
+
+use std::time::Duration;
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+use crate::several::client;
+
+claims!(everywhere: whatever_is_kept_for_less_than_its_lease_is_free_then);
+
+const KEPT: Duration = secs(7);
+
+/// The others wait in a queue, and look again from time to time.
+async fn frees<T>(
+    watch: Stopwatch,
+    what: &str,
+    taken: impl Future<Output = Result<Option<T>, quorate::Error>>,
+) {
+    let taken = taken.await.expect("a majority answers");
+    assert!(taken.is_some(), "{what} is still taken after {:?}", watch.time());
+    let took = watch.time();
+    assert!(took >= KEPT - ms(50), "{what} was free after {took:?}");
+}
+
+async fn whatever_is_kept_for_less_than_its_lease_is_free_then(on: Fixture) {
+    let (quorum, theirs) = (client(&on).await, client(&on).await);
+    // Shorter than a lease.
+    let limit = secs(20);
+    let (watch, lock) = (Stopwatch::start(), quorum.mutex("a"));
+    lock.lock().await.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "the mutex", theirs.mutex("a").lock_within(limit)).await;
+    let watch = Stopwatch::start();
+    quorum.fair_mutex("b").lock().await.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "the fair mutex", theirs.fair_mutex("b").lock_within(limit)).await;
+    let watch = Stopwatch::start();
+    quorum.rw_lock("c").write().await.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "what was written", theirs.rw_lock("c").read_within(limit)).await;
+    let beside = theirs.rw_lock("d").read().await.unwrap();
+    let watch = Stopwatch::start();
+    quorum.rw_lock("d").read().await.unwrap().keep_for(KEPT).await.unwrap();
+    beside.release().await.unwrap();
+    frees(watch, "what was read", theirs.rw_lock("d").write_within(limit)).await;
+    let semaphore = |client: &quorate::Quorate| client.semaphore("e", 5);
+    let others = semaphore(&theirs).acquire_many(2).await.unwrap();
+    let watch = Stopwatch::start();
+    semaphore(&quorum).acquire_many(3).await.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "what had permits", semaphore(&theirs).acquire_many_within(3, limit)).await;
+    assert!(others.is_held() && others.remaining() > secs(15), "another's lease is its own");
+    others.release().await.unwrap();
+    on.until_clean().await;
+}
