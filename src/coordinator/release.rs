@@ -1,7 +1,7 @@
 //! What a release comes to, and who of this client is next.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     pin::pin,
     sync::{
         Arc,
@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use futures::future::OptionFuture;
+use futures::{
+    FutureExt,
+    future::{FusedFuture, OptionFuture},
+};
 
 use super::{Coordinator, LockRecord, line::Lines};
 use crate::{
@@ -53,8 +56,9 @@ impl Coordinator {
     ) -> Votes {
         let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
         let mut ended = pin!(self.clock.sleep(lease));
-        let patient_until = self.clock.now() + self.voter_deadline();
-        let (mut broken, mut asked_again) = (Vec::new(), BTreeSet::new());
+        let mut impatient = pin!(self.clock.sleep(self.voter_deadline()).fuse());
+        // Why those have not answered that are asked once more, and who is to be.
+        let (mut causes, mut broken) = (BTreeMap::new(), Vec::new());
         while !votes.settles_release() {
             let pause = OptionFuture::from((!broken.is_empty()).then(|| self.clock.sleep(PAUSE)));
             tokio::select! {
@@ -65,16 +69,17 @@ impl Coordinator {
                             heard = heard.max(answer.heard());
                             match answer.released() {
                                 Verdict::Absent | Verdict::Refused { .. }
-                                    if asked_again.contains(&voter) =>
+                                    if causes.contains_key(&voter) =>
                                 {
                                     Verdict::Granted
                                 }
                                 verdict => verdict,
                             }
                         }
-                        Err(Cause::Unreachable(_) | Cause::Broken(_))
-                            if again.is_some() && self.clock.now() < patient_until =>
+                        Err(cause @ (Cause::Unreachable(_) | Cause::Broken(_)))
+                            if again.is_some() && !impatient.is_terminated() =>
                         {
+                            causes.insert(voter, cause);
                             broken.push(voter);
                             continue;
                         }
@@ -82,10 +87,16 @@ impl Coordinator {
                     };
                     votes.record(voter, verdict);
                 }
+                () = &mut impatient => {
+                    broken.clear();
+                    for (voter, cause) in &causes {
+                        votes.close_one(*voter, cause);
+                    }
+                }
                 Some(()) = pause => {
                     let call = again.expect("else nobody is asked once more");
                     self.panel.ask_again(&mut replies, &broken, call);
-                    asked_again.extend(broken.drain(..));
+                    broken.clear();
                 }
                 () = &mut ended => votes.close(lease),
             }

@@ -71,6 +71,11 @@ impl Votes {
         }
     }
 
+    /// Counts this voter as one that did not answer, if it is open.
+    pub(crate) fn close_one(&mut self, voter: usize, cause: &Cause) {
+        self.verdicts[voter].get_or_insert_with(|| Verdict::Unknown(cause.clone()));
+    }
+
     pub(crate) fn granted(&self) -> usize {
         self.count(|verdict| matches!(verdict, Some(Verdict::Granted)))
     }
