@@ -36,7 +36,7 @@ fn a_command_that_cannot_be_executed_has_a_code_of_its_own() {
 fn a_lock_that_is_taken_names_its_holder() {
     let voters = Voters::start();
     let holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
-    for limit in [&["--try"][..], &["--wait", "200ms"]] {
+    for limit in [&["--try"][..], &["--wait", "200ms"], &["--wait", "1"]] {
         let arguments = [&["a"], limit].concat();
         let (code, said, errors) = output(&mut voters.run(&arguments, "echo started"));
         assert_eq!((code, &*said), (75, ""), "{errors}");
@@ -72,7 +72,7 @@ fn a_command_line_that_cannot_be_used_is_refused() {
         &["run", "a", "true"],
         &["run", "a", "--try", "--wait", "1s", "--", "true"],
         &["run", "a", "--read", "--write", "--", "true"],
-        &["run", "a", "--wait", "1", "--", "true"],
+        &["run", "a", "--wait", "1d", "--", "true"],
         &["run", "a", "--lease", "500ms", "--", "true"],
         &["run", "a", "--grace", "3s", "--", "true"],
         &["run", "a", "--cluster-voters", "3", "--", "true"],
