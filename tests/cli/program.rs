@@ -37,7 +37,7 @@ fn build() -> PathBuf {
         None => panic!("{} names no profile", own.display()),
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--locked", "--package", "quorate", "--features", "cli,tls"];
+    let arguments = ["build", "--locked", "--package", "quorate", "--features", "cli"];
     let built = Command::new(cargo)
         .args(arguments)
         .args(["--bin", "quorate", "--profile", profile])

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use quorate_support::{RedisServer, Settings};
+use quorate_support::{Certificates, ClientCertificates, ROOT, RedisServer, Settings};
 
 use crate::{
     processes::children,
@@ -32,6 +32,24 @@ fn the_file_the_environment_and_the_command_line_go_one_before_the_other() {
     let given = ["status", "--voter", &one, "--voter", &two, "--voter", &three];
     assert_eq!(output(quorate(given).env("QUORATE_VOTERS", nobody)).0, 0, "before all");
     assert_eq!(output(&mut quorate(["status", "--config", "/nowhere/a.toml"])).0, 78);
+}
+
+// The program under test may have been built beside tests that want TLS anyway.
+#[test]
+fn tls_is_part_of_the_program() {
+    let manifest = fs::read_to_string(format!("{ROOT}/Cargo.toml")).unwrap();
+    let (_, cli) = manifest.split_once("\ncli = [").expect("there is such a feature");
+    assert!(cli.split(']').next().unwrap().contains("\n    \"tls\",\n"), "{cli}");
+    let certificates = Certificates::new();
+    let settings = Settings::new().tls(&certificates, ClientCertificates::NotAsked);
+    let server = RedisServer::start_as(&settings);
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.pem");
+    fs::write(&authority, &certificates.authority).unwrap();
+    let url = server.url();
+    let mut command = quorate(["status", "--voter", &url]);
+    let (code, said, errors) = output(command.env("QUORATE_TLS_CA_FILE", &authority));
+    assert_eq!((code, url.starts_with("rediss://")), (0, true), "{url}: {said}{errors}");
 }
 
 #[test]
@@ -114,7 +132,7 @@ fn completions_the_man_page_and_help_are_made_of_one_definition() {
     assert!(page.contains(".TH") && page.contains("grace"), "{page}");
     let (code, help, errors) = output(&mut quorate(["--help"]));
     assert_eq!((code, &*errors), (0, ""));
-    let page = fs::read_to_string(format!("{}/docs/cli.md", quorate_support::ROOT)).unwrap();
+    let page = fs::read_to_string(format!("{}/docs/cli.md", ROOT)).unwrap();
     let table = help.split_once("Exit codes:\n").expect("help has the exit codes").1;
     for line in table.lines().filter(|line| line.starts_with("  ")) {
         let (code, meaning) = line.trim().split_once("  ").expect("a code and its meaning");
