@@ -121,17 +121,34 @@ fn nothing_is_coloured_that_is_no_terminal_and_quiet_says_errors_only() {
 }
 
 #[test]
-fn completions_the_man_page_and_help_are_made_of_one_definition() {
+fn completions_man_pages_and_help_are_made_of_one_definition() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (code, said, _) = output(&mut quorate(["completions", shell]));
         assert_eq!(code, 0);
         assert!(said.contains("grace") && said.contains("password-file"), "{shell}: {said}");
     }
-    let (code, page, _) = output(&mut quorate(["man"]));
-    assert_eq!(code, 0);
-    assert!(page.contains(".TH") && page.contains("grace"), "{page}");
     let (code, help, errors) = output(&mut quorate(["--help"]));
     assert_eq!((code, &*errors), (0, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, errors) = output(quorate(["man"]).arg(folder.path()));
+    assert_eq!(code, 0, "{errors}");
+    let page = |name: &str| fs::read_to_string(folder.path().join(name)).expect("it is there");
+    let (_, commands) = help.split_once("Commands:\n").expect("help lists them");
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let commands: Vec<_> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(commands.contains(&"run") && commands.contains(&"man"), "{help}");
+    assert!(page("quorate.1").contains(".TH"));
+    for command in commands {
+        let (_, help, _) = output(&mut quorate([command, "--help"]));
+        // As roff writes them.
+        let page = page(&format!("quorate-{command}.1")).replace('\\', "");
+        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix('-'));
+        let longs = options.filter_map(|line| line.split_once("--")?.1.split([' ', ',']).next());
+        let longs = longs.map(|long| long.trim_end_matches('.'));
+        for option in longs.chain(["verbose"]) {
+            assert!(page.contains(&format!("--{option}")), "{command} has no --{option}: {page}");
+        }
+    }
     let page = fs::read_to_string(format!("{}/docs/cli.md", ROOT)).unwrap();
     let table = help.split_once("Exit codes:\n").expect("help has the exit codes").1;
     for line in table.lines().filter(|line| line.starts_with("  ")) {

@@ -3,8 +3,13 @@
 use clap::{ArgAction, Parser};
 
 use crate::{
-    bench::BenchOptions, break_hold::BreakOptions, completions::CompletionsOptions,
-    doctor::DoctorOptions, exit, run::RunOptions, status::StatusOptions,
+    bench::BenchOptions,
+    break_hold::BreakOptions,
+    completions::{CompletionsOptions, ManOptions},
+    doctor::DoctorOptions,
+    exit,
+    run::RunOptions,
+    status::StatusOptions,
 };
 
 /// Distributed locks held by a quorum of Redis or Valkey servers
@@ -38,7 +43,5 @@ pub(crate) enum Subcommand {
     Break(BreakOptions),
     Bench(BenchOptions),
     Completions(CompletionsOptions),
-    /// Print the man page, in the format of roff
-    #[command(hide = true)]
-    Man,
+    Man(ManOptions),
 }

@@ -66,7 +66,7 @@ fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failu
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
         Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
         Subcommand::Completions(options) => completions::run(&options),
-        Subcommand::Man => completions::man(),
+        Subcommand::Man(options) => completions::man(&options),
     }
 }
 
