@@ -107,6 +107,24 @@ fn a_password_is_not_seen_anywhere() {
 }
 
 #[test]
+fn a_login_that_is_refused_says_what_to_set() {
+    let settings = Settings::new().flags(&["--requirepass", "secret"]);
+    let server = RedisServer::start_as(&settings);
+    for (password, set) in [("", "set QUORATE_PASSWORD_FILE"), ("wrong", "correct the user")] {
+        let seen = |subcommand: &str| {
+            let mut command = quorate([subcommand, "--voter", &server.url()]);
+            output(command.env("QUORATE_PASSWORD", password))
+        };
+        let (code, said, errors) = seen("status");
+        assert_eq!((code, &*said), (69, ""), "{errors}");
+        assert!(errors.lines().last().unwrap().starts_with(&format!("  {set}")), "{errors}");
+        let (code, said, _) = seen("doctor");
+        assert_eq!(code, 2);
+        assert!(said.contains(&format!("; {set}")), "{said}");
+    }
+}
+
+#[test]
 fn nothing_is_coloured_that_is_no_terminal_and_quiet_says_errors_only() {
     let voters = Voters::start();
     for flags in [&["status", "-q"][..], &["status"]] {

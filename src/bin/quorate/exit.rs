@@ -52,7 +52,7 @@ impl From<Code> for ExitCode {
 pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) what: String,
-    /// Each names its voter.
+    /// Each names its voter; the last may say what to set.
     pub(crate) causes: Vec<String>,
 }
 
@@ -80,5 +80,24 @@ impl From<Error> for Failure {
         let listed = format!(" ({})", causes.join("; "));
         let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
         Self { code, what, causes }
+        let login = causes.iter().find_map(|cause| login_to_set(cause));
+        let causes = causes.iter().cloned().chain(login.map(str::to_owned)).collect();
+    }
+}
+
+/// What to set where this is what a server answers to a login.
+pub(crate) fn login_to_set(cause: &str) -> Option<&'static str> {
+    if cause.contains("NOAUTH") {
+        Some(
+            "set QUORATE_PASSWORD_FILE or --password-file to a file with the password, and \
+             QUORATE_USER or --user unless the user is `default`",
+        )
+    } else if cause.contains("WRONGPASS") {
+        Some(
+            "correct the user (QUORATE_USER or --user) or the password (QUORATE_PASSWORD_FILE or \
+             --password-file)",
+        )
+    } else {
+        None
     }
 }

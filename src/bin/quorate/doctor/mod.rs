@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use self::finding::{Check, Finding, Findings, Level};
 use crate::{
     connection::VoterOptions,
-    exit::{Code, Failure},
+    exit::{Code, Failure, login_to_set},
     frame::{Frame, counted},
     settle::settle,
     watch::{self, Picture},
@@ -129,6 +129,7 @@ fn unreachable(voter: &str, cause: &Cause) -> Finding {
              are right",
         ),
     };
+    let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
     let means = "it has no vote: one failure less can be survived";
     Finding::new(check, Level::Error, cause.to_string()).of(voter).means(means).mend(mend)
 }
