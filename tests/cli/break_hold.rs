@@ -4,7 +4,7 @@ use quorate::blocking::Quorate;
 use quorate_support::eventually;
 
 use crate::{
-    program::{Running, output},
+    program::{Running, host, output},
     screen::Screen,
     status::json,
     voters::Voters,
@@ -40,7 +40,11 @@ fn the_holder_that_was_shown_is_ended_and_learns_of_it() {
     let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
     assert_eq!(code, 0, "{errors}");
     assert!(said.contains(&format!("`a` is held by {before} of ")), "{said}");
-    assert!(said.contains("with 3 of 3 votes") && said.contains("ended: held by"), "{said}");
+    assert!(said.contains("s, with 3 of 3 votes, ") && said.contains("s left unless renewed\n"));
+    // Who had it, and nothing that is over.
+    let last = said.lines().last().unwrap();
+    let client = format!(" of {}:{}", host(), running.id());
+    assert_eq!(last, format!("ended: {before}{client}"), "{said}");
     let (code, errors) = running.end();
     assert_eq!(code, 76, "{errors}");
     assert!(errors.contains("ended by force"), "{errors}");

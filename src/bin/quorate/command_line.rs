@@ -8,7 +8,8 @@ use crate::{
     completions::{CompletionsOptions, ManOptions},
     doctor::DoctorOptions,
     exit,
-    run::RunOptions,
+    leader::LeaderOptions,
+    run::{LeadOptions, RunOptions},
     status::StatusOptions,
 };
 
@@ -38,6 +39,8 @@ pub(crate) struct CommandLine {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Subcommand {
     Run(RunOptions),
+    Lead(LeadOptions),
+    Leader(LeaderOptions),
     Status(StatusOptions),
     Doctor(DoctorOptions),
     Break(BreakOptions),

@@ -113,6 +113,16 @@ impl fmt::Display for Short {
     }
 }
 
+/// A time that may be long: `29.8s`, `5m`, `7h`, `3d`.
+pub(crate) fn long(time: Duration) -> String {
+    match time.as_secs() / 60 {
+        0 | 1 => Short(time).to_string(),
+        minutes @ ..120 => format!("{minutes}m"),
+        minutes @ ..2_880 => format!("{}h", minutes / 60),
+        minutes => format!("{}d", minutes / 1_440),
+    }
+}
+
 /// The part of a bar of this width that is full when so much of all the time is there.
 pub(crate) fn share_of(time: Duration, all: Duration, width: usize) -> usize {
     let full = time.as_nanos().saturating_mul(width as u128) / all.as_nanos().max(1);
@@ -152,6 +162,13 @@ mod tests {
             [0, 4, 7, 8, 8]
         );
         assert_eq!(share_of(secs(1), secs(0), 8), 8);
+    }
+
+    #[test]
+    fn a_long_time_has_one_unit() {
+        let minutes = [1, 2, 119, 120, 2_879, 2_880];
+        let shown = minutes.map(|minutes| long(Duration::from_secs(minutes * 60)));
+        assert_eq!(shown, ["60s", "2m", "119m", "2h", "47h", "2d"]);
     }
 
     #[test]

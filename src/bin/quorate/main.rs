@@ -18,7 +18,9 @@ mod doctor;
 mod durations;
 mod exit;
 mod frame;
+mod holds;
 mod interrupt;
+mod leader;
 mod lock;
 mod run;
 mod settle;
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
 fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failure> {
     match subcommand {
         Subcommand::Run(options) => on_runtime(run::run(options, console)),
+        Subcommand::Lead(options) => on_runtime(run::lead(options, console)),
+        Subcommand::Leader(options) => on_runtime(leader::run(options)),
         Subcommand::Status(options) => on_runtime(status::run(options)),
         Subcommand::Doctor(options) => on_runtime(doctor::run(options)),
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),

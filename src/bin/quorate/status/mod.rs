@@ -8,7 +8,7 @@ mod voters;
 
 use std::{num::NonZeroUsize, process::ExitCode, time::Duration};
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use quorate::{FoundLocks, Quorate, Survey};
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ Examples:
   quorate status --json invoice:42 | jq -r '.locks[0].mutex.holder.hold'")]
 pub(crate) struct StatusOptions {
     /// Names of locks
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     names: Vec<String>,
 
     /// Show it again and again, in place, until Ctrl-C
