@@ -28,12 +28,23 @@ pub(crate) struct CommandLine {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Show the log of the library on standard error; twice for all of it
+    /// Show more: first all columns and lines of `status` and `doctor`, then the library's log
+    ///
+    /// `status` and `doctor` show the log on standard error from the second -v on, other commands
+    /// from the first. One more -v shows all of it.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
+}
+
+impl CommandLine {
+    /// How much of the log is to be shown.
+    pub(crate) fn log(&self) -> u8 {
+        let has_more = matches!(self.subcommand, Subcommand::Status(_) | Subcommand::Doctor(_));
+        self.verbose.saturating_sub(u8::from(has_more))
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write},
+    mem,
     time::Duration,
 };
 
@@ -39,6 +40,28 @@ impl Frame {
 
     pub(crate) fn blank(&mut self) {
         self.line(Tone::Plain, "");
+    }
+
+    /// A text behind its head, broken between words where it is wider than this.
+    pub(crate) fn wrapped(&mut self, tone: Tone, head: &str, text: &str, width: Option<usize>) {
+        let indent = head.chars().count();
+        let mut line = head.to_owned();
+        let mut columns = indent;
+        for word in text.split(' ') {
+            let length = word.chars().count();
+            if columns > indent {
+                if width.is_some_and(|width| columns + 1 + length > width) {
+                    self.line(tone, mem::replace(&mut line, " ".repeat(indent)));
+                    columns = indent;
+                } else {
+                    line.push(' ');
+                    columns += 1;
+                }
+            }
+            line.push_str(word);
+            columns += length;
+        }
+        self.line(tone, line);
     }
 
     /// Columns as wide as their longest text, below their headings.
@@ -147,6 +170,19 @@ mod tests {
         assert_eq!(frame.shown(false), "A       B\né       long text\nlonger\n");
         assert_eq!(frame.cut(3, 2, false), ["A  ", "é  "]);
         assert!(frame.shown(true).ends_with("\x1b[31mlonger\x1b[0m\n"));
+    }
+
+    #[test]
+    fn a_text_is_broken_between_words_and_stands_behind_its_head() {
+        let lines = |width| {
+            let mut frame = Frame::default();
+            frame.wrapped(Tone::Plain, "é  ", "one two three", width);
+            frame.shown(false)
+        };
+        assert_eq!(lines(None), "é  one two three\n");
+        assert_eq!(lines(Some(10)), "é  one two\n   three\n");
+        assert_eq!(lines(Some(9)), "é  one\n   two\n   three\n");
+        assert_eq!(lines(Some(1)), "é  one\n   two\n   three\n", "a word is never broken");
     }
 
     #[test]

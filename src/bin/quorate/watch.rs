@@ -21,6 +21,12 @@ pub(crate) enum Picture {
     Json(serde_json::Value),
 }
 
+/// How wide the terminal is, if standard output is one.
+pub(crate) fn width() -> Option<usize> {
+    let (Width(width), _) = terminal_size_of(io::stdout())?;
+    Some(width.into())
+}
+
 /// Writes to standard output what may be no text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     unless_gone(write(bytes))
