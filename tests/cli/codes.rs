@@ -183,6 +183,7 @@ fn a_lock_is_kept_after_the_command_has_done_its_work() {
     // Longer than the longest lease: refused before the command has run.
     let (code, said, errors) = output(&mut voters.run(&["c", "--keep", "1h"], "true"));
     assert_eq!((code, &*said), (64, ""), "{errors}");
+    assert!(errors.starts_with("quorate: --keep: the lease of 3600s is over "), "{errors}");
 }
 
 // 75 of a command would read as a lock that is taken.

@@ -167,7 +167,7 @@ fn completions_man_pages_and_help_are_made_of_one_definition() {
             assert!(page.contains(&format!("--{option}")), "{command} has no --{option}: {page}");
         }
     }
-    let page = fs::read_to_string(format!("{}/docs/cli.md", ROOT)).unwrap();
+    let page = fs::read_to_string(format!("{ROOT}/docs/cli.md")).unwrap();
     let table = help.split_once("Exit codes:\n").expect("help has the exit codes").1;
     for line in table.lines().filter(|line| line.starts_with("  ")) {
         let (code, meaning) = line.trim().split_once("  ").expect("a code and its meaning");

@@ -199,6 +199,13 @@ impl Job<'_> {
         quorum: &Quorate,
     ) -> Result<ExitCode, Failure> {
         let name = &self.options.name;
+        // A time that cannot be used is refused at once, and not after the command has run. No
+        // answer is waited for.
+        if let Some(time) = self.keep
+            && let Some(Err(error)) = quorum.mutex(name).lease(time).inspect().now_or_never()
+        {
+            return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
+        }
         let lock = match unless_ended(signals, self.acquire(quorum)).await {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
@@ -233,14 +240,6 @@ impl Job<'_> {
 
     async fn acquire(&self, quorum: &Quorate) -> Result<LockHeld, Error> {
         let CommandOptions { name, wait, now, .. } = self.options;
-        if let Some(time) = self.keep {
-            // A time that cannot be used is refused at once, before anything is sent. The servers
-            // are not asked.
-            let looked = quorum.mutex(name).lease(time).inspect().now_or_never();
-            if let Some(Err(error)) = looked.filter(|looked| looked.is_err()) {
-                return Err(error);
-            }
-        }
         let limit = if *now { Some(Duration::ZERO) } else { *wait };
         let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, limit));
         if self.console.is_watched() {
