@@ -26,8 +26,8 @@ const VERSION: u32 = 1;
 /// Check how the voters are set up
 ///
 /// Each line says what was seen, what it means, and how to mend it; with -v also what is well.
-/// Nothing is changed on the servers. Rights are found by trying commands that change nothing; a right that is missing leaves
-/// an entry in the server's ACL LOG.
+/// Nothing is changed on the servers. Rights are found by trying commands that change nothing; a
+/// right that is missing leaves an entry in the server's ACL LOG.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
