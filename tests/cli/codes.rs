@@ -169,12 +169,12 @@ fn a_lock_is_kept_after_the_command_has_done_its_work() {
     let voters = Voters::start();
     let tried = || output(&mut voters.run(&["a", "--try"], "true")).0;
     for (script, code, then) in [("exit 3", 3, 0), ("true", 0, 75)] {
-        assert_eq!(output(&mut voters.run(&["a", "--keep", "2s"], script)).0, code);
+        assert_eq!(output(&mut voters.run(&["a", "--keep", "4s"], script)).0, code);
         assert_eq!(tried(), then, "{script}");
     }
     eventually("the time has passed", || tried() == 0);
     for kind in [&["--read"][..], &["--write"], &["--fair"], &["--permits", "1"]] {
-        let kept = [&["b", "--keep", "2s", "--wait", "20s"][..], kind].concat();
+        let kept = [&["b", "--keep", "4s", "--wait", "20s"][..], kind].concat();
         assert_eq!(output(&mut voters.run(&kept, "true")).0, 0, "{kind:?}");
         let other = if kind == ["--read"] { &["--write"][..] } else { kind };
         let other = [&["b", "--try"][..], other].concat();

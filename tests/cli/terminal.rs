@@ -82,13 +82,12 @@ fn whoever_waits_long_sees_who_has_the_lock() {
             .then(|| Running::start(&mut voters.run(&["a", "--write"], "exec sleep 1000")));
         let mut screen = Screen::start(&voters.run(&["a", kind], "true"));
         screen.shows(&format!("waiting: `a` is {other} by "));
-        screen.shows("s, with 3 of 3 votes, ");
-        screen.shows("s left unless renewed");
+        screen.shows("s left unless renewed; 3 of 3 votes, hold ");
         assert_eq!(screen.shown().matches("quorate").count(), 1, "{}", screen.shown());
         screen.press("\x03");
         assert_eq!(screen.end(), Some(130));
     }
-    let name = format!(" of {}:{} for ", host(), holder.id());
+    let name = format!(" by {}:{} for ", host(), holder.id());
     let screen = Screen::start(&voters.run(&["a"], "true"));
     screen.shows(&name);
 }

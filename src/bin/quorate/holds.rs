@@ -71,15 +71,17 @@ impl fmt::Display for FoundHold {
             Held::Permits => "held, with permits,",
             Held::Lead => "led",
         };
-        write!(f, "{held} by {}", self.whose())?;
+        let hold = quoted(self.hold.as_str());
+        let client = self.client_name.as_ref().map_or_else(|| hold.clone(), |name| quoted(name));
+        write!(f, "{held} by {client}")?;
         if let Some(since) = self.since {
             write!(f, " for {}", long(since))?;
         }
-        write!(f, ", with {} of {} votes, ", self.votes, self.voters)?;
         match self.left {
-            Some(left) => write!(f, "{} left unless renewed", Short(left)),
-            None => f.write_str("without an end"),
+            Some(left) => write!(f, ", {} left unless renewed", Short(left))?,
+            None => f.write_str(", without an end")?,
         }
+        write!(f, "; {} of {} votes, hold {hold}", self.votes, self.voters)
     }
 }
 
