@@ -54,7 +54,7 @@ fn each_cycle_is_counted_and_nothing_is_left() {
 #[test]
 fn one_lock_of_each_kind_is_shared_by_all_tasks() {
     let voters = Voters::start();
-    for kind in ["--fair", "--read", "--write"] {
+    for kind in ["--fair", "--read", "--write", "--permits=1"] {
         let arguments = ["--locks", "1", "--hold", "5ms", "--time", "500ms", kind];
         let (code, said, errors) =
             output(&mut voters.quorate(&[&["bench"], &arguments[..]].concat()));

@@ -4,7 +4,7 @@ use quorate::blocking::Quorate;
 use quorate_support::eventually;
 
 use crate::{
-    program::{Running, output},
+    program::{Running, host, output},
     screen::Screen,
     status::json,
     voters::Voters,
@@ -39,8 +39,16 @@ fn the_holder_that_was_shown_is_ended_and_learns_of_it() {
     let before = holder(&voters, "a").unwrap();
     let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(said.contains(&format!("`a` is held by {before} of ")), "{said}");
-    assert!(said.contains("with 3 of 3 votes") && said.contains("ended: held by"), "{said}");
+    assert!(
+        said.starts_with(&format!("`a` is held by {}:{} for ", host(), running.id())),
+        "{said}"
+    );
+    let rest = format!("s left unless renewed; 3 of 3 votes, hold {before}\n");
+    assert!(said.contains(&rest), "{said}");
+    // Who had it, and nothing that is over.
+    let last = said.lines().last().unwrap();
+    let client = format!(" of {}:{}", host(), running.id());
+    assert_eq!(last, format!("ended: {before}{client}"), "{said}");
     let (code, errors) = running.end();
     assert_eq!(code, 76, "{errors}");
     assert!(errors.contains("ended by force"), "{errors}");
@@ -100,7 +108,8 @@ fn permits_and_a_lead_of_the_name_are_ended_too() {
     let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
     assert_eq!(code, 0, "{errors}");
     for (held, hold) in [("held, with permits,", permits.hold()), ("led", leadership.hold())] {
-        assert!(said.contains(&format!("`a` is {held} by {hold} of ")), "{said}");
+        let line = said.lines().find(|line| line.starts_with(&format!("`a` is {held} by ")));
+        assert!(line.expect("it is shown").ends_with(&format!(", hold {hold}")), "{said}");
     }
     assert!(client.semaphore("a", 3).inspect().unwrap().holders().is_empty());
     assert_eq!(client.election("a").leader().unwrap(), None);

@@ -3,9 +3,10 @@
 use std::{fs, io::Write, process::Stdio};
 
 use quorate_support::{eventually, free_port, without_lasting};
+use rustix::process::Signal;
 
 use crate::{
-    program::{Running, output, quorate},
+    program::{Running, host, output, quorate},
     voters::Voters,
 };
 
@@ -36,12 +37,11 @@ fn a_command_that_cannot_be_executed_has_a_code_of_its_own() {
 fn a_lock_that_is_taken_names_its_holder() {
     let voters = Voters::start();
     let holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
-    for limit in [&["--try"][..], &["--wait", "200ms"]] {
+    for limit in [&["--try"][..], &["--wait", "200ms"], &["--wait", "1"]] {
         let arguments = [&["a"], limit].concat();
         let (code, said, errors) = output(&mut voters.run(&arguments, "echo started"));
         assert_eq!((code, &*said), (75, ""), "{errors}");
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        let name = format!("{}:{}", host.trim(), holder.id());
+        let name = format!("{}:{}", host(), holder.id());
         assert!(errors.starts_with("quorate: lock `a` is taken by "), "{errors}");
         assert!(errors.contains(&name), "{name} is not named: {errors}");
     }
@@ -72,16 +72,21 @@ fn a_command_line_that_cannot_be_used_is_refused() {
         &["run", "a", "true"],
         &["run", "a", "--try", "--wait", "1s", "--", "true"],
         &["run", "a", "--read", "--write", "--", "true"],
-        &["run", "a", "--wait", "1", "--", "true"],
+        &["run", "a", "--wait", "1d", "--", "true"],
         &["run", "a", "--lease", "500ms", "--", "true"],
         &["run", "a", "--grace", "3s", "--", "true"],
         &["run", "a", "--cluster-voters", "3", "--", "true"],
+        &["status", ""],
+        &["break", "", "--yes"],
+        &["leader", ""],
         &["no-such-subcommand"],
         &[],
     ] {
         let mut command = quorate(arguments);
         let (code, said, errors) = output(command.env("QUORATE_VOTERS", "redis://127.0.0.1:1"));
         assert_eq!((code, &*said), (64, ""), "{arguments:?}: {errors}");
+        let told = ["error: ", "quorate: "].map(|start| errors.matches(start).count());
+        assert!(told.iter().sum::<usize>() <= 1, "{arguments:?}: {errors}");
     }
     assert_eq!(output(&mut quorate(["run", "a", "--", "true"])).0, 64, "no voters");
     let voters = Voters::start();
@@ -137,6 +142,90 @@ fn many_read_while_nobody_writes() {
     let writer = Running::start(&mut voters.run(writes, sleep));
     assert_ne!(writer.says(), "token:");
     assert_eq!(output(&mut voters.run(&["a", "--read", "--try"], "true")).0, 75);
+}
+
+#[test]
+fn a_semaphore_runs_as_many_commands_as_it_has_permits() {
+    let voters = Voters::start();
+    let permits = ["a", "--permits", "2"];
+    let script = "echo $QUORATE_SLOT; echo token:$QUORATE_TOKEN; exec sleep 1000";
+    let running = [(); 2].map(|()| Running::start(&mut voters.run(&permits, script)));
+    let mut slots = running.each_ref().map(Running::says);
+    slots.sort_unstable();
+    assert_eq!(slots, ["0", "1"]);
+    assert_eq!(running[0].says(), "token:", "several have it at the same time");
+    let more = [&permits[..], &["--try"]].concat();
+    assert_eq!(output(&mut voters.run(&more, "true")).0, 75);
+    let [first, _second] = running;
+    drop(first);
+    let more = [&permits[..], &["--wait", "20s"]].concat();
+    assert_eq!(output(&mut voters.run(&more, "true")).0, 0, "its permit is free again");
+    assert_eq!(output(&mut voters.run(&["a", "--permits", "0"], "true")).0, 64);
+}
+
+// The lock of a command that fails is released: another machine may do better.
+#[test]
+fn a_lock_is_kept_after_the_command_has_done_its_work() {
+    let voters = Voters::start();
+    let tried = || output(&mut voters.run(&["a", "--try"], "true")).0;
+    for (script, code, then) in [("exit 3", 3, 0), ("true", 0, 75)] {
+        assert_eq!(output(&mut voters.run(&["a", "--keep", "4s"], script)).0, code);
+        assert_eq!(tried(), then, "{script}");
+    }
+    eventually("the time has passed", || tried() == 0);
+    for kind in [&["--read"][..], &["--write"], &["--fair"], &["--permits", "1"]] {
+        let kept = [&["b", "--keep", "4s", "--wait", "20s"][..], kind].concat();
+        assert_eq!(output(&mut voters.run(&kept, "true")).0, 0, "{kind:?}");
+        let other = if kind == ["--read"] { &["--write"][..] } else { kind };
+        let other = [&["b", "--try"][..], other].concat();
+        assert_eq!(output(&mut voters.run(&other, "true")).0, 75, "{kind:?}");
+    }
+    // Longer than the longest lease: refused before the command has run.
+    let (code, said, errors) = output(&mut voters.run(&["c", "--keep", "1h"], "true"));
+    assert_eq!((code, &*said), (64, ""), "{errors}");
+    assert!(errors.starts_with("quorate: --keep: the lease of 3600s is over "), "{errors}");
+}
+
+// 75 of a command would read as a lock that is taken.
+#[test]
+fn a_code_of_the_command_can_be_told_from_one_of_the_program() {
+    let voters = Voters::start();
+    let arguments = ["a", "--command-code", "9"];
+    for (script, code) in [("exit 63", 63), ("exit 64", 9), ("exit 78", 9), ("exit 79", 79)] {
+        let (ended, _, errors) = output(&mut voters.run(&arguments, script));
+        assert_eq!(ended, code, "{script}: {errors}");
+        let told = script.replace("exit", "quorate: the command itself ended with") + "\n";
+        assert_eq!(errors, if code == 9 { &*told } else { "" });
+    }
+    assert_eq!(output(&mut voters.run(&["a"], "exit 75")).0, 75, "unless it is asked for");
+    let _holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
+    let arguments = [&arguments[..], &["--try"]].concat();
+    assert_eq!(output(&mut voters.run(&arguments, "true")).0, 75);
+}
+
+#[test]
+fn a_leader_is_found_by_what_it_says_of_itself() {
+    let voters = Voters::start();
+    let leader = || output(&mut voters.quorate(&["leader", "a"]));
+    assert_eq!(leader(), (1, String::new(), String::new()), "nobody leads");
+    let lead = |value: &str, more: &[&str], script: &str| {
+        let script = format!("echo $$; {script}");
+        let lead = [&["lead", "a", "--value", value], more, &["--", "sh", "-c", &script]].concat();
+        voters.quorate(&lead)
+    };
+    let script = "echo $QUORATE_TOKEN; exec sleep 1000";
+    let token = |running: &Running| running.says().parse::<u64>().expect("a number");
+    let mut running = Running::start(&mut lead("10.0.0.1:80", &[], script));
+    let first = token(&running);
+    eventually("all know it", || leader().1 == "10.0.0.1:80\n");
+    assert_eq!(leader().0, 0);
+    assert_eq!(output(&mut lead("10.0.0.2:80", &["--try"], "true")).0, 75);
+    let mut next = Running::start_soon(&mut lead("10.0.0.2:80", &[], script));
+    running.signal(Signal::TERM);
+    assert_eq!(running.end().0, 143);
+    next.group = next.says().parse().unwrap();
+    assert!(token(&next) > first);
+    eventually("all know it", || leader().1 == "10.0.0.2:80\n");
 }
 
 #[test]

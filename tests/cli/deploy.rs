@@ -28,7 +28,7 @@ fn list(name: &str) -> Vec<String> {
     let text = text(CRON_JOB);
     let (_, rest) = text.split_once(&format!("{name}: [")).expect("it is there");
     let list = rest.split(']').next().expect("it ends");
-    list.split(", ").map(str::to_owned).collect()
+    list.split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
 }
 
 /// Where the report is taken for one of its own.
@@ -89,6 +89,25 @@ fn the_cron_job_gives_up_where_another_try_would_not_help() {
     drop(running);
     let (away, ..) = output(&mut pod("redis://127.0.0.1:1".into()));
     assert!(!final_codes.contains(&away.to_string()), "servers come back");
+}
+
+#[test]
+fn a_report_that_is_done_is_not_made_again_and_one_that_failed_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = unit("ExecStart").concat();
+    for words in [start.split(' ').map(str::to_owned).collect(), list("command")] {
+        let voters = Voters::start();
+        let end = words.iter().position(|word| word == "--").expect("the report follows");
+        let run = |script: &str| {
+            let report = report(folder.path(), script);
+            let mut program = quorate(words[1..=end].iter().chain([&report]));
+            program.env("QUORATE_VOTERS", voters.urls());
+            program.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s");
+            output(&mut program).0
+        };
+        // 75 of the report itself is not a lock that is taken.
+        assert_eq!(["exit 75", "exit 3", "true", "true"].map(run), [1, 3, 0, 75], "{words:?}");
+    }
 }
 
 #[test]

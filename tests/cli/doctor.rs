@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     program::{Running, output, quorate},
+    screen::Screen,
     status::json,
     voters::Voters,
 };
@@ -88,7 +89,9 @@ fn checks(found: &[[String; 4]]) -> Vec<(&str, &str)> {
 fn good_servers_are_well() {
     let servers = with_one(&[]);
     let (code, said, errors) = output(&mut doctor(&urls(&servers), &[]));
-    assert_eq!(code, 0, "{said}{errors}");
+    assert_eq!((code, &*said), (0, "0 errors, 0 warnings\n"), "{errors}");
+    let (code, said, errors) = output(&mut doctor(&urls(&servers), &["-v"]));
+    assert_eq!((code, &*errors), (0, ""), "{said}");
     assert!(said.ends_with("0 errors, 0 warnings\n"), "{said}");
     assert!(said.lines().rev().skip(1).all(|line| line.starts_with("ok ")), "{said}");
     for check in ["number", "distinct", "domains", "connection", "version", "eviction"] {
@@ -97,6 +100,32 @@ fn good_servers_are_well() {
     for check in ["persistence", "replicas", "rights", "wakeups", "clock", "latency"] {
         assert!(said.contains(&format!(" {check} ")), "{check}: {said}");
     }
+}
+
+#[test]
+fn what_is_the_same_of_several_servers_is_one_line_which_fits_the_terminal() {
+    let voters = Voters::start();
+    let arguments = ["doctor", "--ignore", "domains"];
+    let (code, said, _) = output(&mut voters.quorate(&arguments));
+    assert_eq!((code, said.matches("persistence").count()), (1, 2), "check and advice: {said}");
+    let places: Vec<_> =
+        voters.0.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+    let line = format!("warning  persistence  {}: appendonly no", places.join(", "));
+    assert!(said.contains(&line) && said.ends_with("\n0 errors, 1 warning\n"), "{said}");
+    let (_, all) = json(&mut voters.quorate(&["doctor", "--json"]));
+    let findings = all["findings"].as_array().unwrap().iter();
+    let persistence = findings.filter(|finding| finding["check"] == "persistence");
+    let servers: Vec<_> = persistence.map(|finding| finding["server"].as_str().unwrap()).collect();
+    assert_eq!(servers, places, "programs have each");
+    let mut command = voters.quorate(&arguments);
+    let mut screen = Screen::start(command.env("NO_COLOR", "1"));
+    assert_eq!(screen.end(), Some(1));
+    screen.shows("0 errors, 1 warning");
+    let shown = screen.shown();
+    // The name of a setting is not broken.
+    let fits = |line: &str| line.chars().count() <= 40 || !line.trim_start().contains(' ');
+    assert!(shown.lines().all(fits), "{shown}");
+    assert!(shown.contains(&format!("\n{:22}{},", "", places[1])), "{shown}");
 }
 
 // It reads its file as the user `default` when it starts.

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsStr,
+    fs,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
@@ -37,7 +38,7 @@ fn build() -> PathBuf {
         None => panic!("{} names no profile", own.display()),
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--locked", "--package", "quorate", "--features", "cli,tls"];
+    let arguments = ["build", "--locked", "--package", "quorate", "--features", "cli"];
     let built = Command::new(cargo)
         .args(arguments)
         .args(["--bin", "quorate", "--profile", profile])
@@ -61,6 +62,12 @@ pub(crate) fn quorate<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
     command.env("QUORATE_QUORUM_TIMEOUT", "2s").env("QUORATE_CONNECT_TIMEOUT", "3s");
     command.env("XDG_CONFIG_HOME", "/nowhere").env("XDG_CONFIG_DIRS", "/nowhere");
     command
+}
+
+/// What the program calls this machine.
+pub(crate) fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
+    name.trim().to_owned()
 }
 
 /// What the program printed, and its exit code.

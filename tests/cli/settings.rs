@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use quorate_support::{RedisServer, Settings};
+use quorate_support::{Certificates, ClientCertificates, ROOT, RedisServer, Settings};
 
 use crate::{
     processes::children,
@@ -32,6 +32,24 @@ fn the_file_the_environment_and_the_command_line_go_one_before_the_other() {
     let given = ["status", "--voter", &one, "--voter", &two, "--voter", &three];
     assert_eq!(output(quorate(given).env("QUORATE_VOTERS", nobody)).0, 0, "before all");
     assert_eq!(output(&mut quorate(["status", "--config", "/nowhere/a.toml"])).0, 78);
+}
+
+// The program under test may have been built beside tests that want TLS anyway.
+#[test]
+fn tls_is_part_of_the_program() {
+    let manifest = fs::read_to_string(format!("{ROOT}/Cargo.toml")).unwrap();
+    let (_, cli) = manifest.split_once("\ncli = [").expect("there is such a feature");
+    assert!(cli.split(']').next().unwrap().contains("\n    \"tls\",\n"), "{cli}");
+    let certificates = Certificates::new();
+    let settings = Settings::new().tls(&certificates, ClientCertificates::NotAsked);
+    let server = RedisServer::start_as(&settings);
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.pem");
+    fs::write(&authority, &certificates.authority).unwrap();
+    let url = server.url();
+    let mut command = quorate(["status", "--voter", &url]);
+    let (code, said, errors) = output(command.env("QUORATE_TLS_CA_FILE", &authority));
+    assert_eq!((code, url.starts_with("rediss://")), (0, true), "{url}: {said}{errors}");
 }
 
 #[test]
@@ -89,6 +107,24 @@ fn a_password_is_not_seen_anywhere() {
 }
 
 #[test]
+fn a_login_that_is_refused_says_what_to_set() {
+    let settings = Settings::new().flags(&["--requirepass", "secret"]);
+    let server = RedisServer::start_as(&settings);
+    for (password, set) in [("", "set QUORATE_PASSWORD_FILE"), ("wrong", "correct the user")] {
+        let seen = |subcommand: &str| {
+            let mut command = quorate([subcommand, "--voter", &server.url()]);
+            output(command.env("QUORATE_PASSWORD", password))
+        };
+        let (code, said, errors) = seen("status");
+        assert_eq!((code, &*said), (69, ""), "{errors}");
+        assert!(errors.lines().last().unwrap().starts_with(&format!("  {set}")), "{errors}");
+        let (code, said, _) = seen("doctor");
+        assert_eq!(code, 2);
+        assert!(said.contains(&format!("; {set}")), "{said}");
+    }
+}
+
+#[test]
 fn nothing_is_coloured_that_is_no_terminal_and_quiet_says_errors_only() {
     let voters = Voters::start();
     for flags in [&["status", "-q"][..], &["status"]] {
@@ -103,18 +139,35 @@ fn nothing_is_coloured_that_is_no_terminal_and_quiet_says_errors_only() {
 }
 
 #[test]
-fn completions_the_man_page_and_help_are_made_of_one_definition() {
+fn completions_man_pages_and_help_are_made_of_one_definition() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (code, said, _) = output(&mut quorate(["completions", shell]));
         assert_eq!(code, 0);
         assert!(said.contains("grace") && said.contains("password-file"), "{shell}: {said}");
     }
-    let (code, page, _) = output(&mut quorate(["man"]));
-    assert_eq!(code, 0);
-    assert!(page.contains(".TH") && page.contains("grace"), "{page}");
     let (code, help, errors) = output(&mut quorate(["--help"]));
     assert_eq!((code, &*errors), (0, ""));
-    let page = fs::read_to_string(format!("{}/docs/cli.md", quorate_support::ROOT)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, errors) = output(quorate(["man"]).arg(folder.path()));
+    assert_eq!(code, 0, "{errors}");
+    let page = |name: &str| fs::read_to_string(folder.path().join(name)).expect("it is there");
+    let (_, commands) = help.split_once("Commands:\n").expect("help lists them");
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let commands: Vec<_> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(commands.contains(&"run") && commands.contains(&"man"), "{help}");
+    assert!(page("quorate.1").contains(".TH"));
+    for command in commands {
+        let (_, help, _) = output(&mut quorate([command, "--help"]));
+        // As roff writes them.
+        let page = page(&format!("quorate-{command}.1")).replace('\\', "");
+        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix('-'));
+        let longs = options.filter_map(|line| line.split_once("--")?.1.split([' ', ',']).next());
+        let longs = longs.map(|long| long.trim_end_matches('.'));
+        for option in longs.chain(["verbose"]) {
+            assert!(page.contains(&format!("--{option}")), "{command} has no --{option}: {page}");
+        }
+    }
+    let page = fs::read_to_string(format!("{ROOT}/docs/cli.md")).unwrap();
     let table = help.split_once("Exit codes:\n").expect("help has the exit codes").1;
     for line in table.lines().filter(|line| line.starts_with("  ")) {
         let (code, meaning) = line.trim().split_once("  ").expect("a code and its meaning");

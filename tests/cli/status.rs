@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{
-    program::{Running, output, quorate},
+    program::{Running, host, output, quorate},
     screen::Screen,
     voters::Voters,
 };
@@ -62,8 +62,7 @@ fn the_voters_and_the_locks_are_there_for_programs() {
     assert_eq!(locks.len(), 2, "{seen}");
     let (mutex, rw_lock) = (&locks[0]["mutex"], &locks[1]["rw_lock"]);
     assert_eq!((&locks[0]["name"], &locks[1]["name"]), (&"invoice:42".into(), &"prices".into()));
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let name = format!("{}:{}", host.trim(), holder.id());
+    let name = format!("{}:{}", host(), holder.id());
     assert_eq!((&mutex["holder"]["client_name"], &mutex["agree"]), (&name.into(), &true.into()));
     assert!(mutex["token"].is_u64() && mutex["holder"]["ttl_ms"].is_u64(), "{mutex}");
     assert_eq!(
@@ -100,6 +99,36 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     assert!(said.contains("all 3 voters agree") && said.contains("  2. "), "{said}");
     let (_, said, _) = output(&mut voters.quorate(&["status", "b"]));
     assert_eq!(said, "`b`: free, and nobody waits\n");
+}
+
+// The last of its waiters died: of `gone` there is only a queue whose places have ended.
+#[test]
+fn the_state_comes_first_and_all_fits_a_terminal_unless_more_is_asked_for() {
+    let voters = Voters::start();
+    let _holds = [hold(&voters, &["invoice:42"]), hold(&voters, &["prices", "--read"])];
+    for server in &voters.0 {
+        server.command(&["ZADD", "quorate:{gone}:queue", "1", "somebody"]).unwrap();
+    }
+    let (_, said, _) = output(&mut voters.quorate(&["status"]));
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    for server in &voters.0 {
+        assert!(said.contains(&format!("\nconnected  127.0.0.1:{} ", server.port())), "{said}");
+    }
+    assert!(said.contains("\n2 locks held or waited for\n") && !said.contains("gone"), "{said}");
+    let (_, seen) = json(&mut voters.quorate(&["status", "--json"]));
+    let holder =
+        &seen["locks"].as_array().unwrap().iter().find(|lock| lock["name"] == "invoice:42");
+    let holder = &holder.unwrap()["mutex"]["holder"];
+    let [id, client] = ["hold", "client_name"].map(|key| holder[key].as_str().unwrap());
+    assert!(said.contains(client) && !said.contains(id), "{said}");
+    let (_, said, errors) = output(&mut voters.quorate(&["status", "-v"]));
+    assert!(said.contains(id) && said.contains("noeviction"), "{said}");
+    assert_eq!(errors, "", "the log comes with the second");
+    assert!(output(&mut voters.quorate(&["status", "-vv"])).2.contains("client connected"));
+    // What ends soon is seen before what is long.
+    let (_, said, _) = output(&mut voters.quorate(&["status", "invoice:42"]));
+    let width = |line: &str| line.find(" more").or(line.find(client)).unwrap_or_default();
+    assert!(said.contains(id) && said.lines().all(|line| width(line) < 80), "{said}");
 }
 
 #[test]

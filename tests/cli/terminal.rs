@@ -4,6 +4,7 @@ use quorate_support::eventually;
 
 use crate::{
     processes::{is_alive, is_stopped},
+    program::{Running, host},
     screen::Screen,
     voters::Voters,
 };
@@ -70,6 +71,40 @@ fn a_shell_stops_it_and_continues_it() {
     console.shows("code-0");
     console.press("exit\n");
     assert_eq!(console.end(), Some(0));
+}
+
+#[test]
+fn whoever_waits_long_sees_who_has_the_lock() {
+    let voters = Voters::start();
+    let holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
+    for (kind, other) in [("--fair", "held"), ("--read", "written")] {
+        let _writer = (kind == "--read")
+            .then(|| Running::start(&mut voters.run(&["a", "--write"], "exec sleep 1000")));
+        let mut screen = Screen::start(&voters.run(&["a", kind], "true"));
+        screen.shows(&format!("waiting: `a` is {other} by "));
+        screen.shows("s left unless renewed; 3 of 3 votes, hold ");
+        assert_eq!(screen.shown().matches("quorate").count(), 1, "{}", screen.shown());
+        screen.press("\x03");
+        assert_eq!(screen.end(), Some(130));
+    }
+    let name = format!(" by {}:{} for ", host(), holder.id());
+    let screen = Screen::start(&voters.run(&["a"], "true"));
+    screen.shows(&name);
+}
+
+#[test]
+fn after_ctrl_c_it_says_what_of_the_command_is_left() {
+    let voters = Voters::start();
+    let script = "sh -c 'trap \"\" INT TERM; echo started; exec sleep 1000' & exec sleep 1000";
+    let mut screen = Screen::start(&voters.run(&["a", "--grace", "1500ms"], script));
+    screen.shows("started");
+    screen.press("\x03");
+    screen.shows("waiting for ");
+    assert_eq!(screen.end(), Some(130), "as the command");
+    let shown = screen.shown();
+    let line = shown.lines().find(|line| line.contains("waiting for ")).unwrap();
+    assert_eq!(line.matches("sleep (").count(), 1, "{shown}");
+    assert!(line.contains(": SIGKILL in ") && shown.matches("waiting").count() == 1, "{shown}");
 }
 
 #[test]

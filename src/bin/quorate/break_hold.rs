@@ -4,18 +4,17 @@ use std::{
     fmt::Display,
     io::{self, BufRead, IsTerminal, Write},
     process::ExitCode,
-    time::Duration,
 };
 
-use clap::Args;
-use quorate::{Error, HoldId, Quorate};
+use clap::{Args, builder::NonEmptyStringValueParser};
+use quorate::{HoldId, Quorate};
 
 use crate::{
     connection::VoterOptions,
     console::Console,
     exit::{Code, Failure},
-    frame::{Short, quoted},
-    lock::any_semaphore,
+    frame::quoted,
+    holds,
 };
 
 const MEANS: &str = "\
@@ -33,7 +32,7 @@ Examples:
   quorate break invoice:42 --hold 5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042")]
 pub(crate) struct BreakOptions {
     /// The name of the lock: of the mutex, the read/write lock, the semaphore and the election
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
     /// Do not ask
@@ -57,15 +56,16 @@ pub(crate) async fn run(options: BreakOptions, console: &Console) -> Result<Exit
 
 impl BreakOptions {
     async fn end(&self, quorum: &Quorate, console: &Console) -> Result<Code, Failure> {
-        let holds = find(quorum, &self.name).await?;
+        let holds = holds::find(quorum, &self.name).await?;
         if let Some(wanted) = &self.hold {
             let Some(hold) = holds.iter().find(|held| held.hold == *wanted) else {
                 // The library says what each voter says.
                 quorum.mutex(&self.name).force_release_hold(wanted).await?;
+                say(format_args!("ended: {}", quoted(wanted.as_str())));
                 return Ok(Code::Fine);
             };
             hold.end(quorum, &self.name).await?;
-            say(format_args!("ended: {}", hold.shown()));
+            say(format_args!("ended: {}", hold.whose()));
             say(MEANS);
             return Ok(Code::Fine);
         }
@@ -75,7 +75,7 @@ impl BreakOptions {
             return Ok(Code::Fine);
         }
         for hold in &holds {
-            say(format_args!("`{name}` is {}", hold.shown()));
+            say(format_args!("`{name}` is {hold}"));
         }
         say(MEANS);
         if !self.yes && !confirm(holds.len())? {
@@ -83,118 +83,15 @@ impl BreakOptions {
         }
         for hold in holds {
             match hold.end(quorum, &self.name).await {
-                Ok(()) => say(format_args!("ended: {}", hold.shown())),
+                Ok(()) => say(format_args!("ended: {}", hold.whose())),
                 Err(error) if error.is_not_holding() => {
-                    console.warn(format_args!("had ended by itself: {}", hold.shown()));
+                    console.warn(format_args!("had ended by itself: {}", hold.whose()));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(Code::Fine)
     }
-}
-
-/// Of which lock of the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    Mutex,
-    Write,
-    Read,
-    Permits,
-    Lead,
-}
-
-/// A hold that has votes.
-#[derive(Debug)]
-struct FoundHold {
-    held: Held,
-    hold: HoldId,
-    client_name: Option<String>,
-    /// The longest that is left on any voter; none where the record has no expiry.
-    left: Option<Duration>,
-    votes: usize,
-    voters: usize,
-}
-
-impl FoundHold {
-    async fn end(&self, quorum: &Quorate, name: &str) -> Result<(), Error> {
-        match self.held {
-            Held::Mutex => quorum.mutex(name).force_release_hold(&self.hold).await,
-            Held::Write | Held::Read => quorum.rw_lock(name).force_release_hold(&self.hold).await,
-            Held::Permits => any_semaphore(quorum, name).force_release_hold(&self.hold).await,
-            Held::Lead => quorum.election(name).force_release_hold(&self.hold).await,
-        }
-    }
-
-    fn shown(&self) -> String {
-        let Self { held, hold, client_name, left, votes, voters } = self;
-        let held = match held {
-            Held::Mutex => "held",
-            Held::Write => "written",
-            Held::Read => "read",
-            Held::Permits => "held, with permits,",
-            Held::Lead => "led",
-        };
-        let client = client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
-        let left = left.map_or_else(
-            || "without an end".to_owned(),
-            |left| format!("for {} more unless renewed", Short(left)),
-        );
-        format!(
-            "{held} by {}{}, with {votes} of {voters} votes, {left}",
-            quoted(hold.as_str()),
-            client.unwrap_or_default()
-        )
-    }
-}
-
-/// All holds of all locks of the name, also of a minority of the voters.
-async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
-    let (mutex, rw_lock) = (quorum.mutex(name), quorum.rw_lock(name));
-    let (semaphore, election) = (any_semaphore(quorum, name), quorum.election(name));
-    let (in_mutex, in_rw_lock, in_semaphore, in_election) = tokio::try_join!(
-        mutex.inspect(),
-        rw_lock.inspect(),
-        semaphore.inspect(),
-        election.inspect()
-    )?;
-    let mut holds: Vec<FoundHold> = Vec::new();
-    let voters = in_mutex.voters.len();
-    let mut note = |held, hold: &HoldId, client_name: &Option<String>, left: Option<Duration>| {
-        let longer = |one: Option<Duration>, other: Option<Duration>| Some(one?.max(other?));
-        match holds.iter_mut().find(|found| found.held == held && found.hold == *hold) {
-            Some(found) => {
-                (found.votes, found.left) = (found.votes + 1, longer(found.left, left));
-            }
-            None => holds.push(FoundHold {
-                held,
-                hold: hold.clone(),
-                client_name: client_name.clone(),
-                left,
-                votes: 1,
-                voters,
-            }),
-        }
-    };
-    for (held, seen) in [(Held::Mutex, &in_mutex), (Held::Lead, &in_election)] {
-        for holder in seen.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()) {
-            note(held, &holder.hold, &holder.client_name, holder.ttl);
-        }
-    }
-    for state in in_rw_lock.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
-        if let Some(writer) = &state.writer {
-            note(Held::Write, &writer.hold, &writer.client_name, writer.ttl);
-        }
-        for reader in &state.readers {
-            note(Held::Read, &reader.hold, &reader.client_name, Some(reader.ttl));
-        }
-    }
-    for state in in_semaphore.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
-        for held in &state.holders {
-            note(Held::Permits, &held.hold, &held.client_name, Some(held.ttl));
-        }
-    }
-    Ok(holds)
 }
 
 /// Asks on the terminal.

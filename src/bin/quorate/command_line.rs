@@ -3,8 +3,14 @@
 use clap::{ArgAction, Parser};
 
 use crate::{
-    bench::BenchOptions, break_hold::BreakOptions, completions::CompletionsOptions,
-    doctor::DoctorOptions, exit, run::RunOptions, status::StatusOptions,
+    bench::BenchOptions,
+    break_hold::BreakOptions,
+    completions::{CompletionsOptions, ManOptions},
+    doctor::DoctorOptions,
+    exit,
+    leader::LeaderOptions,
+    run::{LeadOptions, RunOptions},
+    status::StatusOptions,
 };
 
 /// Distributed locks held by a quorum of Redis or Valkey servers
@@ -22,7 +28,10 @@ pub(crate) struct CommandLine {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Show the log of the library on standard error; twice for all of it
+    /// Show more: first all columns and lines of `status` and `doctor`, then the library's log
+    ///
+    /// `status` and `doctor` show the log on standard error from the second -v on, other commands
+    /// from the first. One more -v shows all of it.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -30,15 +39,23 @@ pub(crate) struct CommandLine {
     pub(crate) subcommand: Subcommand,
 }
 
+impl CommandLine {
+    /// How much of the log is to be shown.
+    pub(crate) fn log(&self) -> u8 {
+        let has_more = matches!(self.subcommand, Subcommand::Status(_) | Subcommand::Doctor(_));
+        self.verbose.saturating_sub(u8::from(has_more))
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Subcommand {
     Run(RunOptions),
+    Lead(LeadOptions),
+    Leader(LeaderOptions),
     Status(StatusOptions),
     Doctor(DoctorOptions),
     Break(BreakOptions),
     Bench(BenchOptions),
     Completions(CompletionsOptions),
-    /// Print the man page, in the format of roff
-    #[command(hide = true)]
-    Man,
+    Man(ManOptions),
 }

@@ -1,9 +1,6 @@
 //! What shells and `man` know of the program.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -11,6 +8,7 @@ use clap_complete::Shell;
 use crate::{
     command_line::CommandLine,
     exit::{Code, Failure},
+    watch,
 };
 
 /// Print the completions for a shell
@@ -27,24 +25,24 @@ pub(crate) struct CompletionsOptions {
 pub(crate) fn run(options: &CompletionsOptions) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(options.shell, &mut CommandLine::command(), "quorate", &mut text);
-    print(&text)
+    watch::print_bytes(&text)?;
+    Ok(Code::Fine.into())
 }
 
-/// One page for all subcommands would be long; each has a section of its own behind the first.
-pub(crate) fn man() -> Result<ExitCode, Failure> {
-    let mut text = Vec::new();
-    let mut program = CommandLine::command();
-    program.build();
-    let pages = std::iter::once(&program).chain(program.get_subcommands());
-    for page in pages.filter(|page| !page.is_hide_set()) {
-        let rendered = clap_mangen::Man::new(page.clone()).render(&mut text);
-        rendered.map_err(|cause| Failure::new(Code::Software, cause.to_string()))?;
-    }
-    print(&text)
+/// Write the man pages, one for each command
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate man /usr/local/share/man/man1
+  quorate man . && man ./quorate-run.1")]
+pub(crate) struct ManOptions {
+    /// The folder in which quorate.1, quorate-run.1 and so on are written
+    folder: PathBuf,
 }
 
-fn print(text: &[u8]) -> Result<ExitCode, Failure> {
-    let written = io::stdout().write_all(text);
-    written.map_err(|cause| Failure::new(Code::System, format!("standard output: {cause}")))?;
+pub(crate) fn man(ManOptions { folder }: &ManOptions) -> Result<ExitCode, Failure> {
+    let written = clap_mangen::generate_to(CommandLine::command(), folder);
+    let place = folder.display();
+    written.map_err(|cause| Failure::new(Code::System, format!("{place}: {cause}")))?;
     Ok(Code::Fine.into())
 }

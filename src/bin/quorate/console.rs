@@ -31,8 +31,14 @@ impl Console {
         Self { quiet, colour: has_colour(&io::stderr()) }
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet
+    /// Whether somebody looks at it.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// What the program waits for.
+    pub(crate) fn note(&self, what: impl Display) {
+        self.say("36", what);
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {

@@ -1,4 +1,4 @@
-//! Times on the command line, written as the library writes them: `500ms`, `30s`, `5m`, `1h`.
+//! Times on the command line: `500ms`, `30s`, `5m`, `1h`, and seconds where no unit follows.
 
 use std::time::Duration;
 
@@ -7,14 +7,15 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(digits);
     let unit_ms: u64 = match unit {
         "ms" => 1,
-        "s" => 1_000,
+        "" | "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         _ => 0,
     };
     let number = number.parse::<u64>().ok().filter(|_| unit_ms > 0);
     let time_ms = number.and_then(|number| number.checked_mul(unit_ms));
-    let expected = "a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
+    let expected =
+        "a time is a whole number of seconds, or one with `ms`, `s`, `m` or `h`, as in `500ms`";
     time_ms.map(Duration::from_millis).ok_or_else(|| expected.to_owned())
 }
 
@@ -30,13 +31,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_whole_number_and_a_unit() {
+    fn a_time_is_a_whole_number_of_seconds_unless_it_has_a_unit() {
         let read = |text| parse(text).ok().map(|time| time.as_millis());
         assert_eq!(read("500ms"), Some(500));
         assert_eq!(read("0s"), Some(0));
+        assert_eq!(read("5"), Some(5_000));
         assert_eq!(read("2m"), Some(120_000));
         assert_eq!(read("1h"), Some(3_600_000));
-        for wrong in ["", "5", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
+        for wrong in ["", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

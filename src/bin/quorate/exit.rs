@@ -26,7 +26,7 @@ pub(crate) enum Code {
 pub(crate) const TABLE: &str = "\
 Exit codes:
     0      all went well
-    1      `doctor` has warnings; or `break` was answered with no
+    1      `doctor` has warnings; `break` was answered with no; or nobody leads
     2      `doctor` has errors
    64      the command line cannot be used
    65      the hold that `break` was to end does not hold the lock
@@ -39,7 +39,8 @@ Exit codes:
   126      the command cannot be executed
   127      the command was not found
   128 + n  ended by the signal n
-`run` ends with the code of its command where none of 64 to 78 applies.";
+`run` and `lead` end with the code of their command where none of 64 to 78 applies. With
+--command-code, these are never codes of the command.";
 
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
@@ -52,7 +53,7 @@ impl From<Code> for ExitCode {
 pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) what: String,
-    /// Each names its voter.
+    /// Each names its voter; the last may say what to set.
     pub(crate) causes: Vec<String>,
 }
 
@@ -79,6 +80,25 @@ impl From<Error> for Failure {
         // The library lists them behind the message, in one line.
         let listed = format!(" ({})", causes.join("; "));
         let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
+        let login = causes.iter().find_map(|cause| login_to_set(cause));
+        let causes = causes.iter().cloned().chain(login.map(str::to_owned)).collect();
         Self { code, what, causes }
+    }
+}
+
+/// What to set where this is what a server answers to a login.
+pub(crate) fn login_to_set(cause: &str) -> Option<&'static str> {
+    if cause.contains("NOAUTH") {
+        Some(
+            "set QUORATE_PASSWORD_FILE or --password-file to a file with the password, and \
+             QUORATE_USER or --user unless the user is `default`",
+        )
+    } else if cause.contains("WRONGPASS") {
+        Some(
+            "correct the user (QUORATE_USER or --user) or the password (QUORATE_PASSWORD_FILE or \
+             --password-file)",
+        )
+    } else {
+        None
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write},
+    mem,
     time::Duration,
 };
 
@@ -39,6 +40,28 @@ impl Frame {
 
     pub(crate) fn blank(&mut self) {
         self.line(Tone::Plain, "");
+    }
+
+    /// A text behind its head, broken between words where it is wider than this.
+    pub(crate) fn wrapped(&mut self, tone: Tone, head: &str, text: &str, width: Option<usize>) {
+        let indent = head.chars().count();
+        let mut line = head.to_owned();
+        let mut columns = indent;
+        for word in text.split(' ') {
+            let length = word.chars().count();
+            if columns > indent {
+                if width.is_some_and(|width| columns + 1 + length > width) {
+                    self.line(tone, mem::replace(&mut line, " ".repeat(indent)));
+                    columns = indent;
+                } else {
+                    line.push(' ');
+                    columns += 1;
+                }
+            }
+            line.push_str(word);
+            columns += length;
+        }
+        self.line(tone, line);
     }
 
     /// Columns as wide as their longest text, below their headings.
@@ -113,6 +136,16 @@ impl fmt::Display for Short {
     }
 }
 
+/// A time that may be long: `29.8s`, `5m`, `7h`, `3d`.
+pub(crate) fn long(time: Duration) -> String {
+    match time.as_secs() / 60 {
+        0 | 1 => Short(time).to_string(),
+        minutes @ ..120 => format!("{minutes}m"),
+        minutes @ ..2_880 => format!("{}h", minutes / 60),
+        minutes => format!("{}d", minutes / 1_440),
+    }
+}
+
 /// The part of a bar of this width that is full when so much of all the time is there.
 pub(crate) fn share_of(time: Duration, all: Duration, width: usize) -> usize {
     let full = time.as_nanos().saturating_mul(width as u128) / all.as_nanos().max(1);
@@ -140,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_broken_between_words_and_stands_behind_its_head() {
+        let lines = |width| {
+            let mut frame = Frame::default();
+            frame.wrapped(Tone::Plain, "é  ", "one two three", width);
+            frame.shown(false)
+        };
+        assert_eq!(lines(None), "é  one two three\n");
+        assert_eq!(lines(Some(10)), "é  one two\n   three\n");
+        assert_eq!(lines(Some(9)), "é  one\n   two\n   three\n");
+        assert_eq!(lines(Some(1)), "é  one\n   two\n   three\n", "a word is never broken");
+    }
+
+    #[test]
     fn what_others_wrote_cannot_move_the_cursor() {
         assert_eq!(quoted("a\x1b[2Jb\r\nc é"), "a\\u{1b}[2Jb\\r\\nc é");
     }
@@ -152,6 +198,13 @@ mod tests {
             [0, 4, 7, 8, 8]
         );
         assert_eq!(share_of(secs(1), secs(0), 8), 8);
+    }
+
+    #[test]
+    fn a_long_time_has_one_unit() {
+        let minutes = [1, 2, 119, 120, 2_879, 2_880];
+        let shown = minutes.map(|minutes| long(Duration::from_secs(minutes * 60)));
+        assert_eq!(shown, ["60s", "2m", "119m", "2h", "47h", "2d"]);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use quorate::{Error, HoldId, Lost, MutexGuard, Quorate, ReadGuard, Semaphore, Token, WriteGuard};
+use quorate::{
+    Error, HoldId, Leadership, Lost, MutexGuard, PermitGuard, Quorate, ReadGuard, Semaphore, Token,
+    WriteGuard,
+};
 
 /// Of how many permits a semaphore is only its users know: the most that there can be.
 pub(crate) const MOST_PERMITS: u32 = 10_000;
@@ -15,11 +18,15 @@ pub(crate) fn any_semaphore(quorum: &Quorate, name: &str) -> Semaphore {
 
 /// Which lock of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LockKind {
+pub(crate) enum LockKind<'a> {
     Mutex,
     Fair,
     Read,
     Write,
+    /// One of so many.
+    Permit(u32),
+    /// With what the leader says of itself.
+    Lead(&'a str),
 }
 
 /// Which lock of the name; a mutex without any.
@@ -37,6 +44,10 @@ pub(crate) struct KindOptions {
     /// Take a read/write lock, to write
     #[arg(long)]
     write: bool,
+
+    /// Take a permit of a semaphore that has so many
+    #[arg(long, value_name = "N")]
+    permits: Option<u32>,
 }
 
 /// A guard.
@@ -45,14 +56,17 @@ pub(crate) enum LockHeld {
     Exclusive(MutexGuard),
     Reads(ReadGuard),
     Writes(WriteGuard),
+    Permit(PermitGuard),
+    Leads(Leadership),
 }
 
 impl KindOptions {
-    pub(crate) fn kind(&self) -> LockKind {
-        match (self.fair, self.read, self.write) {
+    pub(crate) fn kind(&self) -> LockKind<'static> {
+        match (self.fair, self.read, self.write, self.permits) {
             (true, ..) => LockKind::Fair,
-            (_, true, _) => LockKind::Read,
-            (.., true) => LockKind::Write,
+            (_, true, ..) => LockKind::Read,
+            (_, _, true, _) => LockKind::Write,
+            (.., Some(permits)) => LockKind::Permit(permits),
             _ => LockKind::Mutex,
         }
     }
@@ -64,6 +78,8 @@ macro_rules! with {
             LockHeld::Exclusive($guard) => $what,
             LockHeld::Reads($guard) => $what,
             LockHeld::Writes($guard) => $what,
+            LockHeld::Permit($guard) => $what,
+            LockHeld::Leads($guard) => $what,
         }
     };
 }
@@ -72,7 +88,7 @@ impl LockHeld {
     /// Waits for as long as it takes where there is no limit.
     pub(crate) async fn acquire(
         quorum: &Quorate,
-        kind: LockKind,
+        kind: LockKind<'_>,
         name: &str,
         limit: Option<Duration>,
     ) -> Result<Self, Error> {
@@ -93,6 +109,18 @@ impl LockHeld {
             (LockKind::Write, Some(limit)) => {
                 quorum.rw_lock(name).write_or_busy(limit).await.map(Self::Writes)
             }
+            (LockKind::Permit(permits), None) => {
+                quorum.semaphore(name, permits).acquire().await.map(Self::Permit)
+            }
+            (LockKind::Permit(permits), Some(limit)) => {
+                quorum.semaphore(name, permits).acquire_or_busy(limit).await.map(Self::Permit)
+            }
+            (LockKind::Lead(value), None) => {
+                quorum.election(name).campaign(value).await.map(Self::Leads)
+            }
+            (LockKind::Lead(value), Some(limit)) => {
+                quorum.election(name).campaign_or_busy(value, limit).await.map(Self::Leads)
+            }
         }
     }
 
@@ -100,13 +128,19 @@ impl LockHeld {
         with!(self, guard => guard.hold())
     }
 
-    /// Reads have none.
+    /// Where only one has it at a time.
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
             Self::Exclusive(guard) => Some(guard.token()),
-            Self::Reads(_) => None,
             Self::Writes(guard) => Some(guard.token()),
+            Self::Leads(leadership) => Some(leadership.token()),
+            Self::Reads(_) | Self::Permit(_) => None,
         }
+    }
+
+    /// The number of the permit.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        if let Self::Permit(guard) = self { Some(guard.slot()) } else { None }
     }
 
     pub(crate) fn remaining(&self) -> Duration {
@@ -118,6 +152,23 @@ impl LockHeld {
     }
 
     pub(crate) async fn release(self) -> Result<(), Error> {
-        with!(self, guard => guard.release().await)
+        match self {
+            Self::Exclusive(guard) => guard.release().await,
+            Self::Reads(guard) => guard.release().await,
+            Self::Writes(guard) => guard.release().await,
+            Self::Permit(guard) => guard.release().await,
+            Self::Leads(leadership) => leadership.resign().await,
+        }
+    }
+
+    /// Leaves it taken for this time. A lead is given up: `lead` has no option for that.
+    pub(crate) async fn keep_for(self, time: Duration) -> Result<(), Error> {
+        match self {
+            Self::Exclusive(guard) => guard.keep_for(time).await,
+            Self::Reads(guard) => guard.keep_for(time).await,
+            Self::Writes(guard) => guard.keep_for(time).await,
+            Self::Permit(guard) => guard.keep_for(time).await,
+            Self::Leads(leadership) => leadership.resign().await,
+        }
     }
 }

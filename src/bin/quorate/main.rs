@@ -18,7 +18,9 @@ mod doctor;
 mod durations;
 mod exit;
 mod frame;
+mod holds;
 mod interrupt;
+mod leader;
 mod lock;
 mod run;
 mod settle;
@@ -48,8 +50,8 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Code::Usage } else { Code::Fine }.into();
         }
     };
-    let console = Console::new(line.quiet, line.verbose);
-    match dispatch(line.subcommand, &console) {
+    let console = Console::new(line.quiet, line.log());
+    match dispatch(line, &console) {
         Ok(code) => code,
         Err(failure) => {
             console.failure(&failure);
@@ -58,15 +60,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(subcommand: Subcommand, console: &Console) -> Result<ExitCode, Failure> {
-    match subcommand {
+fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
+    let shows_all = line.verbose > 0;
+    match line.subcommand {
         Subcommand::Run(options) => on_runtime(run::run(options, console)),
-        Subcommand::Status(options) => on_runtime(status::run(options)),
-        Subcommand::Doctor(options) => on_runtime(doctor::run(options)),
+        Subcommand::Lead(options) => on_runtime(run::lead(options, console)),
+        Subcommand::Leader(options) => on_runtime(leader::run(options)),
+        Subcommand::Status(options) => on_runtime(status::run(options, shows_all)),
+        Subcommand::Doctor(options) => on_runtime(doctor::run(options, shows_all)),
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
         Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
         Subcommand::Completions(options) => completions::run(&options),
-        Subcommand::Man => completions::man(),
+        Subcommand::Man(options) => completions::man(&options),
     }
 }
 

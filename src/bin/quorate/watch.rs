@@ -21,13 +21,24 @@ pub(crate) enum Picture {
     Json(serde_json::Value),
 }
 
+/// How wide the terminal is, if standard output is one.
+pub(crate) fn width() -> Option<usize> {
+    let (Width(width), _) = terminal_size_of(io::stdout())?;
+    Some(width.into())
+}
+
+/// Writes to standard output what may be no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    unless_gone(write(bytes))
+}
+
 /// Writes it once.
 pub(crate) fn print(shown: &Picture) -> Result<(), Failure> {
     let text = match shown {
         Picture::Frame(frame) => frame.shown(has_colour(&io::stdout())),
         Picture::Json(value) => format!("{value:#}\n"),
     };
-    unless_gone(write(&text))
+    print_bytes(text.as_bytes())
 }
 
 /// Shows what `look` makes, now and after each interval, until a signal ends it. With programs as
@@ -68,9 +79,9 @@ impl Screen {
     fn show(&mut self, shown: &Picture) -> io::Result<()> {
         let stdout = io::stdout();
         let frame = match shown {
-            Picture::Json(value) => return write(&format!("{value}\n")),
+            Picture::Json(value) => return write(format!("{value}\n").as_bytes()),
             Picture::Frame(frame) if !stdout.is_terminal() => {
-                return write(&format!("{}\n", frame.shown(false)));
+                return write(format!("{}\n", frame.shown(false)).as_bytes());
             }
             Picture::Frame(frame) => frame,
         };
@@ -87,7 +98,7 @@ impl Screen {
         // Without an end behind the last: that would scroll a full screen.
         text.push_str(&lines.join("\x1b[K\n"));
         text.push_str("\x1b[K\x1b[J");
-        write(&text)
+        write(text.as_bytes())
     }
 }
 
@@ -95,14 +106,14 @@ impl Drop for Screen {
     fn drop(&mut self) {
         if self.is_entered {
             // Where nobody reads it, nothing is to be done.
-            let _ = write(&format!("{LEAVE}{}", self.last));
+            let _ = write(format!("{LEAVE}{}", self.last).as_bytes());
         }
     }
 }
 
-fn write(text: &str) -> io::Result<()> {
+fn write(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(bytes)?;
     out.flush()
 }
 

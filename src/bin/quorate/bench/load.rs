@@ -21,7 +21,7 @@ const LONGEST: u64 = 3_600_000_000_000;
 /// What is to be done, until it is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    pub(super) kind: LockKind,
+    pub(super) kind: LockKind<'static>,
     pub(super) tasks: usize,
     /// Among how many locks the tasks are spread.
     pub(super) locks: usize,

@@ -1,7 +1,7 @@
 //! How far the measurement is: one line, on a terminal only.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     time::Duration,
 };
 
@@ -26,8 +26,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(time: Duration, console: &Console) -> Self {
-        let is_shown = !console.is_quiet() && io::stderr().is_terminal();
-        Self { time, started: clock::now(), is_shown }
+        Self { time, started: clock::now(), is_shown: console.is_watched() }
     }
 
     /// Never ends.

@@ -76,11 +76,12 @@ impl Level {
 }
 
 /// What one check saw, of one voter or server or of all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     check: Check,
     level: Level,
-    of: Option<String>,
+    /// The voter or the server; several where the same was seen of them, none where it is of all.
+    of: Vec<String>,
     seen: String,
     means: String,
     /// Empty where nothing is to be mended.
@@ -89,13 +90,13 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn new(check: Check, level: Level, seen: impl Into<String>) -> Self {
-        let (of, means, mend) = (None, String::new(), String::new());
+        let (of, means, mend) = (Vec::new(), String::new(), String::new());
         Self { check, level, of, seen: seen.into(), means, mend }
     }
 
     /// The voter or the server.
     pub(crate) fn of(self, of: &str) -> Self {
-        Self { of: Some(of.to_owned()), ..self }
+        Self { of: vec![of.to_owned()], ..self }
     }
 
     pub(crate) fn means(self, means: impl Into<String>) -> Self {
@@ -110,23 +111,34 @@ impl Finding {
         json!({
             "check": self.check.name(),
             "level": self.level.name(),
-            "server": self.of,
+            "server": self.of.first(),
             "seen": self.seen,
             "means": self.means,
             "mend": (!self.mend.is_empty()).then_some(&self.mend),
         })
     }
 
-    /// One line.
-    pub(crate) fn show(&self, frame: &mut Frame) {
+    /// One line, or several of this width.
+    pub(crate) fn show(&self, frame: &mut Frame, width: Option<usize>) {
         let (level, check) = (self.level.name(), self.check.name());
-        let of = self.of.as_ref().map(|of| format!("{of}: ")).unwrap_or_default();
-        let mut text = format!("{level:8} {check:12} {of}{}", self.seen);
+        let of = if self.of.is_empty() { String::new() } else { self.of.join(", ") + ": " };
+        let mut text = of + &self.seen;
         for more in [&self.means, &self.mend].into_iter().filter(|text| !text.is_empty()) {
             text.push_str("; ");
             text.push_str(more);
         }
-        frame.line(self.level.tone(), quoted(&text));
+        let head = format!("{level:8} {check:12} ");
+        frame.wrapped(self.level.tone(), &head, &quoted(&text), width);
+    }
+
+    /// Whether there is nothing to mend.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.level == Level::Ok
+    }
+
+    /// Whether the same was seen of another server.
+    fn is_as(&self, other: &Self) -> bool {
+        *self == Self { of: self.of.clone(), ..other.clone() }
     }
 }
 
@@ -158,5 +170,17 @@ impl Findings {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
+    }
+
+    /// What is the same of several servers, once for all of them.
+    pub(crate) fn folded(&self) -> Self {
+        let mut folded: Vec<Finding> = Vec::new();
+        for finding in self.iter() {
+            match folded.iter_mut().find(|other| other.is_as(finding)) {
+                Some(other) => other.of.extend(finding.of.iter().cloned()),
+                None => folded.push(finding.clone()),
+            }
+        }
+        Self(folded)
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use self::finding::{Check, Finding, Findings, Level};
 use crate::{
     connection::VoterOptions,
-    exit::{Code, Failure},
+    exit::{Code, Failure, login_to_set},
     frame::{Frame, counted},
     settle::settle,
     watch::{self, Picture},
@@ -25,9 +25,9 @@ const VERSION: u32 = 1;
 
 /// Check how the voters are set up
 ///
-/// Each line says what was seen, what it means, and how to mend it. Nothing is changed on the
-/// servers. Rights are found by trying commands that change nothing; a right that is missing leaves
-/// an entry in the server's ACL LOG.
+/// Each line says what was seen, what it means, and how to mend it; with -v also what is well.
+/// Nothing is changed on the servers. Rights are found by trying commands that change nothing; a
+/// right that is missing leaves an entry in the server's ACL LOG.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +47,7 @@ pub(crate) struct DoctorOptions {
     voters: VoterOptions,
 }
 
-pub(crate) async fn run(options: DoctorOptions) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<ExitCode, Failure> {
     // A server that may delete keys is to be looked at too.
     let builder = options.voters.setup()?.builder()?.allow_eviction(true).only_looks(true);
     let mut findings = Findings::default();
@@ -64,7 +64,7 @@ pub(crate) async fn run(options: DoctorOptions) -> Result<ExitCode, Failure> {
     let shown = if options.json {
         Picture::Json(json(&findings))
     } else {
-        Picture::Frame(frame(&findings))
+        Picture::Frame(frame(&findings, shows_all))
     };
     watch::print(&shown)?;
     Ok(match findings.worst() {
@@ -129,6 +129,7 @@ fn unreachable(voter: &str, cause: &Cause) -> Finding {
              are right",
         ),
     };
+    let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
     let means = "it has no vote: one failure less can be survived";
     Finding::new(check, Level::Error, cause.to_string()).of(voter).means(means).mend(mend)
 }
@@ -142,10 +143,11 @@ fn json(findings: &Findings) -> Value {
     })
 }
 
-fn frame(findings: &Findings) -> Frame {
+fn frame(findings: &Findings, shows_all: bool) -> Frame {
     let mut frame = Frame::default();
-    for finding in findings.iter() {
-        finding.show(&mut frame);
+    let findings = findings.folded();
+    for finding in findings.iter().filter(|finding| shows_all || !finding.is_ok()) {
+        finding.show(&mut frame, watch::width());
     }
     let [errors, warnings] = [Level::Error, Level::Warning].map(|level| findings.count(level));
     let summary = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));

@@ -7,7 +7,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::File,
+    fs::{self, DirEntry, File},
     io::{self, Read, Write},
     os::{
         fd::{AsRawFd, OwnedFd},
@@ -23,7 +23,7 @@ use nix::{
         signal::{Signal, killpg},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
-    unistd::{Pid, close, getpid, getppid, pipe2},
+    unistd::{Pid, close, getpgid, getpid, getppid, pipe2},
 };
 
 use super::this_program;
@@ -175,6 +175,19 @@ impl ProcessGroup {
     /// Whether nobody is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_empty
+    }
+
+    /// Who is in it, as `sleep (4711)`; as a whole where the system does not list them.
+    pub(crate) fn members(&self) -> Vec<String> {
+        let processes = fs::read_dir("/proc").into_iter().flatten().map_while(Result::ok);
+        let member = |process: DirEntry| {
+            let id = process.file_name().to_str()?.parse().ok()?;
+            let is_in = getpgid(Some(Pid::from_raw(id))) == Ok(self.id);
+            let name = fs::read_to_string(process.path().join("comm")).ok().filter(|_| is_in)?;
+            Some(format!("{} ({id})", name.trim_end()))
+        };
+        let members: Vec<_> = processes.filter_map(member).collect();
+        if members.is_empty() { vec![format!("process group {}", self.id)] } else { members }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -1,4 +1,4 @@
-//! `quorate run`: holds a lock while a command runs.
+//! `quorate run` and `quorate lead`: hold a lock, or lead, while a command runs.
 //!
 //! The command and its process group are dead before the lock's validity ends, whatever happens to
 //! this process: see [`plan`] for when, [`supervisor`] for how, and [`watcher`] for who does it
@@ -21,12 +21,14 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
+use futures::FutureExt;
 use nix::sys::signal::Signal;
-use quorate::{Quorate, Status};
+use quorate::{Error, Quorate, Status};
+use tokio::time;
 
 use self::{
-    command::WaitingCommand,
+    command::{CommandEnd, WaitingCommand},
     deadline_file::DeadlineFile,
     plan::Plan,
     signals::Signals,
@@ -40,9 +42,14 @@ use crate::{
     console::Console,
     durations,
     exit::{Code, Failure},
-    lock::{KindOptions, LockHeld},
+    frame::quoted,
+    holds,
+    lock::{KindOptions, LockHeld, LockKind},
     setup::Layer,
 };
+
+/// After so long somebody may want to know what the program waits for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Hold a lock while a command runs
 ///
@@ -52,29 +59,62 @@ use crate::{
 #[command(after_help = "\
 Examples:
   quorate run nightly-report -- make-report --all
-  quorate run nightly-report --try -- make-report      # ends with 75 if it runs elsewhere
+  quorate run nightly-report --try --keep 20s -- make-report    # ends with 75 if it is taken
   quorate run deploy --wait 5m --grace 10s -- ./deploy.sh
   quorate run prices --read -- ./publish.sh            # many may read, while nobody writes
+  quorate run exports --permits 3 -- ./export.sh       # three run at the same time
 
-The command sees QUORATE_LOCK, QUORATE_HOLD, QUORATE_TOKEN (unless it reads), and
-QUORATE_DEADLINE_FILE: a file with the time at which the command will be killed unless the lock is
-renewed, in milliseconds since 1970.")]
+The command sees QUORATE_LOCK, QUORATE_HOLD, QUORATE_TOKEN (unless it reads or has a permit),
+QUORATE_SLOT (the number of its permit), and QUORATE_DEADLINE_FILE: a file with the time at which
+the command will be killed unless the lock is renewed, in milliseconds since 1970.")]
 pub(crate) struct RunOptions {
-    /// The name of the lock
+    #[command(flatten)]
+    kind: KindOptions,
+
+    /// Leave the lock taken for this time after the command has ended with 0
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    keep: Option<Duration>,
+
+    #[command(flatten)]
+    command: CommandOptions,
+}
+
+/// Lead an election while a command runs
+///
+/// Waits until this candidate leads, in the order of asking, and runs the command. It is ended
+/// before the lead is lost, as that of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate lead scheduler --value 10.0.0.1:80 -- ./schedule.sh
+  quorate leader scheduler                             # prints 10.0.0.1:80
+
+The command sees the same variables as that of `run`.")]
+pub(crate) struct LeadOptions {
+    /// What others are to know of the leader, such as its address
+    #[arg(long, value_name = "TEXT")]
+    value: String,
+
+    #[command(flatten)]
+    command: CommandOptions,
+}
+
+/// A command, and how a lock is taken for it.
+#[derive(Debug, Args)]
+struct CommandOptions {
+    /// The name of the lock or the election
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: String,
 
     /// The command, and its arguments as they are: no shell reads them
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 
-    #[command(flatten)]
-    kind: KindOptions,
-
-    /// Wait no longer than this for the lock, as in 30s [default: as long as it takes]
+    /// Wait no longer than this, as in 30s [default: as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = durations::parse, conflicts_with = "now")]
     wait: Option<Duration>,
 
-    /// Do not wait for the lock
+    /// Do not wait
     #[arg(long = "try", id = "now")]
     now: bool,
 
@@ -85,6 +125,10 @@ pub(crate) struct RunOptions {
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     grace: Option<Duration>,
+
+    /// End with this code if the command itself ends with one of 64 to 78
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u8).range(1..64))]
+    command_code: Option<u8>,
 
     #[command(flatten)]
     voters: VoterOptions,
@@ -103,71 +147,142 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-impl RunOptions {
-    fn limit(&self) -> Option<Duration> {
-        if self.now { Some(Duration::ZERO) } else { self.wait }
-    }
-}
-
 pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let mut setup = options.voters.setup()?;
-    if let Some(lease) = options.lease {
-        let mut layer = Layer::command_line();
-        layer.set("lease", format!("{}ms", lease.as_millis()));
-        setup.put_on(layer);
-    }
-    let plan = Plan::new(setup.lease(), options.grace);
-    let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
-    let builder = setup.builder()?;
-    let mut signals = Signals::listen().map_err(system("signals"))?;
-    let ready = Ready::new(&options.command)?;
-    let quorum = match unless_ended(&mut signals, builder.connect()).await {
-        Ok(connected) => connected?,
-        Err(signal) => return Ok(ended_by(signal)),
-    };
-    let result = with_lock(&options, plan, ready, &mut signals, &quorum, console).await;
-    quorum.close().await;
-    // The watcher has had the time to end; in a container nobody else may wait for it.
-    command::reap();
-    result
+    let RunOptions { kind, keep, command } = options;
+    Job { kind: kind.kind(), keep, options: &command, console }.run().await
 }
 
-async fn with_lock(
-    options: &RunOptions,
-    plan: Plan,
-    ready: Ready,
-    signals: &mut Signals,
-    quorum: &Quorate,
-    console: &Console,
-) -> Result<ExitCode, Failure> {
-    let acquiring = LockHeld::acquire(quorum, options.kind.kind(), &options.name, options.limit());
-    let lock = match unless_ended(signals, acquiring).await {
-        Ok(Err(error)) if error.is_invalid() => {
-            return Err(Failure::new(Code::Usage, error.to_string()));
+pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
+    let LeadOptions { value, command } = options;
+    Job { kind: LockKind::Lead(&value), keep: None, options: &command, console }.run().await
+}
+
+/// What is to be done, and under which lock.
+#[derive(Debug)]
+struct Job<'a> {
+    kind: LockKind<'a>,
+    keep: Option<Duration>,
+    options: &'a CommandOptions,
+    console: &'a Console,
+}
+
+impl Job<'_> {
+    async fn run(&self) -> Result<ExitCode, Failure> {
+        let CommandOptions { command, lease, grace, voters, .. } = self.options;
+        let mut setup = voters.setup()?;
+        if let Some(lease) = lease {
+            let mut layer = Layer::command_line();
+            layer.set("lease", format!("{}ms", lease.as_millis()));
+            setup.put_on(layer);
         }
-        Ok(acquired) => acquired?,
-        Err(signal) => return Ok(ended_by(signal)),
-    };
-    let run = supervise(&options.name, plan, ready, signals, &lock).await?;
-    if lock.remaining().is_zero() {
-        let mut failure = Failure::from(lock.lost().await);
-        failure.code = Code::Lost;
-        return Err(failure);
+        let plan = Plan::new(setup.lease(), *grace);
+        let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
+        let builder = setup.builder()?;
+        let mut signals = Signals::listen().map_err(system("signals"))?;
+        let ready = Ready::new(command)?;
+        let quorum = match unless_ended(&mut signals, builder.connect()).await {
+            Ok(connected) => connected?,
+            Err(signal) => return Ok(ended_by(signal)),
+        };
+        let result = self.with_lock(plan, ready, &mut signals, &quorum).await;
+        quorum.close().await;
+        // The watcher has had the time to end; in a container nobody else may wait for it.
+        command::reap();
+        result
     }
-    let released = lock.release().await;
-    if run.is_lost {
-        let what =
-            format!("lock `{}` was not renewed in time: the command was ended", options.name);
-        let causes = without_a_vote(&quorum.status().await);
-        return Err(Failure { code: Code::Lost, what, causes });
+
+    async fn with_lock(
+        &self,
+        plan: Plan,
+        ready: Ready,
+        signals: &mut Signals,
+        quorum: &Quorate,
+    ) -> Result<ExitCode, Failure> {
+        let name = &self.options.name;
+        // A time that cannot be used is refused at once, and not after the command has run. No
+        // answer is waited for.
+        if let Some(time) = self.keep
+            && let Some(Err(error)) = quorum.mutex(name).lease(time).inspect().now_or_never()
+        {
+            return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
+        }
+        let lock = match unless_ended(signals, self.acquire(quorum)).await {
+            Ok(Err(error)) if error.is_invalid() => {
+                return Err(Failure::new(Code::Usage, error.to_string()));
+            }
+            Ok(acquired) => acquired?,
+            Err(signal) => return Ok(ended_by(signal)),
+        };
+        let run = supervise(name, plan, ready, signals, &lock, self.console).await?;
+        if lock.remaining().is_zero() {
+            let mut failure = Failure::from(lock.lost().await);
+            failure.code = Code::Lost;
+            return Err(failure);
+        }
+        let went_well = !run.is_lost && run.end == CommandEnd::Exited(0);
+        let released = match self.keep.filter(|_| went_well) {
+            Some(time) => lock.keep_for(time).await,
+            None => lock.release().await,
+        };
+        if run.is_lost {
+            let what = format!("lock `{name}` was not renewed in time: the command was ended");
+            let causes = without_a_vote(&quorum.status().await);
+            return Err(Failure { code: Code::Lost, what, causes });
+        }
+        match released {
+            Err(error) if error.is_lost() => return Err(error.into()),
+            // The lock was held until here.
+            Err(error) => self.console.warn(error),
+            Ok(()) => {}
+        }
+        Ok(self.code(run.end))
     }
-    match released {
-        Err(error) if error.is_lost() => return Err(error.into()),
-        // The lock was held until here.
-        Err(error) => console.warn(error),
-        Ok(()) => {}
+
+    async fn acquire(&self, quorum: &Quorate) -> Result<LockHeld, Error> {
+        let CommandOptions { name, wait, now, .. } = self.options;
+        let limit = if *now { Some(Duration::ZERO) } else { *wait };
+        let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, limit));
+        if self.console.is_watched() {
+            if let Ok(acquired) = time::timeout(PATIENCE, &mut acquiring).await {
+                return acquired;
+            }
+            tokio::select! {
+                biased;
+                acquired = &mut acquiring => return acquired,
+                who = self.who_has_it(quorum) => self.console.note(format_args!("waiting: {who}")),
+            }
+        }
+        acquiring.await
     }
-    Ok(run.end.into())
+
+    /// One line.
+    async fn who_has_it(&self, quorum: &Quorate) -> String {
+        let name = quoted(&self.options.name);
+        let holds = match holds::find(quorum, &self.options.name).await {
+            Ok(holds) => holds,
+            Err(error) => return quoted(&Failure::from(error).what),
+        };
+        let mut holds = holds.iter().filter(|hold| hold.keeps_from(self.kind));
+        match (holds.next(), holds.count()) {
+            (Some(hold), 0) => format!("`{name}` is {hold}"),
+            (Some(hold), others) => format!("`{name}` is {hold}, and {others} more have it"),
+            (None, _) => {
+                let status = quorum.status().await;
+                let votes: Vec<_> = status.sets().map(|set| set.to_string()).collect();
+                format!("nobody has a majority of `{name}`; {}", votes.join("; "))
+            }
+        }
+    }
+
+    fn code(&self, end: CommandEnd) -> ExitCode {
+        match (end, self.options.command_code) {
+            (CommandEnd::Exited(code @ 64..=78), Some(instead)) => {
+                self.console.warn(format_args!("the command itself ended with {code}"));
+                instead.into()
+            }
+            _ => end.into(),
+        }
+    }
 }
 
 /// All that can be there before the lock is.
@@ -197,6 +312,7 @@ async fn supervise(
     ready: Ready,
     signals: &mut Signals,
     lock: &LockHeld,
+    console: &Console,
 ) -> Result<RunEnd, Failure> {
     let Ready { mut watcher, waiting, file } = ready;
     let mut terminal = Terminal::open();
@@ -210,7 +326,8 @@ async fn supervise(
     watcher.kill_at(kill_at).map_err(system("the watcher"))?;
     file.write(time).map_err(system("the file of the deadline"))?;
     let group = waiting.go(variables(name, lock, &file));
-    let around = Surroundings { lock, plan, file: &file, signals, terminal, watcher, kill_at };
+    let file = &file;
+    let around = Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console };
     Supervisor::new(group, around).run().await.map_err(system("the watcher"))
 }
 
@@ -225,7 +342,8 @@ fn variables(
         ("QUORATE_HOLD", lock.hold().to_string().into()),
         ("QUORATE_DEADLINE_FILE", file.path().into_os_string()),
     ];
-    others.into_iter().chain(token)
+    let slot = lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into()));
+    others.into_iter().chain(token).chain(slot)
 }
 
 /// The error is the signal that asks this process to end before the task is done.

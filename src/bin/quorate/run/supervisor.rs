@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use quorate::Lost;
 
 use super::{
+    PATIENCE,
     command::{Changed, CommandEnd, ProcessGroup},
     deadline_file::DeadlineFile,
     plan::{Measure, Plan},
@@ -13,7 +14,12 @@ use super::{
     terminal::{self, Terminal},
     watcher::Watcher,
 };
-use crate::{clock, lock::LockHeld};
+use crate::{
+    clock,
+    console::Console,
+    frame::{Short, quoted},
+    lock::LockHeld,
+};
 
 /// How far the command has been ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +39,11 @@ pub(crate) struct Supervisor<'a> {
     signals: &'a mut Signals,
     terminal: Terminal,
     watcher: Watcher,
+    console: &'a Console,
     group: ProcessGroup,
     stage: Stage,
+    /// When to say what has not ended yet, if somebody looks.
+    say_at: Option<Duration>,
     /// When the watcher kills the group.
     told: Duration,
     /// The lock ended before the command, or came so near to its end that the command had to.
@@ -57,6 +66,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) watcher: Watcher,
     /// What the watcher was told.
     pub(crate) kill_at: Duration,
+    pub(crate) console: &'a Console,
 }
 
 /// How it went.
@@ -76,7 +86,8 @@ impl<'a> Supervisor<'a> {
     const JITTER: Duration = Duration::from_millis(10);
 
     pub(crate) fn new(group: ProcessGroup, around: Surroundings<'a>) -> Self {
-        let Surroundings { lock, plan, file, signals, terminal, watcher, kill_at } = around;
+        let Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console } =
+            around;
         Self {
             lock,
             plan,
@@ -84,8 +95,10 @@ impl<'a> Supervisor<'a> {
             signals,
             terminal,
             watcher,
+            console,
             group,
             stage: Stage::Running,
+            say_at: None,
             told: kill_at,
             is_lost: false,
             stops_itself: false,
@@ -107,6 +120,7 @@ impl<'a> Supervisor<'a> {
             if let Some(end) = self.group.end().filter(|_| self.group.is_empty()) {
                 break end;
             }
+            self.say_what_is_left();
             self.wait(Pin::new(&mut lost)).await;
         };
         self.terminal.take_back();
@@ -171,6 +185,9 @@ impl<'a> Supervisor<'a> {
 
     /// Asks the command to end until then.
     fn end(&mut self, signal: Signal, until: Duration) {
+        if self.stage == Stage::Running && self.console.is_watched() {
+            self.say_at = Some(clock::now() + PATIENCE);
+        }
         self.stage = match self.stage {
             Stage::Running => Stage::Ending(until),
             Stage::Ending(before) => Stage::Ending(before.min(until)),
@@ -179,6 +196,18 @@ impl<'a> Supervisor<'a> {
         self.group.signal(signal);
         // One that is stopped could not clean up.
         self.group.signal(Signal::SIGCONT);
+    }
+
+    /// One line, once, for whoever wonders why the program does not end.
+    fn say_what_is_left(&mut self) {
+        let now = clock::now();
+        let Stage::Ending(until) = self.stage else { return };
+        if self.say_at.take_if(|at| now >= *at).is_none() {
+            return;
+        }
+        let left = Short(until.saturating_sub(now));
+        let members = quoted(&self.group.members().join(", "));
+        self.console.note(format_args!("waiting for {members}: SIGKILL in {left}"));
     }
 
     fn reap(&mut self) -> io::Result<()> {

@@ -2,17 +2,18 @@
 
 use futures::future::join_all;
 use quorate::{
-    Error, FoundKind, FoundLock, FoundLocks, HoldId, Quorate,
+    Error, FoundKind, FoundLock, FoundLocks, HoldId, Quorate, Token,
     inspection::{Holder, Inspection, RwInspection, SemaphoreInspection, Waiting},
 };
 use serde_json::{Value, json};
 
 use super::{
     election::{ElectionSeen, look_at_election, said},
-    parts::{heading, queue, row, show_queue, whose},
+    parts::{client, heading, queue, row, show_queue, unanswered, whose},
     semaphore,
 };
 use crate::{
+    exit::Failure,
     frame::{Frame, Tone, counted, quoted, time_or},
     lock::any_semaphore,
 };
@@ -236,16 +237,24 @@ fn holder(holder: &Holder) -> String {
     whose(&holder.hold, holder.client_name.as_deref())
 }
 
+fn for_more(held: &Holder) -> String {
+    let client = client(&held.hold, held.client_name.as_deref());
+    format!("{client} for {} more", time_or(held.ttl, "ever"))
+}
+
+/// What identifies the hold that a majority has.
+fn show_hold(frame: &mut Frame, held: Option<&Holder>, token: Option<Token>) {
+    let Some(Holder { hold, count, .. }) = held else { return };
+    let hold = quoted(hold.as_str());
+    let token = token.map_or_else(|| "-".into(), |token| token.to_string());
+    frame.line(Tone::Plain, format!("hold {hold}, count {count}, token {token}"));
+}
+
 /// A mutex, or an election.
 fn show_mutex(frame: &mut Frame, kind: &str, name: &str, seen: &Inspection) {
-    let token = seen.token().map_or_else(|| "-".into(), |token| token.to_string());
-    let summary = match seen.holder() {
-        Some(held) => format!(
-            "held by {}, count {}, for {} more, token {token}",
-            holder(&held),
-            held.count,
-            time_or(held.ttl, "ever"),
-        ),
+    let held = seen.holder();
+    let summary = match &held {
+        Some(held) => format!("held by {}", for_more(held)),
         None if seen.is_free() => "free".into(),
         None => "nobody has a majority".into(),
     };
@@ -253,6 +262,7 @@ fn show_mutex(frame: &mut Frame, kind: &str, name: &str, seen: &Inspection) {
     let answered = seen.voters.iter().filter(|view| view.holder.is_ok()).count();
     let (tone, text) = heading(agree(seen), answered, seen.voters.len());
     frame.line(tone, text);
+    show_hold(frame, held.as_ref(), seen.token());
     let rows: Vec<_> = seen
         .voters
         .iter()
@@ -260,7 +270,7 @@ fn show_mutex(frame: &mut Frame, kind: &str, name: &str, seen: &Inspection) {
             let voter = quoted(&view.voter);
             let token = view.token.map_or_else(|| "-".into(), |token| token.to_string());
             let held = match &view.holder {
-                Err(cause) => return (Tone::Bad, row([voter, quoted(&cause.to_string())])),
+                Err(cause) => return (Tone::Bad, unanswered(voter, 3, cause)),
                 Ok(held) => held.as_ref(),
             };
             let [by, count, left] = held.map_or_else(
@@ -268,23 +278,17 @@ fn show_mutex(frame: &mut Frame, kind: &str, name: &str, seen: &Inspection) {
                 |held| [holder(held), held.count.to_string(), time_or(held.ttl, "no expiry")],
             );
             let tone = if view.quarantine.is_some() { Tone::Doubtful } else { Tone::Plain };
-            (tone, row([voter, by, count, left, token, queue(&view.queue)]))
+            (tone, row([voter, left, count, token, by, queue(&view.queue)]))
         })
         .collect();
-    frame.table(&["VOTER", "HELD BY", "COUNT", "LEFT", "TOKEN", "QUEUE"], &rows);
+    frame.table(&["VOTER", "LEFT", "COUNT", "TOKEN", "HELD BY", "QUEUE"], &rows);
     show_queue(frame, "waits", &seen.queue());
 }
 
 fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
-    let token = seen.token().map_or_else(|| "-".into(), |token| token.to_string());
-    let readers = seen.readers();
-    let summary = match seen.writer() {
-        Some(writer) => format!(
-            "written by {}, count {}, for {} more, token {token}",
-            holder(&writer),
-            writer.count,
-            time_or(writer.ttl, "ever"),
-        ),
+    let (writer, readers) = (seen.writer(), seen.readers());
+    let summary = match &writer {
+        Some(writer) => format!("written by {}", for_more(writer)),
         None if !readers.is_empty() => format!("read by {}", readers.len()),
         None if seen.is_free() => "free".into(),
         None => "nobody has a majority".into(),
@@ -293,13 +297,14 @@ fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
     let answered = seen.voters.iter().filter(|view| view.state.is_ok()).count();
     let (tone, text) = heading(agree_rw(seen), answered, seen.voters.len());
     frame.line(tone, text);
+    show_hold(frame, writer.as_ref(), seen.token());
     let rows: Vec<_> = seen
         .voters
         .iter()
         .map(|view| {
             let voter = quoted(&view.voter);
             let state = match &view.state {
-                Err(cause) => return (Tone::Bad, row([voter, quoted(&cause.to_string())])),
+                Err(cause) => return (Tone::Bad, unanswered(voter, 3, cause)),
                 Ok(state) => state,
             };
             let token = state.token.map_or_else(|| "-".into(), |token| token.to_string());
@@ -312,71 +317,80 @@ fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
             let [to_write, to_read] = waiting;
             let readers = state.readers.len().to_string();
             let tone = if view.quarantine.is_some() { Tone::Doubtful } else { Tone::Plain };
-            (tone, row([voter, by, left, readers, token, to_write, to_read]))
+            (tone, row([voter, left, readers, token, by, to_write, to_read]))
         })
         .collect();
     let headings =
-        ["VOTER", "WRITTEN BY", "LEFT", "READERS", "TOKEN", "WAIT TO WRITE", "WAIT TO READ"];
+        ["VOTER", "LEFT", "READERS", "TOKEN", "WRITTEN BY", "WAIT TO WRITE", "WAIT TO READ"];
     frame.table(&headings, &rows);
     for reader in readers {
         let whose = whose(&reader.hold, reader.client_name.as_deref());
-        frame.line(
-            Tone::Plain,
-            format!("  {whose} reads, for {} more", time_or(Some(reader.ttl), "")),
-        );
+        let left = time_or(Some(reader.ttl), "");
+        frame.line(Tone::Plain, format!("  reads for {left} more: {whose}"));
     }
     show_queue(frame, "waits to write", &seen.waiting_writers());
     show_queue(frame, "waits to read", &seen.waiting_readers());
 }
 
 /// All locks that were found, a line for each.
-pub(super) fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen]) {
-    let (all, count) = (found.missing.len(), found.locks.len());
+pub(super) fn show_found(
+    frame: &mut Frame,
+    found: &FoundLocks,
+    locks: &[LockSeen],
+    shows_all: bool,
+) {
+    let rows: Vec<_> = locks.iter().flat_map(|lock| found_rows(lock, shows_all)).collect();
     let more = if found.is_complete { "" } else { ", and there are more" };
-    let count = counted(count, "lock");
+    let count = counted(rows.len(), "lock");
     frame.line(Tone::Heading, format!("{count} held or waited for{more}"));
-    if all > 0 {
-        for missing in &found.missing {
-            frame.line(Tone::Doubtful, quoted(&format!("not looked for on {missing}")));
-        }
+    for missing in &found.missing {
+        frame.line(Tone::Doubtful, quoted(&format!("not looked for on {missing}")));
     }
-    let rows: Vec<_> = locks.iter().flat_map(found_rows).collect();
     if !rows.is_empty() {
-        frame.table(&["LOCK", "KIND", "HELD BY", "LEFT", "TOKEN", "WAITING"], &rows);
+        let headings = ["LOCK", "KIND", "LEFT", "WAITING", "HELD BY", "TOKEN"];
+        let columns = headings.len() - usize::from(!shows_all);
+        frame.table(&headings[..columns], &rows);
     }
 }
 
-fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
+/// None of a lock that nobody has or waits for any more.
+fn found_rows(lock: &LockSeen, shows_all: bool) -> Vec<(Tone, Vec<String>)> {
     let name = || quoted(&lock.name);
     let failed = |kind: &str, error: &Error| {
-        let texts = [name(), kind.to_owned(), quoted(&error.to_string())];
-        (Tone::Bad, texts.into_iter().chain([const { String::new() }; 3]).collect())
+        // Without the causes of the voters: those are shown with the name.
+        let what = quoted(&Failure::from(error.clone()).what);
+        let texts = [name(), kind.into(), "?".into(), "?".into(), what, String::new()];
+        (Tone::Bad, Vec::from(texts))
     };
-    let token =
-        |token: Option<quorate::Token>| token.map_or_else(|| "-".into(), |at| at.to_string());
+    let holder = |held: &Holder| {
+        let shown = if shows_all { whose } else { client };
+        shown(&held.hold, held.client_name.as_deref())
+    };
+    let nobody = |is_free| if is_free { "nobody" } else { "no majority" }.to_owned();
+    let token = |token: Option<Token>| token.map_or_else(|| "-".into(), |at| at.to_string());
     let exclusive = |kind: &str, seen: Result<&Inspection, &Error>| match seen {
-        Err(error) => failed(kind, error),
-        Ok(seen) => {
+        Err(error) => Some(failed(kind, error)),
+        Ok(seen) => is_wanted(seen).then(|| {
             let held = seen.holder();
-            let by = held.as_ref().map_or_else(|| "nobody".into(), holder);
+            let by = held.as_ref().map_or_else(|| nobody(seen.is_free()), holder);
             let left = held.map_or_else(|| "-".into(), |held| time_or(held.ttl, "no expiry"));
             let waiting = seen.queue().len().to_string();
-            (Tone::Plain, vec![name(), kind.into(), by, left, token(seen.token()), waiting])
-        }
+            (Tone::Plain, vec![name(), kind.into(), left, waiting, by, token(seen.token())])
+        }),
     };
-    let mutex = lock.mutex.as_ref().map(|seen| exclusive("mutex", seen.as_ref()));
+    let mutex = lock.mutex.as_ref().and_then(|seen| exclusive("mutex", seen.as_ref()));
     let election = lock
         .election
         .as_ref()
-        .map(|seen| exclusive("election", seen.as_ref().map(|seen| &seen.inspection)));
-    let rw_lock = lock.rw_lock.as_ref().map(|seen| match seen {
-        Err(error) => failed("read/write", error),
-        Ok(seen) => {
+        .and_then(|seen| exclusive("election", seen.as_ref().map(|seen| &seen.inspection)));
+    let rw_lock = lock.rw_lock.as_ref().and_then(|seen| match seen {
+        Err(error) => Some(failed("read/write", error)),
+        Ok(seen) => is_wanted_rw(seen).then(|| {
             let (writer, readers) = (seen.writer(), seen.readers());
             let by = match &writer {
                 Some(writer) => holder(writer),
-                None if readers.is_empty() => "nobody".into(),
-                None => format!("{} readers", readers.len()),
+                None if readers.is_empty() => nobody(seen.is_free()),
+                None => counted(readers.len(), "reader"),
             };
             let left = match writer {
                 Some(writer) => time_or(writer.ttl, "no expiry"),
@@ -384,12 +398,12 @@ fn found_rows(lock: &LockSeen) -> Vec<(Tone, Vec<String>)> {
             };
             let waiting = seen.waiting_writers().len() + seen.waiting_readers().len();
             let (token, waiting) = (token(seen.token()), waiting.to_string());
-            (Tone::Plain, vec![name(), "read/write".into(), by, left, token, waiting])
-        }
+            (Tone::Plain, vec![name(), "read/write".into(), left, waiting, by, token])
+        }),
     });
-    let semaphore = lock.semaphore.as_ref().map(|seen| match seen {
-        Err(error) => failed("semaphore", error),
-        Ok(seen) => semaphore::found_row(name(), seen),
+    let semaphore = lock.semaphore.as_ref().and_then(|seen| match seen {
+        Err(error) => Some(failed("semaphore", error)),
+        Ok(seen) => semaphore::is_wanted(seen).then(|| semaphore::found_row(name(), seen)),
     });
     mutex.into_iter().chain(rw_lock).chain(semaphore).chain(election).collect()
 }

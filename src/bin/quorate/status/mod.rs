@@ -8,7 +8,7 @@ mod voters;
 
 use std::{num::NonZeroUsize, process::ExitCode, time::Duration};
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use quorate::{FoundLocks, Quorate, Survey};
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ const VERSION: u32 = 1;
 ///
 /// With names, each voter's answer about the mutex, the read/write lock, the semaphore and the
 /// election of that name: who holds it, for how much longer, with which token, and who waits.
-/// Without, how each server is set up and which locks are held or waited for. To look for locks,
-/// the user of the servers needs the right +scan.
+/// Without, how each server is set up and which locks are held or waited for; with -v in all
+/// columns. To look for locks, the user of the servers needs the right +scan.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ Examples:
   quorate status --json invoice:42 | jq -r '.locks[0].mutex.holder.hold'")]
 pub(crate) struct StatusOptions {
     /// Names of locks
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     names: Vec<String>,
 
     /// Show it again and again, in place, until Ctrl-C
@@ -68,9 +68,9 @@ pub(crate) struct StatusOptions {
     voters: VoterOptions,
 }
 
-pub(crate) async fn run(options: StatusOptions) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(options: StatusOptions, shows_all: bool) -> Result<ExitCode, Failure> {
     let quorum = options.voters.setup()?.connect().await?;
-    let shown = options.show(&quorum).await;
+    let shown = options.show(&quorum, shows_all).await;
     quorum.close().await;
     shown.map(ExitCode::from)
 }
@@ -83,14 +83,16 @@ struct StatusSeen {
 }
 
 impl StatusOptions {
-    async fn show(&self, quorum: &Quorate) -> Result<Code, Failure> {
+    async fn show(&self, quorum: &Quorate, shows_all: bool) -> Result<Code, Failure> {
         let mut code = Code::Fine;
         let mut look = async || {
             let seen = self.look(quorum).await;
             code = seen.code();
-            let shown =
-                if self.json { Picture::Json(seen.json()) } else { Picture::Frame(seen.frame()) };
-            Ok(shown)
+            Ok(if self.json {
+                Picture::Json(seen.json())
+            } else {
+                Picture::Frame(seen.frame(shows_all))
+            })
         };
         if self.watch {
             watch::repeat(self.interval, look).await?;
@@ -142,12 +144,12 @@ impl StatusSeen {
         json
     }
 
-    fn frame(&self) -> Frame {
+    fn frame(&self, shows_all: bool) -> Frame {
         let mut frame = Frame::default();
         if let Some((survey, found)) = &self.voters {
-            voters::show(&mut frame, survey);
+            voters::show(&mut frame, survey, shows_all);
             frame.blank();
-            locks::show_found(&mut frame, found, &self.locks);
+            locks::show_found(&mut frame, found, &self.locks, shows_all);
             return frame;
         }
         for (place, lock) in self.locks.iter().enumerate() {

@@ -1,11 +1,16 @@
 //! What tables of all locks have in common.
 
-use quorate::{HoldId, inspection::Waiting};
+use quorate::{Cause, HoldId, inspection::Waiting};
 
 use crate::frame::{Frame, Tone, quoted, time_or};
 
+/// `web-1:4711`; the hold where that is not known.
+pub(super) fn client(hold: &HoldId, client_name: Option<&str>) -> String {
+    quoted(client_name.unwrap_or(hold.as_str()))
+}
+
 /// `web-1:4711 (5f0a..:1)`, as far as that is known.
-pub(crate) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
+pub(super) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
     let hold = quoted(hold.as_str());
     client_name.map_or_else(|| hold.clone(), |name| format!("{} ({hold})", quoted(name)))
 }
@@ -30,13 +35,22 @@ pub(super) fn row<const FILLED: usize>(texts: [String; FILLED]) -> Vec<String> {
     row
 }
 
+/// The row of a voter that did not answer: the cause stands behind the narrow columns.
+pub(super) fn unanswered(voter: String, narrow: usize, cause: &Cause) -> Vec<String> {
+    let mut row = vec!["?".to_owned(); narrow];
+    row.insert(0, voter);
+    row.push(quoted(&cause.to_string()));
+    row.resize(row.len().max(7), String::new());
+    row
+}
+
 /// Those who wait by what a majority says, in order.
 pub(super) fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
     for (place, Waiting { place: hold, ticket, ttl, client_name, .. }) in queue.iter().enumerate() {
         let whose = whose(hold, client_name.as_deref());
         let kept = time_or(Some(*ttl), "");
         let number = place + 1;
-        let text = format!("  {number}. {whose} {waits}, ticket {ticket}, for {kept} more");
+        let text = format!("  {number}. {waits} for {kept} more: {whose}, ticket {ticket}");
         frame.line(Tone::Plain, text);
     }
 }

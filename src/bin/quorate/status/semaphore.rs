@@ -2,7 +2,7 @@
 
 use quorate::inspection::{PermitHolder, SemaphoreInspection, SemaphoreState};
 
-use super::parts::{heading, queue, row, show_queue, whose};
+use super::parts::{heading, queue, row, show_queue, unanswered, whose};
 use crate::{
     frame::{Frame, Tone, quoted, time_or},
     lock::MOST_PERMITS,
@@ -48,7 +48,9 @@ pub(super) fn show(frame: &mut Frame, name: &str, seen: &SemaphoreInspection) {
         .map(|view| {
             let voter = quoted(&view.voter);
             let state = match &view.state {
-                Err(cause) => return (Tone::Bad, row([voter, quoted(&cause.to_string())])),
+                Err(cause) => {
+                    return (Tone::Bad, unanswered(voter, 3, cause));
+                }
                 Ok(state) => state,
             };
             let permits = state.permits.map_or_else(|| "-".into(), |permits| permits.to_string());
@@ -63,7 +65,7 @@ pub(super) fn show(frame: &mut Frame, name: &str, seen: &SemaphoreInspection) {
         let (whose, left) = (whose(&hold, client_name.as_deref()), time_or(Some(ttl), ""));
         let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
         let slots = slots.join(", ");
-        frame.line(Tone::Plain, format!("  {whose} has {slots}, for {left} more"));
+        frame.line(Tone::Plain, format!("  has permit {slots} for {left} more: {whose}"));
     }
     show_queue(frame, "waits", &seen.queue());
 }
@@ -73,5 +75,5 @@ pub(super) fn found_row(name: String, seen: &SemaphoreInspection) -> (Tone, Vec<
     let holders = seen.holders();
     let left = time_or(holders.iter().map(|held| held.ttl).max(), "-");
     let waiting = seen.queue().len().to_string();
-    (Tone::Plain, vec![name, "semaphore".into(), summary(seen), left, "-".into(), waiting])
+    (Tone::Plain, vec![name, "semaphore".into(), left, waiting, summary(seen), "-".into()])
 }

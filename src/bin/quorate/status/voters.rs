@@ -1,23 +1,38 @@
 //! The voters, as people read them.
 
 use quorate::{
-    Cause, ClockOffset, Persistence, ServerInfo, ServerReport, SetStatus, Survey, VoterStatus,
-    VoterSurvey,
+    ClockOffset, Persistence, ServerInfo, ServerReport, SetStatus, Survey, VoterStatus, VoterSurvey,
 };
 
-use crate::frame::{Frame, Tone, quoted, time_or};
+use crate::{
+    frame::{Frame, Tone, quoted, time_or},
+    watch,
+};
 
 const HEADINGS: [&str; 9] =
-    ["VOTER", "SERVER", "VERSION", "DISK", "WHEN FULL", "REPLICAS", "CLOCK", "TRIP", "STATE"];
+    ["STATE", "VOTER", "VERSION", "DISK", "TRIP", "SERVER", "WHEN FULL", "REPLICAS", "CLOCK"];
+/// So many of them fit 80 columns; all are shown on demand.
+const FEW: usize = 5;
 
-pub(super) fn show(frame: &mut Frame, survey: &Survey) {
+pub(super) fn show(frame: &mut Frame, survey: &Survey, shows_all: bool) {
     let status = survey.status();
     for set in status.sets() {
         frame.line(tone(&set), set.to_string());
     }
     frame.blank();
     let rows: Vec<_> = survey.voters.iter().flat_map(rows).collect();
-    frame.table(&HEADINGS, &rows);
+    let columns = if shows_all { HEADINGS.len() } else { FEW };
+    frame.table(&HEADINGS[..columns], &rows);
+    for voter in &survey.voters {
+        if let Some(why) = state(voter).1 {
+            let text = quoted(&format!("{}: {why}", voter.status.voter));
+            frame.wrapped(tone_of(voter), "", &text, watch::width());
+        }
+    }
+}
+
+fn tone_of(voter: &VoterSurvey) -> Tone {
+    if voter.status.counts() { Tone::Plain } else { Tone::Bad }
 }
 
 fn tone(set: &SetStatus) -> Tone {
@@ -30,24 +45,17 @@ fn tone(set: &SetStatus) -> Tone {
 
 /// One for each server of the voter; the first also has the voter.
 fn rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
-    let tone = if voter.status.counts() { Tone::Plain } else { Tone::Bad };
+    let tone = tone_of(voter);
     let row = |(place, report): (usize, &ServerReport)| {
-        let is_first = place == 0;
-        let only_first = |text: String| if is_first { text } else { String::new() };
         let [server, version, disk, when_full, replicas, clock] =
             server(&voter.status.voter, report);
-        let row = vec![
-            only_first(name(&voter.status)),
-            server,
-            version,
-            disk,
-            when_full,
-            replicas,
-            clock,
-            only_first(time_or(voter.round_trip, "-")),
-            only_first(state(voter)),
-        ];
-        (tone, row)
+        let [state, name, trip] = if place == 0 {
+            let trip = time_or(voter.round_trip, "-");
+            [state(voter).0.to_owned(), name(&voter.status), trip]
+        } else {
+            [String::new(), quoted(&format!("  {}", report.server)), String::new()]
+        };
+        (tone, vec![state, name, version, disk, trip, server, when_full, replicas, clock])
     };
     voter.servers.iter().enumerate().map(row).collect()
 }
@@ -94,21 +102,16 @@ fn clock(ClockOffset { ahead_micros, .. }: ClockOffset) -> String {
     format!("{sign}{}.{}ms", tenths.abs() / 10, tenths.abs() % 10)
 }
 
-fn state(voter: &VoterSurvey) -> String {
-    let status = &voter.status;
+/// In a word; and where there is more to say, all of it.
+fn state(voter: &VoterSurvey) -> (&'static str, Option<String>) {
+    let VoterStatus { connection, refuses, quarantine, out_of_step, .. } = &voter.status;
     let missing = voter.servers.iter().find_map(|report| report.info.as_ref().err());
-    let state = match (&status.connection, &status.refuses, &status.quarantine, missing) {
-        (Err(cause), ..) => cause.to_string(),
-        (_, Some(why), ..) => format!("takes no new votes: {why}"),
-        (_, _, Some(quarantined), _) => quarantined.to_string(),
-        _ if status.out_of_step.is_some() => status.out_of_step.clone().unwrap_or_default(),
-        (_, _, _, Some(cause)) => unheard(cause),
-        _ => "connected".into(),
-    };
-    quoted(&state)
-}
-
-/// Of a voter that votes.
-fn unheard(cause: &Cause) -> String {
-    format!("connected; says nothing of itself: {cause}")
+    match (connection, refuses, quarantine, out_of_step, missing) {
+        (Err(cause), ..) => ("away", Some(cause.to_string())),
+        (_, Some(why), ..) => ("refuses", Some(format!("takes no new votes: {why}"))),
+        (_, _, Some(quarantined), ..) => ("quarantine", Some(quarantined.to_string())),
+        (_, _, _, Some(why), _) => ("out of step", Some(why.clone())),
+        (.., Some(cause)) => ("connected", Some(format!("says nothing of itself: {cause}"))),
+        _ => ("connected", None),
+    }
 }
