@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use super::files::{COMPOSE, DOCKERFILE, Tree};
 use crate::tidy::tree;
-use quorate_support::{ROOT, RedisServer, Settings};
+use quorate_support::{RedisServer, Settings};
 
 /// The script of a service that is `sh -ec SCRIPT`, with each folder of the container moved.
 fn script(compose: &str, service: &str, folders: &[(&str, String)]) -> String {
@@ -82,7 +82,8 @@ async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
 
 /// What a stage of the Dockerfile says.
 fn stage<'text>(dockerfile: &'text str, name: &str) -> &'text str {
-    let (_, stage) = dockerfile.split_once(&format!(" AS {name}\n")).expect("there is such a stage");
+    let (_, stage) =
+        dockerfile.split_once(&format!(" AS {name}\n")).expect("there is such a stage");
     stage.split("\nFROM ").next().expect("it ends")
 }
 
@@ -92,7 +93,8 @@ fn stage<'text>(dockerfile: &'text str, name: &str) -> &'text str {
 fn the_image_of_the_program_has_all_that_cargo_needs_and_no_root() {
     let dockerfile = Tree::default().text(DOCKERFILE);
     let ignored = Tree::default().text("deploy/Dockerfile.dockerignore");
-    let copies = stage(&dockerfile, "sources").lines().filter_map(|line| line.strip_prefix("COPY "));
+    let copies =
+        stage(&dockerfile, "sources").lines().filter_map(|line| line.strip_prefix("COPY "));
     let copied = copies.flat_map(|copy| copy.rsplit_once(' ').expect("from, to").0.split(' '));
     let copied: Vec<_> = copied.collect();
     let context = tempfile::tempdir().unwrap();
