@@ -11,7 +11,7 @@ use crate::node::Tls;
 /// A configuration, and how it is secured.
 #[derive(Clone)]
 pub(in crate::node::single) struct Secured {
-    pub(super) config: Config,
+    pub(in crate::node::single) config: Config,
     /// Where the scheme asks for TLS.
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Arc<Tls>>,
