@@ -224,24 +224,30 @@
 //! | warn | a task waits long behind a hold of its own client | `lock`, `hold`, `waits` |
 //! | warn | not released yet | `lock`, `error` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
-//! | warn | voter in quarantine | `voter`, `why`, `left` |
+//! | warn | voter in quarantine: its votes count for no new lock | `voter`, `why`, `ends_in` |
+//! | warn | quarantine over: the voter's votes count for new locks | `voter` |
 //! | warn | no quorum: no lock is given or renewed | `answering`, `needed`, `voters`, `missing` |
+//! | warn | the quorum is back | `answering`, `needed`, `voters`, `missing` |
 //! | warn | the voter takes no new votes | `voter`, `shard`, `why` |
+//! | warn | the voter takes new votes again | `voter`, `shard` |
 //! | warn | connection lost | `voter`, `shard`, `why` |
+//! | warn | connected | `voter`, `shard`, `run_id`, `age` |
+//! | warn | clients agree about the voters again | `voter` |
+//! | warn | the voter is a server of its own again | `voter` |
+//! | warn | the voter shares no server any more | `voter` |
+//! | warn | the server deletes no votes any more | `server` |
 //! | warn | not reached yet; it is tried again and again | `voter`, `why` |
 //! | warn | this machine stood still: leases end sooner | `by` |
 //! | warn | votes may be gone at any time | `server`, `why` |
 //! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
 //! | warn | no server tells of the cluster | `cause` |
+//! | warn | a server tells of the cluster again | `servers` |
 //! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
-//! | info | clients agree about the voters again | `voter` |
 //! | info | client connected | `client`, `name` |
 //! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
-//! | info | the quorum is back | `answering`, `needed`, `voters`, `missing` |
-//! | info | the voter takes new votes again | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable`, `data` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | debug | the mark of a server cannot be read now | `server`, `why` |
@@ -253,7 +259,8 @@
 //! switch them off: with `tracing-subscriber`, by the filter `info,fred=off`.
 //!
 //! `left` is what is left of the validity. If renewals fail one after the other, only the first is
-//! a warning.
+//! a warning. The end of a trouble is logged at *warn* too, so that a service that logs from there
+//! on sees both: *connected* is a warning after *connection lost* and *not reached yet*.
 //!
 //! # Features
 //!

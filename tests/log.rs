@@ -13,7 +13,7 @@ use quorate::{
     Quorate, RestartGuard,
     embedded::{self, EmbeddedVoter},
 };
-use quorate_support::Cluster;
+use quorate_support::{Cluster, RedisServer, eventually_async};
 use quorate_tests::scene;
 use tokio::time::sleep;
 use tracing::{
@@ -29,7 +29,7 @@ type Seen = BTreeMap<(String, String), BTreeSet<String>>;
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<Noted>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Noted {
     spans: Vec<&'static str>,
     seen: Seen,
@@ -199,6 +199,84 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
     }
 }
 
+// Each trouble that is a warning has an end that is one: a voter that was not reached, one that lost
+// its data, and a majority that was away.
+#[tokio::test(start_paused = true)]
+async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
+    let voters = embedded::voters(3);
+    for voter in &voters {
+        voter.set_uptime(Duration::from_hours(1));
+    }
+    voters[2].kill();
+    let ear = Ear::default();
+    let listening = tracing::subscriber::set_default(ear.clone());
+    let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    voters[2].restart();
+    sleep(Duration::from_secs(1)).await;
+    voters[0].restart_empty();
+    sleep(Duration::from_secs(40)).await;
+    voters[1].kill();
+    voters[2].kill();
+    sleep(Duration::from_secs(1)).await;
+    voters[1].restart();
+    sleep(Duration::from_secs(1)).await;
+    client.close().await;
+    drop(listening);
+    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    let warnings = noted.lines.iter().filter_map(|line| line.strip_prefix("warn: "));
+    let warnings: Vec<_> = warnings.collect();
+    let expected = [
+        "not reached yet; it is tried again and again voter=embedded-3",
+        "connected voter=embedded-3",
+        "connection lost voter=embedded-1",
+        "connected voter=embedded-1",
+        "voter in quarantine: its votes count for no new lock voter=embedded-1",
+        "quarantine over: the voter's votes count for new locks voter=embedded-1",
+        "connection lost voter=embedded-2",
+        "connection lost voter=embedded-3",
+        "no quorum: no lock is given or renewed answering=1",
+        "connected voter=embedded-2",
+        "the quorum is back answering=2",
+    ];
+    let are_so = warnings.iter().zip(expected).all(|(said, wanted)| said.starts_with(wanted));
+    assert!(are_so && warnings.len() == expected.len(), "{warnings:#?}");
+    assert!(warnings[4].ends_with(" ends_in=30s"), "{}", warnings[4]);
+}
+
+// What a server says of itself is asked every ten seconds. It is said once, however long it goes on.
+#[tokio::test]
+async fn a_server_that_evicts_or_refuses_is_told_of_once_and_so_is_the_end() {
+    let server = RedisServer::start();
+    let set = |policy: &str, maxmemory: &str| {
+        for (name, value) in [("maxmemory-policy", policy), ("maxmemory", maxmemory)] {
+            server.command(&["CONFIG", "SET", name, value]).expect("it is set");
+        }
+    };
+    let ear = Ear::default();
+    let listening = tracing::subscriber::set_default(ear.clone());
+    let client = scene::connect(Quorate::builder().voter(server.url())).await;
+    let lines = |text: &str| {
+        let noted = ear.0.lock().unwrap();
+        noted.lines.iter().filter(|line| line.starts_with(text)).count()
+    };
+    let said = async |text: &str| eventually_async(text, async || lines(text) > 0).await;
+    set("allkeys-lru", "100mb");
+    said("error: votes may be gone at any time").await;
+    sleep(Duration::from_secs(11)).await;
+    // Full, and evicting no more.
+    set("noeviction", "1");
+    said("warn: the server deletes no votes any more").await;
+    said("warn: the voter takes no new votes").await;
+    set("noeviction", "0");
+    said("warn: the voter takes new votes again").await;
+    assert_eq!(lines("error: votes may be gone at any time"), 1);
+    client.close().await;
+    drop(listening);
+    let all = promised();
+    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    assert!(noted.seen.iter().all(|(what, fields)| all.get(what) == Some(fields)), "{noted:?}");
+}
+
 // All have just started without their data, and so each would be in quarantine.
 async fn one_server_twice() {
     let voters = embedded::voters(2);
@@ -230,7 +308,7 @@ fn quorum_changes(lines: &[String]) {
         "warn: no quorum: no lock is given or renewed answering=2 needed=3 voters=4 {missing}"
     );
     assert_eq!(of("no quorum"), [&lost; 2]);
-    let back = "info: the quorum is back answering=3 needed=3 voters=4 missing=";
+    let back = "warn: the quorum is back answering=3 needed=3 voters=4 missing=";
     let came = of("the quorum is back");
     assert_eq!(came, [&format!("{back}embedded-4"); 2]);
 }

@@ -19,16 +19,22 @@ use quorate::{Builder, Error, Quorate, embedded};
 
 /// How long a request waits for the invoice before it answers 409.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// What the HTTP client is told to wait. Paying takes less than a second. `Error::retry_after` is
+/// only a bound, the rest of the holder's lease: a client that waits for it waits up to 30 s.
+const RETRY_AFTER_SECONDS: &str = "1";
 
 async fn pay(State(quorum): State<Quorate>, Path(id): Path<u64>) -> Response {
     let Err(error) = paid(&quorum, id).await else {
         return format!("invoice {id} is paid\n").into_response();
     };
-    let status =
-        if error.is_busy() { StatusCode::CONFLICT } else { StatusCode::SERVICE_UNAVAILABLE };
-    // Whole seconds, rounded up.
-    let seconds = error.lease_left().unwrap_or_default().as_secs() + 1;
-    (status, [(RETRY_AFTER, seconds.to_string())], error.to_string()).into_response()
+    // For the operator alone: the error names hosts and holds.
+    eprintln!("invoice {id}: {error}");
+    let (status, text) = if error.is_busy() {
+        (StatusCode::CONFLICT, "another request is paying this invoice\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "invoices cannot be paid now\n")
+    };
+    (status, [(RETRY_AFTER, RETRY_AFTER_SECONDS)], text).into_response()
 }
 
 async fn paid(quorum: &Quorate, id: u64) -> Result<(), Error> {

@@ -27,7 +27,7 @@ impl Reach {
         if self.has_quorum.replace(true) == Some(false) {
             let (answering, needed, voters) = self.numbers();
             let missing = self.missing(labels);
-            tracing::info!(answering, %needed, voters, %missing, "the quorum is back");
+            tracing::warn!(answering, %needed, voters, %missing, "the quorum is back");
         }
     }
 

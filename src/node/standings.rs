@@ -21,7 +21,7 @@ use crate::{
     clock::{Clock, Moment},
     engine::{Data, KeptOut, Place, Quorum, Register, RoundTrips, Shown, Stamp, Suspicion},
     signal::Signal,
-    words::{Cause, Quarantined, series::VoterSeries},
+    words::{Cause, Quarantined, Rounded, series::VoterSeries},
 };
 
 /// Who the voters are.
@@ -61,6 +61,8 @@ struct StandingsState {
     told: Vec<Option<Moment>>,
     /// What takes no new votes, and why, by what was last heard of it.
     refusing: BTreeMap<Place, Arc<str>>,
+    /// What was connected, lost its connection, and has no new one yet.
+    lost: BTreeSet<Place>,
     reach: Reach,
     /// Whether a voter counts only where its roster was compared, and what came of it.
     compares: bool,
@@ -83,7 +85,9 @@ impl Standings {
         let reach = Reach::new(quorum);
         let held_back = None;
         let compares = false;
-        let state = StandingsState { register, told, refusing, reach, compares, steps, held_back };
+        let lost = BTreeSet::new();
+        let state =
+            StandingsState { register, told, refusing, lost, reach, compares, steps, held_back };
         Arc::new(Self {
             labels,
             series,
@@ -128,9 +132,16 @@ impl Standings {
         let label = &self.labels[place.voter];
         self.series[place.voter].connections.change(1.0);
         let Identity { run_id, age, .. } = identity;
-        tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
         {
             let mut state = self.state();
+            // The end of what was a warning is one too: `connect` has warned of voters that it did
+            // not reach before it let the log speak.
+            let is_late = state.held_back.is_none() && state.steps[place.voter].is_new();
+            if state.lost.remove(&place) || is_late {
+                tracing::warn!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+            } else {
+                tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+            }
             state.reach.met(place.voter, &self.labels);
             state.steps[place.voter].meet();
         }
@@ -157,7 +168,9 @@ impl Standings {
         let data = birth
             .as_ref()
             .map_or(Data::Kept, |birth| state.register.named(place, birth, returned, now));
-        let twin = state.register.twin(place).filter(|twin| before != Some(*twin));
+        let twin = state.register.twin(place);
+        let was_twin = before.is_some() && twin.is_none();
+        let twin = twin.filter(|twin| before != Some(*twin));
         if let Some(stamp) = stamp {
             // The first request is sent when this is known.
             self.round_trips(voter).answered(stamp.answered.since(stamp.asked));
@@ -177,6 +190,8 @@ impl Standings {
         if let Some(twin) = twin {
             let (voter, twin) = (label, &self.labels[twin]);
             tracing::error!(%voter, %twin, "two voters are one server: one vote less");
+        } else if was_twin {
+            tracing::warn!(voter = %label, "the voter is a server of its own again");
         }
         data == Data::Older
     }
@@ -190,12 +205,31 @@ impl Standings {
         news
     }
 
-    /// Whether a part of a voter takes new votes.
+    /// Whether a part of a voter takes new votes, as it says itself.
     fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
-        if self.is_retired() {
-            return;
-        }
         let voter = &self.labels[place.voter];
+        let known = self.set_refusal(state, place, why);
+        match (why, known) {
+            (Some(why), false) => {
+                tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
+            }
+            (None, true) => {
+                tracing::warn!(%voter, shard = place.shard, "the voter takes new votes again");
+            }
+            _ => {}
+        }
+    }
+
+    /// The same for the metrics alone. Whether it took none before.
+    fn set_refusal(
+        &self,
+        state: &mut StandingsState,
+        place: Place,
+        why: Option<&Arc<str>>,
+    ) -> bool {
+        if self.is_retired() {
+            return why.is_some();
+        }
         let refuses =
             |state: &StandingsState| state.refusing.keys().any(|at| at.voter == place.voter);
         let before = refuses(state);
@@ -203,17 +237,9 @@ impl Standings {
             Some(why) => state.refusing.insert(place, Arc::clone(why)),
             None => state.refusing.remove(&place),
         };
-        match (why, known) {
-            (Some(why), None) => {
-                tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
-            }
-            (None, Some(_)) => {
-                tracing::info!(%voter, shard = place.shard, "the voter takes new votes again");
-            }
-            _ => {}
-        }
         let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
         self.series[place.voter].refusing.change(more);
+        known.is_some()
     }
 
     /// Whether two voters are parts of one cluster in different sets.
@@ -229,16 +255,18 @@ impl Standings {
 
     /// A connection of which was told has ended.
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
+        let mut state = self.state();
         // It is asked again before it is a voter again.
-        self.note_refusal(&mut self.state(), place, None);
+        self.set_refusal(&mut state, place, None);
         let voter = &self.labels[place.voter];
         self.series[place.voter].connections.change(-1.0);
         if let Some(why) = why {
+            state.lost.insert(place);
             tracing::warn!(%voter, shard = place.shard, why, "connection lost");
         } else {
             tracing::info!(%voter, shard = place.shard, "connection closed");
         }
-        self.state().reach.parted(place.voter, why.is_some(), &self.labels);
+        state.reach.parted(place.voter, why.is_some(), &self.labels);
     }
 
     /// A voter's data moved from one of its shards to another, or was lost on the way.
@@ -349,12 +377,21 @@ impl Standings {
                 series.quarantines.of(quarantined.why.reason()).count(1);
                 let at = now + quarantined.left;
                 self.clock.spawn(&self.runtime, self.look_again(at));
+            } else if let Some(held_back) = held_back {
+                held_back.retain(|(begun, _)| *begun != voter);
+            } else {
+                let voter = &self.labels[voter];
+                tracing::warn!(%voter, "quarantine over: the voter's votes count for new locks");
             }
         }
     }
 
     fn log_quarantine(&self, voter: usize, Quarantined { why, left }: Quarantined) {
-        tracing::warn!(voter = %self.labels[voter], %why, ?left, "voter in quarantine");
+        let (voter, ends_in) = (&self.labels[voter], Rounded(left));
+        tracing::warn!(
+            %voter, %why, %ends_in,
+            "voter in quarantine: its votes count for no new lock"
+        );
     }
 
     /// Logs no quarantine until it is to: a client that is given one server twice has another

@@ -69,6 +69,10 @@ pub const REFUSING: &str = "quorate_refusing";
 pub const OUT_OF_STEP: &str = "quorate_out_of_step";
 /// How much of its memory a voter uses.
 pub const MEMORY: &str = "quorate_memory_ratio";
+/// From when the client's own certificate is valid, in seconds since 1970.
+pub const CERTIFICATE_START: &str = "quorate_certificate_start_seconds";
+/// Until when it is.
+pub const CERTIFICATE_END: &str = "quorate_certificate_end_seconds";
 /// Tokens that a majority had to be told.
 pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
 /// Observers of elections now.
@@ -289,6 +293,20 @@ pub const ALL: &[Metric] = &[
     gauge(REFUSING, &[VOTER], "clients for which the voter answers but takes no new votes now"),
     gauge(OUT_OF_STEP, &[VOTER], "clients that disagree with others of the voter about the voters"),
     gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
+    metric(
+        MetricKind::Gauge,
+        MetricUnit::Seconds,
+        CERTIFICATE_START,
+        &[],
+        "time from which the client's own certificate is valid, since 1970",
+    ),
+    metric(
+        MetricKind::Gauge,
+        MetricUnit::Seconds,
+        CERTIFICATE_END,
+        &[],
+        "time until which the client's own certificate is valid, since 1970",
+    ),
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
     gauge(OBSERVERS, &[LOCK], "observers of elections now"),
     counter(OBSERVED, &[LOCK, WATCHED], "what observers of elections were told"),

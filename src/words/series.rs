@@ -16,6 +16,12 @@ static METADATA: Metadata<'static> = Metadata::new("quorate", Level::INFO, Some(
 pub(crate) struct Series(Key);
 
 impl Series {
+    /// That of a metric without labels.
+    #[cfg(feature = "tls")]
+    const fn alone(name: &'static str) -> Self {
+        Self(Key::from_static_name(name))
+    }
+
     pub(crate) fn count(&self, more: u64) {
         metrics::with_recorder(|to| to.register_counter(&self.0, &METADATA).increment(more));
     }
@@ -32,6 +38,13 @@ impl Series {
         metrics::with_recorder(|to| to.register_histogram(&self.0, &METADATA).record(value));
     }
 }
+
+/// From when the certificate is valid that clients of the process show to servers.
+#[cfg(feature = "tls")]
+pub(crate) static CERTIFICATE_START: Series = Series::alone(metric::CERTIFICATE_START);
+/// Until when it is.
+#[cfg(feature = "tls")]
+pub(crate) static CERTIFICATE_END: Series = Series::alone(metric::CERTIFICATE_END);
 
 /// The series of a metric that has one more label: one series for each of its values.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The tree, and what stands in it beside the library.
 
+mod address;
 mod book;
 mod deploy;
 mod fencing;

@@ -105,14 +105,14 @@ impl ClusterVoter {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
         let mut news = self.topology.news();
-        let (mut listens, mut known) = (true, Arc::<Map>::default());
+        let (mut listens, mut shares, mut known) = (true, false, Arc::<Map>::default());
         loop {
             tokio::select! {
                 // The topology is here, so this does not fail.
                 _ = news.changed() => {
                     let map = self.topology.map();
                     if map != known {
-                        self.tell_of_twins(&map);
+                        shares = self.tell_of_twins(&map, shares);
                         self.connect(&map);
                         known = map;
                     }
@@ -123,9 +123,15 @@ impl ClusterVoter {
         }
     }
 
-    /// Two voters on one server fail together, which is what there are several for.
-    fn tell_of_twins(&self, map: &Map) {
-        let Some((other, slot)) = map.shared(self.seat) else { return };
+    /// Two voters on one server fail together, which is what there are several for. Whether this
+    /// one shares its server; `did` it before?
+    fn tell_of_twins(&self, map: &Map, did: bool) -> bool {
+        let Some((other, slot)) = map.shared(self.seat) else {
+            if did {
+                tracing::warn!(voter = %self.label(), "the voter shares no server any more");
+            }
+            return false;
+        };
         let (voter, other) = (self.label(), &self.labels[usize::from(other)]);
         let server = map.route(slot).map(|(_, at)| at);
         if self.may_share {
@@ -133,6 +139,7 @@ impl ClusterVoter {
         } else {
             tracing::error!(%voter, %other, ?server, "two voters share a server: one vote less");
         }
+        true
     }
 
     /// Connects to the servers of this voter, and leaves those that lead nothing any more.

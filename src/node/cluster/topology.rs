@@ -204,7 +204,10 @@ impl TopologyState {
                     news.map = Arc::new(map);
                 }
                 news.answers += 1;
-                news.trouble = None;
+                if news.trouble.take().is_some() {
+                    let servers = servers.len();
+                    tracing::warn!(servers, "a server tells of the cluster again");
+                }
             }
             Err(cause) => {
                 tracing::warn!(%cause, "no server tells of the cluster");

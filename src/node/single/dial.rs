@@ -82,7 +82,7 @@ impl Dialer {
     }
 
     pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {
-        let mut config = self.address.config().clone();
+        let mut config = self.address.fresh().await?;
         let asked = Clock::System.now();
         let primary = match &mut self.lookout {
             Some(lookout) => Some(Named { primary: lookout.ask().await?, asked }),

@@ -119,6 +119,10 @@ impl SingleNode {
         tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
         let runs = Arc::clone(&runner);
         tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
+        #[cfg(feature = "tls")]
+        if let Some(tls) = address.tls() {
+            tasks.spawn(Arc::clone(tls).tell_of_certificate());
+        }
 
         let label = Arc::clone(address.label());
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })

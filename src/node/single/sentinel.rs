@@ -8,14 +8,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use fred::{
     interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, config::Config, config::Options},
+    types::{ClusterHash, CustomCommand, config::Options},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
     FEW,
-    address::Sentinels,
+    address::{Secured, Sentinels},
     link::{CONNECTING, Link, Router},
     replies,
 };
@@ -75,8 +75,8 @@ impl Lookout {
             self.contacts
                 .iter_mut()
                 .zip(all)
-                .map(|(contact, (name, config))| async move {
-                    (name, contact.ask(config, service).await)
+                .map(|(contact, (name, secured))| async move {
+                    (name, contact.ask(secured, service).await)
                 })
                 .collect();
         let (mut named, mut causes): (Vec<Primary>, _) = (Vec::new(), Vec::new());
@@ -101,7 +101,7 @@ impl Lookout {
 
 impl Contact {
     /// Asks on the connection that there is, and where that fails on a new one.
-    async fn ask(&mut self, config: &Config, service: &str) -> Result<Primary, Arc<str>> {
+    async fn ask(&mut self, secured: &Secured, service: &str) -> Result<Primary, Arc<str>> {
         let asked = async {
             // Taken out, so that a question which is given up half way ends its connection.
             if let Some((link, router)) = self.0.take()
@@ -110,7 +110,8 @@ impl Contact {
                 self.0 = Some((link, router));
                 return Ok(primary);
             }
-            let (link, mut router) = Link::connected(config.clone(), FEW, CONNECTING).await?;
+            let config = secured.fresh().await?;
+            let (link, mut router) = Link::connected(config, FEW, CONNECTING).await?;
             let primary = tokio::select! {
                 () = router.ended() => Err(link.trouble()),
                 primary = question(&link, service) => primary,

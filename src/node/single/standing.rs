@@ -152,6 +152,7 @@ impl Runner {
         let mut look = 0_u32;
         // Whether the mark tells the time; where it cannot be read it does not.
         let mut is_timed = self.mark.is_some();
+        let mut evicts = false;
         loop {
             look = look.wrapping_add(1);
             time::sleep(pause).await;
@@ -180,9 +181,17 @@ impl Runner {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
             }
             self.is_named.store(is_named, Relaxed);
-            if let Some(why) = met.evicts.filter(|_| !self.may_evict) {
-                tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
+            let why = met.evicts.filter(|_| !self.may_evict);
+            match (&why, evicts) {
+                (Some(why), false) => {
+                    tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
+                }
+                (None, true) => {
+                    tracing::warn!(server = %link.place(), "the server deletes no votes any more");
+                }
+                _ => {}
             }
+            evicts = why.is_some();
             // What sentinels say of it was heard when it was met.
             let (run_id, overlap) = (told.run_id.clone(), told.overlap);
             let mut identity = Identity { run_id, overlap, ..met.identity };

@@ -1,16 +1,23 @@
 //! Whom TLS trusts, and what it shows of itself.
 
-use std::{fmt, fs, path::PathBuf, sync::Arc};
+use std::{fmt, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use fred::{
     rustls::{
         ClientConfig, RootCertStore,
         crypto::{CryptoProvider, ring},
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
     },
     rustls_native_certs::load_native_certs,
     types::config::TlsConnector,
 };
+use tokio::{task, time};
+use webpki::{EndEntityCert, Error::CertExpired, Error::CertNotValidYet, KeyUsage};
+
+use crate::words::series;
+
+/// Between two looks at the client's own certificate.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// How `rediss://` addresses are connected to, by TLS 1.2 or 1.3.
 ///
@@ -18,8 +25,9 @@ use fred::{
 /// certificates, and the client shows none of its own. It must name the host that the address
 /// names; with Sentinel, the host or IP address by which the sentinels know the server.
 ///
-/// Files are read once, when [`connect`](crate::Builder::connect) checks the settings; what is
-/// wrong with them is told there.
+/// [`connect`](crate::Builder::connect) reads the files, and fails if something is wrong with them.
+/// They are read again for each new connection. So a certificate that is replaced on disk is used
+/// from the next connection on; connections that stand go on.
 ///
 /// # Examples
 ///
@@ -105,6 +113,37 @@ impl Tls {
         Ok(config.into())
     }
 
+    /// Whether a part of it is in files, where others may replace it.
+    pub(super) fn has_files(&self) -> bool {
+        let client = self.client.iter().flat_map(|(certificates, key)| [certificates, key]);
+        self.authorities.iter().chain(client).any(|pem| matches!(pem, Pem::File(_)))
+    }
+
+    /// A connector by what is in the files now.
+    pub(super) async fn read(self: Arc<Self>) -> Result<TlsConnector, String> {
+        // A disk may take its time, and renewals run on this thread.
+        let read = task::spawn_blocking(move || self.connector());
+        read.await.unwrap_or_else(|error| Err(format!("cannot use TLS: {error}")))
+    }
+
+    /// Says in the metrics when the client's own certificate begins and ends, again and again, as
+    /// its file may be replaced. Ends at once if there is none.
+    pub(super) async fn tell_of_certificate(self: Arc<Self>) {
+        let Some((certificates, _)) = &self.client else { return };
+        loop {
+            let pem = certificates.clone();
+            let read = task::spawn_blocking(move || {
+                validity(pem.certificates("the client's certificate").ok()?.first()?)
+            });
+            // One that cannot be read is the cause of the next connection that fails.
+            if let Ok(Some([start, end])) = read.await {
+                series::CERTIFICATE_START.set(start.as_secs_f64());
+                series::CERTIFICATE_END.set(end.as_secs_f64());
+            }
+            time::sleep(INTERVAL).await;
+        }
+    }
+
     fn roots(&self) -> Result<RootCertStore, String> {
         if self.authorities.is_empty() {
             return platform_roots();
@@ -118,6 +157,26 @@ impl Tls {
             }
         }
         Ok(roots)
+    }
+}
+
+/// When a certificate begins and ends, as time since 1970.
+fn validity(certificate: &CertificateDer<'_>) -> Option<[Duration; 2]> {
+    let certificate = EndEntityCert::try_from(certificate).ok()?;
+    // webpki names these times only where it refuses a certificate for them. It looks at them before
+    // it looks for who signed it, so nobody has to be trusted for this.
+    let refused = |time| {
+        let (time, usage) = (UnixTime::since_unix_epoch(time), KeyUsage::client_auth());
+        certificate.verify_for_usage(&[], &[], &[], time, usage, None, None).err()
+    };
+    let since_1970 = |time: UnixTime| Duration::from_secs(time.as_secs());
+    let start = match refused(Duration::ZERO)? {
+        CertNotValidYet { not_before, .. } => since_1970(not_before),
+        _ => Duration::ZERO,
+    };
+    match refused(Duration::MAX)? {
+        CertExpired { not_after, .. } => Some([start, since_1970(not_after)]),
+        _ => None,
     }
 }
 

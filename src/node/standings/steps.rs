@@ -29,6 +29,11 @@ impl VoterStep {
         Self { is_spread, ..Self::default() }
     }
 
+    /// There has been no connection to it yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.connections == 0
+    }
+
     /// There is a new connection: perhaps others have come meanwhile, or it is another server.
     pub(super) fn meet(&mut self) {
         self.connections += 1;
@@ -88,7 +93,7 @@ impl Standings {
             }
             (Some(_), None) => {
                 series.change(-1.0);
-                tracing::info!(%voter, "clients agree about the voters again");
+                tracing::warn!(%voter, "clients agree about the voters again");
             }
             _ => {}
         }

@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use super::files::{COMPOSE, Tree};
+use super::files::{COMPOSE, DOCKERFILE, Tree};
+use crate::tidy::tree;
 use quorate_support::{RedisServer, Settings};
 
 /// The script of a service that is `sh -ec SCRIPT`, with each folder of the container moved.
@@ -77,4 +78,56 @@ async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
     let voter = voter.replace(&format!("lock-1:{port}"), &format!("127.0.0.1:{}", node.port()));
     let quorum = quorate::Quorate::connect([voter]).await.unwrap();
     quorum.mutex("a").lock().await.unwrap().release().await.unwrap();
+}
+
+/// What a stage of the Dockerfile says.
+fn stage<'text>(dockerfile: &'text str, name: &str) -> &'text str {
+    let (_, stage) =
+        dockerfile.split_once(&format!(" AS {name}\n")).expect("there is such a stage");
+    stage.split("\nFROM ").next().expect("it ends")
+}
+
+// The image of the program, as far as it shows without Docker: cargo finds the whole workspace and
+// all that the library includes in what is copied, and nothing in it runs as root.
+#[test]
+fn the_image_of_the_program_has_all_that_cargo_needs_and_no_root() {
+    let dockerfile = Tree::default().text(DOCKERFILE);
+    let ignored = Tree::default().text("deploy/Dockerfile.dockerignore");
+    let copies =
+        stage(&dockerfile, "sources").lines().filter_map(|line| line.strip_prefix("COPY "));
+    let copied = copies.flat_map(|copy| copy.rsplit_once(' ').expect("from, to").0.split(' '));
+    let copied: Vec<_> = copied.collect();
+    let context = tempfile::tempdir().unwrap();
+    let is_copied = |path: &str| copied.iter().any(|&from| path.split('/').next() == Some(from));
+    for (path, text) in tree::files().iter().filter(|(path, _)| is_copied(path)) {
+        let path = context.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    for from in &copied {
+        let shown = from.split('.').next().filter(|name| *name == "Cargo").map(|_| "Cargo.*");
+        let shown = format!("!{}\n", shown.unwrap_or(from));
+        assert!(ignored.contains(&shown), "{from} is hidden from the build");
+    }
+    let cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version=1"])
+        .current_dir(context.path())
+        .output()
+        .expect("cargo runs");
+    assert!(cargo.status.success(), "{}", String::from_utf8_lossy(&cargo.stderr));
+    let metadata = String::from_utf8(cargo.stdout).expect("it is text");
+    for (name, package, program) in
+        [("build-program", "quorate", "quorate"), ("build-service", "web", "service")]
+    {
+        let build = format!("cargo build --locked --release --package {package} ");
+        let stage = stage(&dockerfile, name);
+        assert!(stage.contains(&build) && stage.contains(&format!("--bin {program} ")), "{stage}");
+        let target = format!(r#""kind":["bin"],"crate_types":["bin"],"name":"{program}""#);
+        assert!(metadata.contains(&target), "there is no program {program}");
+    }
+    for name in ["program", "service"] {
+        assert!(stage(&dockerfile, name).contains("\nUSER 65534:65534\n"), "{name} runs as root");
+    }
+    // Docker builds the last stage where none is named.
+    assert!(dockerfile.ends_with(stage(&dockerfile, "program")));
 }

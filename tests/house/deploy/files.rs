@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use quorate_support::ROOT;
 
 pub(crate) const COMPOSE: &str = "deploy/compose/compose.yaml";
+pub(crate) const DOCKERFILE: &str = "deploy/Dockerfile";
 pub(crate) const NODES: &str = "deploy/kubernetes/nodes.yaml";
 pub(crate) const REDIS: &str = "deploy/redis.conf";
 pub(crate) const UNIT: &str = "deploy/systemd/quorate-node.service";

@@ -8,6 +8,7 @@ mod programs;
 #[cfg(feature = "full")]
 mod promtool;
 
+use crate::address::repository;
 use names::{NO_SERIES, unknown, unknown_labels};
 use quorate::metric::ALL;
 
@@ -65,7 +66,8 @@ fn lacking(rules: &str, book: &str, tests: &str) -> Vec<String> {
         let section =
             book.split("\n### ").find(|section| section.starts_with(&format!("{name}\n")));
         let is_told = |section: &str| section.contains("**Means:**") && section.contains("**Do:**");
-        let runbook = format!("runbook: docs/operations.md#{}\n", name.to_lowercase());
+        let page = format!("{}/blob/main/docs/operations.md", repository());
+        let runbook = format!("runbook_url: {page}#{}\n", name.to_lowercase());
         let fires = format!("alertname: {name}\n        exp_alerts:\n");
         let stays_quiet = format!("alertname: {name}\n        exp_alerts: []\n");
         for (what, is_there) in [

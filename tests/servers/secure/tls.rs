@@ -1,13 +1,14 @@
 //! Whom the client trusts, and what it shows of itself.
 
-use std::{env, process::Command};
+use std::{env, fs, process::Command};
 
-use quorate::{Error, Quorate, Tls};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use quorate::{Error, Quorate, Tls, metric};
 
 use quorate_support::{
     Certificates,
     ClientCertificates::{self, Demanded, NotAsked},
-    RedisServer, Sentinels, Settings,
+    RedisServer, Sentinels, Settings, eventually_async,
 };
 use quorate_tests::scene::{MS, connect, patient};
 
@@ -75,6 +76,78 @@ async fn a_client_certificate_is_shown_where_it_is_demanded() {
     is_refused(&server.url(), tls(), "the server demands a certificate of the client: ").await;
     let strange = tls().client_pem(&stranger.certificate, &stranger.key);
     is_refused(&server.url(), strange, "does not know who signed the client's certificate: ").await;
+}
+
+// The server ends the connections, and keeps its data: nothing but the files decides whether there
+// are new ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_read_again_for_each_connection() {
+    let (server, certificates) = server(Demanded);
+    let Certificates { authority, client, stranger_authority, stranger, .. } = &certificates;
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| dir.path().join(name);
+    let put = |name: &str, text: &str| fs::write(file(name), text).expect("it is written");
+    let put_client = |certificate: &str, key: &str| {
+        put("client.pem", certificate);
+        put("client.key", key);
+    };
+    put("ca.pem", authority);
+    put_client(&client.certificate, &client.key);
+    let tls = Tls::new().ca_file(file("ca.pem"));
+    let tls = tls.client_files(file("client.pem"), file("client.key"));
+    let quorum = connect(patient(Quorate::builder().voter(server.url()).tls(tls))).await;
+    let ends_with = async |trouble: &str| {
+        for kind in ["normal", "pubsub"] {
+            server.command(&["CLIENT", "KILL", "TYPE", kind]).expect("it answers");
+        }
+        let says = async || quorum.status().await.to_string().contains(trouble);
+        eventually_async(trouble, says).await;
+    };
+    let locks = async || {
+        let is_given = async || matches!(quorum.mutex("a").try_lock().await, Ok(Some(_)));
+        eventually_async("locks are given again", is_given).await;
+    };
+    locks().await;
+
+    put_client(&stranger.certificate, &stranger.key);
+    ends_with("does not know who signed the client's certificate").await;
+    put_client(&client.certificate, &client.key);
+    locks().await;
+
+    put("ca.pem", stranger_authority);
+    ends_with("the server's certificate is of an unknown authority").await;
+    put("ca.pem", authority);
+    locks().await;
+
+    // Half of a replacement: the certificate is new, and the key not yet.
+    put("client.pem", &stranger.certificate);
+    ends_with("cannot use the client's certificate and key").await;
+    put_client(&client.certificate, &client.key);
+    locks().await;
+}
+
+#[tokio::test]
+async fn metrics_say_when_the_clients_own_certificate_begins_and_ends() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (server, Certificates { authority, client, .. }) = server(Demanded);
+    let tls = Tls::new().ca_pem(&authority).client_pem(&client.certificate, &client.key);
+    let _quorum = connect(patient(Quorate::builder().voter(server.url()).tls(tls))).await;
+    // As rcgen makes them: from 1975 to 4096.
+    let expected =
+        [(metric::CERTIFICATE_END, 67_090_118_400.0), (metric::CERTIFICATE_START, 157_766_400.0)];
+    eventually_async("both are there", async || {
+        let all = snapshotter.snapshot().into_vec().into_iter();
+        let seen = all.filter_map(|(key, _, _, value)| match value {
+            DebugValue::Gauge(value) => Some((key.key().name().to_owned(), value.into_inner())),
+            _ => None,
+        });
+        let mut seen: Vec<_> = seen.filter(|(name, _)| name.contains("certificate")).collect();
+        seen.sort_by(|one, other| one.0.cmp(&other.0));
+        seen.iter().map(|(name, value)| (&**name, *value)).eq(expected)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A voter's address: checked, and without its credentials wherever it is shown.
 
 mod parts;
+mod secured;
 mod sentinels;
 
 use std::{fmt, sync::Arc};
@@ -12,14 +13,17 @@ use fred::types::{
 use url::Url;
 
 use self::parts::{Login, database, decode, host_and_port, login};
+pub(super) use self::secured::Secured;
 use super::{Security, credentials::Provider};
+#[cfg(feature = "tls")]
+use crate::node::Tls;
 use crate::words::Error;
 
 /// Where a server is and how to log in there.
 #[derive(Clone)]
 pub(crate) struct Address {
     label: Arc<str>,
-    config: Config,
+    secured: Secured,
     sentinels: Option<Arc<Sentinels>>,
     provider: Option<Provider>,
 }
@@ -28,7 +32,7 @@ pub(crate) struct Address {
 pub(super) struct Sentinels {
     pub(super) service: String,
     /// Each with its name, `host:port`.
-    pub(super) all: Vec<(String, Config)>,
+    pub(super) all: Vec<(String, Secured)>,
 }
 
 const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
@@ -69,9 +73,9 @@ impl Address {
         }
         let login = login(&url).map_err(wrong)?;
         let (label, server, database) = place(&url).map_err(wrong)?;
-        let config = secured(config(server, login, database), url.scheme(), security);
-        let config = config.map_err(|why| wrong(&why))?;
-        Ok(Self::new(label, config, None, security))
+        let secured = Secured::new(config(server, login, database), url.scheme(), security);
+        let secured = secured.map_err(|why| wrong(&why))?;
+        Ok(Self::new(label, secured, None, security))
     }
 
     fn under_sentinels(scheme: &str, rest: &str, security: &Security) -> Result<Self, Error> {
@@ -89,29 +93,29 @@ impl Address {
             let config = config(server, parts.sentinel_login.clone(), 0);
             // What a sentinel answers is the same in either version, and no old one knows HELLO.
             let config = Config { version: RespVersion::RESP2, ..config };
-            Ok((format!("{host}:{port}"), secured(config, scheme, security)?))
+            Ok((format!("{host}:{port}"), Secured::new(config, scheme, security)?))
         };
         let all = parts.hosts.iter().flatten().map(sentinel).collect::<Result<_, String>>();
         let all = all.map_err(|why| wrong(&why))?;
         // Where the server is has to be asked.
         let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
         let config = config(server, parts.login.clone(), parts.database);
-        let config = secured(config, scheme, security).map_err(|why| wrong(&why))?;
+        let secured = Secured::new(config, scheme, security).map_err(|why| wrong(&why))?;
         let hosts = parts.listed().unwrap_or_default();
         let label = labelled(format!("{}@{hosts}", parts.service), parts.database);
         let sentinels = Sentinels { service: parts.service.clone(), all };
-        Ok(Self::new(label, config, Some(Arc::new(sentinels)), security))
+        Ok(Self::new(label, secured, Some(Arc::new(sentinels)), security))
     }
 
     fn new(
         label: String,
-        config: Config,
+        secured: Secured,
         sentinels: Option<Arc<Sentinels>>,
         security: &Security,
     ) -> Self {
-        let named = config.password.is_some();
+        let named = secured.config.password.is_some();
         let provider = security.credentials.clone().filter(|_| !named);
-        Self { label: label.into(), config, sentinels, provider }
+        Self { label: label.into(), secured, sentinels, provider }
     }
 
     /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
@@ -122,33 +126,44 @@ impl Address {
 
     /// The same way to log in, at another server.
     pub(in crate::node) fn at(&self, host: &str, port: u16) -> Self {
-        let config =
-            Config { server: server_at(host, port), database: None, ..self.config.clone() };
-        Self { label: format!("{host}:{port}").into(), config, ..self.clone() }
+        let mut secured = self.secured.clone();
+        (secured.config.server, secured.config.database) = (server_at(host, port), None);
+        Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
     }
 
     /// The host, where it is not a socket.
     pub(in crate::node) fn host(&self) -> &str {
-        match &self.config.server {
+        match &self.config().server {
             ServerConfig::Centralized { server } => &server.host,
             _ => "",
         }
     }
 
     pub(in crate::node) fn has_tls(&self) -> bool {
-        self.config.uses_tls()
+        self.config().uses_tls()
     }
 
     /// Whether it can name a server of a cluster: those have one database, and nobody else says
     /// where they are.
     pub(crate) fn is_of_a_cluster(&self) -> bool {
-        let is_there = matches!(self.config.server, ServerConfig::Centralized { .. });
-        self.config.database.is_none() && self.sentinels.is_none() && is_there
+        let is_there = matches!(self.config().server, ServerConfig::Centralized { .. });
+        self.config().database.is_none() && self.sentinels.is_none() && is_there
     }
 
-    /// What connections are made with, but for what has to be asked before each.
+    /// What connections are made with, but for what has to be read or asked before each.
     pub(super) fn config(&self) -> &Config {
-        &self.config
+        &self.secured.config
+    }
+
+    /// The same for the next connection, with what has to be read.
+    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
+        self.secured.fresh().await
+    }
+
+    /// How it is secured by TLS, if it is.
+    #[cfg(feature = "tls")]
+    pub(super) fn tls(&self) -> Option<&Arc<Tls>> {
+        self.secured.tls.as_ref()
     }
 
     /// Who is to be asked where the server is.
@@ -273,20 +288,4 @@ fn named(mut server: Server, host: &str) -> Server {
 #[cfg(not(feature = "tls"))]
 fn named(server: Server, _: &str) -> Server {
     server
-}
-
-/// With TLS where the scheme says so.
-fn secured(config: Config, scheme: &str, security: &Security) -> Result<Config, String> {
-    if scheme.starts_with("rediss") { with_tls(config, security) } else { Ok(config) }
-}
-
-#[cfg(feature = "tls")]
-fn with_tls(config: Config, security: &Security) -> Result<Config, String> {
-    let connector = security.tls.clone().unwrap_or_default().connector()?;
-    Ok(Config { tls: Some(connector.into()), ..config })
-}
-
-#[cfg(not(feature = "tls"))]
-fn with_tls(_: Config, _: &Security) -> Result<Config, String> {
-    Err("needs the cargo feature `tls`".to_owned())
 }

@@ -34,7 +34,8 @@ fn a_label_under_sentinels_has_the_service_and_all_of_them() {
     let address = parse(text).unwrap();
     assert_eq!(address.config().password.as_deref(), Some("a,b@"));
     assert_eq!(address.config().database, Some(3));
-    for (_, config) in &address.sentinels().unwrap().all {
+    for (_, secured) in &address.sentinels().unwrap().all {
+        let config = &secured.config;
         let login = (config.username.as_deref(), config.password.as_deref());
         assert_eq!((login, config.database), ((Some("u&"), Some("=p")), None));
     }
