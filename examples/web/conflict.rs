@@ -19,7 +19,7 @@ use quorate::{Builder, Error, Quorate, embedded};
 
 /// How long a request waits for the invoice before it answers 409.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// What the HTTP client is told to wait. Paying takes less than a second. `Error::retry_after` is
+/// What the HTTP client is told to wait. Paying takes less than a second. `Error::lease_left` is
 /// only a bound, the rest of the holder's lease: a client that waits for it waits up to 30 s.
 const RETRY_AFTER_SECONDS: &str = "1";
 
