@@ -199,8 +199,8 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
     }
 }
 
-// Each trouble that is a warning has an end that is one: a voter that was not reached, one that lost
-// its data, and a majority that was away.
+// Each trouble that is a warning has an end that is one: a voter that was not reached, one that
+// lost its data, and a majority that was away.
 #[tokio::test(start_paused = true)]
 async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
     let voters = embedded::voters(3);
@@ -243,7 +243,7 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
     assert!(warnings[4].ends_with(" ends_in=30s"), "{}", warnings[4]);
 }
 
-// What a server says of itself is asked every ten seconds. It is said once, however long it goes on.
+// What a server says of itself is asked every ten seconds, and logged once, however long it lasts.
 #[tokio::test]
 async fn a_server_that_evicts_or_refuses_is_told_of_once_and_so_is_the_end() {
     let server = RedisServer::start();

@@ -163,7 +163,7 @@ impl Tls {
 /// When a certificate begins and ends, as time since 1970.
 fn validity(certificate: &CertificateDer<'_>) -> Option<[Duration; 2]> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
-    // webpki names these times only where it refuses a certificate for them. It looks at them before
+    // webpki names these times only where it refuses a certificate for them. It checks them before
     // it looks for who signed it, so nobody has to be trusted for this.
     let refused = |time| {
         let (time, usage) = (UnixTime::since_unix_epoch(time), KeyUsage::client_auth());

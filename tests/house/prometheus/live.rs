@@ -210,9 +210,15 @@ fn well(service: &Server, prometheus: &Server) {
         silent.extend(list(&answer["result"]).next().is_none().then_some(title));
     }
     // No alert, no election, and no hold that was long enough to be renewed.
-    // No voter has a limit of its memory.
-    let expected =
-        ["Alerts", "Elections observed", "Late renewals", "Memory", "Validity left when renewed"];
+    // No voter has a limit of its memory, and none wants a certificate.
+    let expected = [
+        "Alerts",
+        "Client certificate",
+        "Elections observed",
+        "Late renewals",
+        "Memory",
+        "Validity left when renewed",
+    ];
     assert!(silent.iter().eq(expected.iter()), "these show nothing: {silent:?}");
 }
 
