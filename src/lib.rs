@@ -222,6 +222,7 @@
 //! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | a task waits long behind a hold of its own client | `lock`, `hold`, `waits` |
+//! | warn | renewed again | `lock`, `hold` |
 //! | warn | not released yet | `lock`, `error` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine: its votes count for no new lock | `voter`, `why`, `ends_in` |

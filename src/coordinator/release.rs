@@ -45,8 +45,8 @@ impl Coordinator {
     /// which begins when the request leaves: the time before that is no silence of a voter's. After
     /// the lease there is nothing left to give back. `again`: what a voter whose connection is
     /// broken is asked once more, as long as it could have been silent; mostly there is a new one
-    /// soon. That such a voter has no vote of the hold proves no loss: it may have run what was sent
-    /// before.
+    /// soon. That such a voter has no vote of the hold proves no loss: it may have run what was
+    /// sent before.
     pub(crate) async fn confirm(
         &self,
         record: &dyn LockRecord,

@@ -200,7 +200,9 @@ async fn renew(hold: &Arc<Hold>) {
         let left = deadline.since(hold.coordinator().clock().now());
         let outcome = match end {
             RoundEnd::Renewed => {
-                hold.fails_again(false);
+                if hold.fails_again(false) {
+                    tracing::warn!(parent: &span, lock, hold = %id, "renewed again");
+                }
                 let share = left.div_duration_f64(validity);
                 hold.series().renewal_validity.record(share);
                 "renewed"

@@ -169,9 +169,9 @@ impl FairMutex {
         self.0.enter_or_busy(self.0.within(limit)).await
     }
 
-    /// Whether a majority of the voters has given its vote: somebody holds the lock. Returns as soon
-    /// as a majority has said so, or the contrary. The next moment it may be otherwise; to find out
-    /// whether one may work, acquire the lock.
+    /// Whether a majority of the voters has given its vote: somebody holds the lock. Returns as
+    /// soon as a majority has said so, or the contrary. The next moment it may be otherwise; to
+    /// find out whether one may work, acquire the lock.
     ///
     /// # Errors
     ///
