@@ -169,7 +169,7 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
         assert_eq!(promised.get(what), Some(fields), "of {what:?}");
     }
     // The others need a cluster, or the same server twice.
-    assert_eq!(seen.len(), 18, "{seen:#?}");
+    assert_eq!(seen.len(), 19, "{seen:#?}");
     let fewer = "warn: others use the semaphore with fewer permits lock=\"a\" permits=3 fewer=1";
     let said = lines.iter().filter(|line| line.contains("fewer permits")).collect::<Vec<_>>();
     assert_eq!(said, [fewer]);

@@ -115,6 +115,7 @@ impl Request {
                 &[hold, asked, &given, anew],
             ),
             "semaphore/release" => (&[slots, ends, queue, served, alive], &[hold, count, left]),
+            "semaphore/shorten" => (&[slots, ends], &[hold, lease, many]),
             "semaphore/force_release" => {
                 (&[slots, ends, revoked, queue, served, alive], &[hold, lease])
             }

@@ -35,7 +35,10 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
         let said = error.voters();
         assert_eq!(said.len(), on.voters(), "{said:?}");
-        let refuses = |report: &&VoterReport| matches!(&report.verdict, Verdict::Refused { by, .. } if by == guard.hold());
+        let is_its = |by| by == guard.hold();
+        let refuses = |report: &&VoterReport| {
+            matches!(&report.verdict, Verdict::Refused { by, .. } if is_its(by))
+        };
         assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
         let again = error.lease_left().expect("its lease ends");
         assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
