@@ -117,15 +117,6 @@ impl KeyScheme {
         }
     }
 
-    /// Where a voter has the name of the client with this id.
-    pub(crate) fn client(&self, id: &str) -> Arc<str> {
-        match self {
-            // No lock's either.
-            Self::Prefix(prefix) => format!("{prefix}:{{%client:{id}}}").into(),
-            Self::Redisson => format!("{{quorate:{id}}}:quorate_client").into(),
-        }
-    }
-
     /// Where a voter has what its clients believe of the voters.
     pub(crate) fn roster(&self) -> Arc<str> {
         match self {

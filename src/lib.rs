@@ -246,7 +246,7 @@
 //! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
-//! | info | client connected | `client`, `name` |
+//! | info | client connected | `client` |
 //! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable`, `data` |

@@ -291,15 +291,14 @@ impl Builder {
         self
     }
 
-    /// The name of the client: what [`inspect`](crate::Mutex::inspect) and errors show beside the
-    /// ids of its holds ([`Error::holder_name`]), so that people find the process. 1 to 300 bytes,
-    /// without control characters; [`connect`](Self::connect) refuses other names. Default: the
-    /// host and the process id, as in `web-1:4711`. A client that has only embedded voters has none
-    /// by default, and asks for none.
+    /// What the client is called. The ids of its holds begin with it, as in
+    /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
+    /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
+    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 40
+    /// letters count, and the process id. A client that has only embedded voters has none by
+    /// default, and one with [`KeyScheme::Redisson`] never has one.
     ///
-    /// The name need not be the only one of its kind: hold ids stay what tells clients apart. The
-    /// client says it to each voter every four minutes, by itself and never on the way of a lock.
-    /// The voter forgets the name ten minutes after the client stopped.
+    /// The name need not be the only one of its kind: random digits follow it.
     ///
     /// # Examples
     ///
@@ -310,8 +309,8 @@ impl Builder {
     /// let builder = quorate::Quorate::builder().embedded(&voters).client_name("billing-1");
     /// let quorum = builder.connect().await?;
     /// let guard = quorum.mutex("invoice:42").lock().await?;
-    /// let holder = quorum.mutex("invoice:42").inspect().await?.holder();
-    /// assert_eq!(holder.and_then(|holder| holder.client_name).as_deref(), Some("billing-1"));
+    /// let holder = quorum.mutex("invoice:42").inspect().await?.holder().expect("it is held");
+    /// assert_eq!(holder.hold.client_name(), Some("billing-1"));
     /// # drop(guard);
     /// # Ok(())
     /// # }

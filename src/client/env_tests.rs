@@ -34,7 +34,7 @@ fn every_setting_is_read() {
         ("QUORATE_REPLICA_ACKS", "2"),
         ("QUORATE_RESTART_GUARD", "strict"),
         ("QUORATE_PREFIX", "billing"),
-        ("QUORATE_CLIENT_NAME", "web 1"),
+        ("QUORATE_CLIENT_NAME", "web-1"),
         ("QUORATE_MINIMUM_VALIDITY", "11s"),
         ("QUORATE_DRIFT", "20000ppm 5ms"),
         ("QUORATE_BATCH_SIZE", "8"),
@@ -54,7 +54,7 @@ fn every_setting_is_read() {
         .replica_acks(2)
         .restart_guard(RestartGuard::Strict)
         .key_scheme(KeyScheme::Prefix("billing".into()))
-        .client_name("web 1")
+        .client_name("web-1")
         .minimum_validity(secs(11))
         .drift(20_000, Duration::from_millis(5))
         .batch_size(8)

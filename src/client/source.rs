@@ -113,9 +113,12 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
 }
 
 /// What the client is called. Voters inside the process are nobody else's: a client that has only
-/// such needs no name, and then a simulation repeats itself.
+/// such needs no name, and then a simulation repeats itself. A client of Redisson has none.
 pub(super) fn name(origins: &[Origin], settings: &Settings) -> Result<Option<ClientName>, Error> {
     let named = settings.client_name()?;
+    if settings.keys.is_shared_with_java() {
+        return Ok(None);
+    }
     if are_inside(origins) {
         return Ok(named);
     }

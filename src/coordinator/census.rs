@@ -94,7 +94,7 @@ impl Coordinator {
                 let after = self.clock.now().since(began);
                 let needed = self.panel.quorum.needed();
                 let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
-                Err(Error::new(kind, self.report(census.verdicts())))
+                Err(Error::new(kind, self.panel.report(census.verdicts())))
             }
         }
     }

@@ -10,7 +10,6 @@ mod gate;
 mod given;
 mod java;
 mod line;
-mod names;
 mod panel;
 mod question;
 mod queue;
@@ -47,7 +46,6 @@ use crate::{
 use admission::Admission;
 use gate::ClosingGate;
 use line::Lines;
-use names::ClientNames;
 use queue::PLACES;
 use slots::FewerTold;
 
@@ -69,7 +67,6 @@ pub(crate) struct Coordinator {
     floors: Mutex<Floors>,
     gate: ClosingGate,
     admission: Admission,
-    names: ClientNames,
     fewer_told: FewerTold,
 }
 
@@ -84,7 +81,7 @@ impl Coordinator {
         name: Option<ClientName>,
     ) -> Self {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
-        let client = ClientId::from_random_bytes(chance.random());
+        let client = ClientId::new(chance.random(), name.as_ref());
         let floors = Floors::new(settings.fence_memory);
         let series = AllLockSeries::new(settings.named.clone());
         let this = Self {
@@ -101,11 +98,10 @@ impl Coordinator {
             floors: Mutex::new(floors),
             gate: ClosingGate::open(),
             admission: Admission::new(),
-            names: ClientNames::new(name),
             fewer_told: FewerTold::default(),
         };
         this.spawn(this.gate.watch_runtime());
-        this.introduce();
+        tracing::info!(client = %this.client(), "client connected");
         this
     }
 
@@ -138,14 +134,14 @@ impl Coordinator {
         &self.gate
     }
 
-    pub(crate) fn client(&self) -> ClientId {
+    pub(crate) fn client(&self) -> &ClientId {
         self.ids.client()
     }
 
     /// From now on the ids are drawn from the operating system, though there is a seed.
     #[cfg(test)]
     pub(crate) fn draw_ids_anew(&mut self) {
-        self.ids = HoldIds::new(self.client(), None);
+        self.ids = HoldIds::new(self.client().clone(), None);
     }
 
     /// Starts a task that lives as long as the client's runtime, whichever runtime this is called

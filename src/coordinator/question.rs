@@ -89,6 +89,6 @@ impl Coordinator {
         let lock = record.info().name.as_str().into();
         let needed = quorum.needed();
         let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
-        Err(Error::new(kind, self.report(verdicts.collect())))
+        Err(Error::new(kind, self.panel.report(verdicts.collect())))
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     keys::Word,
     node::{Call, Outcome, Replies, Request, Requests, Standings},
     scripts::{Answer, voter},
-    words::{Belief, Cause, Error, Kind, RestartGuard, RosterEntry, Rounded, Verdict, roster_of},
+    words::{Belief, Cause, Error, Kind, RestartGuard, RosterEntry, Rounded, Verdict},
 };
 
 /// Between two comparisons with a voter.
@@ -305,9 +305,8 @@ impl Coordinator {
 
     /// `tells`: the voter keeps what this client believes, if it agrees with others.
     fn roster_call(&self, tells: bool, heard: &str) -> Call {
-        let name = self.names.own().map(|name| &**name.text());
-        let who = roster_of(&self.client().to_string(), name);
-        let (who, mine) = (if tells { who } else { String::new() }, self.belief().text());
+        let who = if tells { self.client().to_string() } else { String::new() };
+        let mine = self.belief().text();
         let counts = self.counts().as_millis().to_string();
         let args = [&*mine, &*counts, &*who, heard].map(Word::from);
         let request = Request::new([Word::from(&self.settings.keys.roster())], args, None);

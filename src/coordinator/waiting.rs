@@ -15,7 +15,7 @@ use crate::{
     engine::{Denial, Limit, Outage, Refusal, Rules, Votes, Wait, WaitNext, WhileHeld},
     settings::Settings,
     wakeup::{self, Listening},
-    words::{Error, HoldId, HolderKind, Kind, Taker, Verdict},
+    words::{Error, HoldId, HolderKind, Kind, Taker},
 };
 
 impl Coordinator {
@@ -121,12 +121,10 @@ impl Coordinator {
             _ if waits => HolderKind::Waiting,
             kind => kind,
         };
-        let mut names = self.names_of(&by).await;
-        let mut name = |hold: &HoldId| names.remove(hold.client()?);
-        let by = by.map(|hold| Taker { kind: kind(&hold), client_name: name(&hold), hold });
+        let by = by.map(|hold| Taker { kind: kind(&hold), hold });
         let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, lease_left };
         let asked = !verdicts.is_empty();
-        Error::new(kind, if asked { self.report(verdicts.to_vec()) } else { Vec::new() })
+        Error::new(kind, if asked { self.panel.report(verdicts.to_vec()) } else { Vec::new() })
     }
 
     async fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
@@ -137,13 +135,7 @@ impl Coordinator {
             too_late: outage.votes.is_won().then(|| record.rules().minimum_validity),
         };
         let verdicts = outage.votes.into_verdicts();
-        // For the report, which asks nobody. Only voters that have just answered are asked: there
-        // is no time to wait for others.
-        let named = |verdict: &Verdict| verdict.obstacle().is_some();
-        let voters: Vec<usize> = (0..verdicts.len()).filter(|at| named(&verdicts[*at])).collect();
-        let holds = verdicts.iter().filter_map(|verdict| Some(verdict.obstacle()?.0));
-        self.names_by(&voters, holds).await;
-        Error::new(kind, self.report(verdicts))
+        Error::new(kind, self.panel.report(verdicts))
     }
 }
 

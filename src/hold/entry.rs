@@ -286,13 +286,13 @@ impl Hold {
         let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
         let frees_in = frees_at.since(clock.now());
         let kind = Kind::Unconfirmed { lock, hold, needed, frees_in };
-        Error::new(kind, self.coordinator().report(verdicts))
+        Error::new(kind, self.coordinator().panel().report(verdicts))
     }
 
     fn not_entered(&self, what: &'static str, verdicts: Vec<Verdict>) -> Error {
         let panel = self.coordinator().panel();
         let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
         let kind = Kind::NotEntered { lock, hold, what, needed };
-        Error::new(kind, self.coordinator().report(verdicts))
+        Error::new(kind, self.coordinator().panel().report(verdicts))
     }
 }

@@ -262,7 +262,7 @@ impl Hold {
 
     fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
         self.series().lost.of(loss.reason()).count(1);
-        let voters = self.coordinator.report(verdicts.to_vec());
+        let voters = self.coordinator.panel().report(verdicts.to_vec());
         let (lock, why) = (self.name(), loss.text());
         tracing::warn!(lock, hold = %self.id, %why, voters = %Listed(&voters), "lock lost");
     }
@@ -301,7 +301,7 @@ impl Hold {
 
     fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
         let (lock, hold) = (self.name().into(), self.id.clone());
-        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.report(verdicts))
+        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel().report(verdicts))
     }
 
     /// What is written of it.

@@ -208,7 +208,7 @@ async fn renew(hold: &Arc<Hold>) {
                 "renewed"
             }
             RoundEnd::Failed => {
-                let voters = hold.coordinator().report(hold.failed());
+                let voters = hold.coordinator().panel().report(hold.failed());
                 let (on, voters) = (&span, Listed(&voters));
                 // Once for all rounds that fail one after the other.
                 if hold.fails_again(true) {

@@ -47,12 +47,6 @@ fn the_names_of_marks_are_pinned() {
 }
 
 #[test]
-fn the_keys_of_client_names_are_pinned() {
-    assert_eq!(&*KeyScheme::default().client("c"), "quorate:{%client:c}");
-    assert_eq!(&*KeyScheme::Redisson.client("c"), "{quorate:c}:quorate_client");
-}
-
-#[test]
 fn the_names_of_a_read_write_lock_are_pinned() {
     let name = LockName::parse("invoice:42").unwrap();
     let RwNames::Ours(keys) = KeyScheme::default().rw_lock(&name) else { panic!("Java's") };
@@ -129,11 +123,10 @@ fn redisson_names_the_record_and_the_channel() {
 }
 
 #[test]
-fn marks_names_of_clients_and_what_outlives_a_hold_are_no_locks() {
+fn marks_and_what_outlives_a_hold_are_no_locks() {
     let scheme = KeyScheme::default();
     let mark = scheme.mark();
-    let client = scheme.client("c");
-    for key in [&*mark, &*client, "quorate:{a}:fence", "quorate:{a}:revoked", "quorate:{a"] {
+    for key in [&*mark, "quorate:{a}:fence", "quorate:{a}:revoked", "quorate:{a"] {
         assert_eq!(scheme.found(key), None, "{key}");
     }
     assert_eq!(KeyScheme::Redisson.found("{quorate}:quorate_voter"), None);

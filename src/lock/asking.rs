@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Forms, inspection::NamesHolds};
+use super::Forms;
 use crate::{
     coordinator::{Coordinator, LockRecord, place},
     engine::{Limit, Rules},
@@ -121,16 +121,6 @@ impl Asking {
             }
         };
         Ok(answers.into_iter().enumerate().map(said).collect())
-    }
-
-    /// Says of each hold what its client is called, by a second question where that is not known.
-    pub(super) async fn name_clients(&self, seen: &mut impl NamesHolds) {
-        let mut holds = Vec::new();
-        seen.visit(|hold, _| holds.push(hold.clone()));
-        let names = self.parts.coordinator.names_of(&holds).await;
-        seen.visit(|hold, name| {
-            *name = hold.client().and_then(|client| names.get(client)).map(ToString::to_string);
-        });
     }
 
     /// Sends the script that clears a lock; whether there was anything to take out.

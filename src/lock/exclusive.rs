@@ -86,28 +86,6 @@ impl Exclusive {
     }
 
     pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
-        let mut seen = self.look().await?;
-        self.asking.name_clients(&mut seen).await;
-        Ok(seen)
-    }
-
-    /// Whether the votes of a majority are given.
-    pub(super) async fn is_locked(&self) -> Result<bool, Error> {
-        let record = self.usable()?;
-        let coordinator = self.asking.coordinator();
-        let quorum = coordinator.panel().quorum;
-        let say = |answers: &[Outcome<Answer>], given: bool| {
-            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
-            quorum.reached(|voter| says(&answers[voter]))
-        };
-        let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
-        let call = record.inspect();
-        let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
-        Ok(say(&asked.await?, true))
-    }
-
-    /// Who holds and who waits, without the names of their clients.
-    async fn look(&self) -> Result<Inspection, Error> {
         let record = self.usable()?;
         let answers = self.asking.ask(&*record, &record.inspect()).await?;
         let views = answers.into_iter().map(|VoterSaid { voter, side, answer, quarantine }| {
@@ -128,6 +106,21 @@ impl Exclusive {
         Ok(Inspection { voters: views.collect() })
     }
 
+    /// Whether the votes of a majority are given.
+    pub(super) async fn is_locked(&self) -> Result<bool, Error> {
+        let record = self.usable()?;
+        let coordinator = self.asking.coordinator();
+        let quorum = coordinator.panel().quorum;
+        let say = |answers: &[Outcome<Answer>], given: bool| {
+            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
+            quorum.reached(|voter| says(&answers[voter]))
+        };
+        let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
+        let call = record.inspect();
+        let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
+        Ok(say(&asked.await?, true))
+    }
+
     /// In the record of a leader its value stands in place of a count: it enters once.
     fn shown(&self, holding: Holding) -> Holder {
         let holder = Holder::from(holding);
@@ -136,7 +129,7 @@ impl Exclusive {
     }
 
     pub(super) async fn force_release(&self) -> Result<bool, Error> {
-        let inspection = self.look().await?;
+        let inspection = self.inspect().await?;
         let record = self.usable()?;
         let holds = inspection.holds();
         for Holder { hold, ttl, .. } in &holds {
@@ -147,10 +140,9 @@ impl Exclusive {
     }
 
     pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let mut inspection = self.look().await?;
+        let inspection = self.inspect().await?;
         let record = self.usable()?;
         let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
-            self.asking.name_clients(&mut inspection).await;
             return Err(self.asking.not_holding(hold, inspection.report()));
         };
         let call = record.force_release(hold, self.asking.marker(found.ttl));

@@ -290,9 +290,15 @@ impl RwLock {
     /// # }
     /// ```
     pub async fn inspect(&self) -> Result<RwInspection, Error> {
-        let mut seen = self.look().await?;
-        self.asking.name_clients(&mut seen).await;
-        Ok(seen)
+        let record = self.checked(Access::Read)?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
+        let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
+            voter,
+            side,
+            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
+            quarantine,
+        };
+        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
     }
 
     /// Ends the write, or all reads, that there are, whoever has them; calls whoever is next, and
@@ -307,7 +313,7 @@ impl RwLock {
     ///
     /// Dropped half way, some holds may have ended and others not; calling again finishes it.
     pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
-        let holds = self.look().await?.holds(access);
+        let holds = self.inspect().await?.holds(access);
         let record = self.checked(access)?;
         let ended = holds.iter().map(async |(hold, left)| {
             let call = record.force_release(hold, self.asking.marker(*left));
@@ -330,7 +336,7 @@ impl RwLock {
     ///
     /// As [`force_release`](Self::force_release).
     pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let mut seen = self.look().await?;
+        let seen = self.inspect().await?;
         for access in [Access::Write, Access::Read] {
             let holds = seen.holds(access);
             let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
@@ -339,7 +345,6 @@ impl RwLock {
             self.asking.ask(&*record, &call).await?;
             return Ok(());
         }
-        self.asking.name_clients(&mut seen).await;
         Err(self.asking.not_holding(hold, seen.report()))
     }
 
@@ -358,19 +363,6 @@ impl RwLock {
         let cleared = self.asking.clear(&*record, &record.clear()).await?;
         let wrote = self.force_release(Access::Write).await?;
         Ok(self.force_release(Access::Read).await? || wrote || cleared)
-    }
-
-    /// Who holds and who waits, without the names of their clients.
-    async fn look(&self) -> Result<RwInspection, Error> {
-        let record = self.checked(Access::Read)?;
-        let answers = self.asking.ask(&*record, &record.inspect()).await?;
-        let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
-            voter,
-            side,
-            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
-            quarantine,
-        };
-        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
     }
 
     /// The wish for it.

@@ -18,8 +18,8 @@ use crate::{
 
 impl Semaphore {
     /// Asks every voter who has which permits, and who waits; waits for them as
-    /// [`Mutex::inspect`](crate::Mutex::inspect) does. Where more than 256 permits are taken, voters are asked for 256 at a
-    /// time, and what has changed meanwhile may be missing.
+    /// [`Mutex::inspect`](crate::Mutex::inspect) does. Where more than 256 permits are taken,
+    /// voters are asked for 256 at a time, and what has changed meanwhile may be missing.
     ///
     /// # Errors
     ///
@@ -40,9 +40,24 @@ impl Semaphore {
     /// # }
     /// ```
     pub async fn inspect(&self) -> Result<SemaphoreInspection, Error> {
-        let mut seen = self.look().await?;
-        self.asking.name_clients(&mut seen).await;
-        Ok(seen)
+        let record = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect(0)).await?;
+        let read = |answer: Outcome<_>| answer.and_then(|answer| SemaphoreSeen::read(&answer));
+        let mut seen: Vec<_> = answers.iter().map(|said| read(said.answer.clone())).collect();
+        while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
+            let answers = self.asking.ask(&*record, &record.inspect(from)).await?;
+            for (seen, more) in seen.iter_mut().zip(answers) {
+                if let Ok(former) = seen {
+                    let add = |more| former.go_on(from, more);
+                    *seen = read(more.answer).map(add);
+                }
+            }
+        }
+        let view = |(VoterSaid { voter, side, quarantine, .. }, seen): (_, Outcome<_>)| {
+            SemaphoreView { voter, side, state: seen.map(SemaphoreState::from), quarantine }
+        };
+        let voters = answers.into_iter().zip(seen).map(view).collect();
+        Ok(SemaphoreInspection { asked: self.permits, voters })
     }
 
     /// Ends all holds that there are, whoever has them; calls whoever is next, and says whether
@@ -57,7 +72,7 @@ impl Semaphore {
     ///
     /// Dropped half way, some holds may have ended and others not; calling again finishes it.
     pub async fn force_release(&self) -> Result<bool, Error> {
-        let holds = self.look().await?.holds();
+        let holds = self.inspect().await?.holds();
         let record = self.usable()?;
         let ended = holds.iter().map(async |(hold, slots, left)| {
             let call = record.force_release(hold, *slots, self.asking.marker(Some(*left)));
@@ -79,11 +94,10 @@ impl Semaphore {
     ///
     /// As [`force_release`](Self::force_release).
     pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let mut seen = self.look().await?;
+        let seen = self.inspect().await?;
         let record = self.usable()?;
         let Some((_, slots, left)) = seen.holds().into_iter().find(|(found, ..)| found == hold)
         else {
-            self.asking.name_clients(&mut seen).await;
             return Err(self.asking.not_holding(hold, seen.report()));
         };
         let call = record.force_release(hold, slots, self.asking.marker(Some(left)));
@@ -105,28 +119,6 @@ impl Semaphore {
         let record = self.usable()?;
         let cleared = self.asking.clear(&*record, &record.clear()).await?;
         Ok(self.force_release().await? || cleared)
-    }
-
-    /// Who holds and who waits, without the names of their clients.
-    async fn look(&self) -> Result<SemaphoreInspection, Error> {
-        let record = self.usable()?;
-        let answers = self.asking.ask(&*record, &record.inspect(0)).await?;
-        let read = |answer: Outcome<_>| answer.and_then(|answer| SemaphoreSeen::read(&answer));
-        let mut seen: Vec<_> = answers.iter().map(|said| read(said.answer.clone())).collect();
-        while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
-            let answers = self.asking.ask(&*record, &record.inspect(from)).await?;
-            for (seen, more) in seen.iter_mut().zip(answers) {
-                if let Ok(former) = seen {
-                    let add = |more| former.go_on(from, more);
-                    *seen = read(more.answer).map(add);
-                }
-            }
-        }
-        let view = |(VoterSaid { voter, side, quarantine, .. }, seen): (_, Outcome<_>)| {
-            SemaphoreView { voter, side, state: seen.map(SemaphoreState::from), quarantine }
-        };
-        let voters = answers.into_iter().zip(seen).map(view).collect();
-        Ok(SemaphoreInspection { asked: self.permits, voters })
     }
 
     fn usable(&self) -> Result<Arc<SemaphoreRecord>, Error> {

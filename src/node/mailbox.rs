@@ -90,11 +90,6 @@ impl Replies {
         Poll::Pending
     }
 
-    /// An answer that has come.
-    pub(crate) fn try_next(&mut self) -> Option<(usize, Outcome<Answer>)> {
-        self.0.state().take()
-    }
-
     /// Whether any is to come.
     pub(crate) fn are_open(&self) -> bool {
         self.0.state().slots.iter().any(|slot| slot.is_open)

@@ -6,7 +6,6 @@ mod contract;
 mod debts;
 #[cfg(feature = "embedded")]
 pub mod embedded;
-mod introduction;
 mod lanes;
 mod mailbox;
 mod pauses;

@@ -20,7 +20,6 @@ use super::{
     Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, ReplyTo, Stamp, Standings,
     contract::is_passing,
     debts::{Debt, Debts},
-    introduction::Introduction,
     lanes::{Departure, LaneId, Lanes, Queued},
     voter_ask::{TOGETHER, VoterAsk, gather},
     voter_reply::VoterReply,
@@ -69,8 +68,7 @@ impl Voter {
     ) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
         let (lanes, debts) = (Lanes::new(most), Debts::default());
-        let introduction = Introduction::default();
-        let task = Task { node, clock: clock.clone(), seen, lanes, debts, introduction };
+        let task = Task { node, clock: clock.clone(), seen, lanes, debts };
         clock.spawn(&Handle::current(), task.serve(asked));
         Self { label, queue, clock: clock.clone() }
     }
@@ -102,12 +100,6 @@ impl Voter {
     pub(crate) fn unsubscribe(&self, channel: Arc<str>) {
         // A task that has ended listens to nothing.
         let _ = self.queue.send(VoterAsk::Unsubscribe(channel));
-    }
-
-    /// Says the client's name, by this call, now and from time to time.
-    pub(crate) fn introduce(&self, call: Call) {
-        // As above.
-        let _ = self.queue.send(VoterAsk::Introduce(call));
     }
 
     pub(crate) fn identify(&self) -> VoterReply<Identity> {
@@ -166,7 +158,6 @@ struct Task {
     seen: Seen,
     lanes: Lanes,
     debts: Debts,
-    introduction: Introduction,
 }
 
 impl Task {
@@ -179,7 +170,7 @@ impl Task {
         // Set again only where another moment is due: mostly that is none of what comes and goes.
         let (mut alarm, mut set_for) = (pin!(Fuse::terminated()), None);
         while open || !under_way.is_empty() || !self.lanes.are_empty() || !self.debts.is_empty() {
-            let due = [self.debts.due(), self.lanes.due(), self.introduction.due()];
+            let due = [self.debts.due(), self.lanes.due()];
             let due = due.into_iter().flatten().min();
             if due != set_for {
                 alarm.set(due.map_or_else(Fuse::terminated, |due| clock.sleep_until(due).fuse()));
@@ -203,9 +194,6 @@ impl Task {
                     for ask in asks.drain(..) {
                         match ask {
                             VoterAsk::Run(request) => self.take(request),
-                            VoterAsk::Introduce(call) => {
-                                self.introduction.begin(call, self.clock.now());
-                            }
                             VoterAsk::Close(answer) => {
                                 (open, closing) = (false, Some(answer));
                                 self.debts.forgive();
@@ -219,9 +207,6 @@ impl Task {
                     set_for = None;
                     for debt in self.debts.take_due(self.clock.now()) {
                         self.pay(debt);
-                    }
-                    if let Some(request) = self.introduction.take_due(self.clock.now()) {
-                        self.take(request);
                     }
                 }
             }
@@ -277,9 +262,7 @@ impl Task {
             VoterAsk::Unsubscribe(channel) => unheard(self.node.unsubscribe(channel)),
             // Nor does it vote, and when it is back a renewal finds the same.
             VoterAsk::Rename(shard) => unheard(self.node.rename(shard)),
-            VoterAsk::Run(_) | VoterAsk::Introduce(_) | VoterAsk::Close(_) => {
-                Box::pin(async { Ended::Answered })
-            }
+            VoterAsk::Run(_) | VoterAsk::Close(_) => Box::pin(async { Ended::Answered }),
         }
     }
 

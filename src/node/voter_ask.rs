@@ -7,7 +7,7 @@ use tokio::{
     task::yield_now,
 };
 
-use super::{Call, Identity, KeySearch, KeysFound, Outcome, lanes::Queued};
+use super::{Identity, KeySearch, KeysFound, Outcome, lanes::Queued};
 use crate::words::ServerReport;
 
 /// So many requests are taken from the queue before some of them leave.
@@ -17,7 +17,6 @@ pub(super) enum VoterAsk {
     Run(Queued),
     Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
     Unsubscribe(Arc<str>),
-    Introduce(Call),
     Identify(oneshot::Sender<Outcome<Identity>>),
     Survey(Arc<str>, oneshot::Sender<Outcome<Vec<ServerReport>>>),
     Rename(usize),

@@ -346,16 +346,6 @@ pub(crate) mod voter {
         votes: false,
     };
 
-    pub(crate) static INTRODUCE: Script = Script {
-        name: "voter/introduce",
-        source: source!("voter/introduce", ["each"]),
-        keys: &["client"],
-        shared: &[KEEP_MS],
-        args: &[Arg::Text("name")],
-        width: 3,
-        votes: false,
-    };
-
     pub(crate) static ROSTER: Script = Script {
         name: "voter/roster",
         source: source!("voter/roster", ["time", "each"]),
@@ -365,20 +355,10 @@ pub(crate) mod voter {
         width: 4,
         votes: false,
     };
-
-    pub(crate) static NAME: Script = Script {
-        name: "voter/name",
-        source: source!("voter/name", ["each"]),
-        keys: &["client"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
-    };
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 36] = [
+pub(crate) static ALL: [&Script; 34] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -412,7 +392,5 @@ pub(crate) static ALL: [&Script; 36] = [
     &redisson::RW_CLEAR,
     &redisson::RW_INSPECT,
     &voter::LOOK,
-    &voter::INTRODUCE,
     &voter::ROSTER,
-    &voter::NAME,
 ];

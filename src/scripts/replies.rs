@@ -202,11 +202,6 @@ impl Answer {
         (!self.id.is_empty()).then(|| HoldId::parse(&self.id))
     }
 
-    /// Of `voter/name`: what it found.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.is_done().then_some(&self.id)
-    }
-
     /// Of `voter/roster`: what clients believe.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.more[0] {

@@ -4,38 +4,52 @@ use std::{env, process, sync::Arc};
 
 use super::Error;
 
-/// The name of a client: 1 to [`ClientName::LONGEST`] bytes of UTF-8, without control characters.
+/// The name of a client, with which its id begins: 1 to [`ClientName::LONGEST`] letters, digits,
+/// `.`, `_` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientName(Arc<str>);
 
 impl ClientName {
-    /// The longest name in bytes. The longest name of a host has 253.
-    pub(crate) const LONGEST: usize = 300;
+    pub(crate) const LONGEST: usize = 64;
+    /// So much is left of the name of a host: the end, which tells pods of one service apart.
+    const HOST: usize = 40;
 
     pub(crate) fn parse(name: &str) -> Result<Self, Error> {
-        match name.len() {
-            _ if name.trim().is_empty() => Err(Error::invalid("the client name is empty")),
-            length if length > Self::LONGEST => Err(Error::invalid(format!(
-                "the client name has {length} bytes, the limit is {}",
+        if name.is_empty() {
+            return Err(Error::invalid("the client name is empty"));
+        }
+        if name.len() > Self::LONGEST {
+            return Err(Error::invalid(format!(
+                "the client name has {} bytes, the limit is {}",
+                name.len(),
                 Self::LONGEST
+            )));
+        }
+        match name.chars().find(|sign| !is_plain(*sign)) {
+            Some(sign) => Err(Error::invalid(format!(
+                "the client name {name:?} has {sign:?} in it: letters, digits, `.`, `_` and `-` \
+                 can be used"
             ))),
-            _ if name.chars().any(char::is_control) => Err(Error::invalid(format!(
-                "the client name {name:?} has a control character in it"
-            ))),
-            _ => Ok(Self(name.into())),
+            None => Ok(Self(name.into())),
         }
     }
 
     /// The host and the id of this process.
     pub(crate) fn of_this_process() -> Self {
-        let host: String = host().chars().filter(|sign| !sign.is_control()).take(60).collect();
-        let host = if host.trim().is_empty() { "unknown-host" } else { host.trim() };
-        Self(format!("{host}:{}", process::id()).into())
+        let host: String = host().chars().map(|it| if is_plain(it) { it } else { '-' }).collect();
+        let host = host.get(host.len().saturating_sub(Self::HOST)..).unwrap_or_default();
+        let host = if host.is_empty() { "unknown-host" } else { host };
+        Self(format!("{host}.{}", process::id()).into())
     }
 
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.0
     }
+}
+
+/// It means nothing in an id, a key or a channel.
+fn is_plain(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '.' | '_' | '-')
 }
 
 /// What the system calls this host; empty where it does not say.
@@ -59,19 +73,20 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_shown_are_refused() {
+    fn names_that_cannot_stand_in_an_id_are_refused() {
         assert_eq!(refused(""), "the client name is empty");
-        assert_eq!(refused(" "), "the client name is empty");
-        let long = "a".repeat(301);
-        assert_eq!(refused(&long), "the client name has 301 bytes, the limit is 300");
-        assert_eq!(refused("web\n1"), "the client name \"web\\n1\" has a control character in it");
-        assert_eq!(&**ClientName::parse("web 1, Zürich").unwrap().text(), "web 1, Zürich");
+        let long = "a".repeat(65);
+        assert_eq!(refused(&long), "the client name has 65 bytes, the limit is 64");
+        let told = "in it: letters, digits, `.`, `_` and `-` can be used";
+        assert_eq!(refused("web:1"), format!("the client name \"web:1\" has ':' {told}"));
+        assert_eq!(refused("Zürich"), format!("the client name \"Zürich\" has 'ü' {told}"));
+        assert_eq!(&**ClientName::parse("web-1.Eu_2").unwrap().text(), "web-1.Eu_2");
     }
 
     #[test]
     fn by_default_a_client_is_called_by_its_host_and_process() {
         let name = ClientName::of_this_process();
-        let (host, process) = name.text().rsplit_once(':').unwrap();
+        let (host, process) = name.text().rsplit_once('.').unwrap();
         assert!(!host.is_empty());
         assert_eq!(process, process::id().to_string());
         assert_eq!(ClientName::parse(name.text()).unwrap(), name);

@@ -324,15 +324,6 @@ impl Error {
         }
     }
 
-    /// The [name](crate::Builder::client_name) of the client of the [`holder`](Self::holder), as
-    /// that client said it to the voters. `None` if no voter answered in time that knows it.
-    pub fn holder_name(&self) -> Option<&str> {
-        match &self.0.kind {
-            Kind::Busy { by, .. } => by.as_ref()?.client_name.as_deref(),
-            _ => None,
-        }
-    }
-
     /// What the [`holder`](Self::holder) does with the lock: holds a mutex, reads, writes, or waits
     /// in front of the caller.
     pub fn holder_kind(&self) -> Option<HolderKind> {
@@ -410,7 +401,8 @@ impl fmt::Display for Error {
             }
             Kind::NotEntered { lock, hold, what, needed } => write!(
                 f,
-                "{what} of lock `{lock}` not confirmed by {needed} {}; hold {hold} has it as before",
+                "{what} of lock `{lock}` not confirmed by {needed} {}; hold {hold} has it as \
+                 before",
                 needed.noun()
             )?,
             Kind::NotHolding { lock, hold } => {

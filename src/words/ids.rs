@@ -15,15 +15,35 @@ use rand::{
 };
 use uuid::Uuid;
 
-use super::Error;
+use super::{ClientName, Error};
 
 /// One connected client; the first half of every [`HoldId`] it makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClientId(Uuid);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientId(Arc<str>);
 
 impl ClientId {
-    pub(crate) fn from_random_bytes(bytes: [u8; 16]) -> Self {
-        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    /// So many digits follow the name: 80 random bits.
+    const DIGITS: usize = 20;
+
+    /// `<name>@<random digits>`; the UUID that a client of Redisson has where there is no name.
+    pub(crate) fn new(bytes: [u8; 16], name: Option<&ClientName>) -> Self {
+        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
+        Self(match name {
+            Some(name) => {
+                // The first digits of a UUID are not all random.
+                let random = u128::from_le_bytes(bytes) >> (128 - 4 * Self::DIGITS);
+                format!("{}@{random:020x}", name.text()).into()
+            }
+            None => uuid.to_string().into(),
+        })
+    }
+
+    /// What the client is called.
+    fn name(text: &str) -> Option<&str> {
+        let (name, random) = text.rsplit_once('@')?;
+        let is_random = random.len() == Self::DIGITS
+            && random.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        (is_random && ClientName::parse(name).is_ok()).then_some(name)
     }
 }
 
@@ -70,8 +90,8 @@ impl HoldIds {
         Self { client, next: AtomicU64::new(1), chance }
     }
 
-    pub(crate) fn client(&self) -> ClientId {
-        self.client
+    pub(crate) fn client(&self) -> &ClientId {
+        &self.client
     }
 
     pub(crate) fn fresh(&self) -> HoldId {
@@ -117,8 +137,9 @@ impl HoldIds {
     }
 }
 
-/// Names one outermost acquisition of one lock: `<client uuid>:<number>`; where it waited in a
-/// queue, `<place>.<number>`, with a place of the same form. Before the number stands `r` if it
+/// Names one outermost acquisition of one lock: `<client>:<number>`, with what its client is
+/// [called](crate::Builder::client_name), as `web-1.4711@<random digits>`, or a UUID where it has
+/// no name; where it waited in a queue, `<place>.<number>`, with a place of the same form. Before the number stands `r` if it
 /// reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of the
 /// same owner is `<write hold>/<number>`. Each number counts up and ends with random digits. In the
 /// format of Redisson a write ends with `:write`, behind its number.
@@ -131,8 +152,9 @@ impl HoldIds {
 /// use quorate::HoldId;
 ///
 /// // From a log, or from the command line of a tool for operators.
-/// let hold: HoldId = "5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042".parse()?;
-/// assert_eq!(hold.client(), Some("5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10"));
+/// let hold: HoldId = "web-1.4711@5f0ad4b396b14a3c8c2f:1000000000042".parse()?;
+/// assert_eq!(hold.client(), Some("web-1.4711@5f0ad4b396b14a3c8c2f"));
+/// assert_eq!(hold.client_name(), Some("web-1.4711"));
 /// assert_eq!(hold.to_string().parse::<HoldId>()?, hold);
 /// # Ok(())
 /// # }
@@ -168,7 +190,13 @@ impl HoldId {
     /// The client that made it, by its id; `None` of a hold of another program.
     pub fn client(&self) -> Option<&str> {
         let (client, _) = self.0.split_once(':')?;
-        Uuid::try_parse(client).is_ok().then_some(client)
+        let is_ours = ClientId::name(client).is_some() || Uuid::try_parse(client).is_ok();
+        is_ours.then_some(client)
+    }
+
+    /// What the client that made it is [called](crate::Builder::client_name), if it has a name.
+    pub fn client_name(&self) -> Option<&str> {
+        ClientId::name(self.client()?)
     }
 
     /// The place in a queue from which its lock was asked for, if there was one. All attempts that
@@ -245,7 +273,7 @@ mod tests {
     use super::*;
 
     fn ids(chance: Option<StdRng>) -> HoldIds {
-        HoldIds::new(ClientId::from_random_bytes([7; 16]), chance)
+        HoldIds::new(ClientId::new([7; 16], None), chance)
     }
 
     /// One of each form.

@@ -38,14 +38,14 @@ pub use owner::Owner;
 pub use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub use report::VoterReport;
 pub(crate) use report::{Listed, Sided};
+pub(crate) use roster::Belief;
 pub use roster::RosterEntry;
-pub(crate) use roster::{Belief, who as roster_of};
 pub(crate) use rounded::Rounded;
 #[cfg(feature = "serde")]
 pub(crate) use serial::millis;
 pub use server_info::{ClockOffset, Persistence, ServerInfo, ServerReport};
 pub(crate) use slots::Slots;
 pub use taker::HolderKind;
-pub(crate) use taker::{Taker, Whose};
+pub(crate) use taker::Taker;
 pub use token::Token;
 pub use verdict::{Cause, Verdict};

@@ -15,14 +15,11 @@ pub struct VoterReport {
     pub side: Option<Side>,
     /// What it said, or why it said nothing.
     pub verdict: Verdict,
-    /// What the client of the hold that the verdict names is
-    /// [called](crate::Builder::client_name), if that is known.
-    pub client_name: Option<String>,
 }
 
 impl VoterReport {
     pub(crate) fn new(voter: impl Into<String>, verdict: Verdict) -> Self {
-        Self { voter: voter.into(), side: None, verdict, client_name: None }
+        Self { voter: voter.into(), side: None, verdict }
     }
 }
 
@@ -30,7 +27,7 @@ impl fmt::Display for VoterReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Sided { voter: &self.voter, side: self.side }.fmt(f)?;
         f.write_str(": ")?;
-        self.verdict.write(f, self.client_name.as_deref())
+        self.verdict.fmt(f)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{HoldId, Rounded, Whose};
+use super::Rounded;
 
 /// What all clients of the same voters must believe alike, as far as they can compare it: addresses
 /// of one server may differ, and are not compared.
@@ -91,10 +91,9 @@ pub struct RosterEntry {
     pub longest_lease: Duration,
     /// How long ago a client that believes this was last there.
     pub seen: Duration,
-    /// The id of that client, with which the ids of its holds begin.
+    /// The id of that client, with which the ids of its holds begin. It begins with what the client
+    /// is [called](crate::Builder::client_name), if it has a name.
     pub client: String,
-    /// What that client is [called](crate::Builder::client_name), if it has a name.
-    pub client_name: Option<String>,
     /// Whether it clashes with what this client believes.
     pub clashes: bool,
     /// As voters keep it.
@@ -106,16 +105,12 @@ pub struct RosterEntry {
 impl RosterEntry {
     /// A line of the reply of `voter/roster`.
     pub(crate) fn read(line: &str) -> Option<Self> {
-        let (entry, who) = line.split_once('\t')?;
+        let (entry, client) = line.split_once('\t')?;
         let mut words = entry.splitn(4, ' ');
         let clashes = words.next()? == "1";
         let mut time = || Some(Duration::from_millis(words.next()?.parse().ok()?));
         let (seen, counts) = (time()?, time()?);
         let text = words.next()?.to_owned();
-        let (client, client_name) = match who.split_once(' ') {
-            Some((client, name)) => (client, Some(name.to_owned())),
-            None => (who, None),
-        };
         let Belief { number, voters, replaced, longest_lease, .. } =
             Belief::parse(&text).unwrap_or_default();
         Some(Self {
@@ -125,7 +120,6 @@ impl RosterEntry {
             longest_lease,
             seen,
             client: client.to_owned(),
-            client_name,
             clashes,
             text,
             counts,
@@ -134,10 +128,9 @@ impl RosterEntry {
 
     /// For another voter, which hears of it `later` than this client did.
     pub(crate) fn told(&self, later: Duration) -> String {
-        let Self { text, counts, client, client_name, .. } = self;
+        let Self { text, counts, client, .. } = self;
         let (age, counts) = ((self.seen + later).as_millis(), counts.as_millis());
-        let who = who(client, client_name.as_deref());
-        format!("{age} {counts} {text}\t{who}\n")
+        format!("{age} {counts} {text}\t{client}\n")
     }
 
     /// `None` where it has another format.
@@ -146,20 +139,13 @@ impl RosterEntry {
     }
 }
 
-/// A client as voters keep it in a roster.
-pub(crate) fn who(client: &str, name: Option<&str>) -> String {
-    name.map_or_else(|| client.to_owned(), |name| format!("{client} {name}"))
-}
-
 impl fmt::Display for RosterEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hold = HoldId::parse(&self.client);
-        let whose = Whose { hold: &hold, client_name: self.client_name.as_deref() };
         match self.belief() {
             Some(belief) => belief.fmt(f),
             None => f.write_str("records in a format that this release does not know"),
         }?;
-        write!(f, ", last seen {} ago by {whose}", Rounded(self.seen))
+        write!(f, ", last seen {} ago by {}", Rounded(self.seen), self.client)
     }
 }
 
@@ -196,20 +182,20 @@ mod tests {
 
     #[test]
     fn an_entry_says_what_is_believed_by_whom_and_when() {
-        let read = |belief| RosterEntry::read(&format!("0 12000 75000 {belief}\tc web-1")).unwrap();
+        let read = |belief| RosterEntry::read(&format!("0 12000 75000 {belief}\tweb-1@c")).unwrap();
         assert_eq!(
             read("1 3 5 3 60000 10000 2000 0").to_string(),
             "roster 2 with 5 voters that replace 3, a longest lease of 60s, a drift of 10000 ppm \
-             and 2ms, no restart guard, last seen 12s ago by c (web-1)"
+             and 2ms, no restart guard, last seen 12s ago by web-1@c"
         );
         let other = read("2 who knows");
         assert_eq!(
             other.to_string(),
-            "records in a format that this release does not know, last seen 12s ago by c (web-1)"
+            "records in a format that this release does not know, last seen 12s ago by web-1@c"
         );
         assert_eq!(
             (other.number, other.told(SECS(0))),
-            (0, "12000 75000 2 who knows\tc web-1\n".into())
+            (0, "12000 75000 2 who knows\tweb-1@c\n".into())
         );
     }
 }

@@ -138,7 +138,6 @@ impl Serialize for RosterEntry {
         map.serialize_entry("longest_lease_ms", &millis(self.longest_lease))?;
         map.serialize_entry("seen_ms", &millis(self.seen))?;
         map.serialize_entry("client", &self.client)?;
-        map.serialize_entry("client_name", &self.client_name)?;
         map.serialize_entry("clashes", &self.clashes)?;
         map.end()
     }

@@ -1,6 +1,6 @@
 //! Who has a lock that a caller wanted.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::HoldId;
 
@@ -28,8 +28,6 @@ pub enum HolderKind {
 pub(crate) struct Taker {
     pub(crate) hold: HoldId,
     pub(crate) kind: HolderKind,
-    /// What its client is called, if that is known.
-    pub(crate) client_name: Option<Arc<str>>,
 }
 
 impl fmt::Display for Taker {
@@ -41,21 +39,6 @@ impl fmt::Display for Taker {
             HolderKind::Leader => "led by ",
             HolderKind::Waiting => "kept for a waiter that comes first, ",
         })?;
-        Whose { hold: &self.hold, client_name: self.client_name.as_deref() }.fmt(f)
-    }
-}
-
-/// A hold with the name of its client, as people read it.
-pub(crate) struct Whose<'a> {
-    pub(crate) hold: &'a HoldId,
-    pub(crate) client_name: Option<&'a str>,
-}
-
-impl fmt::Display for Whose<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.client_name {
-            Some(name) => write!(f, "{} ({name})", self.hold),
-            None => self.hold.fmt(f),
-        }
+        self.hold.fmt(f)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Quarantined, Rounded, Whose};
+use super::{HoldId, Quarantined, Rounded};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,37 +46,25 @@ impl Verdict {
     }
 }
 
-impl Verdict {
-    /// With what the client of the hold in it is called, if that is known.
-    pub(super) fn write(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        client_name: Option<&str>,
-    ) -> fmt::Result {
-        let whose = |hold| Whose { hold, client_name };
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted => f.write_str("granted"),
             Self::Reached => f.write_str("reached"),
             Self::Refused { by, ttl: Some(ttl) } => {
-                write!(f, "held by {} for {} more", whose(by), Rounded(*ttl))
+                write!(f, "held by {} for {} more", by, Rounded(*ttl))
             }
-            Self::Refused { by, ttl: None } => write!(f, "held by {} without expiry", whose(by)),
+            Self::Refused { by, ttl: None } => write!(f, "held by {} without expiry", by),
             Self::Behind { place, ttl: Some(ttl) } => {
-                write!(f, "behind {} in the queue, for {} more", whose(place), Rounded(*ttl))
+                write!(f, "behind {} in the queue, for {} more", place, Rounded(*ttl))
             }
             Self::Behind { place, ttl: None } => {
-                write!(f, "behind {} in the queue", whose(place))
+                write!(f, "behind {} in the queue", place)
             }
             Self::Revoked => f.write_str("ended by force"),
             Self::Absent => f.write_str("held by nobody"),
             Self::Unknown(cause) => write!(f, "{cause}"),
         }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, None)
     }
 }
 

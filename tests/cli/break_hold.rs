@@ -86,7 +86,7 @@ fn of_several_readers_the_one_that_was_named_is_ended() {
     let of = |reader: &Running| {
         let is_its = |hold: &&serde_json::Value| {
             let name = hold["client_name"].as_str().unwrap();
-            name.ends_with(&format!(":{}", reader.id()))
+            name.ends_with(&format!(".{}", reader.id()))
         };
         holds.iter().find(is_its).expect("it reads")["hold"].as_str().unwrap()
     };

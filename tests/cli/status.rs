@@ -62,7 +62,7 @@ fn the_voters_and_the_locks_are_there_for_programs() {
     assert_eq!(locks.len(), 2, "{seen}");
     let (mutex, rw_lock) = (&locks[0]["mutex"], &locks[1]["rw_lock"]);
     assert_eq!((&locks[0]["name"], &locks[1]["name"]), (&"invoice:42".into(), &"prices".into()));
-    let name = format!("{}:{}", host(), holder.id());
+    let name = format!("{}.{}", host(), holder.id());
     assert_eq!((&mutex["holder"]["client_name"], &mutex["agree"]), (&name.into(), &true.into()));
     assert!(mutex["token"].is_u64() && mutex["holder"]["ttl_ms"].is_u64(), "{mutex}");
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     let seen = see();
     let queue = seen["locks"][0]["mutex"]["queue"].as_array().unwrap();
     let names = queue.iter().map(|place| place["client_name"].as_str().unwrap());
-    let ids = [first.id(), second.id()].map(|id| format!(":{id}"));
+    let ids = [first.id(), second.id()].map(|id| format!(".{id}"));
     assert!(names.zip(&ids).all(|(name, id)| name.ends_with(id)), "{queue:?}");
     assert_eq!(seen["locks"][0]["rw_lock"]["is_free"], true, "another lock of the name");
     let (code, said, _) = output(&mut voters.quorate(&["status", "a"]));

@@ -42,23 +42,18 @@ pub fn is_mark(key: &str) -> bool {
     key.contains("{%voter") || key.contains("quorate_voter")
 }
 
-/// Whether a key has the name of a client.
-pub fn is_client_name(key: &str) -> bool {
-    key.contains("{%client:") || key.ends_with("quorate_client")
-}
-
 /// Whether a key has what clients believe of the voters.
 pub fn is_roster(key: &str) -> bool {
     key.contains("{%roster") || key.ends_with("quorate_roster")
 }
 
 /// These keys but for those that outlast their locks: they remember tokens, or are the marks of
-/// voters, the names of clients or what these believe.
+/// voters or what clients believe.
 pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
     let is_fence = |key: &str| key.ends_with("fence") || key.starts_with("redisson_lock_token:");
     // What others asked with is remembered for a lease.
     let is_number = |key: &str| key.ends_with("semaphore:permits");
-    let lasts = |key: &str| is_fence(key) || is_mark(key) || is_client_name(key) || is_roster(key);
+    let lasts = |key: &str| is_fence(key) || is_mark(key) || is_roster(key);
     keys.retain(|key| !lasts(key) && !is_number(key));
     keys
 }

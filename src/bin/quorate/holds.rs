@@ -25,7 +25,6 @@ enum Held {
 pub(crate) struct FoundHold {
     held: Held,
     pub(crate) hold: HoldId,
-    client_name: Option<String>,
     /// The longest that is left on any voter; none where the record has no expiry.
     left: Option<Duration>,
     /// None where the lock has no tokens, or those of Redisson, which do not tell the time.
@@ -46,7 +45,7 @@ impl FoundHold {
 
     /// The hold, and its client where that is known.
     pub(crate) fn whose(&self) -> String {
-        let client = self.client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
+        let client = self.hold.client_name().map(|name| format!(" of {}", quoted(name)));
         format!("{}{}", quoted(self.hold.as_str()), client.unwrap_or_default())
     }
 
@@ -72,7 +71,7 @@ impl fmt::Display for FoundHold {
             Held::Lead => "led",
         };
         let hold = quoted(self.hold.as_str());
-        let client = self.client_name.as_ref().map_or_else(|| hold.clone(), |name| quoted(name));
+        let client = self.hold.client_name().map_or_else(|| hold.clone(), |name| quoted(name));
         write!(f, "{held} by {client}")?;
         if let Some(since) = self.since {
             write!(f, " for {}", long(since))?;
@@ -97,41 +96,35 @@ pub(crate) async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>,
     )?;
     let mut holds: Vec<FoundHold> = Vec::new();
     let voters = in_mutex.voters.len();
-    let mut note = |held, hold: &HoldId, client_name: &Option<String>, left, since| {
+    let mut note = |held, hold: &HoldId, left, since| {
         let longer = |one: Option<Duration>, other: Option<Duration>| Some(one?.max(other?));
         match holds.iter_mut().find(|found| found.held == held && found.hold == *hold) {
             Some(found) => {
                 (found.votes, found.left) = (found.votes + 1, longer(found.left, left));
             }
-            None => holds.push(FoundHold {
-                held,
-                hold: hold.clone(),
-                client_name: client_name.clone(),
-                left,
-                since,
-                votes: 1,
-                voters,
-            }),
+            None => {
+                holds.push(FoundHold { held, hold: hold.clone(), left, since, votes: 1, voters })
+            }
         }
     };
     for (held, seen) in [(Held::Mutex, &in_mutex), (Held::Lead, &in_election)] {
         let since = seen.token().and_then(age);
         for holder in seen.voters.iter().filter_map(|view| view.holder.as_ref().ok()?.as_ref()) {
-            note(held, &holder.hold, &holder.client_name, holder.ttl, since);
+            note(held, &holder.hold, holder.ttl, since);
         }
     }
     let written = in_rw_lock.token().and_then(age);
     for state in in_rw_lock.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
         if let Some(writer) = &state.writer {
-            note(Held::Write, &writer.hold, &writer.client_name, writer.ttl, written);
+            note(Held::Write, &writer.hold, writer.ttl, written);
         }
         for reader in &state.readers {
-            note(Held::Read, &reader.hold, &reader.client_name, Some(reader.ttl), None);
+            note(Held::Read, &reader.hold, Some(reader.ttl), None);
         }
     }
     for state in in_semaphore.voters.iter().filter_map(|view| view.state.as_ref().ok()) {
         for held in &state.holders {
-            note(Held::Permits, &held.hold, &held.client_name, Some(held.ttl), None);
+            note(Held::Permits, &held.hold, Some(held.ttl), None);
         }
     }
     Ok(holds)

@@ -28,13 +28,10 @@
 //! back: what voters said at one moment is for people and dashboards, and may get further fields.
 
 mod mutex;
-mod names;
 mod rw;
 mod semaphore;
 #[cfg(feature = "serde")]
 mod serial;
-
-pub(super) use names::NamesHolds;
 
 pub use mutex::{Holder, Inspection, VoterView, Waiting};
 pub use rw::{Reader, RwInspection, RwState, RwView};

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 use crate::{
     engine::Quorum,
     scripts::{Holding, ListEntry},
-    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport, Whose},
+    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport},
 };
 
 /// What each voter says about one lock, at about the same time.
@@ -46,13 +46,11 @@ pub struct Waiting {
     pub ticket: u64,
     /// For how long the place is kept if its waiter does not ask again.
     pub ttl: Duration,
-    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
-    pub client_name: Option<String>,
 }
 
 impl From<ListEntry> for Waiting {
     fn from(ListEntry { id, ticket, left }: ListEntry) -> Self {
-        Self { place: id, ticket, ttl: left, client_name: None }
+        Self { place: id, ticket, ttl: left }
     }
 }
 
@@ -62,13 +60,12 @@ impl Waiting {
         seen: impl Iterator<Item = (usize, &'a Self)>,
         quorum: Quorum,
     ) -> Vec<Self> {
-        let key = |seen: &'a Self| (seen.ticket, &seen.place, &seen.client_name);
+        let key = |seen: &'a Self| (seen.ticket, &seen.place);
         let seen = seen.map(|(voter, seen)| (voter, key(seen), seen.ttl));
-        let waiting = |((ticket, place, client_name), ttl): ((u64, &HoldId, &Option<_>), _)| Self {
+        let waiting = |((ticket, place), ttl): ((u64, &HoldId), _)| Self {
             place: place.clone(),
             ticket,
             ttl,
-            client_name: client_name.clone(),
         };
         standing(seen, quorum).map(waiting).collect()
     }
@@ -123,9 +120,8 @@ pub(super) fn majority<'a>(
         let left = |holder: &Holder| Reverse(holder.ttl.unwrap_or(Duration::MAX));
         let times = quorum.lowest_of_each(|voter| Some(left(seen.get(&voter)?)));
         let ttl = times.flatten().max().map(|Reverse(ttl)| ttl);
-        let longest = seen.values().min_by_key(|holder| left(holder))?;
-        let (hold, client_name) = (hold.clone(), longest.client_name.clone());
-        Some(Holder { hold, count, ttl: ttl.filter(|ttl| *ttl < Duration::MAX), client_name })
+        let (hold, ttl) = (hold.clone(), ttl.filter(|ttl| *ttl < Duration::MAX));
+        Some(Holder { hold, count, ttl })
     })
 }
 
@@ -139,13 +135,11 @@ pub struct Holder {
     pub count: u32,
     /// What is left of its lease; `None` where the record has no expiry.
     pub ttl: Option<Duration>,
-    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
-    pub client_name: Option<String>,
 }
 
 impl From<Holding> for Holder {
     fn from(Holding { hold, count, left }: Holding) -> Self {
-        Self { hold, count, ttl: left, client_name: None }
+        Self { hold, count, ttl: left }
     }
 }
 
@@ -196,14 +190,9 @@ impl Inspection {
             Ok(Some(Holder { hold, ttl, .. })) => Verdict::Refused { by: hold.clone(), ttl: *ttl },
             Err(cause) => Verdict::Unknown(cause.clone()),
         };
-        let report = |view: &VoterView| {
-            let holder = view.holder.as_ref().ok().and_then(Option::as_ref);
-            let client_name = holder.and_then(|holder| holder.client_name.clone());
-            VoterReport {
-                side: view.side,
-                client_name,
-                ..VoterReport::new(&*view.voter, verdict(view))
-            }
+        let report = |view: &VoterView| VoterReport {
+            side: view.side,
+            ..VoterReport::new(&*view.voter, verdict(view))
         };
         self.voters.iter().map(report).collect()
     }
@@ -243,19 +232,17 @@ impl fmt::Display for Inspection {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hold, count, ttl, client_name } = self;
-        let whose = Whose { hold, client_name: client_name.as_deref() };
+        let Self { hold, count, ttl } = self;
         match ttl {
-            Some(ttl) => write!(f, "{whose}, count {count}, for {ttl:?} more"),
-            None => write!(f, "{whose}, count {count}, without expiry"),
+            Some(ttl) => write!(f, "{hold}, count {count}, for {ttl:?} more"),
+            None => write!(f, "{hold}, count {count}, without expiry"),
         }
     }
 }
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, ticket, ttl, client_name } = self;
-        let place = Whose { hold: place, client_name: client_name.as_deref() };
+        let Self { place, ticket, ttl } = self;
         write!(f, "{place} waits with ticket {ticket} for {ttl:?} more")
     }
 }
@@ -270,7 +257,6 @@ mod tests {
                 hold: HoldId::parse(hold),
                 count: 1,
                 ttl: Some(Duration::from_millis(ms)),
-                client_name: None,
             })
         });
         VoterView {

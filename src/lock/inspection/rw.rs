@@ -9,7 +9,7 @@ use super::{
 use crate::{
     engine::Quorum,
     scripts::{ListEntry, RwSeen},
-    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport, Whose},
+    words::{Cause, HoldId, Quarantined, Side, Sided, Token, Verdict, VoterReport},
 };
 
 /// What each voter says about one read/write lock, at about the same time.
@@ -59,14 +59,12 @@ pub struct Reader {
     pub hold: HoldId,
     /// What is left of its lease, which is its own.
     pub ttl: Duration,
-    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
-    pub client_name: Option<String>,
 }
 
 impl From<RwSeen> for RwState {
     fn from(seen: RwSeen) -> Self {
         let waiting = |places: Vec<ListEntry>| places.into_iter().map(Waiting::from).collect();
-        let reader = |ListEntry { id, left, .. }| Reader { hold: id, ttl: left, client_name: None };
+        let reader = |ListEntry { id, left, .. }| Reader { hold: id, ttl: left };
         Self {
             writer: seen.writer.map(Holder::from),
             readers: seen.readers.into_iter().map(reader).collect(),
@@ -108,13 +106,8 @@ impl RwInspection {
         let readers = self
             .states()
             .flat_map(|(voter, state)| state.readers.iter().map(move |reader| (voter, reader)));
-        let readers =
-            readers.map(|(voter, reader)| (voter, (&reader.hold, &reader.client_name), reader.ttl));
-        let reader = |((hold, client_name), ttl): ((&HoldId, &Option<_>), Duration)| Reader {
-            hold: hold.clone(),
-            ttl,
-            client_name: client_name.clone(),
-        };
+        let readers = readers.map(|(voter, reader)| (voter, &reader.hold, reader.ttl));
+        let reader = |(hold, ttl): (&HoldId, Duration)| Reader { hold: hold.clone(), ttl };
         standing(readers, self.quorum()).map(reader).collect()
     }
 
@@ -154,20 +147,19 @@ impl RwInspection {
     /// Who has each voter's vote, for an error: of several readers the last to end.
     pub(in crate::lock) fn report(&self) -> Vec<VoterReport> {
         let report = |view: &RwView| {
-            let (verdict, client_name) = match &view.state {
-                Ok(RwState { writer: Some(Holder { hold, ttl, client_name, .. }), .. }) => {
-                    (Verdict::Refused { by: hold.clone(), ttl: *ttl }, client_name)
+            let verdict = match &view.state {
+                Ok(RwState { writer: Some(Holder { hold, ttl, .. }), .. }) => {
+                    Verdict::Refused { by: hold.clone(), ttl: *ttl }
                 }
                 Ok(RwState { readers, .. }) => match readers.last() {
-                    Some(Reader { hold, ttl, client_name, .. }) => {
-                        (Verdict::Refused { by: hold.clone(), ttl: Some(*ttl) }, client_name)
+                    Some(Reader { hold, ttl }) => {
+                        Verdict::Refused { by: hold.clone(), ttl: Some(*ttl) }
                     }
-                    None => (Verdict::Absent, &None),
+                    None => Verdict::Absent,
                 },
-                Err(cause) => (Verdict::Unknown(cause.clone()), &None),
+                Err(cause) => Verdict::Unknown(cause.clone()),
             };
-            let client_name = client_name.clone();
-            VoterReport { side: view.side, client_name, ..VoterReport::new(&*view.voter, verdict) }
+            VoterReport { side: view.side, ..VoterReport::new(&*view.voter, verdict) }
         };
         self.voters.iter().map(report).collect()
     }
@@ -219,9 +211,8 @@ impl fmt::Display for RwState {
             None if self.readers.is_empty() => f.write_str("free")?,
             None => f.write_str("read")?,
         }
-        for Reader { hold, ttl, client_name } in &self.readers {
-            let whose = Whose { hold, client_name: client_name.as_deref() };
-            write!(f, ", {whose} reads for {ttl:?} more")?;
+        for Reader { hold, ttl } in &self.readers {
+            write!(f, ", {hold} reads for {ttl:?} more")?;
         }
         for waiting in &self.waiting_writers {
             write!(f, ", to write {waiting}")?;
@@ -240,7 +231,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn reader(hold: &str, left: u64) -> Reader {
-        Reader { hold: HoldId::parse(hold), ttl: MS(left), client_name: None }
+        Reader { hold: HoldId::parse(hold), ttl: MS(left) }
     }
 
     fn of(states: Vec<RwState>) -> RwInspection {
@@ -269,8 +260,7 @@ mod tests {
 
     #[test]
     fn a_writer_with_a_read_of_its_own_writes() {
-        let writer =
-            Holder { hold: HoldId::parse("w"), count: 1, ttl: Some(MS(5)), client_name: None };
+        let writer = Holder { hold: HoldId::parse("w"), count: 1, ttl: Some(MS(5)) };
         let written =
             || RwState { writer: Some(writer.clone()), ..read_by(vec![reader("w/2", 9)]) };
         let inspection = of(vec![written(), written(), RwState::default()]);

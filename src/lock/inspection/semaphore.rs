@@ -6,7 +6,7 @@ use super::{Waiting, mutex::standing};
 use crate::{
     engine::Quorum,
     scripts::{ListEntry, SemaphoreSeen},
-    words::{Cause, HoldId, Quarantined, Side, Sided, Verdict, VoterReport, Whose},
+    words::{Cause, HoldId, Quarantined, Side, Sided, Verdict, VoterReport},
 };
 
 /// What each voter says about one semaphore, at about the same time.
@@ -56,8 +56,6 @@ pub struct PermitHolder {
     pub slots: Vec<u32>,
     /// What is left of its lease, which is its own.
     pub ttl: Duration,
-    /// What its client is [called](crate::Builder::client_name), if a voter knows that.
-    pub client_name: Option<String>,
 }
 
 impl From<SemaphoreSeen> for SemaphoreState {
@@ -71,12 +69,7 @@ impl From<SemaphoreSeen> for SemaphoreState {
                 continue;
             }
             places.insert(id.clone(), holders.len());
-            holders.push(PermitHolder {
-                hold: id,
-                slots: vec![slot],
-                ttl: left,
-                client_name: None,
-            });
+            holders.push(PermitHolder { hold: id, slots: vec![slot], ttl: left });
         }
         let queue = seen.waiting.into_iter().map(Waiting::from).collect();
         Self { permits: seen.permits, holders, queue }
@@ -98,15 +91,12 @@ impl SemaphoreInspection {
     pub fn holders(&self) -> Vec<PermitHolder> {
         let holders = self.states().flat_map(|(voter, state)| {
             let holders = state.holders.iter();
-            holders.map(move |held| (voter, (&held.slots, &held.hold, &held.client_name), held.ttl))
+            holders.map(move |held| (voter, (&held.slots, &held.hold), held.ttl))
         });
-        let holder = |((slots, hold, client_name), ttl): ((&Vec<u32>, &HoldId, &Option<_>), _)| {
-            PermitHolder {
-                hold: hold.clone(),
-                slots: slots.clone(),
-                ttl,
-                client_name: client_name.clone(),
-            }
+        let holder = |((slots, hold), ttl): ((&Vec<u32>, &HoldId), _)| PermitHolder {
+            hold: hold.clone(),
+            slots: slots.clone(),
+            ttl,
         };
         standing(holders, self.quorum()).map(holder).collect()
     }
@@ -136,17 +126,16 @@ impl SemaphoreInspection {
     /// Who has permits of each voter, for an error: the last to end.
     pub(in crate::lock) fn report(&self) -> Vec<VoterReport> {
         let report = |view: &SemaphoreView| {
-            let (verdict, client_name) = match &view.state {
+            let verdict = match &view.state {
                 Ok(state) => match state.holders.iter().max_by_key(|held| held.ttl) {
-                    Some(PermitHolder { hold, ttl, client_name, .. }) => (
-                        Verdict::Refused { by: hold.clone(), ttl: Some(*ttl) },
-                        client_name.clone(),
-                    ),
-                    None => (Verdict::Absent, None),
+                    Some(PermitHolder { hold, ttl, .. }) => {
+                        Verdict::Refused { by: hold.clone(), ttl: Some(*ttl) }
+                    }
+                    None => Verdict::Absent,
                 },
-                Err(cause) => (Verdict::Unknown(cause.clone()), None),
+                Err(cause) => Verdict::Unknown(cause.clone()),
             };
-            VoterReport { side: view.side, client_name, ..VoterReport::new(&*view.voter, verdict) }
+            VoterReport { side: view.side, ..VoterReport::new(&*view.voter, verdict) }
         };
         self.voters.iter().map(report).collect()
     }
@@ -190,9 +179,8 @@ impl fmt::Display for SemaphoreState {
         if let Some(permits) = self.permits {
             write!(f, " of {permits}")?;
         }
-        for PermitHolder { hold, slots, ttl, client_name } in &self.holders {
-            let whose = Whose { hold, client_name: client_name.as_deref() };
-            write!(f, ", {whose} has {slots:?} for {ttl:?} more")?;
+        for PermitHolder { hold, slots, ttl } in &self.holders {
+            write!(f, ", {hold} has {slots:?} for {ttl:?} more")?;
         }
         self.queue.iter().try_for_each(|waiting| write!(f, ", {waiting}"))
     }

@@ -48,7 +48,7 @@ impl Serialize for Holder {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
-        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("client_name", &self.hold.client_name())?;
         map.serialize_entry("count", &self.count)?;
         map.serialize_entry("ttl_ms", &self.ttl.map(millis))?;
         map.end()
@@ -59,7 +59,7 @@ impl Serialize for Waiting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("place", &self.place)?;
-        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("client_name", &self.place.client_name())?;
         map.serialize_entry("ticket", &self.ticket)?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
@@ -113,7 +113,7 @@ impl Serialize for Reader {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
-        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("client_name", &self.hold.client_name())?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
     }
@@ -161,7 +161,7 @@ impl Serialize for PermitHolder {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("hold", &self.hold)?;
-        map.serialize_entry("client_name", &self.client_name)?;
+        map.serialize_entry("client_name", &self.hold.client_name())?;
         map.serialize_entry("slots", &self.slots)?;
         map.serialize_entry("ttl_ms", &millis(self.ttl))?;
         map.end()
@@ -206,22 +206,14 @@ mod tests {
         assert_eq!(to_value(value).unwrap(), *json);
     }
 
+    const NAMED: &str = "web-1.7@0123456789abcdef0123:1";
+
     fn held() -> Holder {
-        Holder {
-            hold: HoldId::parse("c:1"),
-            count: 2,
-            ttl: Some(MS(1_500)),
-            client_name: Some("web-1:7".into()),
-        }
+        Holder { hold: HoldId::parse(NAMED), count: 2, ttl: Some(MS(1_500)) }
     }
 
     fn waiting() -> Waiting {
-        Waiting {
-            place: HoldId::parse("c:2"),
-            ticket: 7,
-            ttl: Duration::from_micros(2_999),
-            client_name: None,
-        }
+        Waiting { place: HoldId::parse("c:2"), ticket: 7, ttl: Duration::from_micros(2_999) }
     }
 
     fn quarantined(why: Quarantine) -> Quarantined {
@@ -299,7 +291,7 @@ mod tests {
             ..view("c:1", Err(Cause::Unheard))
         });
         let holder = json!({
-            "hold": "c:1", "client_name": "web-1:7", "count": 2, "ttl_ms": 1_500,
+            "hold": NAMED, "client_name": "web-1.7", "count": 2, "ttl_ms": 1_500,
         });
         let queue = json!([{
             "place": "c:2", "client_name": null, "ticket": 7, "ttl_ms": 2,
@@ -322,7 +314,7 @@ mod tests {
             }),
         );
         written(&Holder { ttl: None, ..held() }, &{
-            json!({ "hold": "c:1", "client_name": "web-1:7", "count": 2, "ttl_ms": null })
+            json!({ "hold": NAMED, "client_name": "web-1.7", "count": 2, "ttl_ms": null })
         });
         let free = VoterView { queue: Vec::new(), token: None, ..view("a:1", Ok(None)) };
         written(&free, &{
@@ -337,7 +329,7 @@ mod tests {
     fn an_inspection_of_a_read_write_lock_says_how_it_is_held() {
         let state = RwState {
             writer: None,
-            readers: vec![Reader { hold: HoldId::parse("c:1"), ttl: MS(5), client_name: None }],
+            readers: vec![Reader { hold: HoldId::parse("c:1"), ttl: MS(5) }],
             waiting_writers: vec![waiting()],
             waiting_readers: Vec::new(),
             token: Token::new(7),
@@ -366,12 +358,7 @@ mod tests {
 
     #[test]
     fn an_inspection_of_a_semaphore_says_who_has_which_permits() {
-        let holder = PermitHolder {
-            hold: HoldId::parse("c:1"),
-            slots: vec![0, 2],
-            ttl: MS(5),
-            client_name: None,
-        };
+        let holder = PermitHolder { hold: HoldId::parse("c:1"), slots: vec![0, 2], ttl: MS(5) };
         let state =
             SemaphoreState { permits: Some(4), holders: vec![holder], queue: vec![waiting()] };
         let view =

@@ -99,7 +99,8 @@ mod tests {
     fn requests_without_arguments_of_their_own_or_with_one_are_not_packed() {
         let call = Call::of(&mutex::CLEAR, &["lock", "revoked", "fence", "queue", "alive"], &[]);
         assert_eq!(words(true, &call), words(false, &call));
-        let call = Call::of(&crate::scripts::voter::INTRODUCE, &["client"], &["300000", "ada"]);
+        let call =
+            Call::of(&crate::scripts::semaphore::INSPECT, &["a", "b", "c", "d", "e"], &["0"]);
         assert_eq!(words(true, &call), words(false, &call));
     }
 }

@@ -166,10 +166,8 @@ async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
             };
             assert!([0, 4].contains(&voter), "{report}");
             assert!(by == holder.hold() && *ttl <= secs(30), "{report}");
-            let name = report.client_name.as_ref().map(|name| format!(" ({name})"));
-            assert_eq!(name.is_some(), on.is_real(), "{report}");
-            let held = format!("held by {by}{} for ", name.unwrap_or_default());
-            assert!(report.to_string().contains(&held), "{report}");
+            assert_eq!(by.client_name().is_some(), on.is_real(), "{report}");
+            assert!(report.to_string().contains(&format!("held by {by} for ")), "{report}");
             continue;
         };
         match voter {

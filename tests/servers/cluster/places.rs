@@ -66,26 +66,6 @@ async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority
     eventually_async("nothing is left", async || are_empty(&cluster)).await;
 }
 
-#[tokio::test]
-async fn every_voter_of_a_cluster_has_the_names_of_clients_in_a_slot_of_its_own() {
-    let cluster = Cluster::start(3, 0);
-    let [ours, theirs] =
-        ["ours", "theirs"].map(|name| builder(&cluster.urls(), 3).client_name(name));
-    let (ours, theirs) = (connect(ours).await, connect(theirs).await);
-    eventually_async("all three have both names", async || {
-        let keys = keys(&cluster);
-        let names = keys.iter().filter(|(_, key)| key.starts_with("quorate:{%client:"));
-        let of = names.map(|(node, key)| (*node, key.split(['#', '}']).next().unwrap().to_owned()));
-        of.collect::<BTreeSet<_>>().len() == 6
-    })
-    .await;
-    let guard = ours.mutex("a").lock().await.unwrap();
-    let seen = theirs.mutex("a").inspect().await.unwrap();
-    assert_eq!(seen.holder().unwrap().client_name.as_deref(), Some("ours"));
-    guard.release().await.unwrap();
-    eventually_async("nothing is left", async || are_empty(&cluster)).await;
-}
-
 // Once more, and briefly, what other tests claim of each kind of lock on single servers.
 #[tokio::test]
 async fn every_kind_of_lock_works_as_on_single_servers() {

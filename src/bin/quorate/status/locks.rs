@@ -234,11 +234,11 @@ fn is_wanted_rw(seen: &RwInspection) -> bool {
 }
 
 fn holder(holder: &Holder) -> String {
-    whose(&holder.hold, holder.client_name.as_deref())
+    whose(&holder.hold)
 }
 
 fn for_more(held: &Holder) -> String {
-    let client = client(&held.hold, held.client_name.as_deref());
+    let client = client(&held.hold);
     format!("{client} for {} more", time_or(held.ttl, "ever"))
 }
 
@@ -324,7 +324,7 @@ fn show_rw_lock(frame: &mut Frame, name: &str, seen: &RwInspection) {
         ["VOTER", "LEFT", "READERS", "TOKEN", "WRITTEN BY", "WAIT TO WRITE", "WAIT TO READ"];
     frame.table(&headings, &rows);
     for reader in readers {
-        let whose = whose(&reader.hold, reader.client_name.as_deref());
+        let whose = whose(&reader.hold);
         let left = time_or(Some(reader.ttl), "");
         frame.line(Tone::Plain, format!("  reads for {left} more: {whose}"));
     }
@@ -364,7 +364,7 @@ fn found_rows(lock: &LockSeen, shows_all: bool) -> Vec<(Tone, Vec<String>)> {
     };
     let holder = |held: &Holder| {
         let shown = if shows_all { whose } else { client };
-        shown(&held.hold, held.client_name.as_deref())
+        shown(&held.hold)
     };
     let nobody = |is_free| if is_free { "nobody" } else { "no majority" }.to_owned();
     let token = |token: Option<Token>| token.map_or_else(|| "-".into(), |at| at.to_string());

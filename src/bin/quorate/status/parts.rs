@@ -5,14 +5,13 @@ use quorate::{Cause, HoldId, inspection::Waiting};
 use crate::frame::{Frame, Tone, quoted, time_or};
 
 /// `web-1:4711`; the hold where that is not known.
-pub(super) fn client(hold: &HoldId, client_name: Option<&str>) -> String {
-    quoted(client_name.unwrap_or(hold.as_str()))
+pub(super) fn client(hold: &HoldId) -> String {
+    quoted(hold.client_name().unwrap_or(hold.as_str()))
 }
 
-/// `web-1:4711 (5f0a..:1)`, as far as that is known.
-pub(super) fn whose(hold: &HoldId, client_name: Option<&str>) -> String {
-    let hold = quoted(hold.as_str());
-    client_name.map_or_else(|| hold.clone(), |name| format!("{} ({hold})", quoted(name)))
+/// As text that a terminal shows as it is.
+pub(super) fn whose(hold: &HoldId) -> String {
+    quoted(hold.as_str())
 }
 
 pub(super) fn queue(queue: &[Waiting]) -> String {
@@ -46,8 +45,8 @@ pub(super) fn unanswered(voter: String, narrow: usize, cause: &Cause) -> Vec<Str
 
 /// Those who wait by what a majority says, in order.
 pub(super) fn show_queue(frame: &mut Frame, waits: &str, queue: &[Waiting]) {
-    for (place, Waiting { place: hold, ticket, ttl, client_name, .. }) in queue.iter().enumerate() {
-        let whose = whose(hold, client_name.as_deref());
+    for (place, Waiting { place: hold, ticket, ttl, .. }) in queue.iter().enumerate() {
+        let whose = whose(hold);
         let kept = time_or(Some(*ttl), "");
         let number = place + 1;
         let text = format!("  {number}. {waits} for {kept} more: {whose}, ticket {ticket}");

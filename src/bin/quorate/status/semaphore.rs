@@ -61,8 +61,8 @@ pub(super) fn show(frame: &mut Frame, name: &str, seen: &SemaphoreInspection) {
         })
         .collect();
     frame.table(&["VOTER", "TAKEN", "PERMITS", "HOLDERS", "QUEUE"], &rows);
-    for PermitHolder { hold, slots, ttl, client_name, .. } in seen.holders() {
-        let (whose, left) = (whose(&hold, client_name.as_deref()), time_or(Some(ttl), ""));
+    for PermitHolder { hold, slots, ttl, .. } in seen.holders() {
+        let (whose, left) = (whose(&hold), time_or(Some(ttl), ""));
         let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
         let slots = slots.join(", ");
         frame.line(Tone::Plain, format!("  has permit {slots} for {left} more: {whose}"));
