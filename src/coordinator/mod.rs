@@ -81,7 +81,7 @@ impl Coordinator {
         name: Option<ClientName>,
     ) -> Self {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
-        let client = ClientId::new(chance.random(), name.as_ref());
+        let client = ClientId::new(chance.random(), name.as_ref().map(|name| &**name.text()));
         let floors = Floors::new(settings.fence_memory);
         let series = AllLockSeries::new(settings.named.clone());
         let this = Self {

@@ -15,7 +15,7 @@ use rand::{
 };
 use uuid::Uuid;
 
-use super::{ClientName, Error};
+use super::Error;
 
 /// One connected client; the first half of every [`HoldId`] it makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl ClientId {
     const DIGITS: usize = 20;
 
     /// `<name>@<random digits>`; the UUID that a client of Redisson has where there is no name.
-    pub(crate) fn new(bytes: [u8; 16], name: Option<&ClientName>) -> Self {
+    pub(crate) fn new(bytes: [u8; 16], name: Option<&str>) -> Self {
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
         Self(match name {
             Some(name) => {
                 // The first digits of a UUID are not all random.
                 let random = u128::from_le_bytes(bytes) >> (128 - 4 * Self::DIGITS);
-                format!("{}@{random:020x}", name.text()).into()
+                format!("{name}@{random:020x}").into()
             }
             None => uuid.to_string().into(),
         })
@@ -43,7 +43,7 @@ impl ClientId {
         let (name, random) = text.rsplit_once('@')?;
         let is_random = random.len() == Self::DIGITS
             && random.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-        (is_random && ClientName::parse(name).is_ok()).then_some(name)
+        (is_random && !name.is_empty()).then_some(name)
     }
 }
 
@@ -346,6 +346,22 @@ mod tests {
         let under = ids.under(&in_java);
         assert!(under.reads() && !under.writes_in_java());
         assert_eq!((under.write(), under.client()), (Some(in_java.as_str()), in_java.client()));
+    }
+
+    #[test]
+    fn the_id_of_a_client_with_a_name_begins_with_it() {
+        let client = ClientId::new([0xab; 16], Some("web-1.4711"));
+        assert_eq!(client.to_string(), format!("web-1.4711@{}", "ab".repeat(10)));
+        let ids = HoldIds::new(client.clone(), None);
+        let (hold, read) = (ids.fresh(), ids.fresh_read());
+        for id in [&hold, &read, &ids.attempt(&hold, 1), &ids.under(&hold)] {
+            assert_eq!(id.client(), Some(&*client.to_string()));
+            assert_eq!(id.client_name(), Some("web-1.4711"));
+        }
+        assert!(read.reads() && !hold.reads() && hold.place().is_none());
+        for text in ["web@1:7", "@abababababababababab:1", "web-1.4711@ABababababababababab:1"] {
+            assert_eq!(HoldId::parse(text).client_name(), None, "{text}");
+        }
     }
 
     #[test]

@@ -37,6 +37,6 @@ pub(crate) use quarantine::{Quarantine, Quarantined, RestartGuard};
 pub(crate) use report::{Listed, VoterReport};
 pub(crate) use rounded::Rounded;
 pub(crate) use slots::Slots;
-pub(crate) use taker::{HolderKind, Taker, Whose};
+pub(crate) use taker::{HolderKind, Taker};
 pub(crate) use token::Token;
 pub(crate) use verdict::{Cause, Verdict};

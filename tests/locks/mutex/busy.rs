@@ -35,9 +35,9 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
         let said = error.voters();
         assert_eq!(said.len(), on.voters(), "{said:?}");
-        let is_its = |by| by == guard.hold();
         let refuses = |report: &&VoterReport| {
-            matches!(&report.verdict, Verdict::Refused { by, .. } if is_its(by))
+            let Verdict::Refused { by, .. } = &report.verdict else { return false };
+            by == guard.hold()
         };
         assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
         let again = error.lease_left().expect("its lease ends");
