@@ -71,7 +71,8 @@ pub(super) async fn connect(
             tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
         }
     }
-    let coordinator = Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name));
+    let coordinator =
+        Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref()));
     coordinator.join_roster(due).await?;
     Ok(coordinator)
 }

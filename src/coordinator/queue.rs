@@ -154,7 +154,7 @@ impl Waiter<'_> {
                         (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
                             let (record, denial) = (&*self.record, denial.clone());
-                            return Box::pin(coordinator.report_denial(record, denial)).await;
+                            return coordinator.report_denial(record, denial);
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     };
@@ -181,7 +181,7 @@ impl Waiter<'_> {
                 WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
                 WaitNext::GiveUp(denial) => {
                     let record = &*self.record;
-                    return Box::pin(coordinator.report_denial(record, *denial)).await;
+                    return coordinator.report_denial(record, *denial);
                 }
             }
         }

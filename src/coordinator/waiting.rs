@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
-
 use super::{
     Coordinator, LockRecord, Won,
     admission::{Admitted, overloaded},
@@ -47,18 +45,18 @@ impl Coordinator {
                     outage = place.silence(outlasts) => outage,
                     turn = place.turn() => return Ok(Ok(turn)),
                 };
-                return Err(Box::pin(self.no_quorum(record, outage)).await);
+                return Err(self.no_quorum(record, outage));
             }
             let in_time = self.turn_in_time(place, record.rules(), limit);
             match Box::pin(in_time).await {
                 Some(turn) => Ok(Ok(turn)),
-                None => Box::pin(self.no_turn_in_time(place, record)).await,
+                None => self.no_turn_in_time(place, record),
             }
         }
     }
 
     /// The answer to a caller who has waited for its turn in vain until its limit.
-    async fn no_turn_in_time<T>(
+    fn no_turn_in_time<T>(
         &self,
         place: &LinePlace,
         record: &dyn LockRecord,
@@ -71,7 +69,7 @@ impl Coordinator {
             let votes = Votes::new(self.panel.quorum);
             Denial::NoQuorum(Box::new(Outage { since: came, until: now, votes }))
         });
-        self.report_denial(record, denial).await
+        self.report_denial(record, denial)
     }
 
     /// Waits for the first place until the limit; one that asks once, until the first in line has
@@ -102,19 +100,19 @@ impl Coordinator {
     }
 
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
-    pub(crate) async fn report_denial<T>(
+    pub(crate) fn report_denial<T>(
         &self,
         record: &dyn LockRecord,
         denial: Denial,
     ) -> Result<Result<T, Refusal>, Error> {
         match denial {
             Denial::Held(refusal) => Ok(Err(refusal)),
-            Denial::NoQuorum(outage) => Err(self.no_quorum(record, *outage).await),
+            Denial::NoQuorum(outage) => Err(self.no_quorum(record, *outage)),
         }
     }
 
     /// The error for a caller that wants to be told who has the lock.
-    pub(crate) async fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
+    pub(crate) fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
         let Refusal { by, waits, ends, verdicts } = refusal;
         let lease_left = ends.map(|ends| ends.since(self.clock.now()));
         let kind = |hold: &HoldId| match record.kind_of(hold) {
@@ -123,11 +121,10 @@ impl Coordinator {
         };
         let by = by.map(|hold| Taker { kind: kind(&hold), hold });
         let kind = Kind::Busy { lock: record.info().name.as_str().into(), by, lease_left };
-        let asked = !verdicts.is_empty();
-        Error::new(kind, if asked { self.panel.report(verdicts.to_vec()) } else { Vec::new() })
+        Error::new(kind, self.panel.report(verdicts.to_vec()))
     }
 
-    async fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
+    fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
         let kind = Kind::NoQuorum {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
@@ -188,7 +185,7 @@ impl<'a> Search<'a> {
                         Ok(Some(won)) => return Ok(Ok(won)),
                         Err(overloaded) => {
                             let denial = self.wait.denial().cloned().ok_or(overloaded)?;
-                            return self.give_up(denial).await;
+                            return self.give_up(denial);
                         }
                     }
                 }
@@ -198,7 +195,7 @@ impl<'a> Search<'a> {
                     return Box::pin(async { self.queue(refresh).wait(None).await }).await;
                 }
                 WaitNext::Sleep(until) => self.sleep(until).await,
-                WaitNext::GiveUp(denial) => return self.give_up(*denial).await,
+                WaitNext::GiveUp(denial) => return self.give_up(*denial),
             }
         }
     }
@@ -209,9 +206,8 @@ impl<'a> Search<'a> {
         self.wait.next(now, &called)
     }
 
-    /// Boxed: who waits does not need its room.
-    fn give_up(&self, denial: Denial) -> BoxFuture<'a, Result<Result<Box<Won>, Refusal>, Error>> {
-        Box::pin(self.coordinator.report_denial(&**self.record, denial))
+    fn give_up(&self, denial: Denial) -> Result<Result<Box<Won>, Refusal>, Error> {
+        self.coordinator.report_denial(&**self.record, denial)
     }
 
     /// Leaves the channel for a place in the lock's queue, and stays the first in line.

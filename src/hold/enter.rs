@@ -34,7 +34,7 @@ impl Wish<'_> {
     pub(crate) async fn enter_or_busy(&self, limit: Limit) -> Result<Entry, Error> {
         match self.enter_unless_refused(limit).await? {
             Ok(entered) => Ok(entered),
-            Err(refusal) => Err(self.coordinator.busy(&*self.record, refusal).await),
+            Err(refusal) => Err(self.coordinator.busy(&*self.record, refusal)),
         }
     }
 
@@ -150,7 +150,7 @@ impl Wish<'_> {
                     Err(overloaded) => {
                         let Some(denial) = place.heard() else { return Err(overloaded) };
                         let known = coordinator.report_denial(&**record, denial);
-                        return Box::pin(known).await.map(SeekOutcome::of);
+                        return known.map(SeekOutcome::of);
                     }
                 }
             };

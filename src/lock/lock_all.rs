@@ -188,7 +188,7 @@ impl LockAll {
             Ok(guard) => Ok(guard),
             Err((one, refusal)) => {
                 let wish = self.locks[one].wish()?;
-                Err(self.parts.coordinator.busy(&*wish.record, refusal).await)
+                Err(self.parts.coordinator.busy(&*wish.record, refusal))
             }
         }
     }

@@ -52,14 +52,14 @@ impl fmt::Display for Verdict {
             Self::Granted => f.write_str("granted"),
             Self::Reached => f.write_str("reached"),
             Self::Refused { by, ttl: Some(ttl) } => {
-                write!(f, "held by {} for {} more", by, Rounded(*ttl))
+                write!(f, "held by {by} for {} more", Rounded(*ttl))
             }
-            Self::Refused { by, ttl: None } => write!(f, "held by {} without expiry", by),
+            Self::Refused { by, ttl: None } => write!(f, "held by {by} without expiry"),
             Self::Behind { place, ttl: Some(ttl) } => {
-                write!(f, "behind {} in the queue, for {} more", place, Rounded(*ttl))
+                write!(f, "behind {place} in the queue, for {} more", Rounded(*ttl))
             }
             Self::Behind { place, ttl: None } => {
-                write!(f, "behind {} in the queue", place)
+                write!(f, "behind {place} in the queue")
             }
             Self::Revoked => f.write_str("ended by force"),
             Self::Absent => f.write_str("held by nobody"),

@@ -275,8 +275,8 @@ async fn a_voter_that_hangs_holds_up_nobody_who_looks() {
 }
 
 /// The thread of the work is blocked for longer than the lease: nothing can drop the work.
-#[expect(clippy::disallowed_methods, reason = "the lock is lost by the clock, in real time")]
 async fn blocked(failed: bool) -> Result<u32, Failure> {
+    tokio::task::yield_now().await;
     std::thread::sleep(ms(300));
     if failed { Err(Failure::Work("no paper")) } else { Ok(42) }
 }
