@@ -71,7 +71,7 @@ impl fmt::Display for FoundHold {
             Held::Lead => "led",
         };
         let hold = quoted(self.hold.as_str());
-        let client = self.hold.client_name().map_or_else(|| hold.clone(), |name| quoted(name));
+        let client = self.hold.client_name().map_or_else(|| hold.clone(), quoted);
         write!(f, "{held} by {client}")?;
         if let Some(since) = self.since {
             write!(f, " for {}", long(since))?;
@@ -103,7 +103,7 @@ pub(crate) async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>,
                 (found.votes, found.left) = (found.votes + 1, longer(found.left, left));
             }
             None => {
-                holds.push(FoundHold { held, hold: hold.clone(), left, since, votes: 1, voters })
+                holds.push(FoundHold { held, hold: hold.clone(), left, since, votes: 1, voters });
             }
         }
     };

@@ -184,7 +184,7 @@ impl Job<'_> {
             Ok(connected) => connected?,
             Err(signal) => return Ok(ended_by(signal)),
         };
-        let result = self.with_lock(plan, ready, &mut signals, &quorum).await;
+        let result = Box::pin(self.with_lock(plan, ready, &mut signals, &quorum)).await;
         quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
         command::reap();
