@@ -29,7 +29,7 @@
 //! | one at a time | [`Mutex::lock`], or [`Mutex::run`] with the work inside |
 //! | to skip the work if somebody else does it | [`Mutex::try_lock`] |
 //! | to wait for a limited time | [`Mutex::lock_within`] |
-//! | an error that says who holds the lock, and when to retry | [`Mutex::lock_or_busy`] |
+//! | an error that says who holds it, and what is left of its lease | [`Mutex::lock_or_busy`] |
 //! | the order of asking, across processes | [`Quorate::fair_mutex`] |
 //! | at most so many at once | [`Quorate::semaphore`], [`Semaphore::acquire`] |
 //! | several permits, or none | [`Semaphore::acquire_many`] |
@@ -164,7 +164,7 @@
 //! | `resign` | the lead given up: only the answer is lost |
 //! | `leader`, `Observer::next` | nothing |
 //! | `reenter` | the count as it was before |
-//! | `extend` | the lock held, with the old lease or the new one |
+//! | `extend`, `renew` | the lock held, with the old lease or the new one |
 //! | `keep_for` | the lock released |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held`, `try_while_held` | the work dropped, the lock held |
@@ -175,8 +175,8 @@
 //! # Errors
 //!
 //! A lock that is taken is not an error: `try_lock`, `lock_within` and the like return `None`. Only
-//! `lock_or_busy` and the like return it as an error, which says who holds the lock and when to
-//! retry.
+//! `lock_or_busy` and the like return it as an error, which says who holds the lock and what is
+//! left of its lease.
 //!
 //! | [`ErrorKind`] | means |
 //! |---|---|

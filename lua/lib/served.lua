@@ -31,6 +31,10 @@ end
 -- This attempt was given permits.
 local function serve(place, hold, queue, served, alive)
   local ticket = redis.call('ZSCORE', queue, place)
+  if not ticket then
+    -- It counted for no time at all.
+    return
+  end
   redis.call('ZREM', queue, place)
   put(served, score_of(ticket, hold), place, redis.call('PTTL', alive))
 end

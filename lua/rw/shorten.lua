@@ -1,5 +1,5 @@
--- rw/shorten: lets the lease of a hold that reads end sooner; never later.
--- KEYS, for each request: readers
+-- rw/shorten: lets the lease of a hold that reads end sooner, and its place with it; never later.
+-- KEYS, for each request: readers, alive
 -- ARGV, for all requests: none
 -- ARGV, for each request: hold, lease_ms
 -- returns, for each request: code, ms, id
@@ -8,17 +8,21 @@
 --   -1, 0, message            this request failed, alone
 -- atomic, because another reader may come between the new end and that of the key.
 local function shorten(key, args, arg)
-  local readers = KEYS[key + 1]
+  local readers, alive = unpack(KEYS, key + 1, key + 2)
   local hold, lease_ms = unpack(args, arg + 1, arg + 2)
   local former = redis.call('ZSCORE', readers, hold)
-  if not former then
+  former = tonumber(former)
+  if not former or former < now_ms() then
     return 0, -2, ''
   end
-  local until_ms = math.min(tonumber(former), now_ms() + tonumber(lease_ms))
+  local until_ms = math.min(former, now_ms() + tonumber(lease_ms))
+  -- First, as a server that is full refuses the other only before a first write.
+  redis.call('PEXPIRE', readers, redis.call('PTTL', readers))
   redis.call('ZADD', readers, until_ms, hold)
   local last = redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
   redis.call('PEXPIREAT', readers, math.max(last, now_ms() + 1))
+  shorten_place(alive, hold, until_ms - now_ms())
   return 1, until_ms - now_ms(), ''
 end
 
-return each(1, 0, 2, 3, shorten)
+return each(2, 0, 2, 3, shorten)

@@ -20,6 +20,8 @@ local function shorten(key, args, arg)
   for at = 1, #own do
     words[2 * at - 1], words[2 * at] = until_ms, member_of(hold, at - 1)
   end
+  -- First, as a server that is full refuses the other only before a first write.
+  redis.call('PEXPIRE', ends, redis.call('PTTL', ends))
   redis.call('ZADD', ends, unpack(words))
   end_with_last(slots, ends, former)
   return 1, until_ms - now_ms(), ''

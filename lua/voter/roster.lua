@@ -4,7 +4,7 @@
 -- ARGV, for each request: mine, counts_ms, who, heard
 --   mine: what the client believes: `1 <step> <voters> <old voters> <what else all have>`, where 1
 --   is the format; counts_ms: for so long after a client was here others must agree with it; who:
---   its id and its name, or nothing from one that only looks; heard: what a client of both sets has
+--   its id, or nothing from one that only looks; heard: what a client of both sets has
 --   heard from other voters, a line each: `<age in ms> <counts_ms> <belief><tab><who>`; keep_ms:
 --   how long a belief is kept
 -- returns, for each request: code, ms, id, beliefs

@@ -294,7 +294,7 @@ impl Builder {
     /// What the client is called. The ids of its holds begin with it, as in
     /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
     /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
-    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 40
+    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 20
     /// letters count, and the process id. A client that has only embedded voters has none by
     /// default, and one with [`KeyScheme::Redisson`] never has one.
     ///

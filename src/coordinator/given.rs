@@ -45,7 +45,7 @@ impl Given {
         let Some(slots) = &mut self.slots else { return };
         match vote.slots.take().filter(|_| granted) {
             Some(gave) => slots.heard(voter, gave),
-            None => slots.missed(voter),
+            None => slots.missed(voter, !matches!(vote.verdict, Verdict::Unknown(_))),
         }
         self.fewer = self.fewer.into_iter().chain(vote.fewer).min();
     }

@@ -49,15 +49,19 @@ impl Coordinator {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(rules);
         let mut asked = panel.ask_all(call);
-        let late = || Err(Cause::TimedOut(rules.voter_deadline));
-        let mut answers: Vec<_> = (0..panel.quorum.voters()).map(|_| late()).collect();
+        let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
         let started = clock.now();
         let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
         for _ in 0..answers.len() {
             tokio::select! {
                 biased;
                 (voter, answer) = asked.next() => answers[voter] = answer,
-                () = clock.sleep_until(due) => break,
+                () = clock.sleep_until(due) => {
+                    let late = Cause::TimedOut(clock.now().since(started));
+                    let unheard = answers.iter_mut().filter(|it| **it == Err(Cause::Unheard));
+                    unheard.for_each(|answer| *answer = Err(late.clone()));
+                    break;
+                }
             }
             if are_enough(&answers) {
                 break;
@@ -82,13 +86,23 @@ impl Coordinator {
         if quorum.reached(|voter| answers[voter].is_ok()) {
             return Ok(());
         }
+        Err(self.unanswered(record, answers, after))
+    }
+
+    /// The error where too few voters have said what was asked.
+    pub(crate) fn unanswered(
+        &self,
+        record: &dyn LockRecord,
+        answers: &[Outcome<Answer>],
+        after: Duration,
+    ) -> Error {
         let verdicts = answers.iter().map(|answer| match answer {
             Ok(answer) => answer.whose(),
             Err(cause) => Verdict::Unknown(cause.clone()),
         });
         let lock = record.info().name.as_str().into();
-        let needed = quorum.needed();
+        let needed = self.panel.quorum.needed();
         let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
-        Err(Error::new(kind, self.panel.report(verdicts.collect())))
+        Error::new(kind, self.panel.report(verdicts.collect()))
     }
 }

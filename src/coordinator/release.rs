@@ -52,7 +52,7 @@ impl Coordinator {
         record: &dyn LockRecord,
         mut replies: Replies,
         lease: Duration,
-        again: Option<&Call>,
+        again: Option<impl Fn() -> Call>,
     ) -> Votes {
         let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
         let mut ended = pin!(self.clock.sleep(lease));
@@ -94,8 +94,8 @@ impl Coordinator {
                     }
                 }
                 Some(()) = pause => {
-                    let call = again.expect("else nobody is asked once more");
-                    self.panel.ask_again(&mut replies, &broken, call);
+                    let call = again.as_ref().expect("else nobody is asked once more")();
+                    self.panel.ask_again(&mut replies, &broken, &call);
                     broken.clear();
                 }
                 () = &mut ended => votes.close(lease),

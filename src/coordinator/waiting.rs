@@ -129,7 +129,9 @@ impl Coordinator {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
-            too_late: outage.votes.is_won().then(|| record.rules().minimum_validity),
+            // Slots that no majority agrees on may come with enough votes.
+            too_late: (outage.votes.is_won() && record.info().permits.is_none())
+                .then(|| record.rules().minimum_validity),
         };
         let verdicts = outage.votes.into_verdicts();
         Error::new(kind, self.panel.report(verdicts))

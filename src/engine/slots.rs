@@ -66,6 +66,8 @@ pub(crate) struct SlotVotes {
 enum SlotSaid {
     Nothing,
     Asked,
+    /// It gave no usable answer.
+    Failed,
     Gave(Slots),
 }
 
@@ -85,7 +87,8 @@ impl SlotVotes {
     /// Why there is nothing the same where the answers have to be there now: others took some
     /// slots meanwhile if a majority has answered.
     pub(crate) fn loss(&self) -> Loss {
-        let is_heard = |voter: usize| self.said[voter] != SlotSaid::Asked;
+        let is_heard =
+            |voter: usize| !matches!(self.said[voter], SlotSaid::Asked | SlotSaid::Failed);
         if self.quorum.reached(is_heard) { Loss::Split } else { Loss::NoQuorum }
     }
 
@@ -94,9 +97,9 @@ impl SlotVotes {
         slots.list().iter().copied().find(|slot| *slot >= self.circle.permits)
     }
 
-    /// A voter that was asked gave none that count.
-    pub(crate) fn missed(&mut self, voter: usize) {
-        self.said[voter] = SlotSaid::Nothing;
+    /// A voter that was asked gave none. `is_known`: it said why.
+    pub(crate) fn missed(&mut self, voter: usize, is_known: bool) {
+        self.said[voter] = if is_known { SlotSaid::Nothing } else { SlotSaid::Failed };
     }
 
     pub(crate) fn next(&mut self) -> SlotNext {
@@ -122,7 +125,7 @@ impl SlotVotes {
         let elsewhere = |voter: &usize| match &self.said[*voter] {
             SlotSaid::Gave(gave) => gave != slots,
             // What it answers is heard late.
-            SlotSaid::Asked | SlotSaid::Nothing => false,
+            SlotSaid::Asked | SlotSaid::Failed | SlotSaid::Nothing => false,
         };
         (0..self.said.len()).filter(elsewhere).collect()
     }
@@ -130,7 +133,7 @@ impl SlotVotes {
     fn gave(&self) -> impl Iterator<Item = (usize, &Slots)> {
         self.said.iter().enumerate().filter_map(|(voter, said)| match said {
             SlotSaid::Gave(slots) => Some((voter, slots)),
-            SlotSaid::Nothing | SlotSaid::Asked => None,
+            SlotSaid::Nothing | SlotSaid::Failed | SlotSaid::Asked => None,
         })
     }
 

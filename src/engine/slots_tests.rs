@@ -45,6 +45,24 @@ fn where_voters_differ_they_are_asked_from_the_furthest_of_the_nearest_majority(
 }
 
 #[test]
+fn a_slot_beyond_the_permits_is_noticed() {
+    assert_eq!(votes(3).stranger(&slots([8, 9, 0])), None);
+    assert_eq!(votes(3).stranger(&slots([9, 10])), Some(10));
+}
+
+#[test]
+fn slots_that_others_took_meanwhile_are_no_silence() {
+    let mut votes = votes(3);
+    hear(&mut votes, [(0, [9]), (1, [0])]);
+    assert_eq!(votes.next(), SlotNext::Ask { floors: slots([0]), voters: vec![0, 2] });
+    assert_eq!(votes.loss(), Loss::NoQuorum, "one has answered");
+    votes.missed(2, false);
+    assert_eq!(votes.loss(), Loss::NoQuorum, "the other cannot be reached");
+    votes.missed(2, true);
+    assert_eq!(votes.loss(), Loss::Split, "one of the two that have answered gave none");
+}
+
+#[test]
 fn several_slots_are_fixed_together() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [8, 9]), (1, [8, 0]), (2, [9, 0])]);
@@ -61,8 +79,8 @@ fn a_minority_that_gives_something_fixes_nothing() {
     assert_eq!(votes.next(), SlotNext::Apart);
     hear(&mut votes, [(1, [0])]);
     assert!(matches!(votes.next(), SlotNext::Ask { .. }));
-    votes.missed(0);
-    votes.missed(2);
+    votes.missed(0, true);
+    votes.missed(2, true);
     assert_eq!(votes.next(), SlotNext::Apart, "who has no slot left");
 }
 
@@ -104,7 +122,7 @@ fn agree(free: &[BTreeSet<u16>], wanted: usize) -> Option<Slots> {
                 for voter in voters {
                     match give(&free[voter], wanted, floors.list()) {
                         Some(slots) => votes.heard(voter, slots),
-                        None => votes.missed(voter),
+                        None => votes.missed(voter, true),
                     }
                 }
             }

@@ -151,7 +151,8 @@ impl Entry {
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
         let extended = self.enter_for(Some(time), "keeping").await;
         self.left = true;
-        if let Some(replies) = self.hold.keep(time)? {
+        // What was refused or not confirmed changes nothing.
+        if let Some(replies) = self.hold.keep(extended.is_ok().then_some(time))? {
             // Where too few answer, the lock stays taken for longer.
             self.hold.confirm(replies, false).await;
         }

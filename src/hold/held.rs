@@ -316,7 +316,10 @@ impl Hold {
 
     /// Takes one entry away; the last one ends the hold and gives its votes back.
     pub(super) fn leave(&self) -> Left {
-        let mut state = self.state();
+        self.leave_in(self.state())
+    }
+
+    fn leave_in(&self, mut state: MutexGuard<'_, HoldState>) -> Left {
         state.count -= 1;
         if state.count == 0 {
             self.holds.remove(self);
@@ -345,17 +348,17 @@ impl Hold {
     /// again.
     pub(crate) async fn confirm(&self, replies: Replies, is_last: bool) -> Votes {
         let lease = self.state().longest;
-        let again = is_last.then(|| self.record.release(&self.id, 0, true));
-        self.coordinator.confirm(&*self.record, replies, lease, again.as_ref()).await
+        let again = || self.record.release(&self.id, 0, true);
+        self.coordinator.confirm(&*self.record, replies, lease, is_last.then_some(again)).await
     }
 
     /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
-    /// last entry end after this time. Answers come where voters have to be told.
-    pub(super) fn keep(&self, time: Duration) -> Result<Option<Replies>, Error> {
+    /// last entry end with their leases, or after this time. Answers come where voters have to be
+    /// told.
+    pub(super) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
         let mut state = self.state();
         if state.count > 1 {
-            drop(state);
-            drop(self.leave());
+            drop(self.leave_in(state));
             return Ok(None);
         }
         state.count = 0;
@@ -367,7 +370,8 @@ impl Hold {
         }
         self.forget(&mut state, End::Released);
         let longest = state.longest;
-        let shorter = (time < longest).then(|| self.record.shorten(&self.id, time)).flatten();
+        let time = time.filter(|time| *time < longest);
+        let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
         Ok(shorter.map(|call| self.coordinator.panel().insist_all(&call, now + longest)))
     }
 

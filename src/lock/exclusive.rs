@@ -106,7 +106,7 @@ impl Exclusive {
         Ok(Inspection { voters: views.collect() })
     }
 
-    /// Whether the votes of a majority are given.
+    /// Whether the votes of a majority are given; of one set of voters, where there are two.
     pub(super) async fn is_locked(&self) -> Result<bool, Error> {
         let record = self.usable()?;
         let coordinator = self.asking.coordinator();
@@ -116,9 +116,19 @@ impl Exclusive {
             quorum.reached(|voter| says(&answers[voter]))
         };
         let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
-        let call = record.inspect();
+        let (call, clock) = (record.inspect(), coordinator.clock());
+        let started = clock.now();
         let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
-        Ok(say(&asked.await?, true))
+        let answers = asked.await?;
+        let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
+        if quorum.reached_in_one(given) {
+            return Ok(true);
+        }
+        if say(&answers, false) || answers.iter().all(Outcome::is_ok) {
+            return Ok(false);
+        }
+        // Those that did not answer decide.
+        Err(coordinator.unanswered(&*record, &answers, clock.now().since(started)))
     }
 
     /// In the record of a leader its value stands in place of a count: it enters once.

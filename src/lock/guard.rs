@@ -226,7 +226,7 @@ macro_rules! guard {
             ///
             /// # Cancel safety
             ///
-            /// Dropping the future releases the lock.
+            /// Dropping the future releases the lock, unless a majority has stored `time` already.
             ///
             /// # Examples
             ///
@@ -263,7 +263,8 @@ macro_rules! guard {
             /// [`is_lost`](crate::Error::is_lost): the lock had been lost before; nothing of the
             /// next holder's was touched. [`is_unconfirmed`](crate::Error::is_unconfirmed): no
             /// majority confirmed in time; it goes on in the background, and the lock is free when
-            /// the lease ends at the latest.
+            /// the lease ends at the latest. A voter whose connection broke is asked again until
+            /// then; that it has no vote of the hold any more is no loss.
             ///
             /// # Cancel safety
             ///

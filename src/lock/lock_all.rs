@@ -140,8 +140,8 @@ impl LockAll {
     }
 
     /// Acquires all locks if all are free; `None` otherwise. Of tries at the same moment for the
-    /// same locks one succeeds: who got the first lock, in the order of the names, waits a moment
-    /// for what the others give back.
+    /// same locks one mostly succeeds: who got the first lock, in the order of the names, waits a
+    /// moment for what the others give back.
     ///
     /// # Errors
     ///
@@ -279,6 +279,8 @@ impl LockAll {
         for one in order {
             let limit = self.within(time);
             if got.entries[one].is_none() && !got.wait_for(one, &wishes[one], limit).await? {
+                // It was refused before.
+                got.silence = None;
                 break;
             }
         }
@@ -368,7 +370,10 @@ impl Got {
         entered: Result<Result<Entry, Refusal>, Error>,
     ) -> Result<(), Error> {
         match entered? {
-            Ok(entry) => self.entries[one] = Some(entry),
+            Ok(entry) => {
+                self.entries[one] = Some(entry);
+                self.taken.take_if(|(taken, _)| *taken == one);
+            }
             Err(refusal) => self.taken = Some((one, refusal)),
         }
         Ok(())

@@ -220,13 +220,14 @@ impl Mutex {
         self.0.enter_or_busy(self.0.within(limit)).await
     }
 
-    /// Whether a majority of the voters has given its vote: somebody holds the lock. Returns as
-    /// soon as a majority has said so, or the contrary. The next moment it may be otherwise; to
-    /// find out whether one may work, acquire the lock.
+    /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
+    /// a majority has said so, or the contrary. The next moment it may be otherwise; to find out
+    /// whether one may work, acquire the lock.
     ///
     /// # Errors
     ///
-    /// As [`inspect`](Self::inspect).
+    /// As [`inspect`](Self::inspect); [`is_no_quorum`](Error::is_no_quorum) also where the voters
+    /// that did not answer decide.
     ///
     /// # Examples
     ///

@@ -253,7 +253,8 @@ impl LockRecord for MutexRecord {
 
     fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
         let form = Form::new(&mutex::SHORTEN, self.rules(), &[]);
-        Some(form.request([self.made.keys.lock()], hold, [(&millis(lease)).into()]))
+        let keys = [self.made.keys.lock(), self.made.keys.alive()];
+        Some(form.request(keys, hold, [(&millis(lease)).into()]))
     }
 
     fn undo(&self, hold: &HoldId, wake: bool) -> Call {

@@ -249,7 +249,7 @@ impl LockRecord for RwRecord {
             Access::Write => (&mutex::SHORTEN, keys.writer()),
         };
         let form = Form::new(script, self.rules(), &[]);
-        Some(form.request([key], hold, [(&millis(lease)).into()]))
+        Some(form.request([key, keys.alive()], hold, [(&millis(lease)).into()]))
     }
 
     fn undo(&self, hold: &HoldId, _wake: bool) -> Call {

@@ -79,8 +79,8 @@ pub(crate) mod mutex {
 
     pub(crate) static SHORTEN: Script = Script {
         name: "mutex/shorten",
-        source: source!("mutex/shorten", ["holder", "each"]),
-        keys: &["lock"],
+        source: source!("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"]),
+        keys: &["lock", "alive"],
         shared: &[],
         args: &[HOLD, LEASE_MS],
         width: 3,
@@ -200,8 +200,8 @@ pub(crate) mod rw {
     /// Of a read. A write is shortened as a mutex is.
     pub(crate) static SHORTEN: Script = Script {
         name: "rw/shorten",
-        source: source!("rw/shorten", ["time", "each"]),
-        keys: &["readers"],
+        source: source!("rw/shorten", ["time", "queue", "shorten_place", "each"]),
+        keys: &["readers", "alive"],
         shared: &[],
         args: &[HOLD, LEASE_MS],
         width: 3,

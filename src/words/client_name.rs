@@ -11,8 +11,9 @@ pub(crate) struct ClientName(Arc<str>);
 
 impl ClientName {
     pub(crate) const LONGEST: usize = 64;
-    /// So much is left of the name of a host: the end, which tells pods of one service apart.
-    const HOST: usize = 40;
+    /// So much is left of the name of a host: the end, which tells pods of one service apart. Then
+    /// the id of a hold has 64 bytes at most, up to which servers keep records small.
+    const HOST: usize = 20;
 
     pub(crate) fn parse(name: &str) -> Result<Self, Error> {
         if name.is_empty() {
@@ -38,6 +39,8 @@ impl ClientName {
     pub(crate) fn of_this_process() -> Self {
         let host: String = host().chars().map(|it| if is_plain(it) { it } else { '-' }).collect();
         let host = host.get(host.len().saturating_sub(Self::HOST)..).unwrap_or_default();
+        // No program takes such an id for an option.
+        let host = host.trim_start_matches(['-', '.']);
         let host = if host.is_empty() { "unknown-host" } else { host };
         Self(format!("{host}.{}", process::id()).into())
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::words::{Cause, Quarantine, Quarantined, Side};
 
 const TWO: Majorities = Majorities { new: (2, 3), old: None };
+const ONE: Majorities = Majorities { new: (1, 1), old: None };
 
 #[test]
 fn a_message_names_the_lock_and_each_voter_with_its_cause() {
@@ -67,6 +68,19 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
         (
             Kind::NoQuorum { lock: lock(), needed: TWO, after: secs(10), too_late: None },
             "no quorum of 2 for lock `a` in 10s",
+        ),
+        (
+            Kind::NoQuorum { lock: lock(), needed: TWO, after: secs(10), too_late: Some(secs(15)) },
+            "no quorum of 2 for lock `a` in 10s: granted too late, the minimum validity of 15s \
+             was not left",
+        ),
+        (
+            Kind::Connect { needed: ONE, after: secs(5) },
+            "fewer than 1 of 1 voter could be reached in 5s",
+        ),
+        (
+            Kind::NotEntered { lock: lock(), hold: hold(), what: "extension", needed: ONE },
+            "extension of lock `a` not confirmed by 1 voter; hold c:1 has it as before",
         ),
         (
             Kind::Lost { lock: lock(), hold: hold(), why: "it was ended by force".into() },

@@ -30,7 +30,6 @@ impl ClientId {
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
         Self(match name {
             Some(name) => {
-                // The first digits of a UUID are not all random.
                 let random = u128::from_le_bytes(bytes) >> (128 - 4 * Self::DIGITS);
                 format!("{name}@{random:020x}").into()
             }
@@ -139,11 +138,11 @@ impl HoldIds {
 
 /// Names one outermost acquisition of one lock: `<client>:<number>`. The client is what it is
 /// [called](crate::Builder::client_name) and random digits, as in
-/// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. Where it waited in a queue, the hold is `<place>.<number>`, with
-/// a place of the same form. Before the number stands `r` if it reads, and `~` for a place in the
-/// queue of a plain mutex. A hold that reads under a write of the same owner is
-/// `<write hold>/<number>`. Each number counts up and ends with random digits. In the format of
-/// Redisson a write ends with `:write`, behind its number.
+/// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. Where it waited in a queue,
+/// the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
+/// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
+/// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits. In
+/// the format of Redisson a write ends with `:write`, behind its number.
 ///
 /// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
 /// its record. It is shown as that text, and read from it: any text but the empty one.

@@ -29,7 +29,7 @@ What the lock protects has two at work meanwhile, unless it checks the tokens.";
 #[command(after_help = "\
 Examples:
   quorate break invoice:42
-  quorate break invoice:42 --hold 5f0ad4b3-96b1-4a3c-8c2f-1f5d2f1c7a10:1000000000042")]
+  quorate break invoice:42 --hold web-1.4711@5f0ad4b396b14a3c8c2f:1000000000042")]
 pub(crate) struct BreakOptions {
     /// The name of the lock: of the mutex, the read/write lock, the semaphore and the election
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]

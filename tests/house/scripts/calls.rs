@@ -266,7 +266,7 @@ impl Request {
             "mutex/acquire" => (&[lock, queue, alive, fence], &[hold, floor]),
             "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor, known, anew]),
             "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
-            "mutex/shorten" => (&[lock], &[hold, time_ms]),
+            "mutex/shorten" => (&[lock, alive], &[hold, time_ms]),
             "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
             "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
             "mutex/inspect" => (&[lock, queue, alive, fence], &[]),
@@ -326,7 +326,7 @@ impl RwRequest {
             }
             "rw/renew" => (&[writer, readers, revoked, fence], &[hold, count, floor, anew]),
             "rw/release" => (waiting, &[hold, count, left]),
-            "rw/shorten" => (&[readers], &[hold, lease]),
+            "rw/shorten" => (&[readers, alive], &[hold, lease]),
             "rw/force_release" => {
                 (&[writer, readers, revoked, queue, alive, writers], &[hold, lease])
             }

@@ -166,6 +166,8 @@ fn operators_see_and_end_a_hold(on: &Fixture) {
     assert!(guard.extend(secs(30)).unwrap_err().is_lost());
     assert!(!operator.mutex("a").force_clear().unwrap());
     let fair = quorum.fair_mutex("b").lock().unwrap();
+    // A vote that comes later is given back later.
+    eventually("all have voted", || fair.votes() == on.voters());
     assert!(operator.fair_mutex("b").force_clear().unwrap());
     assert!(fair.extend(secs(30)).unwrap_err().is_lost());
     assert!(!operator.fair_mutex("b").force_release().unwrap());

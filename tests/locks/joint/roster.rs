@@ -310,12 +310,12 @@ async fn records_of_a_format_that_this_release_does_not_know_are_out_of_step() {
     let now = voters[0].command(&["TIME"]).unwrap();
     let quorate::embedded::Reply::List(parts) = now else { panic!("{now:?}") };
     let quorate::embedded::Reply::Text(seconds) = &parts[0] else { panic!("{parts:?}") };
-    let of_another = format!("{seconds}000 75000 0b2c-b:1 web-9");
+    let of_another = format!("{seconds}000 75000 web-9@0b2c");
     let keep = ["HSET", "quorate:{%roster}", "2 whatever that may be", &of_another];
     voters[0].command(&keep).unwrap();
     let told = refused(on(&voters)).await;
     assert!(told.contains("others have records in a format that this release does not"), "{told}");
-    assert!(told.contains("(web-9); all clients need the same longest lease"), "{told}");
+    assert!(told.contains("by web-9@0b2c; all clients need the same longest lease"), "{told}");
     sleep(TOLD).await;
     on(&voters).connect().await.unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -9,7 +10,10 @@ use quorate_tests::{
 
 use crate::several::client;
 
-claims!(everywhere: whatever_is_kept_for_less_than_its_lease_is_free_then);
+claims!(everywhere:
+    whatever_is_kept_for_less_than_its_lease_is_free_then,
+    the_place_of_a_hold_that_is_kept_ends_with_it,
+);
 
 const KEPT: Duration = secs(7);
 
@@ -50,5 +54,37 @@ async fn whatever_is_kept_for_less_than_its_lease_is_free_then(on: Fixture) {
     frees(watch, "what had permits", semaphore(&theirs).acquire_many_within(3, limit)).await;
     assert!(others.is_held() && others.remaining() > secs(15), "another's lease is its own");
     others.release().await.unwrap();
+    on.until_clean().await;
+}
+
+// Whoever waited for the lock has a place in the queue, which bars others as long as it counts.
+async fn the_place_of_a_hold_that_is_kept_ends_with_it(on: Fixture) {
+    let patient = async || {
+        let builder = on.builder().waiter_deadline(secs(25));
+        let client = on.connect(builder).await;
+        quorate::Quorate::clone(&client)
+    };
+    let (quorum, theirs, others) = (patient().await, patient().await, patient().await);
+    let held = quorum.fair_mutex("a").lock().await.unwrap();
+    let read = quorum.rw_lock("b").write().await.unwrap();
+    let (mutex, lock) = (theirs.fair_mutex("a"), theirs.rw_lock("b"));
+    let waiting = tokio::spawn(async move { (mutex.lock().await, lock.read().await) });
+    eventually_async("they wait", async || {
+        others.fair_mutex("a").inspect().await.is_ok_and(|seen| seen.queue().len() == 1)
+    })
+    .await;
+    held.release().await.unwrap();
+    eventually_async("they wait", async || {
+        others.rw_lock("b").inspect().await.is_ok_and(|seen| seen.waiting_readers().len() == 1)
+    })
+    .await;
+    read.release().await.unwrap();
+    let (mutex, read) = waiting.await.unwrap();
+    let watch = Stopwatch::start();
+    mutex.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "the fair mutex", others.fair_mutex("a").lock_within(secs(15))).await;
+    let watch = Stopwatch::start();
+    read.unwrap().keep_for(KEPT).await.unwrap();
+    frees(watch, "what was read", others.rw_lock("b").write_within(secs(15))).await;
     on.until_clean().await;
 }

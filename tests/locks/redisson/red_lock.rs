@@ -95,6 +95,7 @@ async fn a_voter_that_was_silent_is_asked_again_long_before_the_other_leases_end
 async fn a_hold_that_it_took_by_force_is_lost_at_its_next_renewal() {
     let servers = servers::<3>();
     let guard = client(&servers).await.mutex(NAME).lease(secs(24)).lock().await.unwrap();
+    eventually_async("all have voted", async || guard.votes() == 3).await;
     let watch = Stopwatch::start();
     for java in &Java::on_each(&servers)[..2] {
         assert!(java.force_unlock(NAME) && java.try_lock(NAME, LEASE));

@@ -145,7 +145,7 @@ async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let asked = on.runs("mutex/acquire").unwrap();
     let nothing: [Lockable; 0] = [];
-    let lists: [(Vec<Lockable>, &str); 7] = [
+    let lists: [(Vec<Lockable>, &str); 8] = [
         (nothing.into(), "there is no lock in the list of those to be locked"),
         (
             vec![quorum.mutex("a").into(), quorum.mutex("a").into()],
@@ -161,6 +161,10 @@ async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
         ),
         (vec![quorum.mutex("a").owner(&Owner::new()).into()], "the lock `a` has an owner"),
         (vec![theirs.mutex("a").into()], "the lock `a` is of another client"),
+        (
+            vec![quorum.mutex("a").into(), theirs.mutex("a").into()],
+            "the lock `a` is of another client",
+        ),
         (vec![quorum.mutex("a").into(), quorum.mutex("").into()], "empty"),
     ];
     for (list, message) in lists {

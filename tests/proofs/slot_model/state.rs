@@ -277,11 +277,11 @@ impl State {
                     votes.record(*voter, Verdict::Granted);
                 }
                 Event::Refused(voter) => {
-                    slots.missed(*voter);
+                    slots.missed(*voter, true);
                     votes.record(*voter, Verdict::Absent);
                 }
                 Event::Silent(voter) => {
-                    slots.missed(*voter);
+                    slots.missed(*voter, false);
                     votes.record(*voter, Verdict::Unknown(Cause::Unheard));
                 }
                 Event::AskedOn => {

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
 
-use crate::cluster::{scene::builder, wakeups::listeners};
+use crate::cluster::{
+    scene::{LEASE, builder},
+    wakeups::listeners,
+};
 use quorate_support::{Cluster, RedisServer, eventually_async, without_lasting};
 use quorate_tests::scene::{MS, connect, patient};
 
@@ -64,6 +67,20 @@ async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority
     cluster.nodes()[1].resume();
     guard.release().await.unwrap();
     eventually_async("nothing is left", async || are_empty(&cluster)).await;
+}
+
+// Each voter has what its clients believe of the voters in a slot of its own.
+#[tokio::test]
+async fn a_client_of_a_cluster_that_believes_otherwise_does_not_connect() {
+    let cluster = Cluster::start(3, 0);
+    let _first = connect(builder(&cluster.urls(), 3)).await;
+    eventually_async("all three voters know it", async || {
+        keys(&cluster).iter().filter(|(_, key)| key.starts_with("quorate:{%roster#")).count() == 3
+    })
+    .await;
+    let other = builder(&cluster.urls(), 3).longest_lease(2 * LEASE).connect().await;
+    let error = other.expect_err("the others have another longest lease");
+    assert!(error.is_out_of_step(), "{error}");
 }
 
 // Once more, and briefly, what other tests claim of each kind of lock on single servers.
