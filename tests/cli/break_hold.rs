@@ -4,7 +4,7 @@ use quorate::blocking::Quorate;
 use quorate_support::eventually;
 
 use crate::{
-    program::{Running, host, output},
+    program::{Running, client_name, output},
     screen::Screen,
     status::json,
     voters::Voters,
@@ -40,14 +40,14 @@ fn the_holder_that_was_shown_is_ended_and_learns_of_it() {
     let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
     assert_eq!(code, 0, "{errors}");
     assert!(
-        said.starts_with(&format!("`a` is held by {}:{} for ", host(), running.id())),
+        said.starts_with(&format!("`a` is held by {} for ", client_name(running.id()))),
         "{said}"
     );
     let rest = format!("s left unless renewed; 3 of 3 votes, hold {before}\n");
     assert!(said.contains(&rest), "{said}");
     // Who had it, and nothing that is over.
     let last = said.lines().last().unwrap();
-    let client = format!(" of {}:{}", host(), running.id());
+    let client = format!(" of {}", client_name(running.id()));
     assert_eq!(last, format!("ended: {before}{client}"), "{said}");
     let (code, errors) = running.end();
     assert_eq!(code, 76, "{errors}");

@@ -6,7 +6,7 @@ use quorate_support::{eventually, free_port, without_lasting};
 use rustix::process::Signal;
 
 use crate::{
-    program::{Running, host, output, quorate},
+    program::{Running, client_name, output, quorate},
     voters::Voters,
 };
 
@@ -41,7 +41,7 @@ fn a_lock_that_is_taken_names_its_holder() {
         let arguments = [&["a"], limit].concat();
         let (code, said, errors) = output(&mut voters.run(&arguments, "echo started"));
         assert_eq!((code, &*said), (75, ""), "{errors}");
-        let name = format!("{}:{}", host(), holder.id());
+        let name = client_name(holder.id());
         assert!(errors.starts_with("quorate: lock `a` is taken by "), "{errors}");
         assert!(errors.contains(&name), "{name} is not named: {errors}");
     }

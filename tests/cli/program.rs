@@ -64,10 +64,12 @@ pub(crate) fn quorate<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
     command
 }
 
-/// What the program calls this machine.
-pub(crate) fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
-    name.trim().to_owned()
+/// What the client of a process is called: the end of the host's name, and the process.
+pub(crate) fn client_name(process: u32) -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
+    let host = host.trim();
+    let end = host[host.len().saturating_sub(20)..].trim_start_matches(['-', '.']);
+    format!("{end}.{process}")
 }
 
 /// What the program printed, and its exit code.

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{
-    program::{Running, host, output, quorate},
+    program::{Running, client_name, output, quorate},
     screen::Screen,
     voters::Voters,
 };
@@ -62,7 +62,7 @@ fn the_voters_and_the_locks_are_there_for_programs() {
     assert_eq!(locks.len(), 2, "{seen}");
     let (mutex, rw_lock) = (&locks[0]["mutex"], &locks[1]["rw_lock"]);
     assert_eq!((&locks[0]["name"], &locks[1]["name"]), (&"invoice:42".into(), &"prices".into()));
-    let name = format!("{}.{}", host(), holder.id());
+    let name = client_name(holder.id());
     assert_eq!((&mutex["holder"]["client_name"], &mutex["agree"]), (&name.into(), &true.into()));
     assert!(mutex["token"].is_u64() && mutex["holder"]["ttl_ms"].is_u64(), "{mutex}");
     assert_eq!(

@@ -4,7 +4,7 @@ use quorate_support::eventually;
 
 use crate::{
     processes::{is_alive, is_stopped},
-    program::{Running, host},
+    program::{Running, client_name},
     screen::Screen,
     voters::Voters,
 };
@@ -87,7 +87,7 @@ fn whoever_waits_long_sees_who_has_the_lock() {
         screen.press("\x03");
         assert_eq!(screen.end(), Some(130));
     }
-    let name = format!(" by {}:{} for ", host(), holder.id());
+    let name = format!(" by {} for ", client_name(holder.id()));
     let screen = Screen::start(&voters.run(&["a"], "true"));
     screen.shows(&name);
 }
