@@ -165,7 +165,7 @@
 //! | `leader`, `Observer::next` | nothing |
 //! | `reenter` | the count as it was before |
 //! | `extend`, `renew` | the lock held, with the old lease or the new one |
-//! | `keep_for` | the lock released |
+//! | `keep_for` | the lock released, or kept for that time once it was stored |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held`, `try_while_held` | the work dropped, the lock held |
 //! | `lost`, `inspect`, `status`, `survey`, `find_locks`, `connect` | nothing |

@@ -235,7 +235,7 @@ impl Request {
             "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
             "election/acquire" => &["calls:", time_ms, FENCE_MS, time_ms, "PUBLISH"],
             "election/renew" => &[time_ms, FENCE_MS, "PUBLISH"],
-            "voter/look" | "voter/introduce" | "voter/roster" => &[time_ms],
+            "voter/look" | "voter/roster" => &[time_ms],
             _ => &[],
         };
         words(shared)
@@ -244,8 +244,8 @@ impl Request {
     fn arguments(self, script: &str) -> (Step, Step) {
         let Self { lock, hold, lease_ms, ticket, floor, count, leaves, said } = self;
         let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
-        let [revoked, queue, alive, fence, mark, client, roster] =
-            &["revoked", "queue", "alive", "fence", "mark", "client", "roster"]
+        let [revoked, queue, alive, fence, mark, roster] =
+            &["revoked", "queue", "alive", "fence", "mark", "roster"]
                 .map(|kind| format!("{kind}:{lock}"));
         let place = place_of(hold);
         // Of the step before, and of one that clashes, both seen before whatever happens here.
@@ -277,8 +277,6 @@ impl Request {
             "election/renew" => (&[lock, revoked, fence], &[hold, floor, said, "channel", anew]),
             "election/look" => (&[lock, fence], &[]),
             "redisson/queue" => (&[queue, alive], &[]),
-            "voter/introduce" => (&[client], &[hold]),
-            "voter/name" => (&[client], &[]),
             "voter/roster" => (&[roster], &["1 2 3 0 30000 1 2 1", "75000", hold, heard]),
             "voter/look" => {
                 let durable = if leaves { "1" } else { "0" };

@@ -42,7 +42,6 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
         let again = error.lease_left().expect("its lease ends");
         assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
-        // On servers the name of its client follows.
         let begin = format!("lock `a` is taken by {}", guard.hold());
         let text = error.to_string();
         assert!(text.starts_with(&begin) && text.contains(", for "), "{text}");
