@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
-use crate::words::Token;
+use crate::proto::Token;
 
 /// A token was lower than one seen before: its hold has ended, and a later one works already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

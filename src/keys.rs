@@ -10,7 +10,7 @@ pub(crate) use mutex::MutexKeys;
 pub(crate) use rw::RwKeys;
 pub(crate) use word::Word;
 
-use crate::words::{Error, FoundKind, FoundLock, LockName};
+use crate::proto::{Error, FoundKind, FoundLock, LockName};
 
 /// How locks are named on the voters.
 #[derive(Clone, Debug, PartialEq, Eq)]

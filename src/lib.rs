@@ -288,23 +288,26 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acquire;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod client;
 mod clock;
-mod coordinator;
-mod engine;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod fence;
 mod hold;
 mod keys;
-mod lock;
+mod locks;
+pub mod metric;
 mod mutant;
-mod node;
+#[doc(hidden)]
+pub mod proto;
 mod scripts;
+mod series;
 mod settings;
 mod signal;
-mod wakeup;
-mod words;
+mod voter;
 
 use mutant::mutant;
 
@@ -315,21 +318,18 @@ pub use client::{
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use keys::KeyScheme;
-pub use lock::{
+pub use locks::{
     AllGuard, Election, FairMutex, Leadership, LockAll, Lockable, Mutex, MutexGuard, Observed,
     Observer, PermitGuard, Preference, ReadGuard, RwLock, Semaphore, WriteGuard, inspection,
 };
-pub use node::Credentials;
-#[cfg(feature = "tls")]
-pub use node::Tls;
-#[cfg(feature = "embedded")]
-pub use node::embedded;
-pub use words::metric;
-pub use words::{
+pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Leader, Owner,
     Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
     Side, Token, Verdict, VoterReport,
 };
+pub use voter::Credentials;
+#[cfg(feature = "tls")]
+pub use voter::Tls;
 
 /// Every Lua script this crate runs, as name and source, for audits.
 ///

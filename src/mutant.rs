@@ -25,9 +25,22 @@ macro_rules! mutant {
 pub(crate) use mutant;
 
 #[cfg(quorate_mutants)]
+thread_local! {
+    // Several models run at once, each on threads of its own.
+    static WOKEN: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
+}
+
+/// From here on this one is alive on this thread: for the models, which run in one process.
+#[cfg(quorate_mutants)]
+pub fn wake(name: Option<&'static str>) {
+    WOKEN.set(name);
+}
+
+#[cfg(quorate_mutants)]
 pub(crate) fn is_alive(name: &str) -> bool {
     static ALIVE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    ALIVE.get_or_init(|| std::env::var("QUORATE_MUTANT").ok()).as_deref() == Some(name)
+    WOKEN.get().is_some_and(|woken| woken == name)
+        || ALIVE.get_or_init(|| std::env::var("QUORATE_MUTANT").ok()).as_deref() == Some(name)
 }
 
 /// A mutant of a script: embedded voters run the script with another text in it.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    engine::{Drift, Rules, Suspicion, Terms},
     keys::KeyScheme,
-    words::{ClientName, Error, RestartGuard, metric::NamedLocks},
+    metric::NamedLocks,
+    proto::{ClientName, Drift, Error, RestartGuard, Rules, Suspicion, Terms},
 };
 
 /// What a client was built with.

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::task::{coop, yield_now};
 
-use crate::words::{Error, ErrorKind};
+use crate::proto::{Error, ErrorKind};
 
 const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs would block its \
      thread: use the async call there, or `tokio::task::spawn_blocking`";

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     client::{self, Builder, FoundLocks, Status, Survey},
-    lock::Lockable,
-    words::Error,
+    locks::Lockable,
+    proto::Error,
 };
 
 /// [`quorate::Quorate`](crate::Quorate) for programs without async. Clones are the same client.

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::caller;
-use crate::words::Error;
+use crate::proto::Error;
 
 /// How often the thread looks whether everything is settled, once nobody has the client any more.
 const LOOK: Duration = Duration::from_millis(10);

@@ -4,20 +4,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::client_thread::ClientThread;
 use crate::{
-    lock::{self, Observed, inspection::Inspection},
-    words::{Error, HoldId, Leader, Token},
+    locks::{self, Observed, inspection::Inspection},
+    proto::{Error, HoldId, Leader, Token},
 };
 
 /// [`quorate::Election`](crate::Election) for programs without async.
 #[derive(Clone)]
 #[must_use = "it does nothing until somebody campaigns or asks"]
 pub struct Election {
-    election: lock::Election,
+    election: locks::Election,
     thread: Arc<ClientThread>,
 }
 
 impl Election {
-    pub(super) fn new(election: lock::Election, thread: &Arc<ClientThread>) -> Self {
+    pub(super) fn new(election: locks::Election, thread: &Arc<ClientThread>) -> Self {
         Self { election, thread: Arc::clone(thread) }
     }
 
@@ -157,12 +157,12 @@ impl fmt::Debug for Election {
 /// Dropping it resigns in the background: dropping never blocks and never fails.
 #[must_use = "it resigns when it is dropped"]
 pub struct Leadership {
-    leadership: lock::Leadership,
+    leadership: locks::Leadership,
     thread: Arc<ClientThread>,
 }
 
 impl Leadership {
-    fn new(leadership: lock::Leadership, thread: &Arc<ClientThread>) -> Self {
+    fn new(leadership: locks::Leadership, thread: &Arc<ClientThread>) -> Self {
         Self { leadership, thread: Arc::clone(thread) }
     }
 
@@ -262,7 +262,7 @@ impl fmt::Debug for Leadership {
 /// ```
 #[must_use = "it does nothing until it is asked for the next"]
 pub struct Observer {
-    observer: lock::Observer,
+    observer: locks::Observer,
     thread: Arc<ClientThread>,
 }
 

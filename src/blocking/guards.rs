@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::client_thread::ClientThread;
 use crate::{
-    lock,
-    words::{Error, HoldId, Token},
+    locks,
+    proto::{Error, HoldId, Token},
 };
 
 /// Makes a guard: `$acquire` is the call on a client that gives one.
@@ -14,12 +14,12 @@ macro_rules! guard {
         $(#[$about])*
         #[must_use = "the lock is released when the guard is dropped"]
         pub struct $name {
-            guard: lock::$name,
+            guard: locks::$name,
             thread: Arc<ClientThread>,
         }
 
         impl $name {
-            pub(super) fn new(guard: lock::$name, thread: &Arc<ClientThread>) -> Self {
+            pub(super) fn new(guard: locks::$name, thread: &Arc<ClientThread>) -> Self {
                 Self { guard, thread: Arc::clone(thread) }
             }
 

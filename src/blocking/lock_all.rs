@@ -4,20 +4,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::client_thread::ClientThread;
 use crate::{
-    lock::{self, after_work},
-    words::{Error, HoldId, Token},
+    locks::{self, after_work},
+    proto::{Error, HoldId, Token},
 };
 
 /// [`quorate::LockAll`](crate::LockAll) for programs without async.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct LockAll {
-    all: lock::LockAll,
+    all: locks::LockAll,
     thread: Arc<ClientThread>,
 }
 
 impl LockAll {
-    pub(super) fn new(all: lock::LockAll, thread: &Arc<ClientThread>) -> Self {
+    pub(super) fn new(all: locks::LockAll, thread: &Arc<ClientThread>) -> Self {
         Self { all, thread: Arc::clone(thread) }
     }
 
@@ -106,7 +106,7 @@ impl fmt::Debug for LockAll {
 /// Dropping it releases all locks in the background: dropping never blocks and never fails.
 #[must_use = "the locks are released when the guard is dropped"]
 pub struct AllGuard {
-    guard: lock::AllGuard,
+    guard: locks::AllGuard,
     thread: Arc<ClientThread>,
 }
 

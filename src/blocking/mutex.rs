@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{MutexGuard, client_thread::ClientThread};
 use crate::{
-    lock::{self, after_work, inspection::Inspection},
-    words::{Error, HoldId, Owner, Token},
+    locks::{self, after_work, inspection::Inspection},
+    proto::{Error, HoldId, Owner, Token},
 };
 
 /// Defines a type of lock, mutex or fair mutex. `$make` is the method of a client that returns it.
@@ -15,12 +15,12 @@ macro_rules! exclusive {
         #[derive(Clone)]
         #[must_use = "it does nothing until it is locked"]
         pub struct $name {
-            lock: lock::$name,
+            lock: locks::$name,
             thread: Arc<ClientThread>,
         }
 
         impl $name {
-            pub(super) fn new(lock: lock::$name, thread: &Arc<ClientThread>) -> Self {
+            pub(super) fn new(lock: locks::$name, thread: &Arc<ClientThread>) -> Self {
                 Self { lock, thread: Arc::clone(thread) }
             }
 
@@ -193,7 +193,7 @@ macro_rules! exclusive {
             }
         }
 
-        impl From<$name> for lock::Lockable {
+        impl From<$name> for locks::Lockable {
             fn from(mutex: $name) -> Self {
                 mutex.lock.into()
             }

@@ -4,11 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{ReadGuard, WriteGuard, client_thread::ClientThread};
 use crate::{
-    lock::{
+    locks::{
         self, Lockable, Preference, after_work,
         inspection::{Access, RwInspection},
     },
-    words::{Error, HoldId, Owner, Token},
+    proto::{Error, HoldId, Owner, Token},
 };
 
 /// [`quorate::RwLock`](crate::RwLock) for programs without async.
@@ -18,12 +18,12 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct RwLock {
-    lock: lock::RwLock,
+    lock: locks::RwLock,
     thread: Arc<ClientThread>,
 }
 
 impl RwLock {
-    pub(super) fn new(lock: lock::RwLock, thread: &Arc<ClientThread>) -> Self {
+    pub(super) fn new(lock: locks::RwLock, thread: &Arc<ClientThread>) -> Self {
         Self { lock, thread: Arc::clone(thread) }
     }
 

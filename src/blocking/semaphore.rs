@@ -4,20 +4,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{PermitGuard, client_thread::ClientThread};
 use crate::{
-    lock::{self, after_work, inspection::SemaphoreInspection},
-    words::{Error, HoldId, Owner},
+    locks::{self, after_work, inspection::SemaphoreInspection},
+    proto::{Error, HoldId, Owner},
 };
 
 /// [`quorate::Semaphore`](crate::Semaphore) for programs without async.
 #[derive(Clone)]
 #[must_use = "it does nothing until a permit is acquired"]
 pub struct Semaphore {
-    semaphore: lock::Semaphore,
+    semaphore: locks::Semaphore,
     thread: Arc<ClientThread>,
 }
 
 impl Semaphore {
-    pub(super) fn new(semaphore: lock::Semaphore, thread: &Arc<ClientThread>) -> Self {
+    pub(super) fn new(semaphore: locks::Semaphore, thread: &Arc<ClientThread>) -> Self {
         Self { semaphore, thread: Arc::clone(thread) }
     }
 
@@ -36,7 +36,7 @@ impl Semaphore {
         Self { semaphore: self.semaphore.lease_fixed(lease), ..self }
     }
 
-    fn guard(&self, guard: lock::PermitGuard) -> PermitGuard {
+    fn guard(&self, guard: locks::PermitGuard) -> PermitGuard {
         PermitGuard::new(guard, &self.thread)
     }
 

@@ -3,18 +3,18 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Cluster, Quorate, VoterSet, connect::connect};
-#[cfg(feature = "tls")]
-use crate::node::Tls;
 #[cfg(feature = "embedded")]
-use crate::node::embedded::{EmbeddedVoter, Machine};
+use crate::embedded::{EmbeddedVoter, Machine};
+#[cfg(feature = "tls")]
+use crate::voter::Tls;
 use crate::{
     clock::Clock,
-    engine::Drift,
     keys::KeyScheme,
-    lock::{Forms, LockParts},
-    node::{Credentials, Provider, Security},
+    locks::{Forms, LockParts},
+    metric::NamedLocks,
+    proto::{Drift, Error, RestartGuard},
     settings::Settings,
-    words::{Error, RestartGuard, metric::NamedLocks},
+    voter::{Credentials, Provider, Security},
 };
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).

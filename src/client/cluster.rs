@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::reach::{Secret, looks};
 use crate::{
-    node::{ClusterNode, Ear, Node, Seat, Security, Topology},
+    proto::Error,
     settings::Settings,
-    words::Error,
+    voter::{ClusterNode, Ear, Node, Seat, Security, Topology},
 };
 
 /// What to do where two voters of a cluster have one primary, and so fail together.

@@ -13,12 +13,12 @@ use super::{
     source::{self, Origin},
 };
 use crate::{
+    acquire::{Coordinator, Panel, VoterEar, Wakeups},
     clock::{Clock, Moment},
-    coordinator::{Coordinator, Panel},
-    node::{Cast, Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
+    metric,
+    proto::{Cause, Error, Kind, Rounded, Verdict},
     settings::Settings,
-    wakeup::{VoterEar, Wakeups},
-    words::{Cause, Error, Kind, Rounded, Verdict, metric},
+    voter::{Cast, Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
 };
 
 /// Pause between two questions to a voter that does not say who it is.

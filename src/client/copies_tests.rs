@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Quorate;
-use crate::node::embedded::{self, EmbeddedVoter};
+use crate::embedded::{self, EmbeddedVoter};
 
 /// What each of several processes goes on with.
 async fn snapshot(voters: &[EmbeddedVoter]) -> Quorate {

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
 
 use super::{Builder, Cluster, VoterSet};
 #[cfg(feature = "tls")]
-use crate::node::Tls;
+use crate::voter::Tls;
 use crate::{
     keys::KeyScheme,
-    node::Credentials,
-    words::{Error, RestartGuard},
+    proto::{Error, RestartGuard},
+    voter::Credentials,
 };
 
 const VOTERS: &str = "QUORATE_VOTERS";

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::Quorate;
 use crate::{
-    node::{KeySearch, KeysFound},
-    words::{Cause, FoundLock, Verdict, VoterReport},
+    proto::{Cause, FoundLock, Verdict, VoterReport},
+    voter::{KeySearch, KeysFound},
 };
 
 /// How long a voter may take to name its locks.

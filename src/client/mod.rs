@@ -27,11 +27,11 @@ pub use survey::{Survey, VoterSurvey};
 pub use voter_set::VoterSet;
 
 use crate::{
-    coordinator::Coordinator,
+    acquire::Coordinator,
     hold::Hold,
-    lock::{Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
-    node::{Replies, Voter},
-    words::Error,
+    locks::{Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
+    proto::Error,
+    voter::{Replies, Voter},
 };
 
 /// A client of a set of voters; makes locks. Clones are the same client.

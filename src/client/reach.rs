@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::{
-    node::{Address, Looks, Security},
+    proto::Error,
     settings::Settings,
-    words::Error,
+    voter::{Address, Looks, Security},
 };
 
 /// An address as the user wrote it, which is never printed.

@@ -4,7 +4,12 @@ use super::{
     VoterSet,
     source::{Origin, Source},
 };
-use crate::{engine::Quorum, keys::KeyScheme, node::Security, settings::Settings, words::Error};
+use crate::{
+    keys::KeyScheme,
+    proto::{Error, Quorum},
+    settings::Settings,
+    voter::Security,
+};
 
 /// What does not go together.
 pub(super) fn check(

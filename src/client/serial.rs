@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{FoundLocks, Status, Survey, VoterStatus, VoterSurvey};
-use crate::words::{Verdict, VoterReport, millis};
+use crate::proto::{Verdict, VoterReport, millis};
 
 /// Whether locks can be given (`has_quorum`, `counting`, `needed`), and every voter (`voters`).
 impl Serialize for Status {
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::{json, to_value};
 
     use super::*;
-    use crate::words::Cause;
+    use crate::proto::Cause;
 
     #[test]
     fn a_status_says_whether_locks_can_be_given_and_why_a_voter_does_not_count() {

@@ -7,12 +7,12 @@ use super::{
     reach::{Secret, looks},
 };
 #[cfg(feature = "embedded")]
-use crate::node::embedded::EmbeddedVoter;
+use crate::embedded::EmbeddedVoter;
 use crate::{
     clock::Clock,
-    node::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
+    proto::{ClientName, Error},
     settings::{ReplicaAcks, Settings},
-    words::{ClientName, Error},
+    voter::{Address, Ear, Node, Security, Seen, SingleNode, Voter},
 };
 
 /// Where a voter is.

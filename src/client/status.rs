@@ -4,10 +4,9 @@ use std::fmt;
 
 use super::Quorate;
 use crate::{
-    coordinator::Panel,
-    engine::{Place, Quorum},
-    node::ONLY,
-    words::{Cause, Quarantined, Side, Sided},
+    acquire::Panel,
+    proto::{Cause, Place, Quarantined, Quorum, Side, Sided},
+    voter::ONLY,
 };
 
 /// How a client stands with its voters, as [`Quorate::status`] found it.

@@ -6,10 +6,10 @@ use futures::future::join_all;
 
 use super::{Quorate, Status, VoterStatus};
 use crate::{
+    acquire::Panel,
     clock::Clock,
-    coordinator::Panel,
-    node::{Outcome, VoterReply},
-    words::{Cause, RosterEntry, ServerReport},
+    proto::{Cause, RosterEntry, ServerReport},
+    voter::{Outcome, VoterReply},
 };
 
 /// How long servers may take to answer at least, where the voter deadline is shorter: nobody waits

@@ -2,7 +2,7 @@
 
 use super::{Cluster, source::Source};
 #[cfg(feature = "embedded")]
-use crate::node::embedded::EmbeddedVoter;
+use crate::embedded::EmbeddedVoter;
 
 /// A set of voters: what a [`Builder`](crate::Builder) has, or what its voters
 /// [replace](crate::Builder::replacing).

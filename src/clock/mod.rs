@@ -8,7 +8,6 @@
 
 #[cfg(feature = "embedded")]
 mod machine;
-mod moment;
 #[cfg(target_os = "linux")]
 mod steady;
 
@@ -16,11 +15,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+pub(crate) use crate::proto::Moment;
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
 #[cfg(feature = "embedded")]
 pub(crate) use machine::Rate;
-pub(crate) use moment::Moment;
 
 /// Where a client takes its time from.
 #[derive(Clone, Debug)]

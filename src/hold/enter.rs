@@ -7,10 +7,10 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
+    acquire::{Coordinator, LockRecord, Search, Won},
     clock::{Clock, Moment},
-    coordinator::{Coordinator, LockRecord, Search, Won},
-    engine::{Limit, Refusal},
-    words::{Error, Kind, Owner, series::LockSeries},
+    proto::{Error, Kind, Limit, Owner, Refusal},
+    series::LockSeries,
 };
 
 /// What a caller asks for.

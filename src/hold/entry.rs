@@ -10,10 +10,9 @@ use super::{
     keeper,
 };
 use crate::{
+    acquire::{Coordinator, Won},
     clock::Moment,
-    coordinator::{Coordinator, Won},
-    engine::{RoundEnd, Rules, Terms},
-    words::{Error, HoldId, Kind, Owner, Slots, Token, Verdict},
+    proto::{Error, HoldId, Kind, Owner, RoundEnd, Rules, Slots, Terms, Token, Verdict},
 };
 
 /// What was not confirmed where an owner or a guard enters again.

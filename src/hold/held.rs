@@ -1,7 +1,5 @@
 //! The hold itself: the truth about how long it may be trusted, and how often it was entered.
 
-mod care;
-mod loss;
 mod rounds;
 
 use std::{
@@ -10,19 +8,23 @@ use std::{
     time::Duration,
 };
 
-use loss::HoldLoss;
-pub(super) use rounds::Exchange;
 use rounds::RoundSent;
 
 use super::{Holds, agenda::AgendaPlace};
 use crate::{
+    acquire::{Coordinator, LockRecord, Spoils, Won},
     clock::Moment,
-    coordinator::{Coordinator, LockRecord, Spoils, Won},
-    engine::{Checkup, Duty, Lease, RoundId, Support, Terms, Votes},
-    node::Replies,
+    hold::agenda::Listing,
+    proto::{
+        Cause, Checkup, Duty, Error, HoldId, Kind, Lease, Listed, Owner, RoundId, Rounded, Slots,
+        Support, Terms, Token, Verdict, Votes,
+    },
+    series::LockSeries,
     signal::Signal,
-    words::{Error, HoldId, Kind, Listed, Owner, Slots, Token, Verdict, series::LockSeries},
+    voter::Replies,
 };
+
+pub(super) use rounds::Exchange;
 
 /// One hold. It ends once: by its last release, or by loss.
 #[derive(Debug)]
@@ -414,5 +416,213 @@ impl Hold {
             state.support.shorten(unseen);
         }
         state
+    }
+}
+
+// What the watchdog asks of a hold.
+
+impl Hold {
+    /// Puts itself on the agenda, for when it is next to be looked after.
+    pub(super) fn put_on_agenda(self: &Arc<Self>) -> Listing {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return Listing::Done;
+        }
+        let now = self.coordinator.clock().now();
+        let at = match state.lease.duty(now) {
+            Duty::Sleep(until) if !state.in_round => until,
+            Duty::Renew if !state.in_round => now,
+            _ => state.lease.deadline(),
+        };
+        let (from, to) = (state.place, (at, self.number));
+        state.place = Some(to);
+        self.holds.agenda().put(Arc::clone(self), from, to, state.early())
+    }
+
+    /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
+    /// that has ended is told.
+    pub(super) fn is_to_be_renewed(self: &Arc<Self>) -> bool {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return false;
+        }
+        let now = self.coordinator.clock().now();
+        let duty = state.lease.duty(now);
+        let standings = &self.coordinator.panel().standings;
+        if duty != Duty::Lost && !state.lease.is_fixed() && standings.out_of_step().is_some() {
+            let why = |voter| standings.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
+            let voters = 0..self.coordinator.panel().voters.len();
+            state.failed = voters.map(|voter| Verdict::Unknown(why(voter))).collect();
+            self.lose(&mut state, HoldLoss::OutOfStep);
+            return false;
+        }
+        let due = match duty {
+            Duty::Lost => {
+                self.expire(&mut state);
+                return false;
+            }
+            Duty::Renew => true,
+            Duty::Sleep(until) => until.since(now) <= state.early(),
+        };
+        let begins = due && !state.in_round;
+        state.in_round |= due;
+        if begins {
+            self.warn_of_waiters(&mut state, now);
+        }
+        begins
+    }
+
+    /// Says once that a task of the same client waits for what may never come: mostly it wants to
+    /// enter again, and has no owner.
+    fn warn_of_waiters(&self, state: &mut HoldState, now: Moment) {
+        let lease = state.lease.terms().lease;
+        let is_long = |since: Moment| now.since(since) >= lease;
+        if !state.warned
+            && is_long(self.acquired)
+            && self.coordinator.waits_since(self.record()).is_some_and(is_long)
+        {
+            state.warned = true;
+            let (lock, waits) = (self.name(), Rounded(lease));
+            tracing::warn!(
+                lock, hold = %self.id, %waits,
+                "a task waits long behind a hold of its own client"
+            );
+        }
+    }
+
+    /// When it ends, and its number.
+    pub(super) fn end_place(&self) -> AgendaPlace {
+        (self.state().lease.deadline(), self.number)
+    }
+
+    /// A round is over. `again`: there is a reason for another one.
+    pub(super) fn end_round(self: &Arc<Self>, again: bool) {
+        {
+            let mut state = self.state();
+            state.in_round = false;
+            if again {
+                state.lease.renew_now(self.coordinator.clock().now());
+            }
+        }
+    }
+
+    /// Makes a renewal due.
+    pub(super) fn renew_now(self: &Arc<Self>) {
+        self.state().lease.renew_now(self.coordinator.clock().now());
+    }
+
+    /// Whether the last round failed; and now whether this one has.
+    pub(super) fn fails_again(&self, failing: bool) -> bool {
+        std::mem::replace(&mut self.state().failing, failing)
+    }
+
+    /// The watchdog is gone. A lease that is not renewed needs none.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state();
+        if !state.lease.is_fixed() {
+            self.lose(&mut state, HoldLoss::Abandoned);
+        }
+    }
+
+    /// Another hold was lost, without which this one is of no use.
+    pub(super) fn forsake(&self) {
+        self.lose(&mut self.state(), HoldLoss::Forsaken);
+    }
+
+    pub(super) fn is_forsaken(&self) -> bool {
+        matches!(self.state().end, Some(End::Lost(HoldLoss::Forsaken)))
+    }
+}
+
+impl HoldState {
+    /// How long before it is due a renewal makes sense: where others leave, it may go along. One
+    /// that follows a failure keeps its pause.
+    fn early(&self) -> Duration {
+        let alone = self.in_round || self.failing || self.lease.is_fixed();
+        if alone { Duration::ZERO } else { self.lease.terms().lease / 128 }
+    }
+}
+
+// Why a hold ended without being released.
+
+/// Why a hold is lost.
+#[derive(Clone, Copy, Debug)]
+enum HoldLoss {
+    Expired,
+    /// It was noticed so long after the deadline: nothing renewed it, nor looked at the clock.
+    Unattended(Duration),
+    Fixed,
+    Revoked,
+    Superseded,
+    Vanished,
+    Abandoned,
+    /// Another one was lost that was acquired together with it.
+    Forsaken,
+    OutOfStep,
+}
+
+impl HoldLoss {
+    /// What errors and the log say.
+    fn text(self) -> Cow<'static, str> {
+        let text = match self {
+            Self::Unattended(late) => {
+                return format!(
+                    "its validity ended {} before this was noticed: the process, its runtime or \
+                     the machine stood still",
+                    Rounded(late)
+                )
+                .into();
+            }
+            Self::Expired => "its validity ended without a renewal by a majority",
+            Self::Fixed => "its fixed lease ended",
+            Self::Revoked => "it was ended by force",
+            Self::Superseded => "another hold has a majority",
+            Self::Vanished => "a majority of voters no longer had its vote",
+            Self::Abandoned => "the runtime in which its client was connected has ended",
+            Self::Forsaken => "another lock of the same guard was lost",
+            Self::OutOfStep => "clients disagree about the voters",
+        };
+        text.into()
+    }
+
+    /// What metrics call it.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Expired | Self::Unattended(_) => "expired",
+            Self::Fixed => "fixed",
+            Self::Revoked => "forced",
+            Self::Superseded => "superseded",
+            Self::Vanished => "vanished",
+            Self::Abandoned => "abandoned",
+            Self::Forsaken => "forsaken",
+            Self::OutOfStep => "out_of_step",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_loss_says_why() {
+        let late = Duration::from_millis(40_400);
+        for (loss, told) in [
+            (HoldLoss::Expired, "its validity ended without a renewal by a majority"),
+            (
+                HoldLoss::Unattended(late),
+                "its validity ended 40.4s before this was noticed: the process, its runtime or the \
+                 machine stood still",
+            ),
+            (HoldLoss::Fixed, "its fixed lease ended"),
+            (HoldLoss::Revoked, "it was ended by force"),
+            (HoldLoss::Superseded, "another hold has a majority"),
+            (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
+            (HoldLoss::Abandoned, "the runtime in which its client was connected has ended"),
+            (HoldLoss::Forsaken, "another lock of the same guard was lost"),
+            (HoldLoss::OutOfStep, "clients disagree about the voters"),
+        ] {
+            assert_eq!(loss.text(), told);
+        }
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use super::{agenda::Agenda, held::Hold};
 use crate::{
+    proto::{HoldId, Owner},
     signal::Signal,
-    words::{HoldId, Owner},
 };
 
 /// What a client holds now.

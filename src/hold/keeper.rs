@@ -18,11 +18,10 @@ use super::{
     held::Hold,
 };
 use crate::{
+    acquire::Coordinator,
     clock::{Clock, Moment},
-    coordinator::Coordinator,
-    engine::RoundEnd,
-    node::Standings,
-    words::Listed,
+    proto::{Listed, RoundEnd},
+    voter::Standings,
 };
 
 /// So many rounds at once: what waits for its round costs no memory but its hold's, and what few

@@ -10,7 +10,7 @@ use std::{
 use futures::future::select_all;
 
 use super::{held::Hold, together::first_loss_of};
-use crate::words::Error;
+use crate::proto::Error;
 
 /// Completes when a hold is over, or one of several, with the reason:
 /// [`Lost`](crate::ErrorKind::Lost), or [`Released`](crate::ErrorKind::Released) by its last guard.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::select_all;
 
 use super::{Entry, Lost, held::Hold};
-use crate::words::Error;
+use crate::proto::Error;
 
 /// Ends all of these holds as lost as soon as one of them is, so that nobody waits for what is of
 /// no use without it. Whoever has them need not wait for that: any of them shows that it is lost.

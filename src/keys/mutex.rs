@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{KeyScheme, Word, encoded, tagged};
-use crate::words::LockName;
+use crate::proto::LockName;
 
 /// The names of one mutex, or of one election, which is another lock than the mutex of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

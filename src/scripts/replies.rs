@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::words::{Cause, HoldId, Incumbent, Proclaimed, Slots, Token, Verdict};
+use crate::proto::{Cause, HoldId, Incumbent, Proclaimed, Slots, Token, Verdict};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]

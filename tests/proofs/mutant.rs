@@ -1,27 +1,11 @@
-//! The switch of the mutants that stand in the engine, for the models: `crate::mutant!(..)` there
-//! is this one here. A model wakes one of them while it looks for what that breaks.
+//! The mutants that stand in the library's decisions: a model wakes one of them while it looks for
+//! what that breaks. Without the wrapper of the hunt there are none.
 
-use std::cell::Cell;
+/// From here on this one is alive, on this thread.
+#[cfg(quorate_mutants)]
+pub(crate) use quorate::proto::wake;
 
-/// Whether this mutant is alive.
-macro_rules! mutant {
-    ($name:literal) => {
-        $crate::mutant::is_alive($name)
-    };
-}
-
-pub(crate) use mutant;
-
-thread_local! {
-    // Several models run at once, each on threads of its own.
-    static ALIVE: Cell<Option<&'static str>> = const { Cell::new(None) };
-}
-
-/// From here on, on this thread.
+#[cfg(not(quorate_mutants))]
 pub(crate) fn wake(name: Option<&'static str>) {
-    ALIVE.set(name);
-}
-
-pub(crate) fn is_alive(name: &str) -> bool {
-    ALIVE.get().is_some_and(|alive| alive == name)
+    assert_eq!(name, None, "the library is compiled without its mutants");
 }

@@ -4,14 +4,13 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::Fuse};
 
-use super::{Hold, HoldState, loss::HoldLoss};
+use super::{Hold, HoldLoss, HoldState};
 use crate::{
+    acquire::{Ask, place},
     clock::Moment,
-    coordinator::{Ask, place},
-    engine::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms},
-    node::{Call, LateEar, Outcome, Replies},
+    proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict},
     scripts::{Answer, Vote},
-    words::Verdict,
+    voter::{Call, LateEar, Outcome, Replies},
 };
 
 /// What a round asked for, and the answers to it.

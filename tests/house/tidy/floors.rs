@@ -8,17 +8,15 @@ use super::{
 };
 
 /// From low to high.
-const FLOORS: [&[&str]; 13] = [
-    &["words", "mutant"],
-    &["clock", "signal", "fence"],
-    &["engine"],
+const FLOORS: [&[&str]; 11] = [
+    &["proto", "mutant", "metric"],
+    &["clock", "signal", "fence", "series"],
     &["settings", "keys"],
     &["scripts"],
-    &["node"],
-    &["wakeup"],
-    &["coordinator"],
+    &["voter"],
+    &["acquire", "embedded"],
     &["hold"],
-    &["lock"],
+    &["locks"],
     &["client"],
     &["blocking"],
     &["lib", "main", "bin", "program"],
@@ -40,7 +38,7 @@ pub(crate) const NO_IMPORT_FROM_ABOVE: Rule = |path, text| {
     imports(text, module.len()).into_iter().filter_map(above).collect()
 };
 
-/// `src/node/single/mod.rs` is `node::single`.
+/// `src/voter/single/mod.rs` is `voter::single`.
 fn module_of(path: &str) -> Option<Vec<String>> {
     let path = path.strip_prefix("src/")?.strip_suffix(".rs")?;
     let path = path.strip_suffix("/mod").unwrap_or(path);

@@ -9,7 +9,7 @@ pub(crate) mod tree;
 
 use floors::NO_IMPORT_FROM_ABOVE;
 use rules::{
-    ENGINE_IS_PURE, FRED_ONLY_IN_SINGLE, Finding, MLUA_ONLY_IN_EMBEDDED, NO_MACHINE_PATHS,
+    DECISIONS_ARE_PURE, FRED_ONLY_IN_SINGLE, Finding, MLUA_ONLY_IN_EMBEDDED, NO_MACHINE_PATHS,
     NOBODY_IS_EXCUSED_BY_CLIPPY, NOTES_ARE_SENTENCES, Rule, SHORT_LINES,
 };
 
@@ -39,32 +39,32 @@ fn holds_in_the_tree(rule: Rule) {
 #[test]
 fn no_file_imports_a_floor_above_its_own() {
     let rule = NO_IMPORT_FROM_ABOVE;
-    catches(rule, "src/words/name.rs", "\nuse crate::clock::Clock;", 2);
-    let group = "use crate::{\n words::{A, B},\n node::Node,\n};";
-    catches(rule, "src/engine/votes.rs", group, 3);
-    catches(rule, "src/engine/votes.rs", "use super::super::hold::Guard;", 1);
-    catches(rule, "src/engine/mod.rs", "use super::{words::A, lock};", 1);
-    catches(rule, "src/engine/votes.rs", "use super::{\n A,\n super::lock::Mutex};", 3);
-    catches(rule, "src/clock/mod.rs", "mod tests {\n use super::super::node::Node;\n}", 2);
+    catches(rule, "src/proto/name.rs", "\nuse crate::clock::Clock;", 2);
+    let group = "use crate::{\n proto::{A, B},\n voter::Node,\n};";
+    catches(rule, "src/proto/votes.rs", group, 3);
+    catches(rule, "src/proto/votes.rs", "use super::super::hold::Guard;", 1);
+    catches(rule, "src/proto/mod.rs", "use super::{proto::A, locks};", 1);
+    catches(rule, "src/proto/votes.rs", "use super::{\n A,\n super::locks::Mutex};", 3);
+    catches(rule, "src/clock/mod.rs", "mod tests {\n use super::super::voter::Node;\n}", 2);
     catches(rule, "src/scripts/mod.rs", "fn f() {}\nfn g(x: crate::client::Client) {}", 2);
     catches(rule, "src/hold/guard.rs", "use crate::Error;", 1);
     catches(rule, "src/client.rs", "use super::*;", 1);
-    catches(rule, "src/lock/fair.rs", "#[cfg(test)] mod tests { use quorate::Mutex; }", 1);
+    catches(rule, "src/locks/fair.rs", "#[cfg(test)] mod tests { use quorate::Mutex; }", 1);
     catches(rule, "src/elsewhere.rs", "", 1);
-    let group = "use crate::{words::{Error, HoldId}, hold::Reaper, node};";
+    let group = "use crate::{proto::{Error, HoldId}, hold::Reaper, voter};";
     permits(rule, "src/hold/guard.rs", group);
-    permits(rule, "src/words/error.rs", "/// [`Mutex`](crate::Mutex)\nuse super::HoldId;");
+    permits(rule, "src/proto/error.rs", "/// [`Mutex`](crate::Mutex)\nuse super::HoldId;");
     permits(
         rule,
         "src/clock/mod.rs",
-        "mod tests {\n use super::*;\n use super::super::words::A;\n}",
+        "mod tests {\n use super::*;\n use super::super::proto::A;\n}",
     );
     permits(
         rule,
-        "src/node/single/mod.rs",
-        "use super::{Call, voter}; pub(in crate::node) fn f() {}",
+        "src/voter/single/mod.rs",
+        "use super::{Call, task}; pub(in crate::voter) fn f() {}",
     );
-    permits(rule, "src/node/single/tests.rs", "use quorate_support::RedisServer;");
+    permits(rule, "src/voter/single/tests.rs", "use quorate_support::RedisServer;");
     permits(rule, "src/settings.rs", "use crate::keys::KeyScheme;");
     permits(rule, "src/lib.rs", "use crate::client::Client;\nmod tests {\n use super::*;\n}");
     permits(rule, "src/main.rs", "use quorate::Mutex;");
@@ -94,31 +94,31 @@ fn no_two_modules_of_a_folder_lead_to_one_another() {
 #[test]
 fn only_the_single_server_node_names_fred() {
     let rule = FRED_ONLY_IN_SINGLE;
-    catches(rule, "src/node/voter.rs", "use tokio::sync;\nuse fred::prelude::*;", 2);
-    permits(rule, "src/node/voter.rs", "// fred answers late\nlet alfred = \"fred\";");
-    permits(rule, "src/node/single/mod.rs", "use fred::prelude::*;");
+    catches(rule, "src/voter/voter.rs", "use tokio::sync;\nuse fred::prelude::*;", 2);
+    permits(rule, "src/voter/voter.rs", "// fred answers late\nlet alfred = \"fred\";");
+    permits(rule, "src/voter/single/mod.rs", "use fred::prelude::*;");
     holds_in_the_tree(rule);
 }
 
 #[test]
 fn only_the_embedded_node_names_mlua() {
     let rule = MLUA_ONLY_IN_EMBEDDED;
-    catches(rule, "src/words/error.rs", "impl From<mlua::Error> for Error {}", 1);
-    permits(rule, "src/node/embedded/lua.rs", "use mlua::Lua;");
+    catches(rule, "src/proto/error.rs", "impl From<mlua::Error> for Error {}", 1);
+    permits(rule, "src/embedded/lua.rs", "use mlua::Lua;");
     holds_in_the_tree(rule);
 }
 
 #[test]
-fn the_engine_has_no_runtime_no_clock_and_no_chance_of_its_own() {
-    let rule = ENGINE_IS_PURE;
-    let path = "src/engine/votes.rs";
+fn the_decisions_have_no_runtime_no_clock_and_no_chance_of_its_own() {
+    let rule = DECISIONS_ARE_PURE;
+    let path = "src/proto/votes.rs";
     catches(rule, path, "\nasync fn count() {}", 2);
     catches(rule, path, "use tokio::sync::mpsc;", 1);
     catches(rule, path, "use std::time::{Duration, Instant};", 1);
     catches(rule, path, "let pause = rand::rng;", 1);
     catches(rule, path, "let pause = rng().random_range(0..9);", 1);
     permits(rule, path, "// async\nuse std::time::Duration; fn f(rng: &mut impl rand::Rng) {}");
-    permits(rule, "src/node/voter.rs", "async fn ask() {}");
+    permits(rule, "src/voter/voter.rs", "async fn ask() {}");
     holds_in_the_tree(rule);
 }
 

@@ -17,10 +17,10 @@ const COLUMNS: usize = 100;
 const NOTE_WORDS: usize = 5;
 
 pub(crate) const FRED_ONLY_IN_SINGLE: Rule =
-    |path, text| only_under("src/node/single/", "fred", path, text);
+    |path, text| only_under("src/voter/single/", "fred", path, text);
 
 pub(crate) const MLUA_ONLY_IN_EMBEDDED: Rule =
-    |path, text| only_under("src/node/embedded/", "mlua", path, text);
+    |path, text| only_under("src/embedded/", "mlua", path, text);
 
 fn only_under(folder: &str, name: &str, path: &str, text: &str) -> Vec<Finding> {
     if !is_source(path) || path.starts_with(folder) {
@@ -29,10 +29,9 @@ fn only_under(folder: &str, name: &str, path: &str, text: &str) -> Vec<Finding> 
     named(&[name], text)
 }
 
-pub(crate) const ENGINE_IS_PURE: Rule = |path, text| {
+pub(crate) const DECISIONS_ARE_PURE: Rule = |path, text| {
     let impure = ["async", "tokio", "Instant", "SystemTime", "rand::rng", "rng()", "rand::random"];
-    let in_engine = path.starts_with("src/engine/") || path == "src/engine.rs";
-    if in_engine { named(&impure, text) } else { Vec::new() }
+    if path.starts_with("src/proto/") { named(&impure, text) } else { Vec::new() }
 };
 
 /// That of the library, and that of the program.

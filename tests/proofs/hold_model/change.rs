@@ -3,13 +3,11 @@
 
 use std::ops::Range;
 
-use crate::{
-    engine::Quorum,
-    hold_model::{
-        rules::{Broken, Rules},
-        state::{Phase, State, VOTERS},
-    },
+use crate::hold_model::{
+    rules::{Broken, Rules},
+    state::{Phase, State, VOTERS},
 };
+use quorate::proto::Quorum;
 
 /// Of the voters these are only new, in both sets, and only old, in this order; and the steps that
 /// clients make.

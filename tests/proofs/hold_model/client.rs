@@ -1,13 +1,11 @@
-//! What a client sends, and what it does with what the engine says.
+//! What a client sends, and what it does with what `proto` says.
 
-use crate::{
-    engine::RoundEnd,
-    hold_model::{
-        requests::Kind,
-        rules::{Broken, Rules},
-        state::{Answer, Line, Phase, State},
-    },
+use crate::hold_model::{
+    requests::Kind,
+    rules::{Broken, Rules},
+    state::{Answer, Line, Phase, State},
 };
+use quorate::proto::RoundEnd;
 
 impl State {
     pub(crate) fn may_ask(&self, client: u8, rules: &Rules) -> bool {

@@ -1,22 +1,19 @@
-//! What the engine makes of what a client has heard. Nothing of it is written here once more: this
-//! tells the engine's own values what happened, and asks them.
+//! What `proto` makes of what a client has heard. Nothing of it is written here once more: this
+//! tells the own values of `proto` what happened, and asks them.
 //!
-//! A state has only facts: who said what, and how many ticks ago. The values of the engine are made
+//! A state has only facts: who said what, and how many ticks ago. The values of `proto` are made
 //! of them for each question. So a state stays small, and is the same whenever it comes about.
 
 use std::time::Duration;
 
-use crate::{
-    clock::Moment,
-    engine::{
-        Asked, Attempt, Drift, Duty, KeptOut, Lease, Next, Place, Quorum, Register, Round,
-        RoundEnd, RoundId, RoundNext, Rules as Measures, Support, Suspicion, Terms, Tokens, Votes,
-    },
-    hold_model::{
-        rules::{Broken, RenewalCounts, Rules},
-        state::{Answer, Hold, Line, Phase, State},
-    },
-    words::{Cause, HoldId, Quarantine, Quarantined, RestartGuard, Token, Verdict},
+use crate::hold_model::{
+    rules::{Broken, RenewalCounts, Rules},
+    state::{Answer, Hold, Line, Phase, State},
+};
+use quorate::proto::{
+    Asked, Attempt, Cause, Drift, Duty, HoldId, KeptOut, Lease, Moment, Next, Place, Quarantine,
+    Quorum, Register, RestartGuard, Round, RoundEnd, RoundId, RoundNext, Rules as Measures,
+    Support, Suspicion, Terms, Token, Tokens, Verdict, Votes,
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -244,7 +241,7 @@ impl State {
             let lowest = lowest.filter(|_| rules.breaks(Broken::LowestAnswer));
             // Those of a model begin at zero.
             let number = u64::from(lowest.unwrap_or(counter)) + 1;
-            tokens.heard(voter, Token::new(number).expect("it is above zero"));
+            tokens.heard(voter, Token::try_from(number).expect("it is above zero"));
         }
         let (token, stored) = tokens.fix()?;
         let token = u8::try_from(u64::from(token) - 1).expect("counters are low");
@@ -301,12 +298,12 @@ fn ask_again(attempt: &mut Attempt, at: Moment) -> Option<Vec<usize>> {
 }
 
 fn id(hold: Hold) -> HoldId {
-    HoldId::parse(&format!("{}:{}", ["ada", "ben", "cleo"][usize::from(hold.client)], hold.number))
+    let client = ["ada", "ben", "cleo"][usize::from(hold.client)];
+    format!("{client}:{}", hold.number).parse().expect("it is not empty")
 }
 
 fn kept_out_since(forgot: Moment) -> KeptOut {
-    let quarantined = Quarantined { why: Quarantine::Restarted, left: TICK };
-    KeptOut { quarantined, forgot }
+    KeptOut::new(Quarantine::Restarted, TICK, forgot)
 }
 
 fn verdict(answer: Answer) -> Verdict {

@@ -24,7 +24,7 @@ pub(crate) struct Rules {
 /// Whether the vote of a voter in quarantine counts when a standing hold renews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RenewalCounts {
-    /// As the engine says: for a hold that had this voter's vote before.
+    /// As `proto` says: for a hold that had this voter's vote before.
     Proven,
     /// For every hold.
     Always,
@@ -44,7 +44,7 @@ pub(crate) struct Clock {
 /// A rule that is left out or done wrong, to see that the model finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// A rule of the engine, by the name of the mutant that stands beside it.
+    /// A rule of the library, by the name of the mutant that stands beside it.
     Mutant(&'static str),
     /// Validity counts from the last reply instead of the first request.
     TrustFromTheReply,
@@ -187,7 +187,8 @@ impl Rules {
         Self { broken: Some(rule), ..self }
     }
 
-    /// With a bug of the engine alive.
+    /// With a bug of the library alive.
+    #[cfg(quorate_mutants)]
     pub(crate) fn mutant(self, name: &'static str) -> Self {
         self.breaking(Broken::Mutant(name))
     }
@@ -196,7 +197,7 @@ impl Rules {
         self.broken == Some(rule)
     }
 
-    /// The bug of the engine that is alive.
+    /// The bug of the library that is alive.
     pub(crate) fn alive(&self) -> Option<&'static str> {
         match self.broken {
             Some(Broken::Mutant(name)) => Some(name),

@@ -1,23 +1,19 @@
-//! What the engine makes of what a place or a user has heard. Nothing of it is written here once
-//! more: this tells the engine's own values what happened, and asks them.
+//! What `proto` makes of what a place or a user has heard. Nothing of it is written here once
+//! more: this tells the own values of `proto` what happened, and asks them.
 //!
-//! As in the model of holds a state has only facts, of which the values of the engine are made for
+//! As in the model of holds a state has only facts, of which the values of `proto` are made for
 //! each question. There are no ticks: what is asked at once is judged at one moment, and rounds
 //! follow each other by a second.
 
 use std::time::Duration;
 
-use crate::{
-    clock::Moment,
-    engine::{
-        Asked, Bid, BidNext, Drift, KeptOut, Round, RoundEnd, RoundId, RoundNext,
-        Rules as Measures, Support, Terms, Ticket, Until, Votes,
-    },
-    queue_model::{
-        rules::{Broken, Rules},
-        state::{Answer, Phase, State},
-    },
-    words::{HoldId, Quarantine, Quarantined, Verdict},
+use crate::queue_model::{
+    rules::{Broken, Rules},
+    state::{Answer, Phase, State},
+};
+use quorate::proto::{
+    Asked, Bid, BidNext, Drift, KeptOut, Moment, Quarantine, Round, RoundEnd, RoundId, RoundNext,
+    Rules as Measures, Support, Terms, Ticket, Until, Verdict, Votes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -189,14 +185,13 @@ pub(crate) fn is_proven(known: Option<u8>, passed: u8) -> bool {
 }
 
 fn kept_out() -> KeptOut {
-    let quarantined = Quarantined { why: Quarantine::Restarted, left: LEASE };
-    KeptOut { quarantined, forgot: now() }
+    KeptOut::new(Quarantine::Restarted, LEASE, now())
 }
 
 fn verdict(answer: Answer) -> Verdict {
     match answer {
         Answer { granted: true, uncounted: false, .. } => Verdict::Granted,
         Answer { granted: true, .. } => kept_out().verdict(),
-        _ => Verdict::Refused { by: HoldId::parse("another"), ttl: Some(LEASE) },
+        _ => Verdict::Refused { by: "another".parse().expect("it is an id"), ttl: Some(LEASE) },
     }
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::{
-    engine::Quorum,
     hold_model::change::{Change, Sets},
     queue_model::state::{MOST_CLIENTS, MOST_PLACES},
 };
+use quorate::proto::Quorum;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
@@ -49,7 +49,7 @@ pub(crate) enum Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later: a
-    /// mutant of the engine.
+    /// mutant of `proto`.
     TicketRaised,
     /// Bids never carry a ticket: every voter has its own order of arrival.
     OrderOfArrival,
@@ -205,7 +205,7 @@ impl Rules {
         self.broken == Some(rule)
     }
 
-    /// The bug of the engine that is alive.
+    /// The bug of `proto` that is alive.
     pub(crate) fn alive(&self) -> Option<&'static str> {
         self.breaks(Broken::TicketRaised).then_some("ticket_is_raised")
     }

@@ -1,4 +1,4 @@
-//! What a place sends, and what it does with what the engine says: ask, bid again, win or leave.
+//! What a place sends, and what it does with what `proto` says: ask, bid again, win or leave.
 
 use crate::queue_model::{
     kind::Kind,

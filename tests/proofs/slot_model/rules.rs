@@ -1,6 +1,7 @@
 //! What may happen in a model, and which rule is left out.
 
-use crate::{check::Mark, engine::Circle};
+use crate::check::Mark;
+use quorate::proto::Circle;
 
 /// So many clients there are, of which some may want nothing.
 pub(crate) const CLIENTS: usize = 3;
@@ -91,7 +92,7 @@ impl Rules {
         Circle { start: self.starts[client], permits: self.permits }
     }
 
-    /// The mutant of the engine that is alive.
+    /// The mutant of `proto` that is alive.
     pub(crate) fn alive(&self) -> Option<&'static str> {
         self.is_broken(Broken::AnySlotIsAVote).then_some("any_slot_is_a_vote")
     }

@@ -2,13 +2,12 @@
 
 use crate::{
     check::Passed,
-    engine::{Quorum, SlotNext, SlotVotes, Votes},
     slot_model::{
         rules::{Broken, CLIENTS, Landmark, Rules},
         voter::{Request, Voter},
     },
-    words::{Cause, Slots, Verdict},
 };
+use quorate::proto::{Cause, Quorum, SlotNext, SlotVotes, Slots, Verdict, Votes};
 
 pub(crate) const VOTERS: usize = 3;
 
@@ -49,7 +48,7 @@ pub(crate) enum Phase {
     Holding(Vec<u16>),
 }
 
-/// What moves on the engine's count.
+/// What moves on `proto`'s count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Event {
     Gave(usize, Vec<u16>),
@@ -265,7 +264,7 @@ impl State {
         }
     }
 
-    /// What the engine makes of all that was heard.
+    /// What `proto` makes of all that was heard.
     fn count(&self, client: usize, rules: &Rules) -> (SlotVotes, Votes) {
         let quorum = Quorum::of(VOTERS);
         let mut slots = SlotVotes::new(quorum, rules.circle(client));

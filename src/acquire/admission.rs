@@ -1,0 +1,108 @@
+//! How many attempts a client makes at once. Further callers wait for their turn: if all asked at
+//! once, the answers would come after the voter deadline, and healthy voters would seem silent.
+
+use std::time::Duration;
+
+use futures::{FutureExt, future::Either};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{Coordinator, line::Turn};
+use crate::proto::{Error, Kind, Limit, LockName};
+
+/// So many attempts gather a majority at the same time. Each has one request on its way to each
+/// voter: more would only stand in line there, and be late. Two calls of 32 are under way to a
+/// voter at a time: with fewer attempts there is not always a next one ready.
+const MOST: usize = 128;
+
+/// The turns of those who want to ask, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct Admission(Semaphore);
+
+/// Leave to make one attempt.
+pub(crate) type Admitted<'a> = SemaphorePermit<'a>;
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        Self(Semaphore::new(MOST))
+    }
+}
+
+impl Coordinator {
+    /// Leave to make an attempt, where nobody has to wait for it.
+    pub(crate) fn try_admit(&self) -> Option<Admitted<'_>> {
+        self.admission.0.try_acquire().ok()
+    }
+
+    /// Leave to make the first attempt for a lock. It is waited for before what an attempt needs is
+    /// made: many may wait.
+    pub(crate) async fn admit_first(
+        &self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> Result<Admitted<'_>, Error> {
+        match self.try_admit() {
+            Some(admitted) => Ok(admitted),
+            None => self.wait_for_leave(lock, limit).await,
+        }
+    }
+
+    /// Leave to make an attempt, if the caller does not have it: waits for it until its limit, if
+    /// it has one, and tells those behind in line.
+    pub(super) async fn admit<'a>(
+        &'a self,
+        admitted: Option<Admitted<'a>>,
+        lock: &LockName,
+        limit: Limit,
+        turn: &Turn<'_>,
+    ) -> Result<Admitted<'a>, Error> {
+        if let Some(admitted) = admitted.or_else(|| self.try_admit()) {
+            return Ok(admitted);
+        }
+        turn.hold_up(true);
+        let admitted = Box::pin(self.wait_for_admission(lock, limit)).await?;
+        turn.hold_up(false);
+        Ok(admitted)
+    }
+
+    /// Leave for the first attempt, waited for until the limit. In boxes: who has leave needs no
+    /// room for it, and who has no limit none for a timer.
+    pub(crate) fn wait_for_leave<'a>(
+        &'a self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> impl Future<Output = Result<Admitted<'a>, Error>> {
+        if limit != Limit::Never {
+            return Either::Left(Box::pin(self.wait_for_admission(lock, limit)));
+        }
+        let admitted = Box::pin(self.admission.0.acquire());
+        Either::Right(admitted.map(|admitted| Ok(admitted.expect("nobody closes it"))))
+    }
+
+    async fn wait_for_admission(
+        &self,
+        lock: &LockName,
+        limit: Limit,
+    ) -> Result<Admitted<'_>, Error> {
+        let Admission(turns) = &self.admission;
+        let started = self.clock.now();
+        let until = match limit {
+            Limit::Once(moment) | Limit::Until(moment) => Some(moment),
+            Limit::Never => None,
+        };
+        let late = async {
+            match until {
+                Some(until) => self.clock.sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(admitted) = turns.acquire() => Ok(admitted),
+            () = late => Err(overloaded(lock.as_str(), self.clock.now().since(started))),
+        }
+    }
+}
+
+pub(super) fn overloaded(lock: &str, after: Duration) -> Error {
+    Error::new(Kind::Overloaded { lock: lock.into(), most: MOST, after }, Vec::new())
+}

@@ -1,0 +1,120 @@
+//! One attempt on the voters: `proto` decides, this sends and listens.
+
+use std::{pin::pin, sync::Arc};
+
+use super::{
+    Ask, Coordinator, LockRecord,
+    claim::{Claim, Won},
+    given::Given,
+    slots::Granted,
+};
+use crate::{
+    proto::{Attempt, Defeat, HoldId, Loss, Next, Rules, Verdict, Window},
+    voter::Call,
+};
+
+impl Coordinator {
+    /// Asks all voters once. Where it is lost, it is what each of them said.
+    pub(crate) async fn ask_once(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        rules: Rules,
+    ) -> Result<Won, Vec<Verdict>> {
+        let window = Window::start(None, false, self.clock.now());
+        let won = self.gather_votes(record, &rules, window).await;
+        won.map_err(|defeat| defeat.votes.into_verdicts())
+    }
+
+    /// Asks all voters for a fresh hold. Where it is lost, its undo is queued to every voter by
+    /// then.
+    pub(super) async fn gather_votes(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        rules: &Rules,
+        window: Window,
+    ) -> Result<Won, Defeat> {
+        let rules = self.panel.adapt(*rules);
+        let hold = record.hold(&self.ids);
+        let call = self.first_call(&**record, &hold, rules);
+        let started = self.clock.now();
+        let mut attempt =
+            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(window);
+        let mut claim = Claim::of_all(self, record, hold, rules);
+        let mut given = Given::new(&**record, claim.hold(), self.panel.quorum);
+        let mut replies = self.panel.ask_all(&call);
+        // A block, so that what comes behind it needs no room for the timer.
+        let lost = {
+            let (mut now, mut due) = (started, None);
+            let mut sleep = pin!(self.clock.sleep_until(started));
+            loop {
+                match attempt.next(now) {
+                    Next::Wait(until) => {
+                        // Mostly it is the same from one answer to the next.
+                        if due != Some(until) {
+                            due = Some(until);
+                            sleep.set(self.clock.sleep_until(until));
+                        }
+                        let heard = tokio::select! {
+                            biased;
+                            heard = replies.next() => Some(heard),
+                            () = &mut sleep => None,
+                        };
+                        now = self.clock.now();
+                        if let Some((voter, outcome)) = heard {
+                            let vote = self.panel.hear(&mut given, voter, &outcome, started);
+                            attempt.heard(voter, vote.verdict, now);
+                        } else if !crate::mutant!("ended_sleep_is_awaited") {
+                            due = None;
+                        }
+                    }
+                    Next::AskAgain(voters) => {
+                        self.panel.ask_again(&mut replies, &voters, &call);
+                    }
+                    Next::Won(_) => break None,
+                    Next::Lost(loss) => break Some(loss),
+                }
+            }
+        };
+        if let Some(loss) = lost {
+            let started = attempt.started();
+            let votes = attempt.into_votes();
+            claim.narrow(votes.may_have_granted(), votes.may_have_been_won());
+            self.count_attempt(&**record, outcome_of(loss));
+            return Err(Defeat { loss, votes, started });
+        }
+        let limit = window.answers;
+        let fixed = self.fix_token(&mut claim, &given.tokens, &rules, started, limit).await;
+        let token = fixed.inspect_err(|Defeat { loss, .. }| {
+            self.count_attempt(&**record, outcome_of(*loss));
+        })?;
+        let granted = Granted { rules, ticket: None, started, limit };
+        let fixed = self.fix_slots(&mut claim, &mut given, &mut replies, granted).await;
+        let votes = attempt.into_votes();
+        let slots = match fixed {
+            Ok(slots) => slots,
+            Err(loss) => {
+                self.count_attempt(&**record, outcome_of(loss));
+                return Err(Defeat { loss, votes, started });
+            }
+        };
+        self.count_attempt(&**record, "won");
+        let late = crate::mutant!("validity_from_the_reply");
+        let started = if late { self.clock.now() } else { started };
+        let won = Won::new(claim, started, rules, token, votes, replies);
+        Ok(won.with_slots(slots))
+    }
+
+    fn first_call(&self, record: &dyn LockRecord, hold: &HoldId, rules: Rules) -> Call {
+        let (lease, token) = (rules.terms.lease, self.floor(record));
+        record.acquire(&Ask { token, ..Ask::new(hold, lease) })
+    }
+}
+
+/// What a lost attempt is counted as.
+pub(super) fn outcome_of(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Held => "held",
+        Loss::Split => "split",
+        Loss::NoQuorum => "no_quorum",
+    }
+}

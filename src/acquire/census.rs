@@ -1,0 +1,202 @@
+//! Who leads an election: asked once, or watched.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{Coordinator, LockRecord, Panel, place};
+use crate::{
+    acquire::wakeup::{self, Listening},
+    clock::Moment,
+    proto::{
+        Cause, Census, Error, Incumbent, Kind, Leader, LeaderWatch, Sight, WatchNext, WhoLeads,
+    },
+    scripts::Answer,
+    series::ObserverSeries,
+    voter::{Call, Outcome},
+};
+
+/// What whoever watches an election asks, and listens to.
+#[derive(Clone, Debug)]
+pub(crate) struct ElectionAsked {
+    pub(crate) record: Arc<dyn LockRecord>,
+    /// The question who leads.
+    pub(crate) look: Call,
+    /// Where it is told that this may have changed.
+    pub(crate) news: Arc<str>,
+}
+
+/// So long at least a leader has to tell its token before the voters are asked again.
+const LACKING: Duration = Duration::from_millis(5);
+
+/// Who leads: somebody, nobody, or why that cannot be known.
+pub(crate) type LedBy = Result<Option<Leader>, Error>;
+
+impl Coordinator {
+    /// Asks all voters once who leads.
+    pub(crate) async fn ask_who_leads(&self, asked: &ElectionAsked) -> LedBy {
+        let counted = async {
+            let began = self.clock.now();
+            let (finding, census) = self.count(asked).await;
+            self.led_by(asked, finding, &census, began)
+        };
+        self.gate.within(counted).await
+    }
+
+    /// Listens to the voters until they say something together, or have had their time. Asks them
+    /// again while they name a leader that has not told them its token.
+    async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
+        let Self { clock, panel, .. } = self;
+        let rules = panel.adapt(asked.record.rules());
+        let due = clock.now() + rules.voter_deadline;
+        loop {
+            let (mut census, started) = (Census::new(panel.quorum), clock.now());
+            let mut replies = panel.ask_all(&asked.look);
+            // As long as the majority took, the others have time.
+            let mut again = None;
+            loop {
+                let now = clock.now();
+                if census.lacks_token() {
+                    again.get_or_insert_with(|| now + LACKING.max(now.since(started)));
+                }
+                let is_over = again.is_none_or(|again| again >= due);
+                match census.decide() {
+                    Some(finding) if is_over || finding != WhoLeads::Unclear => {
+                        return (finding, census);
+                    }
+                    _ => {}
+                }
+                tokio::select! {
+                    biased;
+                    (voter, outcome) = replies.next(), if census.is_open() => {
+                        census.hear(voter, panel.sight(voter, &outcome, started));
+                    }
+                    () = clock.sleep_until(again.unwrap_or(due).min(due)) => match again {
+                        Some(again) if again < due => break,
+                        _ => census.close(rules.voter_deadline),
+                    },
+                }
+            }
+        }
+    }
+
+    /// `began`: when the voters were asked.
+    fn led_by(
+        &self,
+        asked: &ElectionAsked,
+        finding: WhoLeads,
+        census: &Census,
+        began: Moment,
+    ) -> LedBy {
+        match finding {
+            WhoLeads::Led { leader, .. } => Ok(Some(leader)),
+            WhoLeads::Vacant => Ok(None),
+            WhoLeads::Unclear => {
+                let lock = asked.record.info().name.as_str().into();
+                let after = self.clock.now().since(began);
+                let needed = self.panel.quorum.needed();
+                let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
+                Err(Error::new(kind, self.panel.report(census.verdicts())))
+            }
+        }
+    }
+}
+
+impl Panel {
+    /// What a voter says of who leads. In quarantine it may have forgotten whom it voted for.
+    fn sight(&self, voter: usize, outcome: &Outcome<Answer>, started: Moment) -> Sight {
+        let sight = outcome.as_ref().map_err(Clone::clone).and_then(Incumbent::read)?;
+        match self.standings.kept_out(place(voter, outcome), started) {
+            Some(kept_out) => Err(Cause::Quarantined(kept_out.quarantined)),
+            None => Ok(sight),
+        }
+    }
+}
+
+/// Watches an election until it is dropped.
+pub(crate) struct ElectionWatch {
+    coordinator: Arc<Coordinator>,
+    asked: ElectionAsked,
+    watch: LeaderWatch,
+    listening: Listening,
+    /// Until a majority is known to be heard.
+    subscribing: Option<BoxFuture<'static, ()>>,
+    series: ObserverSeries,
+}
+
+impl ElectionWatch {
+    /// Listens to the voters from now on.
+    pub(crate) fn start(coordinator: &Arc<Coordinator>, asked: ElectionAsked) -> Self {
+        let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news);
+        let heard = wakeup::majority(replies, panel.quorum);
+        let series = ObserverSeries::begin(&settings.named, asked.record.info().name.as_str());
+        Self {
+            coordinator: Arc::clone(coordinator),
+            asked,
+            watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
+            listening,
+            subscribing: Some(heard.boxed()),
+            series,
+        }
+    }
+
+    /// Who leads, when that has changed since it was last told. Fails where the client is closed.
+    pub(crate) async fn next(&mut self) -> Result<LedBy, Error> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let led_by =
+            coordinator.gate.within(async { Ok(self.until_new(&coordinator).await) }).await?;
+        self.series.tell(match &led_by {
+            Ok(Some(_)) => "leader",
+            Ok(None) => "no_leader",
+            Err(_) => "unknown",
+        });
+        Ok(led_by)
+    }
+
+    async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {
+        loop {
+            let now = coordinator.clock.now();
+            let heard = self.listening.calls.look();
+            if heard.missed {
+                self.watch.miss(now, coordinator.chance());
+            }
+            match self.watch.next(now, &heard.called) {
+                WatchNext::Ask => {
+                    self.listening.calls.forget();
+                    self.watch.ask(now);
+                    let (finding, census) = coordinator.count(&self.asked).await;
+                    if let Some(finding) = self.watch.tell(finding) {
+                        return coordinator.led_by(&self.asked, finding, &census, now);
+                    }
+                }
+                WatchNext::Wait(until) => self.wait(coordinator, until).await,
+            }
+        }
+    }
+
+    async fn wait(&mut self, coordinator: &Coordinator, until: Moment) {
+        let Self { watch, listening, subscribing, .. } = self;
+        let subscribed = async {
+            match subscribing {
+                Some(subscribing) => subscribing.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = listening.calls.changed() => {}
+            () = subscribed => {
+                watch.hears(coordinator.clock.now());
+                *subscribing = None;
+            }
+            () = coordinator.clock.sleep_until(until) => {}
+        }
+    }
+}
+
+impl fmt::Debug for ElectionWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElectionWatch").field("asked", &self.asked).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,190 @@
+//! Votes that were asked for, until they are given back or a hold has taken them over.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Coordinator, LockRecord, given::FixedSlots};
+use crate::{
+    clock::Moment,
+    proto::{Denial, HoldId, Refusal, Rules, Slots, Token, Votes},
+    voter::{Call, Replies},
+};
+
+/// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
+#[derive(Debug)]
+pub(crate) struct Won {
+    claim: Claim,
+    pub(crate) started: Moment,
+    pub(crate) rules: Rules,
+    pub(crate) token: Option<Token>,
+    /// How many attempts it took.
+    pub(crate) attempts: u32,
+    /// Who granted so far.
+    votes: Votes,
+    /// The answers that were not waited for.
+    late: Replies,
+    /// Of a semaphore.
+    slots: Option<Slots>,
+    /// Who gave other slots.
+    elsewhere: Vec<usize>,
+}
+
+/// The votes themselves.
+pub(crate) struct Spoils {
+    pub(crate) hold: HoldId,
+    pub(crate) record: Arc<dyn LockRecord>,
+    pub(crate) votes: Votes,
+    pub(crate) late: Replies,
+    pub(crate) slots: Option<Slots>,
+    /// Voters that are to be told which slots.
+    pub(crate) elsewhere: Vec<usize>,
+}
+
+impl Won {
+    pub(super) fn new(
+        claim: Claim,
+        started: Moment,
+        rules: Rules,
+        token: Option<Token>,
+        votes: Votes,
+        late: Replies,
+    ) -> Self {
+        let (slots, elsewhere) = (None, Vec::new());
+        Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere }
+    }
+
+    /// The votes of a semaphore are those that came with these slots.
+    pub(super) fn with_slots(self, fixed: Option<FixedSlots>) -> Self {
+        let Some(FixedSlots { slots, votes, elsewhere }) = fixed else { return self };
+        Self { slots: Some(slots), votes, elsewhere, ..self }
+    }
+
+    pub(crate) fn hold(&self) -> &HoldId {
+        &self.claim.hold
+    }
+
+    /// For how long its client had stood still before it asked.
+    pub(crate) fn stood_still(&self) -> Duration {
+        self.claim.stood_still
+    }
+
+    /// Whether enough is left of it at this moment, now that the client has stood still for so long
+    /// in all.
+    pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
+        let unseen = stood_still.saturating_sub(self.stood_still());
+        self.rules.is_in_time(self.started, now + unseen)
+    }
+
+    /// What it is to others who want the lock.
+    pub(super) fn denial(&self) -> Denial {
+        let ends = Some(self.started + self.rules.terms.lease);
+        let by = Some(self.hold().clone());
+        Denial::Held(Refusal { by, ends, ..Refusal::default() })
+    }
+
+    /// Hands the votes over: whoever calls this answers for their release.
+    pub(crate) fn take(mut self) -> Spoils {
+        self.claim.owed.clear();
+        let (hold, record) = (self.claim.hold.clone(), Arc::clone(&self.claim.record));
+        let Self { votes, late, slots, elsewhere, .. } = self;
+        Spoils { hold, record, votes, late, slots, elsewhere }
+    }
+}
+
+/// Votes that were asked for, and are given back on drop wherever they may have been given: also
+/// where the answer is unknown, also when the caller was cancelled.
+#[derive(Debug)]
+pub(super) struct Claim {
+    coordinator: Arc<Coordinator>,
+    record: Arc<dyn LockRecord>,
+    hold: HoldId,
+    lease: Duration,
+    /// For how long its client had stood still before it asked.
+    stood_still: Duration,
+    /// The voters that may have given a vote which nobody has taken over.
+    owed: Vec<usize>,
+    /// Others may have seen this hold as the holder, and wait to be told.
+    wake: bool,
+}
+
+impl Claim {
+    pub(super) fn of_all(
+        coordinator: &Arc<Coordinator>,
+        record: &Arc<dyn LockRecord>,
+        hold: HoldId,
+        rules: Rules,
+    ) -> Self {
+        Self {
+            coordinator: Arc::clone(coordinator),
+            record: Arc::clone(record),
+            hold,
+            lease: rules.terms.lease,
+            stood_still: coordinator.panel.standings.stood_still(),
+            owed: (0..coordinator.panel.quorum.voters())
+                .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
+                .collect(),
+            wake: true,
+        }
+    }
+
+    pub(super) fn record(&self) -> &dyn LockRecord {
+        &*self.record
+    }
+
+    pub(super) fn hold(&self) -> &HoldId {
+        &self.hold
+    }
+
+    /// Only these may have given a vote.
+    pub(super) fn narrow(&mut self, owed: Vec<usize>, wake: bool) {
+        (self.owed, self.wake) = (owed, wake);
+    }
+
+    /// Any of them may have given a vote, or is about to.
+    pub(super) fn owe_all(&mut self) {
+        self.owed = (0..self.coordinator.panel.quorum.voters()).collect();
+    }
+
+    /// This one has given none.
+    pub(super) fn owe_nothing(&mut self, voter: usize) {
+        self.owed.retain(|owed| *owed != voter);
+    }
+
+    pub(super) fn give_back(&mut self, voters: &[usize]) {
+        let (back, owed) = self.owed.iter().partition(|voter| voters.contains(voter));
+        self.owed = owed;
+        self.tell(back, |record, hold, wake| record.undo(hold, wake));
+    }
+
+    pub(super) fn give_back_all(&mut self) {
+        let owed = std::mem::take(&mut self.owed);
+        self.tell(owed, |record, hold, wake| record.undo(hold, wake));
+    }
+
+    /// Gives back what there is and leaves the queue, on these voters.
+    pub(super) fn leave(mut self, voters: Vec<usize>) {
+        self.owed.clear();
+        self.tell(voters, |record, hold, wake| record.release(hold, 0, wake));
+    }
+
+    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId, bool) -> Call) {
+        if voters.is_empty() {
+            return;
+        }
+        let Coordinator { clock, panel, .. } = &*self.coordinator;
+        let call = call(&*self.record, &self.hold, self.wake);
+        let until = clock.now() + self.lease;
+        for voter in voters {
+            if crate::mutant!("undoes_once") {
+                panel.voters[voter].queue_script(call.clone(), None, None);
+                continue;
+            }
+            panel.voters[voter].queue_script(call.clone(), Some(until), None);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.give_back_all();
+    }
+}

@@ -1,0 +1,114 @@
+//! What a waiter in a queue hears.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::join;
+
+use super::{Coordinator, LockRecord};
+use crate::{
+    acquire::wakeup::{self, Callee, Calls, Listening},
+    clock::Moment,
+    proto::{Error, Votes},
+};
+
+/// What a waiter in a queue hears: who calls it, and where not everybody would, also who gives the
+/// lock back.
+#[derive(Debug)]
+pub(super) struct Ears {
+    callee: Callee,
+    channel: Option<ChannelEar>,
+}
+
+/// Hears on a lock's channel who gives the lock back.
+struct ChannelEar {
+    listening: Listening,
+    /// Until the channel is known to be heard by a majority.
+    subscribing: Option<BoxFuture<'static, Result<(), Error>>>,
+}
+
+impl Ears {
+    pub(super) fn of(callee: Callee) -> Self {
+        Self { callee, channel: None }
+    }
+
+    /// These refused: if what stands in the way is of the same client, its end is heard at once.
+    /// Listens to the lock's channel too, where programs in Java give it back without a call.
+    /// `until`: how long it waits for that at most.
+    pub(super) fn listen(
+        &mut self,
+        coordinator: &Arc<Coordinator>,
+        record: &Arc<dyn LockRecord>,
+        refused: &Votes,
+        until: Moment,
+    ) {
+        self.callee.follow(refused.obstacle());
+        if self.channel.is_some() || record.look_for_java().is_none() {
+            return;
+        }
+        let Some(channel) = &record.channel() else { return };
+        let Coordinator { wakeups, panel, .. } = &**coordinator;
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
+        let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
+        let subscribing = async move {
+            let heard = wakeup::majority(replies, coordinator.panel.quorum);
+            let check = coordinator.check_for_fair_lock(&*record, until);
+            join!(heard, check).1
+        };
+        self.channel = Some(ChannelEar { listening, subscribing: Some(subscribing.boxed()) });
+    }
+
+    /// From here on only new calls count.
+    pub(super) fn forget(&mut self) {
+        self.callee.calls.forget();
+        if let Some(channel) = &mut self.channel {
+            channel.listening.calls.forget();
+        }
+    }
+
+    pub(super) fn look(&mut self) -> Calls {
+        let mut heard = self.callee.calls.look();
+        if let Some(channel) = &mut self.channel {
+            let also = channel.listening.calls.look();
+            heard.missed |= also.missed;
+            for (called, also) in heard.called.iter_mut().zip(also.called) {
+                *called |= also;
+            }
+        }
+        heard
+    }
+
+    /// Completes when there is more than at the last look. True once, when the channel is known to
+    /// be heard: what was said on it before was not.
+    pub(super) async fn changed(&mut self) -> Result<bool, Error> {
+        let Self { callee, channel } = self;
+        let Some(ChannelEar { listening, subscribing }) = channel else {
+            callee.calls.changed().await;
+            return Ok(false);
+        };
+        let subscribed = async {
+            match subscribing {
+                Some(subscribing) => subscribing.await,
+                None => std::future::pending().await,
+            }
+        };
+        // Boxed: few who wait hear a channel too.
+        let heard = Box::pin(async {
+            tokio::select! {
+                biased;
+                subscribed = subscribed => Some(subscribed),
+                () = callee.calls.changed() => None,
+                () = listening.calls.changed() => None,
+            }
+        });
+        let Some(heard) = heard.await else { return Ok(false) };
+        *subscribing = None;
+        heard.map(|()| true)
+    }
+}
+
+impl std::fmt::Debug for ChannelEar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelEar").field("listening", &self.listening).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,365 @@
+//! The line inside one process: waiters for the same lock stand here, and only the first of them
+//! asks the voters; or, where the lock has a queue to wait in, the first of them stand there.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::{
+    clock::{Clock, Moment},
+    proto::{Denial, Outage},
+    signal::Signal,
+};
+
+/// So often in a row the lock goes from one of a line to the next while others listen too.
+const IN_A_ROW: u32 = 4;
+
+/// One line per lock in which somebody stands.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    lines: Mutex<HashMap<LineKey, Arc<Line>>>,
+    /// How many of a line have the turn at the same time.
+    turns: usize,
+}
+
+/// A lock, and which of its lines.
+type LineKey = (Arc<str>, &'static str);
+
+/// The one line of a lock whose waiters do not queue.
+fn only(lock: &Arc<str>) -> LineKey {
+    (Arc::clone(lock), "")
+}
+
+#[derive(Debug)]
+struct Line {
+    key: LineKey,
+    /// Somebody has stood in it since then.
+    since: Moment,
+    /// How many stand in it: changes with the table locked.
+    places: AtomicU32,
+    turns: Semaphore,
+    /// Somebody who has the turn tells the others what it hears. That is the first who has
+    /// something to tell, until its turn is over. If everybody told, everybody would be woken again
+    /// and again.
+    has_teller: AtomicBool,
+    news: Signal<LineNews>,
+    /// Changes when whoever is first hears no quorum, or another comes first while there is none.
+    silence: Signal<()>,
+    /// Who got the lock in this line since another client was seen to have it.
+    in_a_row: AtomicU32,
+    /// At the last release of which that is known others wanted the lock too.
+    others_want: AtomicBool,
+}
+
+/// What is known in a line. It outlasts the turn in which it was heard.
+#[derive(Debug)]
+struct LineNews {
+    /// Whoever is first now has heard nothing yet.
+    asking: bool,
+    /// It waits for its turn among the client's attempts, so what is known is old.
+    is_held_up: bool,
+    /// In a box: in most lines nothing has been heard yet.
+    known: Option<Box<LineDenial>>,
+    /// How often anything was heard.
+    times: u64,
+}
+
+#[derive(Debug)]
+struct LineDenial {
+    denial: Denial,
+    /// How long the voters had for that.
+    within: Duration,
+}
+
+/// A place in a line. Dropping it leaves the line.
+#[derive(Debug)]
+pub(crate) struct LinePlace {
+    lines: Arc<Lines>,
+    line: Arc<Line>,
+    came: Moment,
+    /// How often anything had been heard in the line by then.
+    times: u64,
+    /// The first in line had heard that just then, or listened since.
+    was_told: bool,
+    voter_deadline: Duration,
+}
+
+/// The first place, or one of the first: the right to ask the voters. Dropping it lets the next one
+/// come first.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    place: &'a LinePlace,
+    tells: AtomicBool,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl LineNews {
+    /// Whether the first in line has asked, and does not ask again or wait for leave to.
+    fn is_told(&self) -> bool {
+        !self.asking && !self.is_held_up
+    }
+
+    fn denial(&self) -> Option<&Denial> {
+        self.known.as_ref().map(|known| &known.denial)
+    }
+}
+
+impl Line {
+    fn new(key: LineKey, turns: usize, since: Moment) -> Self {
+        let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
+        Self {
+            key,
+            since,
+            places: AtomicU32::new(0),
+            turns: Semaphore::new(turns),
+            has_teller: AtomicBool::new(false),
+            news: Signal::new(news),
+            silence: Signal::new(()),
+            in_a_row: AtomicU32::new(0),
+            others_want: AtomicBool::new(false),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LineNews)) {
+        self.news.change(change);
+        if self.news.read(|news| matches!(news.denial(), Some(Denial::NoQuorum(_)))) {
+            self.silence.change(|()| ());
+        }
+    }
+}
+
+impl Lines {
+    pub(super) fn new(turns: usize) -> Self {
+        Self { lines: Mutex::default(), turns }
+    }
+
+    /// Whoever comes gives the voters so much time to answer.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        lock: &Arc<str>,
+        which: &'static str,
+        came: Moment,
+        voter_deadline: Duration,
+    ) -> LinePlace {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::clone(lock), which);
+        let new = || Arc::new(Line::new(key.clone(), self.turns, came));
+        let line = lines.entry(key.clone()).or_insert_with(new);
+        line.places.fetch_add(1, Relaxed);
+        let (lines, line) = (Arc::clone(self), Arc::clone(line));
+        let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
+        LinePlace { lines, line, came, times, was_told, voter_deadline }
+    }
+
+    /// Whether anybody stands in line for the lock.
+    pub(super) fn has(&self, key: &Arc<str>) -> bool {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&only(key))
+    }
+
+    /// Since when somebody stands in line for the lock, if anybody does.
+    pub(super) fn since(&self, key: &Arc<str>) -> Option<Moment> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(&only(key)).map(|line| line.since)
+    }
+
+    /// Whether others wanted the lock too when this client last gave it back: they listened, or a
+    /// place in the queue was called.
+    pub(super) fn others_want(&self, key: &Arc<str>) -> bool {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(&only(key)).is_some_and(|line| line.others_want.load(Relaxed))
+    }
+
+    /// A release was answered: others wanted the lock too, or this client alone.
+    pub(super) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(&only(key)) {
+            line.others_want.store(are_others, Relaxed);
+        }
+    }
+}
+
+impl LinePlace {
+    pub(crate) fn came(&self) -> Moment {
+        self.came
+    }
+
+    /// Completes, in the order of coming, when nobody stands before this place who has no turn.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        let permit = self.line.turns.acquire().await;
+        Turn::of(self, permit.expect("a line is never closed"))
+    }
+
+    /// The turn, if there is one to be had.
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
+        Some(Turn::of(self, self.line.turns.try_acquire().ok()?))
+    }
+
+    /// What was last heard in this line.
+    pub(crate) fn known(&self) -> Option<Denial> {
+        self.line.news.read(|news| news.denial().cloned())
+    }
+
+    /// The same, if it is no older than this place.
+    pub(crate) fn heard(&self) -> Option<Denial> {
+        let is_new = |news: &&LineNews| self.was_told || news.times > self.times;
+        self.line.news.read(|news| Some(news).filter(is_new)?.denial().cloned())
+    }
+
+    /// Since when no quorum has answered, at most since this place was taken.
+    fn silent_since(&self) -> Option<Moment> {
+        self.line.news.read(|news| self.silent(news).map(|outage| self.came.max(outage.since)))
+    }
+
+    /// Where voters had less time than from here, that they were too slow says nothing.
+    fn silent<'a>(&self, news: &'a LineNews) -> Option<&'a Outage> {
+        let LineDenial { denial, within } = &**news.known.as_ref()?;
+        match denial {
+            Denial::NoQuorum(outage) if *within >= self.voter_deadline => Some(outage),
+            _ => None,
+        }
+    }
+
+    /// Completes when the first in line has heard from the voters, now or since this place was
+    /// taken.
+    pub(crate) async fn verdict(&self) {
+        let is_heard = |news: &LineNews| news.times > self.times || news.is_told();
+        self.line.news.until(is_heard).await;
+    }
+
+    /// Whether the first in line waits for its turn among the client's attempts, and nothing has
+    /// been heard since this place was taken.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.line.news.read(|news| news.is_held_up && news.times == self.times)
+    }
+
+    /// Waits for what an attempt under way comes to, and no longer than one may take. The turn, if
+    /// it came to nothing that says anything.
+    pub(crate) async fn first_verdict(
+        &self,
+        clock: &Clock,
+        voter_deadline: Duration,
+    ) -> Option<Turn<'_>> {
+        tokio::select! {
+            biased;
+            () = self.verdict() => None,
+            turn = self.turn() => Some(turn),
+            () = clock.sleep(2 * voter_deadline) => None,
+        }
+    }
+
+    /// The silence of the voters, if it lasts too long for this place.
+    fn outage(&self, is_too_long: impl Fn(Moment) -> bool) -> Option<Outage> {
+        let is_too_long = |outage: &&Outage| is_too_long(self.came.max(outage.since));
+        self.line.news.read(|news| self.silent(news).filter(is_too_long).cloned())
+    }
+
+    /// Completes when it has been silent for too long, and either whoever is first has heard that
+    /// once more or another comes first: while an attempt is under way, it may end the silence.
+    pub(crate) fn silence(
+        &self,
+        is_too_long: impl Fn(Moment) -> bool,
+    ) -> impl Future<Output = Outage> {
+        let silence = &self.line.silence;
+        async move {
+            loop {
+                let seen = silence.version();
+                if let Some(outage) = self.outage(&is_too_long) {
+                    return outage;
+                }
+                silence.changed_since(seen).await;
+            }
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    fn of(place: &'a LinePlace, permit: SemaphorePermit<'a>) -> Self {
+        Self { place, tells: AtomicBool::new(false), _permit: permit }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LineNews)) {
+        if self.tells() {
+            self.place.line.change(change);
+        }
+    }
+
+    fn tells(&self) -> bool {
+        let begins = || !self.place.line.has_teller.swap(true, Relaxed);
+        if !self.tells.load(Relaxed) && begins() {
+            self.tells.store(true, Relaxed);
+        }
+        self.tells.load(Relaxed)
+    }
+
+    /// What was last heard in this line, and since when no quorum has answered.
+    pub(crate) fn known(&self) -> (Option<Denial>, Option<Moment>) {
+        (self.place.known(), self.place.silent_since())
+    }
+
+    /// Whoever has the turn begins to ask.
+    pub(crate) fn ask(&self) {
+        self.change(|news| (news.asking, news.is_held_up) = (true, false));
+    }
+
+    /// Tells the line whether its first waits for its turn among the client's attempts.
+    pub(crate) fn hold_up(&self, is_held_up: bool) {
+        self.change(|news| news.is_held_up = is_held_up);
+    }
+
+    /// Whoever has the turn got the lock.
+    pub(crate) fn count_grant(&self) {
+        self.place.line.in_a_row.fetch_add(1, Relaxed);
+    }
+
+    /// Another client was seen to have the lock.
+    pub(crate) fn see_another(&self) {
+        self.place.line.in_a_row.store(0, Relaxed);
+    }
+
+    /// Whether others who were called at the same time may ask first: this line hands on the lock
+    /// sooner than another process hears of it. From then on the count starts over.
+    pub(crate) fn yields(&self) -> bool {
+        let line = &self.place.line;
+        let yields = line.others_want.load(Relaxed) && line.in_a_row.load(Relaxed) >= IN_A_ROW;
+        if yields {
+            line.in_a_row.store(0, Relaxed);
+        }
+        yields
+    }
+
+    pub(crate) fn tell(&self, denial: Denial) {
+        let within = self.place.voter_deadline;
+        self.change(|news| {
+            let known = Some(Box::new(LineDenial { denial, within }));
+            *news = LineNews { asking: false, is_held_up: false, known, times: news.times + 1 };
+        });
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.tells.load(Relaxed) {
+            self.place.line.has_teller.store(false, Relaxed);
+        }
+    }
+}
+
+impl Drop for LinePlace {
+    fn drop(&mut self) {
+        let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.line.places.fetch_sub(1, Relaxed) == 1 {
+            lines.remove(&self.line.key);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

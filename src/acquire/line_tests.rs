@@ -1,0 +1,90 @@
+use futures::FutureExt;
+
+use super::*;
+use crate::proto::Refusal;
+
+fn enter(lines: &Arc<Lines>) -> LinePlace {
+    lines.enter(&Arc::from("a"), "", Moment::BEGINNING, Duration::from_millis(200))
+}
+
+#[test]
+fn two_that_leave_at_one_moment_take_the_line_along() {
+    let lines = Arc::new(Lines::new(1));
+    let (one, other) = (enter(&lines), enter(&lines));
+    // The other one has left the table, and not let go of the line yet.
+    let leaving = Arc::clone(&one.line);
+    drop(other);
+    drop(one);
+    assert!(!lines.has(&Arc::from("a")));
+    drop(leaving);
+}
+
+#[tokio::test]
+async fn others_who_listen_may_ask_first_after_four_grants_in_a_row() {
+    let lines = Arc::new(Lines::new(1));
+    let place = enter(&lines);
+    let turn = place.turn().await;
+    let yields = |grants: u32| {
+        (0..grants).for_each(|_| turn.count_grant());
+        turn.yields()
+    };
+    assert!(!yields(9), "nobody else listens");
+    lines.note_listeners(&Arc::from("another lock"), true);
+    assert!(!yields(1));
+    lines.note_listeners(&Arc::from("a"), true);
+    assert_eq!([yields(0), yields(3), yields(1), yields(3)], [true, false, true, false]);
+    turn.see_another();
+    assert_eq!([yields(3), yields(1)], [false, true]);
+    lines.note_listeners(&Arc::from("a"), false);
+    assert!(!yields(9));
+}
+
+#[tokio::test]
+async fn turns_come_in_the_order_of_coming_and_an_empty_line_is_forgotten() {
+    let lines = Arc::new(Lines::new(1));
+    let places: Vec<_> = (0..3).map(|_| enter(&lines)).collect();
+    let first = places[0].turn().await;
+    let mut second = Box::pin(places[1].turn());
+    let mut third = Box::pin(places[2].turn());
+    assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
+    drop(first);
+    assert!((&mut third).now_or_never().is_none(), "the second stands before");
+    drop(second);
+    assert!((&mut third).now_or_never().is_some(), "the second has left");
+    drop(third);
+    drop(places);
+    assert!(lines.lines.lock().unwrap().is_empty());
+}
+
+fn is_told_by(turn: &Turn<'_>, place: &LinePlace) -> bool {
+    let before = place.line.news.read(|news| news.times);
+    turn.tell(Denial::Held(Refusal::default()));
+    place.line.news.read(|news| news.times) > before
+}
+
+/// Each of them would wake everybody who waits, again and again.
+#[tokio::test]
+async fn of_several_that_have_the_turn_one_tells_and_then_the_next_with_something_to_tell() {
+    let lines = Arc::new(Lines::new(2));
+    let places: Vec<_> = (0..4).map(|_| enter(&lines)).collect();
+    let (one, other) = (places[0].try_turn().unwrap(), places[1].try_turn().unwrap());
+    assert!(places[2].try_turn().is_none(), "two have the turn");
+    assert!(is_told_by(&other, &places[3]) && !is_told_by(&one, &places[3]));
+    drop(other);
+    let third = places[2].turn().await;
+    assert!(is_told_by(&one, &places[3]) && !is_told_by(&third, &places[3]));
+    drop(one);
+    assert!(is_told_by(&third, &places[3]));
+}
+
+#[tokio::test]
+async fn the_first_tells_the_others_what_it_heard() {
+    let lines = Arc::new(Lines::new(1));
+    let (one, other) = (enter(&lines), enter(&lines));
+    let turn = one.try_turn().unwrap();
+    assert!(other.try_turn().is_none());
+    assert!(other.verdict().now_or_never().is_none());
+    turn.tell(Denial::Held(Refusal::default()));
+    other.verdict().await;
+    assert!(matches!(other.known(), Some(Denial::Held(_))));
+}

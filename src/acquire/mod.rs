@@ -1,0 +1,187 @@
+//! Gathering a majority: the attempt with its undo, the line, and the waiting.
+
+mod admission;
+mod attempt;
+mod census;
+mod claim;
+mod ears;
+mod fence;
+mod gate;
+mod given;
+mod java;
+mod line;
+mod panel;
+mod question;
+mod queue;
+mod record;
+mod release;
+mod roster;
+mod slots;
+mod waiting;
+mod wakeup;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::runtime::Handle;
+
+pub(crate) use census::{ElectionAsked, ElectionWatch};
+pub(crate) use claim::{Spoils, Won};
+pub(crate) use panel::{Panel, place};
+pub(crate) use record::{Ask, LockInfo, LockRecord};
+pub(crate) use waiting::Search;
+pub(crate) use wakeup::{VoterEar, Wakeups};
+
+use crate::{
+    clock::{Clock, Moment},
+    proto::{ClientId, ClientName, Floors, HoldIds, Wake},
+    series::{AllLockSeries, LockSeries},
+    settings::Settings,
+};
+use admission::Admission;
+use gate::ClosingGate;
+use line::Lines;
+use queue::PLACES;
+use slots::FewerTold;
+
+/// What all locks of one client share.
+#[derive(Debug)]
+pub(crate) struct Coordinator {
+    panel: Panel,
+    clock: Clock,
+    /// Where the client was connected: what goes on in the background goes on there.
+    runtime: Handle,
+    settings: Settings,
+    ids: HoldIds,
+    series: AllLockSeries,
+    wakeups: Arc<Wakeups>,
+    lines: Arc<Lines>,
+    /// Those of locks whose waiters queue.
+    queues: Arc<Lines>,
+    chance: Mutex<StdRng>,
+    floors: Mutex<Floors>,
+    gate: ClosingGate,
+    admission: Admission,
+    fewer_told: FewerTold,
+}
+
+impl Coordinator {
+    /// To be called on the client's runtime.
+    pub(crate) fn new(
+        panel: Panel,
+        clock: Clock,
+        settings: Settings,
+        wakeups: Arc<Wakeups>,
+        seed: Option<u64>,
+        name: Option<&ClientName>,
+    ) -> Self {
+        let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
+        let client = ClientId::new(chance.random(), name.map(|name| &**name.text()));
+        let floors = Floors::new(settings.fence_memory);
+        let series = AllLockSeries::new(settings.named.clone());
+        let this = Self {
+            panel,
+            clock,
+            runtime: Handle::current(),
+            settings,
+            ids: HoldIds::new(client, seed.map(|_| StdRng::from_rng(&mut chance))),
+            series,
+            wakeups,
+            lines: Arc::new(Lines::new(1)),
+            queues: Arc::new(Lines::new(PLACES)),
+            chance: Mutex::new(chance),
+            floors: Mutex::new(floors),
+            gate: ClosingGate::open(),
+            admission: Admission::new(),
+            fewer_told: FewerTold::default(),
+        };
+        this.spawn(this.gate.watch_runtime());
+        tracing::info!(client = %this.client(), "client connected");
+        this
+    }
+
+    pub(crate) fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How long the voters have to answer what is not about a lock with a lease of its own.
+    pub(crate) fn voter_deadline(&self) -> Duration {
+        let Settings { lease, voter_deadline, .. } = self.settings;
+        let most = self.settings.longest_deadline(lease);
+        self.panel.allowed(voter_deadline.min(most), most)
+    }
+
+    /// Until when one who asks now is patient, where its caller says nothing of that.
+    pub(crate) fn patience(&self) -> Moment {
+        self.clock.now() + self.settings.quorum_timeout
+    }
+
+    /// Through which everybody comes who asks for a lock.
+    pub(crate) fn gate(&self) -> &ClosingGate {
+        &self.gate
+    }
+
+    pub(crate) fn client(&self) -> &ClientId {
+        self.ids.client()
+    }
+
+    /// From now on the ids are drawn from the operating system, though there is a seed.
+    #[cfg(test)]
+    pub(crate) fn draw_ids_anew(&mut self) {
+        self.ids = HoldIds::new(self.client().clone(), None);
+    }
+
+    /// Starts a task that lives as long as the client's runtime, whichever runtime this is called
+    /// in.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.clock.spawn(&self.runtime, task);
+    }
+
+    /// What is written of a lock.
+    pub(crate) fn series(&self, record: &dyn LockRecord) -> &LockSeries {
+        self.series.of(record.info().kind, record.info().name.as_str())
+    }
+
+    /// An attempt to gather a majority has ended.
+    fn count_attempt(&self, record: &dyn LockRecord, outcome: &'static str) {
+        self.series(record).attempts.of(outcome).count(1);
+    }
+
+    /// A waiter is about to ask again.
+    fn count_wakeup(&self, record: &dyn LockRecord, wake: Wake) {
+        let cause = match wake {
+            Wake::Called => "called",
+            Wake::Missed => "missed",
+            Wake::Timer => "timer",
+        };
+        self.series(record).wakeups.of(cause).count(1);
+    }
+
+    /// Since when a task of this client waits for the lock, which one at a time has.
+    pub(crate) fn waits_since(&self, record: &dyn LockRecord) -> Option<Moment> {
+        let LockInfo { key, is_shared, .. } = record.info();
+        let lines = [&self.lines, &self.queues].map(|lines| lines.since(key));
+        lines.into_iter().flatten().min().filter(|_| !is_shared)
+    }
+
+    fn floors(&self) -> MutexGuard<'_, Floors> {
+        self.floors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws a number for a pause of an attempt, a bid or a renewal. The pauses before a server is
+    /// connected to again are drawn elsewhere, without the seed.
+    pub(crate) fn chance(&self) -> u32 {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
+    }
+}

@@ -1,0 +1,107 @@
+//! A question to everybody that is no vote.
+
+use std::time::Duration;
+
+use super::{Coordinator, LockRecord, Panel};
+use crate::{
+    proto::{Cause, Error, Kind, Rules, Verdict},
+    scripts::Answer,
+    voter::{Call, Outcome},
+};
+
+/// Voters that have more to do than others have so long at least.
+const LINGER: Duration = Duration::from_millis(100);
+
+impl Coordinator {
+    /// The answers of all voters, as far as they come in time; of a majority at least. One that
+    /// answers much later than a majority and than it usually does is not waited for.
+    pub(crate) async fn ask_everybody(
+        &self,
+        record: &dyn LockRecord,
+        call: &Call,
+        rules: Rules,
+    ) -> Result<Vec<Outcome<Answer>>, Error> {
+        self.ask_until(record, call, rules, |_| false).await
+    }
+
+    /// The same, until the answers so far are enough.
+    pub(crate) async fn ask_until(
+        &self,
+        record: &dyn LockRecord,
+        call: &Call,
+        rules: Rules,
+        are_enough: impl Fn(&[Outcome<Answer>]) -> bool,
+    ) -> Result<Vec<Outcome<Answer>>, Error> {
+        let began = self.clock.now();
+        let gathered = async { Ok(self.gather(call, rules, are_enough).await) };
+        let answers = self.gate.within(gathered).await?;
+        self.check_quorum(record, &answers, self.clock.now().since(began))?;
+        Ok(answers)
+    }
+
+    async fn gather(
+        &self,
+        call: &Call,
+        rules: Rules,
+        are_enough: impl Fn(&[Outcome<Answer>]) -> bool,
+    ) -> Vec<Outcome<Answer>> {
+        let Self { clock, panel, .. } = self;
+        let rules = panel.adapt(rules);
+        let mut asked = panel.ask_all(call);
+        let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
+        let started = clock.now();
+        let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
+        for _ in 0..answers.len() {
+            tokio::select! {
+                biased;
+                (voter, answer) = asked.next() => answers[voter] = answer,
+                () = clock.sleep_until(due) => {
+                    let late = Cause::TimedOut(clock.now().since(started));
+                    let unheard = answers.iter_mut().filter(|it| **it == Err(Cause::Unheard));
+                    unheard.for_each(|answer| *answer = Err(late.clone()));
+                    break;
+                }
+            }
+            if are_enough(&answers) {
+                break;
+            }
+            if !is_heard && panel.quorum.reached(|voter| answers[voter].is_ok()) {
+                is_heard = true;
+                let usual = (0..answers.len()).filter_map(|it| panel.standings.round_trip(it));
+                let usual = usual.max().unwrap_or_default().max(clock.now().since(started));
+                due = due.min(started + LINGER.max(usual * 2));
+            }
+        }
+        answers
+    }
+
+    fn check_quorum(
+        &self,
+        record: &dyn LockRecord,
+        answers: &[Outcome<Answer>],
+        after: Duration,
+    ) -> Result<(), Error> {
+        let Panel { quorum, .. } = &self.panel;
+        if quorum.reached(|voter| answers[voter].is_ok()) {
+            return Ok(());
+        }
+        Err(self.unanswered(record, answers, after))
+    }
+
+    /// The error where too few voters have said what was asked.
+    pub(crate) fn unanswered(
+        &self,
+        record: &dyn LockRecord,
+        answers: &[Outcome<Answer>],
+        after: Duration,
+    ) -> Error {
+        let verdicts = answers.iter().map(|answer| match answer {
+            Ok(answer) => answer.whose(),
+            Err(cause) => Verdict::Unknown(cause.clone()),
+        });
+        let lock = record.info().name.as_str().into();
+        let needed = self.panel.quorum.needed();
+        let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
+        Error::new(kind, self.panel.report(verdicts.collect()))
+    }
+}

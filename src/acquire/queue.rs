@@ -1,0 +1,373 @@
+//! Waiting in the queue of a fair lock: one bid after the other, all from the same place.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::OptionFuture;
+
+use super::{
+    Ask, Coordinator, LockRecord, Panel,
+    admission::Admitted,
+    attempt::outcome_of,
+    claim::{Claim, Won},
+    ears::Ears,
+    given::Given,
+    line::Turn,
+    slots::Granted,
+};
+use crate::{
+    clock::Moment,
+    proto::{
+        Bid, BidNext, Defeat, Denial, Error, HoldId, Limit, Loss, Refusal, Rules, Ticket, Until,
+        Wait, WaitNext, Wake, WhileHeld,
+    },
+    scripts::Answer,
+    voter::{Outcome, Replies},
+};
+
+/// So many waiters of a client stand in the queue of a lock at the same time. Each costs every
+/// voter an entry, and a request every third of the waiter deadline.
+pub(super) const PLACES: usize = 512;
+
+/// A place in a queue. Dropping it leaves the queue on all voters.
+#[derive(Debug)]
+pub(crate) struct Waiter<'a> {
+    coordinator: Arc<Coordinator>,
+    /// The lock, as it is asked for from this place.
+    record: Arc<dyn LockRecord>,
+    place: HoldId,
+    /// How long after a bid the place is to be told to the voters again.
+    refresh: Duration,
+    wait: Wait,
+    ticket: Option<Ticket>,
+    history: BidHistory,
+    /// The votes of the latest bid.
+    claim: Option<Claim>,
+    ears: Ears,
+    /// Its turn in its client's line, which hears from it what it hears.
+    turn: &'a Turn<'a>,
+}
+
+/// What the bids from a place came to, and so whether it still leads to the lock.
+#[derive(Debug, Default)]
+struct BidHistory {
+    /// When the last bid from this place began that a majority answered.
+    answered: Option<Moment>,
+    /// A majority gave its vote to the last bid without an answer that counts.
+    in_vain: bool,
+}
+
+impl BidHistory {
+    /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
+    /// once may be a clock that is being measured.
+    fn has_ended(&mut self, bid: &Bid, refresh: Duration, now: Moment) -> bool {
+        let remembered = self.answered.map(|answered| answered + 3 * refresh);
+        let in_vain = bid.votes().are_given();
+        let was_in_vain = std::mem::replace(&mut self.in_vain, in_vain);
+        remembered.is_none_or(|until| now >= until) || in_vain && was_in_vain
+    }
+}
+
+/// What a bid came to.
+enum BidEnd {
+    Won(Box<Won>),
+    Lost(Defeat),
+    /// The next bid was due before a majority had answered this one.
+    CutShort,
+}
+
+impl Coordinator {
+    /// A new place in the queue of a lock that has one.
+    pub(crate) fn place<'a>(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        limit: Limit,
+        turn: &'a Turn<'a>,
+    ) -> Waiter<'a> {
+        let refresh = record.info().refresh().expect("it has a queue");
+        let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
+        // Those in the queue have been asking the same voters.
+        let (known, silent_since) = turn.known();
+        turn.ask();
+        self.enter_queue(record, wait.resume_from(known, silent_since), refresh, turn)
+    }
+
+    /// A new place for one that has waited elsewhere until now.
+    pub(super) fn enter_queue<'a>(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        wait: Wait,
+        refresh: Duration,
+        turn: &'a Turn<'a>,
+    ) -> Waiter<'a> {
+        let info = record.info();
+        let place = if info.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
+        Waiter {
+            coordinator: Arc::clone(self),
+            record: record.at_place(&place),
+            ears: Ears::of(self.wakeups.callee(place.as_str(), self.panel.quorum.voters())),
+            place,
+            refresh,
+            wait,
+            ticket: None,
+            history: BidHistory::default(),
+            claim: None,
+            turn,
+        }
+    }
+}
+
+impl Coordinator {
+    /// Asks all voters for a hold from a place with this ticket.
+    fn bid(&self, record: &dyn LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
+        let (token, lease) = (self.floor(record), record.rules().terms.lease);
+        let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
+        let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
+        self.panel.ask_all(&record.acquire(&ask))
+    }
+
+    /// Completes when a majority is known to call this client when one of its waiters is the first.
+    async fn hear_calls(&self) {
+        let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
+        let Panel { voters, quorum, .. } = &self.panel;
+        self.wakeups.hear_calls(voters, &channel, *quorum).await;
+    }
+}
+
+impl Waiter<'_> {
+    /// Bids until a majority grants, or the limit comes while the lock is another's. `admitted`:
+    /// leave for the first bid.
+    pub(crate) async fn wait(
+        &mut self,
+        mut admitted: Option<Admitted<'_>>,
+    ) -> Result<Result<Box<Won>, Refusal>, Error> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let clock = &coordinator.clock;
+        loop {
+            match self.wait.next(clock.now(), &[]) {
+                WaitNext::Ask(wake) => {
+                    if let Some(wake) = wake {
+                        coordinator.count_wakeup(&*self.record, wake);
+                    }
+                    let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
+                        (Ok(end), _) => end,
+                        (Err(error), _) if error.is_invalid() => return Err(error),
+                        (Err(_), Some(denial)) => {
+                            let (record, denial) = (&*self.record, denial.clone());
+                            return coordinator.report_denial(record, denial);
+                        }
+                        (Err(overloaded), None) => return Err(overloaded),
+                    };
+                    let now = clock.now();
+                    match end {
+                        BidEnd::Won(won) => {
+                            self.turn.tell(won.denial());
+                            return Ok(Ok(won));
+                        }
+                        BidEnd::Lost(defeat) => {
+                            let chance = coordinator.chance();
+                            let denial = self.wait.lose_attempt(&defeat, now, chance);
+                            if let Some(denial) = denial {
+                                self.turn.tell(denial.clone());
+                            }
+                        }
+                        BidEnd::CutShort => self.wait.cut_attempt_short(now),
+                    }
+                }
+                // Its client listens to one channel for all places.
+                WaitNext::Subscribe(until) | WaitNext::Sleep(until) => {
+                    clock.sleep_until(until).await;
+                }
+                WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
+                WaitNext::GiveUp(denial) => {
+                    let record = &*self.record;
+                    return coordinator.report_denial(record, *denial);
+                }
+            }
+        }
+    }
+
+    /// A majority granted a bid: with its token stored, the lock is won.
+    async fn win(
+        &mut self,
+        mut bid: Bid,
+        given: &mut Given,
+        mut replies: Replies,
+        limit: Option<Moment>,
+    ) -> BidEnd {
+        self.history.answered = Some(bid.started());
+        let claim = self.claim.as_mut().expect("a bid makes one");
+        let (rules, started) = (self.record.rules(), bid.started());
+        let coordinator = &self.coordinator;
+        let mut fixed =
+            match coordinator.fix_token(claim, &given.tokens, &rules, started, limit).await {
+                Ok(token) => Ok((token, None)),
+                Err(defeat) => Err(defeat),
+            };
+        if let Ok((_, slots)) = &mut fixed {
+            let granted = Granted { rules, ticket: self.ticket, started, limit };
+            match coordinator.fix_slots(claim, given, &mut replies, granted).await {
+                Ok(found) => *slots = found,
+                Err(loss) => fixed = Err(Defeat { loss, votes: bid.votes().clone(), started }),
+            }
+        }
+        match fixed {
+            Ok((token, slots)) => {
+                self.coordinator.count_attempt(&*self.record, "won");
+                let claim = self.claim.take().expect("it is there");
+                let votes = bid.into_votes();
+                let won = Won::new(claim, started, rules, token, votes, replies);
+                let mut won = won.with_slots(slots);
+                won.attempts = self.wait.attempts();
+                BidEnd::Won(Box::new(won))
+            }
+            Err(defeat) => {
+                claim.give_back_all();
+                self.coordinator.count_attempt(&*self.record, outcome_of(defeat.loss));
+                // A majority may have said another ticket than the first that granted.
+                for (voter, vote) in given.late.drain(..) {
+                    bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), started);
+                }
+                self.ticket = bid.ticket();
+                BidEnd::Lost(defeat)
+            }
+        }
+    }
+
+    /// A bid, and until when it hears answers.
+    fn start_bid(&mut self, rules: Rules, started: Moment) -> (Bid, Option<Moment>) {
+        // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
+        // where this is dropped.
+        self.claim = None;
+        let limit = self.wait.start_attempt(started).answers;
+        self.ears.forget();
+        let until = Until { refresh: self.refresh, limit };
+        let quorum = self.coordinator.panel.quorum;
+        (Bid::start(quorum, rules, self.ticket, until, started), limit)
+    }
+
+    /// Asks all voters, and waits until the next bid makes sense.
+    async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let Coordinator { clock, panel, .. } = &*coordinator;
+        let (lock, limit) = (&self.record.info().name, self.wait.limit());
+        // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4,
+        // or keep the lock from everybody.
+        let stands = self.ticket.is_some();
+        let admission = || coordinator.admit(admitted, lock, limit, self.turn);
+        // Until a majority has answered.
+        let mut admitted = Some(if stands { None } else { Some(admission().await?) });
+        let started = clock.now();
+        let rules = panel.adapt(self.record.rules());
+        let (mut bid, limit) = self.start_bid(rules, started);
+        // Before it asks: what is called in between would not be heard.
+        let unheard = !coordinator.wakeups.hears_calls();
+        let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
+        let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
+        let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
+        let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
+        let wake = loop {
+            let now = clock.now();
+            let heard = self.ears.look();
+            if heard.missed {
+                self.wait.miss_calls(now, coordinator.chance());
+            }
+            match bid.next(now, &heard.called) {
+                BidNext::Won => {
+                    let replies = replies.expect("they are kept until it is lost");
+                    return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
+                }
+                BidNext::GiveBack(voters) => claim.give_back(&voters),
+                BidNext::Again => {
+                    let called = heard.called.contains(&true);
+                    break Some(if called { Wake::Called } else { Wake::Timer });
+                }
+                BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {
+                    return Ok(self.give_way(bid));
+                }
+                BidNext::Silent => {
+                    // Nobody listens in the pause, and what comes then may be what a holder needs.
+                    claim.give_back_all();
+                    break None;
+                }
+                BidNext::Wait(mut until) => {
+                    if bid.is_refused() {
+                        if admitted.take().is_some() {
+                            let until = now + rules.voter_deadline;
+                            self.ears.listen(&coordinator, &self.record, bid.votes(), until);
+                            // It may be long until the next bid.
+                            self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
+                        }
+                        // Many wait like that: what has been heard needs no more room.
+                        replies = replies.filter(Replies::are_open);
+                        until = match self.wait.await_turn(until, now, bid.votes()) {
+                            WaitNext::Sleep(until) => until,
+                            WaitNext::Ask(wake) => break wake,
+                            _ => break None,
+                        };
+                    }
+                    tokio::select! {
+                        biased;
+                        Some((voter, outcome)) = next_of(&mut replies) => {
+                            let vote = panel.hear(&mut given, voter, &outcome, started);
+                            bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
+                            if !bid.owes(voter) {
+                                claim.owe_nothing(voter);
+                            }
+                        }
+                        subscribed = self.ears.changed() => if subscribed? { break None },
+                        () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,
+                        () = clock.sleep_until(until) => {}
+                    }
+                }
+            }
+        };
+        Ok(self.end_bid(bid, wake))
+    }
+
+    /// Leaves the queue, and enters it again with the next bid, behind all others: one that cannot
+    /// have the lock is not to keep it from all who can.
+    fn give_way(&mut self, bid: Bid) -> BidEnd {
+        // Nothing to call back where nothing was sent.
+        if self.history.answered.is_none() {
+            self.leave(bid.votes().reached());
+        }
+        let end = self.end_bid(bid, None);
+        let Self { coordinator, record, wait, refresh, turn, .. } = self;
+        *self = coordinator.enter_queue(record, wait.clone(), *refresh, turn);
+        end
+    }
+
+    fn leave(&mut self, voters: Vec<usize>) {
+        if let Some(claim) = self.claim.take() {
+            claim.leave(voters);
+        }
+    }
+
+    fn end_bid(&mut self, bid: Bid, wake: Option<Wake>) -> BidEnd {
+        if let Some(wake) = wake {
+            self.coordinator.count_wakeup(&*self.record, wake);
+        }
+        self.ticket = bid.ticket();
+        let (loss, started) = (bid.loss(), bid.started());
+        if loss == Some(Loss::Held) {
+            self.history = BidHistory { answered: Some(started), in_vain: false };
+        }
+        let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
+        self.coordinator.count_attempt(&*self.record, outcome);
+        let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };
+        loss.map_or(BidEnd::CutShort, |loss| BidEnd::Lost(defeat(loss)))
+    }
+}
+
+/// The next answer, if any is to come.
+fn next_of(
+    replies: &mut Option<Replies>,
+) -> OptionFuture<impl Future<Output = (usize, Outcome<Answer>)>> {
+    replies.as_mut().map(Replies::next).into()
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.leave((0..self.coordinator.panel.quorum.voters()).collect());
+    }
+}

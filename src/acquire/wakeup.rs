@@ -1,0 +1,339 @@
+//! Wake-ups: which voters have called on which channel since somebody last looked.
+//!
+//! A wake-up is a hint, never a grant: whoever hears one asks the voters again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, Shared},
+    stream::FuturesUnordered,
+};
+
+use crate::{
+    proto::{HoldId, Place, Quorum},
+    signal::Signal,
+    voter::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
+};
+
+/// What a release says on a lock's channel where it called the first in the queue: only programs
+/// that know nothing of the queue are to ask.
+const FOR_OTHERS: &str = "00";
+
+/// Whatever somebody in this client waits to hear.
+#[derive(Debug, Default)]
+pub(crate) struct Wakeups(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    channels: BTreeMap<Arc<str>, ChannelEars>,
+    /// By their places in queues.
+    callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
+    /// Places of this client, by the places of this client that they stand right behind.
+    followers: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// Completes once the client's own channel is heard by a majority, if anybody ever asked.
+    calls: Option<Shared<BoxFuture<'static, ()>>>,
+}
+
+#[derive(Debug)]
+struct ChannelEars {
+    listeners: usize,
+    heard: Arc<Signal<Heard>>,
+}
+
+/// How often each voter called, and how often calls may have been lost.
+#[derive(Clone, Debug)]
+struct Heard {
+    calls: Vec<u64>,
+    missed: u64,
+}
+
+impl Heard {
+    fn nothing(voters: usize) -> Self {
+        Self { calls: vec![0; voters], missed: 0 }
+    }
+}
+
+impl Wakeups {
+    fn with_tables<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Hears the calls for one place in a queue, as far as the client's own channel is heard.
+    pub(crate) fn callee(self: &Arc<Self>, place: &str, voters: usize) -> Callee {
+        let heard = Arc::new(Signal::new(Heard::nothing(voters)));
+        let (place, calls) = (Arc::from(place), Tally::start(Arc::clone(&heard)));
+        self.with_tables(|tables| {
+            tables.callees.insert(Arc::clone(&place), heard);
+        });
+        Callee { wakeups: Arc::clone(self), place, ahead: None, calls }
+    }
+
+    /// This client gives back what it was given at this place: those of its own tasks who stand
+    /// right behind hear it at once; those who listen to `channel` too, if `listeners_too` says so.
+    pub(crate) fn pass_on(
+        &self,
+        place: &str,
+        channel: impl FnOnce() -> Option<Arc<str>>,
+        listeners_too: impl FnOnce() -> bool,
+    ) {
+        self.with_tables(|Tables { channels, callees, followers, .. }| {
+            let call = |heard: &Signal<Heard>| {
+                heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
+            };
+            if !channels.is_empty()
+                && let Some(channel) = channel().and_then(|channel| channels.get(&channel))
+                && listeners_too()
+            {
+                call(&channel.heard);
+            }
+            if followers.is_empty() {
+                return;
+            }
+            let nobody = Arc::from("");
+            let behind = followers.range((Arc::from(place), nobody)..);
+            let behind = behind.take_while(|(ahead, _)| **ahead == *place);
+            behind.filter_map(|(_, follower)| callees.get(follower)).for_each(|heard| call(heard));
+        });
+    }
+
+    /// Whether the client's own channel is known to be heard.
+    pub(crate) fn hears_calls(&self) -> bool {
+        self.with_tables(|tables| tables.calls.as_ref().is_some_and(|calls| calls.peek().is_some()))
+    }
+
+    /// Listens to the client's own channel from now on; completes when a majority is known to be
+    /// heard, or none is left that could be.
+    pub(crate) fn hear_calls(
+        &self,
+        voters: &[Voter],
+        channel: &Arc<str>,
+        quorum: Quorum,
+    ) -> Shared<BoxFuture<'static, ()>> {
+        self.with_tables(|tables| {
+            let listen = || {
+                let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(channel)));
+                majority(replies.collect(), quorum).boxed().shared()
+            };
+            tables.calls.get_or_insert_with(listen).clone()
+        })
+    }
+}
+
+/// Completes when a majority has said yes, or all have spoken. One reply for each voter.
+pub(crate) async fn majority(replies: Vec<VoterReply<()>>, quorum: Quorum) {
+    let mut agreed = vec![false; replies.len()];
+    let replies = replies.into_iter().enumerate();
+    let mut replies: FuturesUnordered<_> =
+        replies.map(|(voter, reply)| reply.map(move |outcome| (voter, outcome.is_ok()))).collect();
+    while let Some((voter, is_ok)) = replies.next().await {
+        agreed[voter] = is_ok;
+        if quorum.reached(|voter| agreed[voter]) {
+            return;
+        }
+    }
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tables = f.debug_struct("Tables");
+        tables.field("channels", &self.channels).field("callees", &self.callees);
+        tables.finish_non_exhaustive()
+    }
+}
+
+/// One voter's way into [`Wakeups`] and [`Standings`].
+pub(crate) struct VoterEar {
+    pub(crate) voter: usize,
+    pub(crate) wakeups: Arc<Wakeups>,
+    pub(crate) standings: Arc<Standings>,
+}
+
+impl VoterEar {
+    fn place(&self, shard: usize) -> Place {
+        Place { voter: self.voter, shard }
+    }
+}
+
+impl Ear for VoterEar {
+    fn called(&self, channel: &str, message: &str) {
+        self.wakeups.with_tables(|tables| {
+            if message == FOR_OTHERS {
+                return;
+            }
+            let listeners = tables.channels.get(channel).map(|channel| &channel.heard);
+            if let Some(heard) = listeners.or_else(|| tables.callees.get(message)) {
+                heard.change(|heard| heard.calls[self.voter] += 1);
+            }
+        });
+    }
+
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.standings.met(self.place(shard), identity, stamp)
+    }
+
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.standings.seen(self.place(shard), identity, stamp)
+    }
+
+    fn parted(&self, shard: usize, why: Option<&str>) {
+        self.standings.parted(self.place(shard), why);
+    }
+
+    fn moved(&self, from: usize, to: usize, lost: bool) {
+        self.standings.moved(self.place(from), self.place(to), lost);
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.wakeups.with_tables(|Tables { channels, callees, .. }| {
+            !channels.is_empty() || !callees.is_empty()
+        })
+    }
+
+    fn missed(&self) {
+        self.wakeups.with_tables(|tables| {
+            let channels = tables.channels.values().map(|channel| &channel.heard);
+            for heard in channels.chain(tables.callees.values()) {
+                heard.change(|heard| heard.missed += 1);
+            }
+        });
+    }
+}
+
+/// What came since [`Tally::forget`].
+pub(crate) struct Calls {
+    /// Which voters called.
+    pub(crate) called: Vec<bool>,
+    /// Whether calls may have been lost.
+    pub(crate) missed: bool,
+}
+
+/// The calls that one waiter hears.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    heard: Arc<Signal<Heard>>,
+    mark: Heard,
+    seen: u64,
+}
+
+impl Tally {
+    fn start(heard: Arc<Signal<Heard>>) -> Self {
+        let mark = heard.read(Heard::clone);
+        Self { heard, mark, seen: 0 }
+    }
+
+    /// From here on only new calls count.
+    pub(crate) fn forget(&mut self) {
+        self.mark = self.heard.read(Heard::clone);
+    }
+
+    pub(crate) fn look(&mut self) -> Calls {
+        self.seen = self.heard.version();
+        let mark = &self.mark;
+        self.heard.read(|heard| Calls {
+            called: heard.calls.iter().zip(&mark.calls).map(|(now, then)| now > then).collect(),
+            missed: heard.missed > mark.missed,
+        })
+    }
+
+    /// Completes when there is more than at the last look.
+    pub(crate) async fn changed(&self) {
+        self.heard.changed_since(self.seen).await;
+    }
+}
+
+/// Hears the calls for one place until dropped.
+#[derive(Debug)]
+pub(crate) struct Callee {
+    wakeups: Arc<Wakeups>,
+    place: Arc<str>,
+    /// The place of this client that it stands right behind, if it does.
+    ahead: Option<Arc<str>>,
+    pub(crate) calls: Tally,
+}
+
+impl Callee {
+    /// It stands right behind this hold or place now, or behind none. Those of other clients do not
+    /// matter here.
+    pub(crate) fn follow(&mut self, ahead: Option<&HoldId>) {
+        let ours = |ahead: &&HoldId| {
+            let rest = ahead.client().and_then(|client| self.place.strip_prefix(client));
+            rest.is_some_and(|rest| rest.starts_with(':'))
+        };
+        let ahead = ahead.filter(ours).map(HoldId::shared_place_or_self);
+        if self.ahead == ahead {
+            return;
+        }
+        let before = std::mem::replace(&mut self.ahead, ahead);
+        let entry = |ahead: Option<Arc<str>>| Some((ahead?, Arc::clone(&self.place)));
+        self.wakeups.with_tables(|Tables { followers, .. }| {
+            if let Some(before) = entry(before) {
+                followers.remove(&before);
+            }
+            followers.extend(entry(self.ahead.clone()));
+        });
+    }
+}
+
+impl Drop for Callee {
+    fn drop(&mut self) {
+        self.follow(None);
+        self.wakeups.with_tables(|tables| tables.callees.remove(&self.place));
+    }
+}
+
+/// Listens to one channel on all voters until dropped.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    wakeups: Arc<Wakeups>,
+    voters: Arc<[Voter]>,
+    channel: Arc<str>,
+    pub(crate) calls: Tally,
+}
+
+impl Listening {
+    /// Starts to listen; each reply tells when its voter's channel is known to be heard.
+    pub(crate) fn start(
+        wakeups: &Arc<Wakeups>,
+        voters: &Arc<[Voter]>,
+        channel: &Arc<str>,
+    ) -> (Self, Vec<VoterReply<()>>) {
+        let silence = Heard::nothing(voters.len());
+        // Within the lock, so that no other listener's last goodbye comes behind this.
+        let (heard, replies) = wakeups.with_tables(|Tables { channels, .. }| {
+            let entry = channels.entry(Arc::clone(channel)).or_insert_with(|| ChannelEars {
+                listeners: 0,
+                heard: Arc::new(Signal::new(silence)),
+            });
+            entry.listeners += 1;
+            let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
+            (Arc::clone(&entry.heard), voters.iter().map(subscribe).collect())
+        });
+        let listening = Self {
+            wakeups: Arc::clone(wakeups),
+            voters: Arc::clone(voters),
+            channel: Arc::clone(channel),
+            calls: Tally::start(heard),
+        };
+        (listening, replies)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.wakeups.with_tables(|Tables { channels, .. }| {
+            let Some(entry) = channels.get_mut(&self.channel) else { return };
+            entry.listeners -= 1;
+            if entry.listeners == 0 {
+                channels.remove(&self.channel);
+                for voter in self.voters.iter() {
+                    voter.unsubscribe(Arc::clone(&self.channel));
+                }
+            }
+        });
+    }
+}

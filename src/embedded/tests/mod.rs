@@ -1,0 +1,126 @@
+//! What an embedded voter promises.
+
+mod channels;
+mod chaos;
+mod commands;
+mod cut;
+mod faults;
+mod met;
+mod observe;
+mod order;
+mod sandbox;
+mod scripts;
+mod sent;
+mod sorted_sets;
+mod wall;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use super::{EmbeddedVoter, Ran, Record, Reply};
+use crate::{
+    clock::{Clock, Moment},
+    proto::{Cause, HoldId, Verdict},
+    scripts::{Answer, Arg, Script, mutex},
+    voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
+};
+
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// Writes down what it hears; a `!` stands for what may have been missed.
+#[derive(Debug, Default)]
+struct Listener {
+    heard: Mutex<Vec<String>>,
+    met: Mutex<Vec<(Identity, Stamp)>>,
+}
+
+impl Listener {
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+
+    fn met(&self) -> Vec<(Identity, Stamp)> {
+        std::mem::take(&mut self.met.lock().unwrap())
+    }
+}
+
+impl Ear for Listener {
+    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        assert_eq!(shard, ONLY);
+        self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+        false
+    }
+
+    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
+        unreachable!("it is asked once for each connection")
+    }
+
+    fn parted(&self, _: usize, _: Option<&str>) {}
+
+    fn moved(&self, _: usize, _: usize, _: bool) {
+        unreachable!("it is one server")
+    }
+
+    fn called(&self, channel: &str, _: &str) {
+        self.heard.lock().unwrap().push(channel.into());
+    }
+
+    fn is_waited_for(&self) -> bool {
+        true
+    }
+
+    fn missed(&self) {
+        self.heard.lock().unwrap().push("!".into());
+    }
+}
+
+fn voter() -> EmbeddedVoter {
+    EmbeddedVoter::new("a")
+}
+
+fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
+    let listener = Arc::new(Listener::default());
+    (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, Clock::tokio()), listener)
+}
+
+fn acquire(hold: &str) -> Call {
+    let keys = ["lock", "queue", "alive", "fence"];
+    Call::of(&mutex::ACQUIRE, &keys, &["30000", "", hold, ""])
+}
+
+fn release(hold: &str) -> Call {
+    Call::of(&mutex::RELEASE, &["lock", "queue", "alive"], &["calls:", "", hold, "0", "", "freed"])
+}
+
+/// The code of an answer.
+fn code(outcome: Outcome<Answer>) -> i64 {
+    outcome.unwrap().code()
+}
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The time since the clock was made.
+fn passed(clock: &Clock) -> Duration {
+    clock.now().since(Moment::BEGINNING)
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.into())
+}
+
+#[test]
+fn what_is_public_can_be_sent_and_shared() {
+    fn check<T: Send + Sync + Unpin + std::fmt::Debug>() {}
+    check::<EmbeddedVoter>();
+    check::<super::Fault>();
+    check::<super::InFlight>();
+    check::<super::FaultGuard>();
+    check::<Ran<'_>>();
+    check::<Record>();
+    check::<Reply>();
+    check::<super::Sent<'_>>();
+}

@@ -1,0 +1,216 @@
+//! What every lock is asked for with, whatever its kind.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    Access, Preference,
+    mutex_record::{ExclusiveKind, MutexForms, MutexTerms},
+    rw_record::{RwForms, RwTerms},
+    semaphore_record::{SemaphoreForms, SemaphoreTerms},
+};
+use crate::{
+    acquire::{Coordinator, LockRecord, place},
+    hold::{Holds, Wish},
+    proto::{Error, HoldId, Kind, Limit, LockName, Owner, Quarantined, Rules, Side, VoterReport},
+    scripts::Answer,
+    settings::Settings,
+    voter::{Call, Outcome},
+};
+
+/// What a client gives to each of its locks.
+pub(crate) struct LockParts {
+    pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) forms: Forms,
+}
+
+/// Which lock, for whom, and for how long.
+#[derive(Clone)]
+pub(super) struct Asking {
+    parts: Arc<LockParts>,
+    name: Result<LockName, Error>,
+    owner: Option<Owner>,
+    lease: Duration,
+    renewed: bool,
+}
+
+/// What one voter answered.
+pub(super) struct VoterSaid {
+    /// The voter, as errors call it.
+    pub(super) voter: String,
+    pub(super) side: Option<Side>,
+    pub(super) answer: Outcome<Answer>,
+    pub(super) quarantine: Option<Quarantined>,
+}
+
+impl Asking {
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self {
+            parts: Arc::clone(parts),
+            name: LockName::parse(name),
+            owner: None,
+            lease: parts.coordinator.settings().lease,
+            renewed: true,
+        }
+    }
+
+    pub(super) fn owner(self, owner: Owner) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
+    pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
+        Self { lease, renewed, ..self }
+    }
+
+    /// The name and the lease, if they can be used.
+    pub(super) fn checked(&self) -> Result<(LockName, Rules), Error> {
+        let name = self.name.clone()?;
+        Ok((name, self.settings().rules(self.lease)?))
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        self.parts.coordinator.settings()
+    }
+
+    pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.parts.coordinator
+    }
+
+    /// What the caller called it, if that can be the name of a lock.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_ref().map_or("", |name| name.as_str())
+    }
+
+    /// How many voters the client has.
+    pub(super) fn voters(&self) -> usize {
+        self.parts.coordinator.panel().quorum.voters()
+    }
+
+    pub(super) fn forms(&self) -> &Forms {
+        &self.parts.forms
+    }
+
+    /// The end of a time that begins now.
+    pub(super) fn within(&self, time: Duration) -> Limit {
+        Limit::Until(self.parts.coordinator.clock().now() + time)
+    }
+
+    /// Of one who does not wait.
+    pub(super) fn once(&self) -> Limit {
+        Limit::Once(self.parts.coordinator.patience())
+    }
+
+    /// The wish for the lock of this record.
+    pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish<'_> {
+        let LockParts { coordinator, holds, .. } = &*self.parts;
+        Wish { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
+    }
+
+    /// What every voter answers that does so in time.
+    pub(super) async fn ask(
+        &self,
+        record: &dyn LockRecord,
+        call: &Call,
+    ) -> Result<Vec<VoterSaid>, Error> {
+        let coordinator = &self.parts.coordinator;
+        let (clock, panel) = (coordinator.clock(), coordinator.panel());
+        let answers = coordinator.ask_everybody(record, call, record.rules()).await?;
+        let said = |(voter, answer)| {
+            let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
+            VoterSaid {
+                voter: panel.voters[voter].label().to_string(),
+                side: panel.quorum.side(voter),
+                answer,
+                quarantine: kept_out.map(|kept_out| kept_out.quarantined),
+            }
+        };
+        Ok(answers.into_iter().enumerate().map(said).collect())
+    }
+
+    /// Sends the script that clears a lock; whether there was anything to take out.
+    pub(super) async fn clear(&self, record: &dyn LockRecord, call: &Call) -> Result<bool, Error> {
+        let said = self.ask(record, call).await?;
+        Ok(said.iter().any(|VoterSaid { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
+    }
+
+    /// Why a hold cannot be ended by force.
+    pub(super) fn not_holding(&self, hold: &HoldId, voters: Vec<VoterReport>) -> Error {
+        let lock = self.name().into();
+        Error::new(Kind::NotHolding { lock, hold: hold.clone() }, voters)
+    }
+
+    /// How long a hold that was ended by force is remembered: longer than the holder, which renews
+    /// from a third of its lease on, can go on without its vote.
+    pub(super) fn marker(&self, left: Option<Duration>) -> Duration {
+        let left = left.unwrap_or_default().min(Settings::LONGEST_LEASE);
+        (left * 4).max(self.settings().lease)
+    }
+
+    pub(super) fn show<'a, 'b>(
+        &self,
+        kind: &str,
+        f: &'a mut fmt::Formatter<'b>,
+    ) -> fmt::DebugStruct<'a, 'b> {
+        let mut shown = f.debug_struct(kind);
+        shown
+            .field("name", &self.name())
+            .field("owner", &self.owner)
+            .field("lease", &self.lease)
+            .field("renewed", &self.renewed);
+        shown
+    }
+}
+
+/// Whoever has set no limit waits until the lock is its own.
+pub(super) fn without_limit<T>(entered: Option<T>) -> T {
+    entered.expect("only at a limit the answer is that the lock is held")
+}
+
+// What every request of a lock has in common: made once for the settings of the client.
+
+/// The forms of locks with the client's own settings.
+#[derive(Debug)]
+pub(crate) struct Forms {
+    calls: Arc<str>,
+    mutexes: Vec<Arc<MutexForms>>,
+    rw_locks: Vec<Arc<RwForms>>,
+    semaphore: Option<Arc<SemaphoreForms>>,
+}
+
+impl Forms {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let mut forms = Self {
+            calls: settings.keys.calls().into(),
+            mutexes: Vec::new(),
+            rw_locks: Vec::new(),
+            semaphore: None,
+        };
+        // An invalid lease is an error of the call that locks.
+        let Ok(rules) = settings.rules(settings.lease) else { return forms };
+        let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
+        forms.mutexes = ExclusiveKind::ALL
+            .map(|kind| forms.of_mutex(MutexTerms::new(settings, rules, kind)))
+            .to_vec();
+        let preference = Preference::default();
+        forms.rw_locks = [Access::Read, Access::Write]
+            .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, keep }))
+            .to_vec();
+        forms.semaphore = Some(forms.of_semaphore(SemaphoreTerms { rules, waiting }));
+        forms
+    }
+
+    pub(super) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
+        let made = self.mutexes.iter().find(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(MutexForms::new(&self.calls, terms)))
+    }
+
+    pub(super) fn of_semaphore(&self, terms: SemaphoreTerms) -> Arc<SemaphoreForms> {
+        let made = self.semaphore.as_ref().filter(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(SemaphoreForms::new(&self.calls, terms)))
+    }
+
+    pub(super) fn of_rw(&self, terms: RwTerms) -> Arc<RwForms> {
+        let made = self.rw_locks.iter().find(|made| made.terms == terms).cloned();
+        made.unwrap_or_else(|| Arc::new(RwForms::new(&self.calls, terms)))
+    }
+}

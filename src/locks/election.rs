@@ -1,0 +1,551 @@
+//! The election.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
+
+use super::{
+    LockParts,
+    asking::without_limit,
+    election_record::{ElectionRecord, Speech},
+    exclusive::Exclusive,
+    inspection::Inspection,
+    mutex_record::ExclusiveKind,
+};
+use crate::{
+    acquire::{Coordinator, ElectionAsked, ElectionWatch},
+    hold::{Entry, Lost, Wish},
+    proto::{Error, HoldId, Leader, LeaderValue, Limit, Token},
+};
+
+/// An election: of all candidates one leads, and says of itself where it is found.
+///
+/// Made by [`Quorate::election`](crate::Quorate::election); a cheap value that says which election
+/// and how, and that sends nothing before a call. Whoever wants to lead [campaigns](Self::campaign)
+/// with a value, its address for example. Whoever wants to know who leads asks
+/// [once](Self::leader), or [observes](Self::observe); for that nobody has to be a candidate.
+///
+/// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
+/// guarantees hold here too. A leader that resigns hands over at once. One that dies is replaced
+/// when its lease ends. An election is another lock than the mutex of the same name.
+///
+/// # The value
+///
+/// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
+/// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
+/// read the voters' data can read it.
+///
+/// # What is not guaranteed
+///
+/// An observed leader may have lost its lead by the time you call it. To reject a former leader,
+/// compare [tokens](Leader::token).
+///
+/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) elections are among clients in Rust:
+/// Redisson has nothing of the kind.
+#[derive(Clone)]
+#[must_use = "it does nothing until somebody campaigns or asks"]
+pub struct Election(Exclusive);
+
+impl Election {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, ExclusiveKind::Election))
+    }
+
+    /// The lease of a leader, renewed from a third of it on. It is also the longest time for which
+    /// a dead leader stands in the way of the next. Default: the client's.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, true))
+    }
+
+    /// Waits until this client leads, behind all candidates that came before.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes, or the name or the
+    /// lease cannot be used; nothing was sent.
+    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+    /// than the [quorum timeout](crate::Builder::quorum_timeout); each voter's cause is in it.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let election = quorum.election("scheduler");
+    /// let leadership = election.campaign("10.0.0.1:80").await?; // waits; renewed until dropped
+    /// let leader = election.leader().await?.expect("somebody leads");
+    /// assert_eq!((leader.text(), leader.token()), (Some("10.0.0.1:80"), leadership.token()));
+    /// leadership.resign().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership, Error> {
+        self.run_for(value.as_ref(), Limit::Never).await.map(without_limit)
+    }
+
+    /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
+    /// wait, and stands in no queue itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`campaign`](Self::campaign); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>, Error> {
+        self.run_for(value.as_ref(), self.0.once()).await
+    }
+
+    /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
+    /// come by then. Nothing is left behind in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn campaign_within(
+        &self,
+        value: impl AsRef<[u8]>,
+        limit: Duration,
+    ) -> Result<Option<Leadership>, Error> {
+        self.run_for(value.as_ref(), self.0.within(limit)).await
+    }
+
+    /// As [`campaign_within`](Self::campaign_within), but that its turn has not come is an error.
+    /// It names the hold of the leader, and says when its lease would end.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): somebody leads, or others come first; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`campaign_within`](Self::campaign_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub async fn campaign_or_busy(
+        &self,
+        value: impl AsRef<[u8]>,
+        limit: Duration,
+    ) -> Result<Leadership, Error> {
+        let (speech, wish) = self.candidacy(value.as_ref())?;
+        let entry = wish.enter_or_busy(self.0.within(limit)).await?;
+        Ok(Leadership::new(entry, speech))
+    }
+
+    async fn run_for(&self, value: &[u8], limit: Limit) -> Result<Option<Leadership>, Error> {
+        let (speech, wish) = self.candidacy(value)?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(|entry| Leadership::new(entry, speech)))
+    }
+
+    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish<'_>), Error> {
+        let speech = Speech::of(LeaderValue::new(value)?);
+        let record = self.0.usable()?;
+        let record = Arc::new(ElectionRecord::new(&record, &speech));
+        Ok((speech, self.0.asking.wish(record)))
+    }
+
+    /// Asks who leads. `None`: nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): it cannot be known. Too few voters answered, or they
+    /// may have forgotten whom they voted for; what each of them said is in the error.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
+        self.0.asking.coordinator().ask_who_leads(&self.asked()?).await
+    }
+
+    /// Follows who leads: a stream that begins with who leads now, and then tells each change.
+    ///
+    /// It listens to the voters, and asks all of them when some of them say that something has
+    /// changed, when messages may have been lost, and by the
+    /// [poll interval](crate::Builder::poll_interval). So it tells a change within a round trip,
+    /// and no change that lasts is missed. It never tells a leader whom no majority names, and a
+    /// value that was replaced never comes back.
+    ///
+    /// Nothing is sent before the stream is polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::Observed;
+    ///
+    /// let election = quorum.election("scheduler");
+    /// let mut observer = election.observe();
+    /// assert!(matches!(observer.next().await, Some(Observed::NoLeader)));
+    /// let leadership = election.campaign("10.0.0.1:80").await?;
+    /// match observer.next().await {
+    ///     Some(Observed::Leader(leader)) => assert_eq!(leader.text(), Some("10.0.0.1:80")),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// leadership.resign().await?;
+    /// assert!(matches!(observer.next().await, Some(Observed::NoLeader)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn observe(&self) -> Observer {
+        Observer::new(self.0.asking.name(), self.0.asking.coordinator(), self.asked())
+    }
+
+    fn asked(&self) -> Result<ElectionAsked, Error> {
+        let record = self.0.usable()?;
+        let (look, news) = (record.look(), record.made.keys.channel().into());
+        Ok(ElectionAsked { record, look, news })
+    }
+
+    /// Asks every voter who leads and who waits; see [`Inspection::queue`](Inspection::queue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        self.0.inspect().await
+    }
+
+    /// As [`Mutex::force_release`](crate::Mutex::force_release): the leader is told at its next
+    /// renewal, and the first candidate in the queue is next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.0.force_release().await
+    }
+
+    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold): ends this leader's hold,
+    /// and no other's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("Election", f)
+    }
+}
+
+// The guard of a leader.
+
+/// Proof that this client leads an [`Election`](crate::Election), for as long as
+/// [`is_held`](Self::is_held) says so.
+///
+/// It is renewed in the background. Dropping it resigns in the background: dropping never blocks
+/// and never fails. [`resign`](Self::resign) does the same and says whether it worked.
+///
+/// Followers cannot know of a loss in advance. So work that only the leader may do
+/// belongs inside [`while_leader`](Self::while_leader), and what it writes should carry the
+/// [`token`](Self::token).
+#[must_use = "it resigns when it is dropped"]
+pub struct Leadership {
+    entry: Entry,
+    token: Token,
+    speech: Arc<Speech>,
+}
+
+impl Leadership {
+    pub(super) fn new(entry: Entry, speech: Arc<Speech>) -> Self {
+        let token = entry.token().expect("every leader has one");
+        // Where voters gave it other numbers, nobody else can know which one it is.
+        entry.tell_soon();
+        Self { entry, token, speech }
+    }
+
+    /// The election's name.
+    pub fn name(&self) -> &str {
+        self.entry.name()
+    }
+
+    /// The hold, as it stands on the voters and as [`Leader::hold`](crate::Leader::hold) shows it.
+    pub fn hold(&self) -> &HoldId {
+        self.entry.id()
+    }
+
+    /// How many voters are known to have given it their votes, as of the last renewal.
+    pub fn votes(&self) -> usize {
+        self.entry.votes()
+    }
+
+    /// The fencing token: higher than that of every leader before. Show it to what only the leader
+    /// may write to, and let that refuse whoever comes with a lower one.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Whether this client leads. Read from the clock at each call: never true at or after the
+    /// deadline, whatever the network did meanwhile.
+    pub fn is_held(&self) -> bool {
+        self.entry.is_held()
+    }
+
+    /// The time for which this client leads if no renewal succeeds; zero once the lead is lost.
+    pub fn remaining(&self) -> Duration {
+        self.entry.remaining()
+    }
+
+    /// Completes when the lead is lost, with the reason, as
+    /// [`MutexGuard::lost`](crate::MutexGuard::lost) does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect on the lead.
+    pub fn lost(&self) -> Lost {
+        self.entry.lost()
+    }
+
+    /// Runs `work` as long as this client leads: drops it the moment the lead is lost.
+    ///
+    /// What `work` has spawned, or has already sent elsewhere, is not called back.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost): the lead was lost and `work` was dropped unfinished.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the client goes on leading.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let leadership = quorum.election("scheduler").campaign("10.0.0.1:80").await?;
+    /// let planned = leadership.while_leader(async { 20 + 22 }).await?;
+    /// assert_eq!(planned, 42);
+    /// leadership.resign().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn while_leader<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        self.entry.while_held(work).await
+    }
+
+    /// [`while_leader`](Self::while_leader) for work that can fail: its error and the loss of the
+    /// lead are one result.
+    ///
+    /// # Errors
+    ///
+    /// That of `work`; or, made into one of those, [`is_lost`](Error::is_lost).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the client goes on leading.
+    pub async fn try_while_leader<T, E: From<Error>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.entry.while_held(work).await?
+    }
+
+    /// Replaces the value. Returns when a majority of the voters stores it: from then on everybody
+    /// who asks sees it. Observers may see it a little sooner.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes; the old one stands.
+    /// [`is_lost`](Error::is_lost): this client does not lead any more.
+    /// [`is_not_entered`](Error::is_not_entered): no majority answered in time. The client leads as
+    /// before, and its renewals go on telling the new value.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses only the answer, once it has been polled: renewals go on telling
+    /// the new value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let election = quorum.election("scheduler");
+    /// let leadership = election.campaign("starting").await?;
+    /// leadership.proclaim("10.0.0.1:80").await?;
+    /// let leader = election.leader().await?.expect("it was told to a majority");
+    /// assert_eq!(leader.text(), Some("10.0.0.1:80"));
+    /// # leadership.resign().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.speech.change(LeaderValue::new(value.as_ref())?);
+        self.entry.tell("a new value").await
+    }
+
+    /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow
+    /// voters are told in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost): the lead had been lost before; nothing of the next leader's was
+    /// touched. [`is_unconfirmed`](Error::is_unconfirmed): no majority confirmed in time; it goes
+    /// on in the background, and the lead is free when the lease ends at the latest.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is sent when this is first polled; dropping the future afterwards loses only the answer.
+    /// Dropped before, the `Leadership` is dropped: that resigns as well.
+    pub async fn resign(self) -> Result<(), Error> {
+        self.entry.release().await
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leadership")
+            .field("name", &self.name())
+            .field("hold", self.hold())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+// Who leads, as it changes.
+
+/// Who leads an [`Election`](crate::Election), by what the voters say together.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Observed {
+    /// A majority names this leader.
+    Leader(Leader),
+    /// Nobody leads: no candidate can have a majority.
+    NoLeader,
+    /// Whether anybody leads cannot be known: too few voters answer, or those that do may have
+    /// forgotten whom they voted for. The error has what each of them said.
+    Unknown(Error),
+}
+
+/// A stream of who leads an [`Election`](crate::Election): first who leads now, and then each
+/// change.
+///
+/// Made by [`Election::observe`](crate::Election::observe). It ends when the client is closed, or
+/// with an error as [`Observed::Unknown`] if the election cannot be asked for at all. It listens to
+/// the voters from when it is first polled until it is dropped. Of changes that follow each other
+/// faster than it is polled it tells the last.
+#[must_use = "it does nothing until it is polled"]
+pub struct Observer {
+    name: String,
+    /// In a mutex that nobody waits for, so that it may be shared.
+    stream: Mutex<BoxStream<'static, Observed>>,
+}
+
+impl Observer {
+    pub(super) fn new(
+        name: &str,
+        coordinator: &Arc<Coordinator>,
+        asked: Result<ElectionAsked, Error>,
+    ) -> Self {
+        let stream = match asked {
+            Ok(asked) => changes(Arc::clone(coordinator), asked).boxed(),
+            Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
+        };
+        Self { name: name.to_owned(), stream: Mutex::new(stream) }
+    }
+
+    /// The next change, without a need for `StreamExt`; `None` once the client is closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: the next call goes on.
+    pub async fn next(&mut self) -> Option<Observed> {
+        self.changes().next().await
+    }
+
+    fn changes(&mut self) -> &mut BoxStream<'static, Observed> {
+        self.stream.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn changes(
+    coordinator: Arc<Coordinator>,
+    asked: ElectionAsked,
+) -> impl Stream<Item = Observed> + Send {
+    // Nothing is sent before it is polled.
+    let begin = async move { ElectionWatch::start(&coordinator, asked) };
+    stream::once(begin).flat_map(|watch| {
+        stream::unfold(watch, async |mut watch| {
+            let observed = match watch.next().await.ok()? {
+                Ok(Some(leader)) => Observed::Leader(leader),
+                Ok(None) => Observed::NoLeader,
+                Err(error) => Observed::Unknown(error),
+            };
+            Some((observed, watch))
+        })
+    })
+}
+
+impl Stream for Observer {
+    type Item = Observed;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Observed>> {
+        self.changes().poll_next_unpin(context)
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("name", &self.name).finish_non_exhaustive()
+    }
+}

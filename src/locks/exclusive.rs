@@ -1,0 +1,193 @@
+//! What the mutex, the fair mutex and the election have in common.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    LockParts, MutexGuard,
+    asking::{Asking, VoterSaid, without_limit},
+    inspection::{Holder, Inspection, VoterView, Waiting},
+    mutex_record::{ExclusiveKind, MutexRecord, MutexTerms},
+};
+use crate::{
+    acquire::LockRecord as _,
+    hold::Wish,
+    proto::{Error, HoldId, Limit, Owner, Token},
+    scripts::{Answer, Holding, MutexSeen},
+    voter::Outcome,
+};
+
+/// Which lock, and how it is asked for.
+#[derive(Clone)]
+pub(super) struct Exclusive {
+    pub(super) asking: Asking,
+    kind: ExclusiveKind,
+    /// What every call asks with.
+    record: Result<Arc<MutexRecord>, Error>,
+}
+
+impl Exclusive {
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str, kind: ExclusiveKind) -> Self {
+        Self::made(Asking::new(parts, name), kind)
+    }
+
+    fn made(asking: Asking, kind: ExclusiveKind) -> Self {
+        let record = asking.checked().map(|(name, rules)| {
+            let settings = asking.settings();
+            let terms = MutexTerms::new(settings, rules, kind);
+            Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
+        });
+        Self { asking, kind, record }
+    }
+
+    pub(super) fn owner(self, owner: Owner) -> Self {
+        Self { asking: self.asking.owner(owner), ..self }
+    }
+
+    pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
+        Self::made(self.asking.lease(lease, renewed), self.kind)
+    }
+
+    /// The wish for it.
+    pub(super) fn wish(&self) -> Result<Wish<'_>, Error> {
+        Ok(self.asking.wish(self.usable()?))
+    }
+
+    /// Enters it before the limit, if it can.
+    pub(super) async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
+        let wish = self.wish()?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(MutexGuard::new))
+    }
+
+    /// Enters it before the limit, or says who has it.
+    pub(super) async fn enter_or_busy(&self, limit: Limit) -> Result<MutexGuard, Error> {
+        self.wish()?.enter_or_busy(limit).await.map(MutexGuard::new)
+    }
+
+    /// Waits for it, works under it, and gives it back.
+    pub(super) async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        let guard = MutexGuard::new(without_limit(self.wish()?.enter(Limit::Never).await?));
+        let done = guard.try_while_held(work(guard.token())).await;
+        after_work(done, guard.release().await)
+    }
+
+    /// The end of a time that begins now.
+    pub(super) fn within(&self, time: Duration) -> Limit {
+        self.asking.within(time)
+    }
+
+    /// Of one who does not wait.
+    pub(super) fn once(&self) -> Limit {
+        self.asking.once()
+    }
+
+    pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
+        let record = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
+        let views = answers.into_iter().map(|VoterSaid { voter, side, answer, quarantine }| {
+            let seen = answer.and_then(|answer| MutexSeen::read(&answer));
+            let (holder, queue, token) = match seen {
+                Ok(MutexSeen { holder, waiting, token }) => (Ok(holder), waiting, token),
+                Err(cause) => (Err(cause), Vec::new(), None),
+            };
+            VoterView {
+                voter,
+                side,
+                holder: holder.map(|holder| holder.map(|holder| self.shown(holder))),
+                queue: queue.into_iter().map(Waiting::from).collect(),
+                token,
+                quarantine,
+            }
+        });
+        Ok(Inspection { voters: views.collect() })
+    }
+
+    /// Whether the votes of a majority are given; of one set of voters, where there are two.
+    pub(super) async fn is_locked(&self) -> Result<bool, Error> {
+        let record = self.usable()?;
+        let coordinator = self.asking.coordinator();
+        let quorum = coordinator.panel().quorum;
+        let say = |answers: &[Outcome<Answer>], given: bool| {
+            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
+            quorum.reached(|voter| says(&answers[voter]))
+        };
+        let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
+        let (call, clock) = (record.inspect(), coordinator.clock());
+        let started = clock.now();
+        let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
+        let answers = asked.await?;
+        let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
+        if quorum.reached_in_one(given) {
+            return Ok(true);
+        }
+        if say(&answers, false) || answers.iter().all(Outcome::is_ok) {
+            return Ok(false);
+        }
+        // Those that did not answer decide.
+        Err(coordinator.unanswered(&*record, &answers, clock.now().since(started)))
+    }
+
+    /// In the record of a leader its value stands in place of a count: it enters once.
+    fn shown(&self, holding: Holding) -> Holder {
+        let holder = Holder::from(holding);
+        let count = if self.kind == ExclusiveKind::Election { 1 } else { holder.count };
+        Holder { count, ..holder }
+    }
+
+    pub(super) async fn force_release(&self) -> Result<bool, Error> {
+        let inspection = self.inspect().await?;
+        let record = self.usable()?;
+        let holds = inspection.holds();
+        for Holder { hold, ttl, .. } in &holds {
+            let call = record.force_release(hold, self.asking.marker(*ttl));
+            self.asking.ask(&*record, &call).await?;
+        }
+        Ok(!holds.is_empty())
+    }
+
+    pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let inspection = self.inspect().await?;
+        let record = self.usable()?;
+        let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
+            return Err(self.asking.not_holding(hold, inspection.report()));
+        };
+        let call = record.force_release(hold, self.asking.marker(found.ttl));
+        self.asking.ask(&*record, &call).await?;
+        Ok(())
+    }
+
+    pub(super) async fn force_clear(&self) -> Result<bool, Error> {
+        let record = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
+        // By name: a hold that comes from now on is none that was to be ended.
+        Ok(self.force_release().await? || cleared)
+    }
+
+    pub(super) fn usable(&self) -> Result<Arc<MutexRecord>, Error> {
+        self.record.clone()
+    }
+
+    pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.asking.show(kind, f).finish_non_exhaustive()
+    }
+}
+
+/// What work under a lock has come to, after the lock was given back.
+pub(crate) fn after_work<T, E: From<Error>>(
+    done: Result<T, E>,
+    released: Result<(), Error>,
+) -> Result<T, E> {
+    match released {
+        // It was held for as long as there was work. Who is next may have to wait for its end.
+        Err(error) if error.is_unconfirmed() => {
+            tracing::warn!(lock = error.lock(), %error, "not released yet");
+        }
+        // Else the work has failed, maybe because it was stopped for that, and says so.
+        Err(error) if done.is_ok() => return Err(error.into()),
+        _ => {}
+    }
+    done
+}

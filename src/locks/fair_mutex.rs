@@ -1,0 +1,254 @@
+//! The fair mutex.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive, inspection::Inspection,
+    mutex_record::ExclusiveKind,
+};
+use crate::proto::{Error, HoldId, Limit, Owner, Token};
+
+/// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
+/// all voters and all clients.
+///
+/// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has.
+/// What differs is that all waiters queue, from the beginning and in order. A call of
+/// [`lock`](Self::lock) that finds the lock taken stands in a queue on the voters, with a ticket
+/// that a majority has agreed on and that never changes afterwards. Everybody who asks after that
+/// comes later.
+///
+/// A release calls the first in the queue and nobody else. A waiter that gives up leaves at once;
+/// one that dies is passed over after the
+/// [waiter deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
+/// ends, as with a mutex. How long the lock is held does not change the order.
+///
+/// # What is not guaranteed
+///
+/// - The order of two that ask at the same time, within the round trip or two until the tickets of
+///   both are fixed.
+/// - The order between different clients, where more than 512 tasks of one client wait. Only 512 of
+///   them stand in the queue at the same time. The others wait in the client, in their order, until
+///   one of these enters or leaves.
+/// - The place of a waiter, if so many voters forget it that no majority has it any more: they
+///   restarted without their data, or were out of reach for longer than the waiter deadline. The
+///   waiter keeps its ticket and sends it again, but others may get the lock or a lower ticket
+///   first.
+///
+/// It costs more than a mutex where it is contended: every waiter in the queue has an entry on each
+/// voter, which it refreshes every third of the waiter deadline. Uncontended it costs the same.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct FairMutex(Exclusive);
+
+impl FairMutex {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, ExclusiveKind::FairMutex))
+    }
+
+    pub(super) fn into_exclusive(self) -> Exclusive {
+        self.0
+    }
+
+    /// Acquires for this owner, who enters again at once while it holds the lock.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self(self.0.owner(*owner))
+    }
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, true))
+    }
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, false))
+    }
+
+    /// Acquires the lock, behind everybody who has asked before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept until then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let first = mutex.lock().await?;
+    /// let mut workers = Vec::new();
+    /// for waiting in 1..=2 {
+    ///     let theirs = mutex.clone();
+    ///     workers.push(tokio::spawn(async move { theirs.lock().await }));
+    ///     while mutex.inspect().await?.queue().len() < waiting {
+    ///         tokio::task::yield_now().await;
+    ///     }
+    /// }
+    /// first.release().await?;
+    /// let second = workers.remove(0).await.expect("it does not panic")?;
+    /// assert_eq!(mutex.inspect().await?.queue().len(), 1); // the third still waits
+    /// # drop(second);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock(&self) -> Result<MutexGuard, Error> {
+        let wish = self.0.wish()?;
+        let entered = wish.enter(Limit::Never).await?;
+        Ok(MutexGuard::new(without_limit(entered)))
+    }
+
+    /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
+    /// everybody who has asked before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::run`](crate::Mutex::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, gives up the place in the queue, and releases the lock
+    /// in the background.
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        self.0.run(work).await
+    }
+
+    /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does
+    /// not pass those who wait, and stands in no queue itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
+        self.0.enter(self.0.once()).await
+    }
+
+    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come by
+    /// then. Nothing is left behind in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock_within`](crate::Mutex::lock_within): `is_no_quorum` only at the limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
+        self.0.enter(self.0.within(limit)).await
+    }
+
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+        self.0.enter_or_busy(self.0.within(limit)).await
+    }
+
+    /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
+    /// a majority has said so, or the contrary. The next moment it may be otherwise; to find out
+    /// whether one may work, acquire the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect); [`is_no_quorum`](Error::is_no_quorum) also where the voters
+    /// that did not answer decide.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// assert!(mutex.is_locked().await?);
+    /// guard.release().await?;
+    /// assert!(!mutex.is_locked().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        self.0.is_locked().await
+    }
+
+    /// Asks every voter who holds the lock and who waits for it; see
+    /// [`Inspection::queue`](Inspection::queue).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        self.0.inspect().await
+    }
+
+    /// As [`Mutex::force_release`](crate::Mutex::force_release); the first in the queue is next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.0.force_release().await
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
+}
+
+impl fmt::Debug for FairMutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("FairMutex", f)
+    }
+}

@@ -1,0 +1,588 @@
+//! Several locks at once.
+
+use std::{
+    collections::BTreeSet, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration,
+};
+
+use futures::future::join_all;
+
+use super::{
+    Access, FairMutex, LockParts, Mutex, RwLock,
+    asking::without_limit,
+    exclusive::{Exclusive, after_work},
+};
+use crate::{
+    acquire::Coordinator,
+    hold::{Entry, Lost, Wish, first_loss, one_is_lost, stand_or_fall},
+    proto::{Error, HoldId, Limit, Refusal, Several, SeveralNext, Token},
+};
+
+/// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
+/// read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
+#[derive(Clone)]
+pub struct Lockable(LockSort);
+
+#[derive(Clone)]
+enum LockSort {
+    Exclusive(Exclusive),
+    Rw(RwLock, Access),
+}
+
+impl From<Mutex> for Lockable {
+    fn from(mutex: Mutex) -> Self {
+        Self(LockSort::Exclusive(mutex.into_exclusive()))
+    }
+}
+
+impl From<FairMutex> for Lockable {
+    fn from(mutex: FairMutex) -> Self {
+        Self(LockSort::Exclusive(mutex.into_exclusive()))
+    }
+}
+
+impl RwLock {
+    /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
+    pub fn reading(&self) -> Lockable {
+        Lockable(LockSort::Rw(self.clone(), Access::Read))
+    }
+
+    /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
+    pub fn writing(&self) -> Lockable {
+        Lockable(LockSort::Rw(self.clone(), Access::Write))
+    }
+}
+
+impl Lockable {
+    fn wish(&self) -> Result<Wish<'_>, Error> {
+        match &self.0 {
+            LockSort::Exclusive(mutex) => mutex.wish(),
+            LockSort::Rw(lock, access) => lock.wish(*access),
+        }
+    }
+
+    /// By its name; behind the mutex of that name comes the read/write lock.
+    fn rank(&self) -> (String, bool) {
+        let name = self.wish().map(|wish| wish.record.info().name.as_str().to_owned());
+        (name.unwrap_or_default(), self.is_of_read_write_lock())
+    }
+
+    /// It is another lock than the mutex of its name.
+    fn is_of_read_write_lock(&self) -> bool {
+        matches!(self.0, LockSort::Rw(..))
+    }
+}
+
+/// Several locks, as one: all or none.
+///
+/// Made by [`Quorate::lock_all`](crate::Quorate::lock_all); a value that sends nothing before
+/// [`lock`](Self::lock) and its like.
+///
+/// # How it waits
+///
+/// It asks for all locks at once. If all are free, it has them after one round trip. Otherwise it
+/// gives back what it got, and waits for one of those that were taken, with nothing in its hands.
+/// Once it has that one, it asks for all others, and so on. So it does not matter in which order
+/// callers name the locks: nobody waits for ever for somebody who waits for them.
+///
+/// Where locks are always taken by somebody, that alone would let callers starve that want several.
+/// So a caller that twice had one lock and not the others takes them one after the other, in the
+/// order of their names, and keeps what it has while it waits in the queue of the next one. All
+/// such callers use the same order, so none waits for ever.
+///
+/// A caller that has failed twice may hold a lock, without using it, while it waits for the next
+/// one.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct LockAll {
+    parts: Arc<LockParts>,
+    locks: Vec<Lockable>,
+}
+
+impl LockAll {
+    pub(crate) fn new(parts: &Arc<LockParts>, locks: Vec<Lockable>) -> Self {
+        Self { parts: Arc::clone(parts), locks }
+    }
+
+    /// Acquires all locks, waiting for as long as any is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): there is no lock in the list, one is in it twice, one has
+    /// an owner or is of another client, or one of the names or leases cannot be used; nothing was
+    /// sent. All others as [`Mutex::lock`](crate::Mutex::lock), for the first lock that has one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up all places, and undoes on all voters whatever was sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # async fn transfer() {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let accounts = [quorum.mutex("account:1"), quorum.mutex("account:2")];
+    /// let guard = quorum.lock_all(accounts).lock().await?;
+    /// guard.while_held(transfer()).await?;
+    /// guard.release().await?;
+    ///
+    /// // Of any kind:
+    /// let order = quorum.fair_mutex("order:7").into();
+    /// let prices = quorum.rw_lock("prices").reading();
+    /// let guard = quorum.lock_all([order, prices]).lock().await?;
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock(&self) -> Result<AllGuard, Error> {
+        self.acquire(Limit::Never).await.map(|entered| without_limit(entered.ok()))
+    }
+
+    /// Acquires all locks if all are free; `None` otherwise. Of tries at the same moment for the
+    /// same locks one mostly succeeds: who got the first lock, in the order of the names, waits a
+    /// moment for what the others give back.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
+        let limit = Limit::Once(self.parts.coordinator.patience());
+        self.acquire(limit).await.map(Result::ok)
+    }
+
+    /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
+    /// still taken then. Nothing is left behind in any queue. May overrun `limit` by a voter
+    /// deadline: what all voters were asked together is waited for.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<AllGuard>, Error> {
+        self.acquire(self.within(limit)).await.map(Result::ok)
+    }
+
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error, which
+    /// says which one it is, and who holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has one of the locks; see [`Error::lock`] and
+    /// [`Error::holder`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<AllGuard, Error> {
+        match self.acquire(self.within(limit)).await? {
+            Ok(guard) => Ok(guard),
+            Err((one, refusal)) => {
+                let wish = self.locks[one].wish()?;
+                Err(self.parts.coordinator.busy(&*wish.record, refusal))
+            }
+        }
+    }
+
+    /// Waits for all locks as [`lock`](Self::lock) does, runs the work as long as all are held, and
+    /// gives them back when it is done, has failed or is dropped. The work is given the tokens of
+    /// the locks, in the order of the list; a read has none.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// [`is_lost`](Error::is_lost) if a lock was lost before the work was done. As in
+    /// [`Mutex::run`](crate::Mutex::run), a release that is not confirmed yet is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and gives back all locks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let accounts = quorum.lock_all([quorum.mutex("account:1"), quorum.mutex("account:2")]);
+    /// let moved = accounts.run(async |_tokens| Ok::<_, quorate::Error>(20)).await?;
+    /// assert_eq!(moved, 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Vec<Option<Token>>) -> W,
+    ) -> Result<T, E> {
+        let guard = self.lock().await?;
+        let tokens = guard.tokens().map(|(_, token)| token).collect();
+        let done = guard.try_while_held(work(tokens)).await;
+        after_work(done, guard.release().await)
+    }
+
+    fn within(&self, limit: Duration) -> Limit {
+        Limit::Until(self.parts.coordinator.clock().now() + limit)
+    }
+
+    /// The wish for each of them, if all can be used together.
+    fn wishes(&self) -> Result<Vec<Wish<'_>>, Error> {
+        if self.locks.is_empty() {
+            return Err(Error::invalid("there is no lock in the list of those to be locked"));
+        }
+        let wishes = self.locks.iter().map(Lockable::wish).collect::<Result<Vec<_>, _>>()?;
+        // With Redisson's names a mutex and a read/write lock of one name are one record.
+        let apart = !self.parts.coordinator.settings().keys.is_shared_with_java();
+        let mut seen = BTreeSet::new();
+        for (lock, wish) in self.locks.iter().zip(&wishes) {
+            let name = wish.record.info().name.as_str();
+            let is_twice = !seen.insert((apart && lock.is_of_read_write_lock(), name));
+            let what = match () {
+                () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
+                () if is_twice => "is in the list twice",
+                () if wish.owner.is_some() => "has an owner, and cannot be one of several",
+                () => continue,
+            };
+            return Err(Error::invalid(format!("the lock `{name}` {what}")));
+        }
+        Ok(wishes)
+    }
+
+    /// The places of the locks in an order that is the same for all callers.
+    fn in_order(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.locks.len()).collect();
+        places.sort_by_key(|place| self.locks[*place].rank());
+        places
+    }
+
+    /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
+    /// those who got these alone give them back now.
+    async fn outlast(
+        &self,
+        got: &mut Got,
+        wishes: &[Wish<'_>],
+        time: Duration,
+    ) -> Result<(), Error> {
+        let order = self.in_order();
+        if got.entries[order[0]].is_none() || got.silence.is_some() {
+            return Ok(());
+        }
+        for one in order {
+            let limit = self.within(time);
+            if got.entries[one].is_none() && !got.wait_for(one, &wishes[one], limit).await? {
+                // It was refused before.
+                got.silence = None;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn acquire(&self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
+        let wishes = self.wishes()?;
+        let coordinator = &self.parts.coordinator;
+        let mut several = Several::new(limit);
+        let entries = wishes.iter().map(|_| None).collect();
+        let mut got = Got { entries, silence: None, taken: None };
+        loop {
+            match several.next(coordinator.clock().now()) {
+                SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
+                    let started = coordinator.clock().now();
+                    got.ask(coordinator, &wishes, limit).await?;
+                    if matches!(limit, Limit::Once(_)) {
+                        let took = coordinator.clock().now().since(started);
+                        self.outlast(&mut got, &wishes, AGAIN.max(took * 2)).await?;
+                    }
+                }
+                SeveralNext::WaitFor(one, limit) => {
+                    several.waited(got.wait_for(one, &wishes[one], limit).await?);
+                    continue;
+                }
+                SeveralNext::TakeInOrder(limit) => {
+                    for one in self.in_order() {
+                        if !got.wait_for(one, &wishes[one], limit).await? {
+                            return got.refusal();
+                        }
+                    }
+                }
+                SeveralNext::GiveUp => return got.refusal(),
+            }
+            // A lease that is not renewed may have ended while it waited for others.
+            let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
+            match got.entries.iter().position(lacks) {
+                Some(missing) => {
+                    if !crate::mutant!("several_keep_what_they_have") {
+                        got.entries.fill_with(|| None);
+                    }
+                    several.missed(missing);
+                }
+                None => {
+                    return Ok(Ok(AllGuard::new(got.entries.into_iter().flatten().collect())));
+                }
+            }
+        }
+    }
+}
+
+/// Which of the locks was taken, and what the voters said.
+type Taken = (usize, Refusal);
+
+/// For so long at least others may take to give back what they got.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Whether it is not known who has the lock.
+fn is_silence(error: &Error) -> bool {
+    error.is_no_quorum() || error.is_overloaded()
+}
+
+/// What a caller has of what it wants.
+struct Got {
+    entries: Vec<Option<Entry>>,
+    /// Why it is not known whether a lock is free, where too few voters answered at last.
+    silence: Option<Error>,
+    /// The last one that was refused.
+    taken: Option<Taken>,
+}
+
+impl Got {
+    /// Why the caller does not have all.
+    fn refusal<T>(self) -> Result<Result<T, Taken>, Error> {
+        match (self.silence, self.taken) {
+            (Some(error), _) => Err(error),
+            // Nothing was refused where a lease has ended while it waited for another lock.
+            (None, taken) => Ok(Err(taken.unwrap_or_default())),
+        }
+    }
+
+    /// Takes note of what came of a wish.
+    fn note(
+        &mut self,
+        one: usize,
+        entered: Result<Result<Entry, Refusal>, Error>,
+    ) -> Result<(), Error> {
+        match entered? {
+            Ok(entry) => {
+                self.entries[one] = Some(entry);
+                self.taken.take_if(|(taken, _)| *taken == one);
+            }
+            Err(refusal) => self.taken = Some((one, refusal)),
+        }
+        Ok(())
+    }
+
+    /// Waits for one; whether it has it then.
+    async fn wait_for(&mut self, one: usize, wish: &Wish<'_>, limit: Limit) -> Result<bool, Error> {
+        self.silence = None;
+        match wish.enter_unless_refused(limit).await {
+            Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
+            entered => self.note(one, entered)?,
+        }
+        Ok(self.entries[one].is_some())
+    }
+
+    /// Asks for all that it does not have, at one moment, and waits for none.
+    async fn ask(
+        &mut self,
+        coordinator: &Coordinator,
+        wishes: &[Wish<'_>],
+        limit: Limit,
+    ) -> Result<(), Error> {
+        self.silence = None;
+        let once = limit.once(coordinator.patience());
+        let missing = (0..wishes.len()).filter(|one| self.entries[*one].is_none());
+        let asked = missing.map(async |one| (one, wishes[one].enter_unless_refused(once).await));
+        let mut refused = false;
+        let heard = join_all(asked).await;
+        for (one, entered) in heard {
+            match entered {
+                // Whoever may wait asks again, and is told if it goes on.
+                Err(error) if is_silence(&error) => self.silence = Some(error),
+                entered => {
+                    refused |= matches!(entered, Ok(Err(_)));
+                    self.note(one, entered)?;
+                }
+            }
+        }
+        if refused {
+            self.silence = None;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Lockable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            LockSort::Exclusive(mutex) => mutex.show("Mutex", f),
+            LockSort::Rw(lock, access) => {
+                f.debug_tuple("Lockable").field(lock).field(access).finish()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LockAll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockAll").field("locks", &self.locks).finish_non_exhaustive()
+    }
+}
+
+// The guard of several locks.
+
+/// Proof that this client holds all locks of a [`LockAll`](crate::LockAll), for as long as
+/// [`is_held`](Self::is_held) says so.
+///
+/// They stand or fall together: when one of them is lost, this guard is, and the others are given
+/// back. Dropping it releases all of them in the background: dropping never blocks and never fails.
+#[must_use = "the locks are released when the guard is dropped"]
+pub struct AllGuard(Vec<Entry>);
+
+impl AllGuard {
+    pub(super) fn new(entries: Vec<Entry>) -> Self {
+        stand_or_fall(&entries);
+        Self(entries)
+    }
+
+    /// The names of the locks, in the order of the list.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Entry::name)
+    }
+
+    /// The name and the hold of each lock, in the order of the list.
+    pub fn holds(&self) -> impl Iterator<Item = (&str, &HoldId)> {
+        self.0.iter().map(|entry| (entry.name(), entry.id()))
+    }
+
+    /// The name of each lock with its fencing token, in the order of the list; a read has none.
+    pub fn tokens(&self) -> impl Iterator<Item = (&str, Option<Token>)> {
+        self.0.iter().map(|entry| (entry.name(), entry.token()))
+    }
+
+    /// Whether all locks may still be relied on. Read from the clock at each call: never true at or
+    /// after the earliest of their deadlines.
+    pub fn is_held(&self) -> bool {
+        self.0.iter().all(Entry::is_held)
+    }
+
+    /// The time for which all locks may be relied on if no renewal succeeds; zero once one is lost.
+    pub fn remaining(&self) -> Duration {
+        self.0.iter().map(Entry::remaining).min().unwrap_or_default()
+    }
+
+    /// Completes when one of the locks is lost, with the reason. [`Error::lock`] says which. What
+    /// is returned borrows nothing and can be cloned and spawned; once the locks are
+    /// [released](Self::release), it completes as well.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect on the locks.
+    pub fn lost(&self) -> Lost {
+        one_is_lost(&self.0)
+    }
+
+    /// Runs `work` as long as all locks are held: drops it the moment one is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost): this lock was lost, and `work` was dropped unfinished; or it
+    /// has ended after the loss, and what it returned is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the locks stay held.
+    pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        let done = self.until_lost(work).await?;
+        // Its thread may have been blocked since a lock was lost.
+        first_loss(&self.0).map_or(Ok(done), Err)
+    }
+
+    async fn until_lost<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+        let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
+        poll_fn(|context| {
+            // The clock first: a timer may be late, and no work may follow the deadline.
+            if let Some(error) = first_loss(&self.0) {
+                return Poll::Ready(Err(error));
+            }
+            if let Poll::Ready(error) = lost.as_mut().poll(context) {
+                return Poll::Ready(Err(error));
+            }
+            work.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// [`while_held`](Self::while_held) for work that can fail: its error and the loss of a lock
+    /// are one result.
+    ///
+    /// # Errors
+    ///
+    /// That of `work`; or, made into one of those, [`is_lost`](Error::is_lost).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the locks stay held.
+    pub async fn try_while_held<T, E: From<Error>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let done = self.until_lost(work).await?;
+        match first_loss(&self.0) {
+            Some(error) if done.is_ok() => Err(error.into()),
+            _ => done,
+        }
+    }
+
+    /// Renews all leases now, and makes them this long at least, as
+    /// [`MutexGuard::extend`](crate::MutexGuard::extend) does one.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::MutexGuard::extend), for the first lock of the list that has one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the locks held, with the old leases or the new ones.
+    pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        let all = self.0.iter().map(|entry| entry.extend(Some(lease)));
+        join_all(all).await.into_iter().collect()
+    }
+
+    /// Gives all locks back. Returns when a majority has confirmed each; slow voters are told in
+    /// the background.
+    ///
+    /// # Errors
+    ///
+    /// The first of these in the order of the list; all locks are given back all the same.
+    /// [`is_lost`](Error::is_lost): one had been lost before; of several the one that took the
+    /// others along. [`is_unconfirmed`](Error::is_unconfirmed): no majority confirmed in time; it
+    /// goes on in the background.
+    ///
+    /// # Cancel safety
+    ///
+    /// The releases are sent when this is first polled; dropping the future afterwards loses only
+    /// the answers. Dropped before, the guard is dropped: that releases as well.
+    pub async fn release(self) -> Result<(), Error> {
+        let lost = first_loss(&self.0);
+        let released = join_all(self.0.into_iter().map(Entry::release)).await;
+        lost.map_or_else(|| released.into_iter().collect(), Err)
+    }
+}
+
+impl fmt::Debug for AllGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllGuard")
+            .field("holds", &self.holds().collect::<Vec<_>>())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}

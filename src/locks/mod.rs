@@ -1,0 +1,30 @@
+//! The kinds of locks: which scripts each runs, and the guard it gives.
+
+mod asking;
+mod election;
+mod election_record;
+mod exclusive;
+mod fair_mutex;
+mod guard;
+pub mod inspection;
+mod lock_all;
+mod mutex;
+mod mutex_record;
+mod request;
+mod rw_java;
+mod rw_lock;
+mod rw_made;
+mod rw_record;
+mod semaphore;
+mod semaphore_record;
+
+pub(crate) use asking::{Forms, LockParts};
+pub use election::{Election, Leadership, Observed, Observer};
+#[cfg(feature = "blocking")]
+pub(crate) use exclusive::after_work;
+pub use fair_mutex::FairMutex;
+pub use lock_all::{AllGuard, LockAll, Lockable};
+pub use mutex::{Mutex, MutexGuard};
+use rw_lock::Access;
+pub use rw_lock::{Preference, ReadGuard, RwLock, WriteGuard};
+pub use semaphore::{PermitGuard, Semaphore};

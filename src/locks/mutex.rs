@@ -1,0 +1,373 @@
+//! The mutex.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    LockParts,
+    asking::without_limit,
+    exclusive::Exclusive,
+    guard::{guard, token},
+    inspection::Inspection,
+    mutex_record::ExclusiveKind,
+};
+use crate::proto::{Error, HoldId, Limit, Owner, Token};
+
+/// A reentrant mutex held by a majority of the voters.
+///
+/// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and how,
+/// and that sends nothing before [`lock`](Self::lock) and its like.
+///
+/// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition is a
+/// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
+/// one hold: the second enters at once.
+///
+/// Waiters of one process stand in line and come in the order of asking. Between processes no order
+/// is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A release wakes the waiters,
+/// and the first to ask has the lock. One that loses this race waits in a queue from then on, so
+/// that no process starves and a thousand waiters do not ask all at once.
+///
+/// A fair mutex of the same name is the same lock: the two exclude each other, and whoever waits in
+/// its queue comes before those who wait here.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct Mutex(Exclusive);
+
+impl Mutex {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self(Exclusive::new(parts, name, ExclusiveKind::Mutex))
+    }
+
+    pub(super) fn into_exclusive(self) -> Exclusive {
+        self.0
+    }
+
+    /// Acquires for this owner, who may enter again while it holds the lock.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self(self.0.owner(*owner))
+    }
+
+    /// The lease for which voters give the lock, renewed from a third of it on until the guard is
+    /// dropped. It is also the longest time for which a lock outlives its dead holder. Default: the
+    /// client's.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, true))
+    }
+
+    /// A lease that is not renewed: the lock is lost when it ends, unless released before.
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self(self.0.lease(lease, false))
+    }
+
+    /// Acquires the lock, waiting for as long as another hold has it.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+    /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
+    /// is in it.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
+    /// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) also if the lock is an `RFairLock`
+    /// in Java; then it was asked for, and is not held.
+    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
+    /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
+    /// answered its re-entry in time; the lock is still held, but this entry does not count.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in line, and undoes on all voters whatever was sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// assert!(guard.is_held());
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock(&self) -> Result<MutexGuard, Error> {
+        let wish = self.0.wish()?;
+        let entered = wish.enter(Limit::Never).await?;
+        Ok(MutexGuard::new(without_limit(entered)))
+    }
+
+    /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
+    /// moment the lock is lost, and releases when the work is done or has failed. The work is given
+    /// its [`Token`].
+    ///
+    /// Work that is done stays done: a release that no majority has confirmed in time goes on in
+    /// the background, and is no error here.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and releases the lock in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Error = Box<dyn std::error::Error>;
+    /// # async fn charge(_: quorate::Token) -> Result<u32, Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let charged = quorum.mutex("invoice:42").run(charge).await?;
+    /// let sum = quorum.mutex("invoice:42").run(async |_| Ok::<_, Error>(charged + 1)).await?;
+    /// assert_eq!(sum, 43);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        self.0.run(work).await
+    }
+
+    /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
+    /// votes, or if somebody waits for the fair mutex of this name.
+    ///
+    /// Of several tries at the same moment one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
+    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way for the
+    /// whole [quorum timeout](crate::Builder::quorum_timeout), so it did not ask for this lock; see
+    /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.try_lock().await?.expect("nobody else wants it");
+    /// assert!(mutex.try_lock().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
+        self.0.enter(self.0.once()).await
+    }
+
+    /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
+    /// taken after `limit`; nothing stays queued. If no majority has answered by then, a request in
+    /// flight gets its full time, so that a short limit is not taken for silent servers: it may
+    /// overrun `limit` by up to two voter deadlines. If `limit` is zero, it asks once, as
+    /// [`try_lock`](Self::try_lock) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority answers, it
+    /// is asked again and again until then. So a limit can outlast a restart of the servers.
+    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way until the
+    /// limit; see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
+        self.0.enter(self.0.within(limit)).await
+    }
+
+    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use std::time::Duration;
+    ///
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock_or_busy(Duration::ZERO).await?;
+    /// let error = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
+    /// assert!(error.is_busy());
+    /// assert_eq!(error.holder(), Some(guard.hold()));
+    /// assert!(error.lease_left() > Some(Duration::from_secs(29)), "the lease is 30 s");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
+        self.0.enter_or_busy(self.0.within(limit)).await
+    }
+
+    /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
+    /// a majority has said so, or the contrary. The next moment it may be otherwise; to find out
+    /// whether one may work, acquire the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect); [`is_no_quorum`](Error::is_no_quorum) also where the voters
+    /// that did not answer decide.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// assert!(mutex.is_locked().await?);
+    /// guard.release().await?;
+    /// assert!(!mutex.is_locked().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        self.0.is_locked().await
+    }
+
+    /// Asks every voter who holds the lock. Once a majority has answered, the others have as long
+    /// again as that took, or as they usually take, 100 ms at least.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// let holder = mutex.inspect().await?.holder().expect("it is held");
+    /// assert_eq!((&holder.hold, holder.count), (guard.hold(), 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn inspect(&self) -> Result<Inspection, Error> {
+        self.0.inspect().await
+    }
+
+    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was
+    /// one.
+    ///
+    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
+    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
+    /// the lock, so this is for operators who know that it is gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be asked or told; call
+    /// again. [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
+    /// [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, the hold may have ended or not; calling again finishes it.
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.0.force_release().await
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// mutex.force_release_hold(guard.hold()).await?;
+    /// let next = mutex.lock().await?;
+    /// let error = mutex.force_release_hold(guard.hold()).await.unwrap_err();
+    /// assert!(error.is_not_holding() && next.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        self.0.force_release_hold(hold).await
+    }
+
+    /// Takes out everything that keeps the lock from being acquired: ends whatever hold there is,
+    /// as [`force_release`](Self::force_release) does, removes everybody from the queue of the
+    /// [`FairMutex`](crate::FairMutex), and deletes values under the lock's keys that no lock has
+    /// written, of whatever type. Says whether there was anything.
+    ///
+    /// For operators, where the lock cannot be acquired though nobody holds it: `inspect` fails
+    /// with `WRONGTYPE`, or shows a place in the queue that nobody waits at and that does not end.
+    /// Clients that do wait come back to the queue by themselves, each with its ticket; until then
+    /// others may pass them. [Tokens](crate::Token) go on from the highest.
+    ///
+    /// # Errors
+    ///
+    /// As [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        self.0.force_clear().await
+    }
+}
+
+impl fmt::Debug for Mutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("Mutex", f)
+    }
+}
+
+// The guard of a mutex.
+
+guard! {
+    /// Proof that this client holds a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex),
+    /// for as long as [`is_held`](Self::is_held) says so.
+    ///
+    /// Dropping it releases the lock in the background: dropping never blocks and never fails.
+    /// [`release`](Self::release) does the same and says whether it worked. Neither a guard nor the
+    /// watchdog behind it can keep a lock whose voters are gone: watch [`lost`](Self::lost), or do
+    /// the work inside [`while_held`](Self::while_held).
+    MutexGuard, "mutex(\"invoice:42\").lock()"
+}
+
+token!(MutexGuard, "mutex(\"invoice:42\").lock()");

@@ -1,0 +1,265 @@
+//! A lock that one holds at a time, on the voters: a hash of the hold and its count, with the lease
+//! as its expiry, and the queue of those who wait in order.
+
+use std::{sync::Arc, time::Duration};
+
+use super::request::{self, Form, flag, millis, ticket, token};
+use crate::{
+    acquire::{Ask, LockInfo, LockRecord},
+    keys::{KeyScheme, MutexKeys, Word},
+    proto::{HoldId, LockName, Rules},
+    scripts::{election, fair, mutex, redisson},
+    settings::Settings,
+    voter::Call,
+};
+
+/// Which of those it is that one holds at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExclusiveKind {
+    Mutex,
+    FairMutex,
+    Election,
+}
+
+impl ExclusiveKind {
+    pub(super) const ALL: [Self; 3] = [Self::Mutex, Self::FairMutex, Self::Election];
+
+    /// As metrics and traces call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::FairMutex => "fair_mutex",
+            Self::Election => "election",
+        }
+    }
+
+    /// Whoever waits does so in the queue, from the beginning.
+    fn is_fair(self) -> bool {
+        self != Self::Mutex
+    }
+}
+
+/// How a mutex is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MutexTerms {
+    pub(super) rules: Rules,
+    pub(super) kind: ExclusiveKind,
+    /// How long a place in the queue counts without being asked from; `None` where there is no
+    /// queue.
+    pub(super) waiting: Option<Duration>,
+    /// Programs in Java lock by the same records.
+    pub(super) is_shared_with_java: bool,
+    /// For how long the fence is remembered; `None` where that is for ever.
+    pub(super) keep: Option<Duration>,
+}
+
+impl MutexTerms {
+    pub(super) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
+        let is_election = kind == ExclusiveKind::Election;
+        let is_shared_with_java = settings.keys.is_shared_with_java() && !is_election;
+        // Java knows nothing of the queue: its release calls nobody there.
+        let has_queue = kind.is_fair() || !is_shared_with_java;
+        let waiting = has_queue.then(|| settings.waiting(rules.terms.lease));
+        // Java counts on from what it finds, and from 1 where that has ended.
+        let keep = (!is_shared_with_java).then_some(settings.fence_memory);
+        Self { rules, kind, waiting, is_shared_with_java, keep }
+    }
+
+    /// As an argument.
+    fn keep_ms(&self) -> String {
+        self.keep.map(millis).unwrap_or_default()
+    }
+
+    /// As an argument: whether a release is told on the lock's channel whoever is called.
+    fn aloud(&self) -> &'static str {
+        match self.kind {
+            ExclusiveKind::Election => "2",
+            _ if self.is_shared_with_java => "1",
+            _ => "",
+        }
+    }
+}
+
+/// A mutex, or a fair mutex; or an election, as far as it is one.
+#[derive(Clone, Debug)]
+pub(super) struct MutexRecord {
+    pub(super) made: Arc<MadeMutex>,
+    /// From which place in the queue it is asked for.
+    place: Option<HoldId>,
+}
+
+/// What is the same for every request.
+#[derive(Debug)]
+pub(super) struct MadeMutex {
+    info: LockInfo,
+    pub(super) keys: MutexKeys,
+    pub(super) forms: Arc<MutexForms>,
+}
+
+/// What is the same for every lock.
+#[derive(Debug)]
+pub(super) struct MutexForms {
+    pub(super) terms: MutexTerms,
+    /// What the channels begin with on which clients are called.
+    calls: Box<str>,
+    pub(super) acquire: Form,
+    from_a_place: Form,
+    pub(super) renew: Form,
+    release: Form,
+}
+
+impl MutexForms {
+    pub(super) fn new(calls: &str, terms: MutexTerms) -> Self {
+        let MutexTerms { rules, waiting, .. } = terms;
+        let (lease, keep) = (millis(rules.terms.lease), terms.keep_ms());
+        let wait = waiting.map(millis).unwrap_or_default();
+        let release = Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]);
+        if terms.kind == ExclusiveKind::Election {
+            let acquire = Form::new(&election::ACQUIRE, rules, &[calls, &lease, &keep, &wait]);
+            let renew = Form::new(&election::RENEW, rules, &[&lease, &keep]);
+            let (from_a_place, calls) = (acquire.clone(), calls.into());
+            return Self { terms, calls, acquire, from_a_place, renew, release };
+        }
+        Self {
+            terms,
+            calls: calls.into(),
+            acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
+            from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
+            renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
+            release,
+        }
+    }
+}
+
+impl MutexRecord {
+    pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<MutexForms>) -> Self {
+        let kind = forms.terms.kind;
+        let is_election = kind == ExclusiveKind::Election;
+        let keys = if is_election { scheme.election(&name) } else { scheme.mutex(&name) };
+        let info = LockInfo {
+            kind: kind.name(),
+            name,
+            key: Arc::clone(keys.key()),
+            is_shared: false,
+            permits: None,
+            is_fenced: true,
+            granted_under: None,
+            barred_by: None,
+            waiting: forms.terms.waiting,
+            is_fair: kind.is_fair(),
+        };
+        Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
+    }
+
+    /// The same as it is asked for from this place.
+    pub(super) fn from(&self, place: &HoldId) -> Self {
+        Self { place: Some(place.clone()), ..self.clone() }
+    }
+
+    pub(super) fn inspect(&self) -> Call {
+        let keys = &self.made.keys;
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
+        Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
+    }
+
+    /// Asks who leads.
+    pub(super) fn look(&self) -> Call {
+        let keys = &self.made.keys;
+        Form::new(&election::LOOK, self.rules(), &[]).question([keys.lock(), keys.fence()])
+    }
+
+    /// Ends a named hold; its mark stays for `marker`.
+    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let shared = [&*forms.calls, forms.terms.aloud()];
+        let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &shared);
+        let (marker, channel) = (millis(marker), keys.channel());
+        let keys = [keys.lock(), keys.revoked(), keys.queue(), keys.alive()];
+        form.request(keys, hold, [(&marker).into(), channel])
+    }
+
+    /// Takes out who waits, and what is none of its records.
+    pub(super) fn clear(&self) -> Call {
+        let keys = &self.made.keys;
+        let form = Form::new(&mutex::CLEAR, self.rules(), &[]);
+        form.question([keys.lock(), keys.revoked(), keys.fence(), keys.queue(), keys.alive()])
+    }
+
+    /// `place`: the one to leave, or nothing.
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        // Java waits voter by voter: to its waiters also a minority's vote is worth a call.
+        let wake = wake || forms.terms.is_shared_with_java;
+        let channel = if wake { keys.channel() } else { Word::NOTHING };
+        let keys = [keys.lock(), keys.queue(), keys.alive()];
+        forms.release.request(keys, hold, [Word::number(count), request::place(place), channel])
+    }
+}
+
+impl LockRecord for MutexRecord {
+    fn info(&self) -> &LockInfo {
+        &self.made.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.made.forms.terms.rules
+    }
+
+    fn channel(&self) -> Option<Arc<str>> {
+        Some(self.made.keys.channel().into())
+    }
+
+    fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
+        Arc::new(self.from(place))
+    }
+
+    fn look_for_java(&self) -> Option<Call> {
+        self.made.forms.terms.is_shared_with_java.then(|| {
+            let [waiting, timeouts] = &KeyScheme::fair_lock_in_java(&self.made.info.name);
+            Form::new(&redisson::QUEUE, self.rules(), &[]).question([waiting, timeouts])
+        })
+    }
+
+    fn acquire(&self, ask: &Ask<'_>) -> Call {
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
+        let floor = token(ask.token);
+        debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
+        if self.place.is_none() {
+            return forms.acquire.request(keys, ask.hold, [floor]);
+        }
+        forms.from_a_place.request(keys, ask.hold, [floor, ticket(ask.ticket)])
+    }
+
+    fn renew(&self, ask: &Ask<'_>) -> Call {
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let MutexForms { terms, renew, .. } = &**forms;
+        let keys = [keys.lock(), keys.revoked(), keys.fence()];
+        let [known, anew] = [ask.is_known, ask.is_anew].map(flag);
+        let args = [Word::number(ask.count), token(ask.token), known, anew];
+        if ask.lease == terms.rules.terms.lease {
+            return renew.request(keys, ask.hold, args);
+        }
+        // Somebody has entered again and wanted it for longer.
+        let renewed = [millis(ask.lease), terms.keep_ms()];
+        let longer = Form::new(&mutex::RENEW, self.rules(), &[&renewed[0], &renewed[1]]);
+        longer.request(keys, ask.hold, args)
+    }
+
+    fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
+        self.give_back(hold, count, self.place.as_ref(), wake)
+    }
+
+    fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
+        let form = Form::new(&mutex::SHORTEN, self.rules(), &[]);
+        let keys = [self.made.keys.lock(), self.made.keys.alive()];
+        Some(form.request(keys, hold, [(&millis(lease)).into()]))
+    }
+
+    fn undo(&self, hold: &HoldId, wake: bool) -> Call {
+        if crate::mutant!("undo_leaves_the_queue") {
+            return self.release(hold, 0, wake);
+        }
+        self.give_back(hold, 0, None, wake)
+    }
+}

@@ -1,0 +1,103 @@
+//! One request to every voter.
+
+use std::{
+    iter::{empty, once},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    keys::Word,
+    proto::{HoldId, Rules, Ticket, Token},
+    scripts::Script,
+    voter::{Call, Request, Requests},
+};
+
+/// What all requests of one script have in common, whatever hold they are for.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    script: &'static Script,
+    shared: Arc<[Arc<str>]>,
+    /// How long each voter has to answer.
+    deadline: Duration,
+    /// And how long at most, where it was seen to need longer.
+    longest: Duration,
+}
+
+impl Form {
+    /// `shared`: as in the script's header, without the command that publishes.
+    pub(super) fn new(script: &'static Script, rules: Rules, shared: &[&str]) -> Self {
+        debug_assert_eq!(
+            shared.len() + usize::from(script.publishes()),
+            script.shared.len(),
+            "{}",
+            script.name
+        );
+        let Rules { voter_deadline: deadline, longest_deadline: longest, .. } = rules;
+        Self { script, shared: shared.iter().map(|&arg| arg.into()).collect(), deadline, longest }
+    }
+
+    /// A request for a hold, which is the first argument.
+    pub(super) fn request<'a, const K: usize, const A: usize>(
+        &self,
+        keys: [impl Into<Word<'a>>; K],
+        hold: &HoldId,
+        args: [Word<'_>; A],
+    ) -> Call {
+        let args = once(Word::from(hold.text())).chain(args);
+        self.fill(keys.map(Into::into), args, Some(hold))
+    }
+
+    /// A request for nobody's hold.
+    pub(super) fn question<'a, const K: usize>(&self, keys: [impl Into<Word<'a>>; K]) -> Call {
+        self.fill(keys.map(Into::into), empty(), None)
+    }
+
+    pub(super) fn fill<'a, const K: usize>(
+        &self,
+        keys: [Word<'a>; K],
+        args: impl Iterator<Item = Word<'a>> + Clone,
+        hold: Option<&HoldId>,
+    ) -> Call {
+        let Self { script, shared, .. } = self;
+        let request = Request::new(keys, args, hold);
+        debug_assert_eq!(
+            (K, request.args().len()),
+            (script.keys.len(), script.args.len()),
+            "{}",
+            script.name
+        );
+        Call {
+            script,
+            shared: Arc::clone(shared),
+            requests: Requests::One(request),
+            deadline: self.deadline,
+            longest: self.longest,
+        }
+    }
+}
+
+/// The settings see to it that leases are whole milliseconds.
+pub(super) fn millis(time: Duration) -> String {
+    time.as_millis().to_string()
+}
+
+/// A token or a floor for one as an argument; empty for a hold without tokens.
+pub(super) fn token(token: Option<Token>) -> Word<'static> {
+    token.map(Word::number).into()
+}
+
+/// Whether this is so.
+pub(super) fn flag(is_so: bool) -> Word<'static> {
+    if is_so { "1".into() } else { Word::NOTHING }
+}
+
+/// The place in a queue that has been given out already.
+pub(super) fn ticket(ticket: Option<Ticket>) -> Word<'static> {
+    ticket.map(|Ticket(ticket)| Word::number(ticket)).into()
+}
+
+/// The place to leave, if any.
+pub(super) fn place(place: Option<&HoldId>) -> Word<'_> {
+    place.map(HoldId::text).into()
+}

@@ -1,0 +1,161 @@
+//! A read/write lock on its voter as Redisson writes an `RReadWriteLock`: one hash of who writes or
+//! reads, and a key that expires for each who reads. Nobody waits in a queue.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Access,
+    request::{Form, flag, millis, token},
+    rw_record::{RwAsked, RwTerms},
+};
+use crate::{
+    acquire::{Ask, LockInfo, LockRecord},
+    keys::{JavaRwKeys, Word},
+    proto::{HoldId, HoldIds, HolderKind, LockName, Rules},
+    scripts::redisson,
+    voter::Call,
+};
+
+/// A read/write lock that Java has too, to read or to write.
+#[derive(Clone, Debug)]
+pub(super) struct JavaRwRecord {
+    info: Arc<LockInfo>,
+    keys: JavaRwKeys,
+    terms: RwTerms,
+    acquire: Form,
+    renew: Form,
+    release: Form,
+    /// The write of the same owner under which it is asked for, if it is.
+    write: Option<HoldId>,
+}
+
+impl JavaRwRecord {
+    pub(super) fn new(name: LockName, keys: JavaRwKeys, terms: RwTerms) -> Self {
+        let lease = terms.rules.terms.lease;
+        Self {
+            info: Arc::new(info(name, &keys, &terms)),
+            keys,
+            acquire: acquisition(&terms, lease),
+            renew: renewal(&terms, lease),
+            release: Form::new(&redisson::RW_RELEASE, terms.rules, &[]),
+            terms,
+            write: None,
+        }
+    }
+
+    fn give_back(&self, hold: &HoldId, count: u32) -> Call {
+        let JavaRwKeys { lock, stem, channel, .. } = &self.keys;
+        self.release.request([lock, stem], hold, [Word::number(count), channel.into()])
+    }
+}
+
+fn info(name: LockName, keys: &JavaRwKeys, terms: &RwTerms) -> LockInfo {
+    let writes = terms.access == Access::Write;
+    // Both sides have one record. What tells them apart is any name that no other lock has.
+    let (write, read) = (&keys.fence, &keys.channel);
+    let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
+    LockInfo {
+        kind: terms.mode(),
+        name,
+        key: Arc::clone(if writes { write } else { read }),
+        is_shared: !writes,
+        permits: None,
+        is_fenced: writes,
+        granted_under: of(write, !writes),
+        barred_by: of(read, writes),
+        waiting: None,
+        is_fair: false,
+    }
+}
+
+fn acquisition(terms: &RwTerms, lease: Duration) -> Form {
+    Form::new(&redisson::RW_ACQUIRE, terms.rules, &[&millis(lease), &millis(terms.keep)])
+}
+
+fn renewal(terms: &RwTerms, lease: Duration) -> Form {
+    Form::new(&redisson::RW_RENEW, terms.rules, &[&millis(lease), &millis(terms.keep)])
+}
+
+impl RwAsked for JavaRwRecord {
+    fn inspect(&self) -> Call {
+        let JavaRwKeys { lock, stem, fence, .. } = &self.keys;
+        Form::new(&redisson::RW_INSPECT, self.rules(), &[]).question([lock, stem, fence])
+    }
+
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let JavaRwKeys { lock, stem, revoked, channel, .. } = &self.keys;
+        let form = Form::new(&redisson::RW_FORCE_RELEASE, self.rules(), &[]);
+        form.request([lock, stem, revoked], hold, [(&millis(marker)).into(), channel.into()])
+    }
+
+    fn clear(&self) -> Call {
+        let JavaRwKeys { lock, revoked, fence, .. } = &self.keys;
+        Form::new(&redisson::RW_CLEAR, self.rules(), &[]).question([lock, revoked, fence])
+    }
+}
+
+impl LockRecord for JavaRwRecord {
+    fn info(&self) -> &LockInfo {
+        &self.info
+    }
+
+    fn rules(&self) -> Rules {
+        self.terms.rules
+    }
+
+    fn kind_of(&self, hold: &HoldId) -> HolderKind {
+        if hold.writes_in_java() { HolderKind::Write } else { HolderKind::Read }
+    }
+
+    fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
+        let terms = RwTerms { access: Access::Read, ..self.terms };
+        let read = Self::new(self.info.name.clone(), self.keys.clone(), terms);
+        Some(Arc::new(Self { write: Some(hold.clone()), ..read }))
+    }
+
+    fn channel(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.keys.channel))
+    }
+
+    fn hold(&self, ids: &HoldIds) -> HoldId {
+        match (&self.write, self.terms.access) {
+            (Some(write), _) => ids.under(write),
+            (None, Access::Read) => ids.fresh_read(),
+            (None, Access::Write) => ids.fresh_java_write(),
+        }
+    }
+
+    fn at_place(&self, _place: &HoldId) -> Arc<dyn LockRecord> {
+        // There is no queue to have a place in.
+        Arc::new(self.clone())
+    }
+
+    fn acquire(&self, ask: &Ask<'_>) -> Call {
+        let JavaRwKeys { lock, stem, fence, .. } = &self.keys;
+        let (keys, args) = ([lock, stem, fence], [token(ask.token)]);
+        if ask.lease == self.rules().terms.lease {
+            return self.acquire.request(keys, ask.hold, args);
+        }
+        // A read under a write has its own lease.
+        acquisition(&self.terms, ask.lease).request(keys, ask.hold, args)
+    }
+
+    fn renew(&self, ask: &Ask<'_>) -> Call {
+        let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
+        let keys = [lock, stem, revoked, fence];
+        let args = [Word::number(ask.count), token(ask.token), flag(ask.is_anew)];
+        if ask.lease == self.rules().terms.lease {
+            return self.renew.request(keys, ask.hold, args);
+        }
+        // Somebody has entered again and wanted it for longer.
+        renewal(&self.terms, ask.lease).request(keys, ask.hold, args)
+    }
+
+    fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
+        self.give_back(hold, count)
+    }
+
+    fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
+        self.give_back(hold, 0)
+    }
+}

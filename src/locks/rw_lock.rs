@@ -1,0 +1,581 @@
+//! The read/write lock.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use futures::future::try_join_all;
+
+use super::{
+    LockParts,
+    asking::{Asking, VoterSaid, without_limit},
+    exclusive::after_work,
+    guard::{guard, token},
+    inspection::{RwInspection, RwState, RwView},
+    rw_made::rw_record,
+    rw_record::RwAsked,
+};
+use crate::{
+    hold::Wish,
+    proto::{Error, HoldId, Limit, Owner, Token},
+    scripts::RwSeen,
+};
+
+/// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
+///
+/// Made by [`Quorate::rw_lock`](crate::Quorate::rw_lock); a cheap value that says which lock and
+/// how. Each read and each write is a *hold* with a lease of its own, renewed by itself: a reader
+/// that dies is gone at its own deadline, whatever other readers do.
+///
+/// Whoever waits stands in one queue on the voters, writers in the order of asking; where readers
+/// stand in it is their [`Preference`]. A release calls the first writer, or all the readers who
+/// come before it, and nobody else. A waiter that gives up leaves at once, and one that dies is
+/// passed over after the [waiter deadline](crate::Builder::waiter_deadline) (5 s).
+///
+/// # Owners
+///
+/// Without [`owner`](Self::owner) every acquisition is a hold of its own. Whoever has the same
+/// owner enters again what it reads, also past writers that wait, and what it writes. While it
+/// writes, it may read as well, at once: such a read goes on when the write ends, before anybody
+/// else can write (see [`WriteGuard::downgrade`]). While it only reads, it cannot write: that would
+/// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while
+/// its write was waiting.
+///
+/// Without an owner nothing tells that two guards are of one task, so a task that holds one and
+/// waits for another may wait for itself for ever: a write waits for the task's own read, and a
+/// second read stands behind a writer that waits for the first.
+///
+/// # Beside Java
+///
+/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) it is the `RReadWriteLock` of the same
+/// name. Then the client must have one voter. There is no queue: readers pass writers that wait,
+/// and whoever asks first when the lock is free gets it.
+///
+/// # What is not guaranteed
+///
+/// A read/write lock is another lock than the mutex of the same name. (With
+/// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) both are one record.) Holds have the same
+/// guarantees as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+#[derive(Clone)]
+#[must_use = "it does nothing until it is locked"]
+pub struct RwLock {
+    asking: Asking,
+    /// Unless the lock is as any other.
+    preference: Option<Preference>,
+    /// What a call asks with, to read and to write; made when it is first asked with.
+    reads: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
+    writes: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
+}
+
+impl RwLock {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        Self::made(Asking::new(parts, name), None)
+    }
+
+    fn made(asking: Asking, preference: Option<Preference>) -> Self {
+        Self { asking, preference, reads: OnceLock::new(), writes: OnceLock::new() }
+    }
+
+    /// Acquires for this owner, who enters again at once what it holds.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { asking: self.asking.owner(*owner), ..self }
+    }
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self::made(self.asking.lease(lease, true), self.preference)
+    }
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self::made(self.asking.lease(lease, false), self.preference)
+    }
+
+    /// Whom its readers let pass; by default all [writers](Preference::Writers). With
+    /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) they let nobody pass, as in Java: there
+    /// [`Preference::Readers`] is the default, and all others are [invalid](Error::is_invalid).
+    pub fn preference(self, preference: Preference) -> Self {
+        Self::made(self.asking, Some(preference))
+    }
+
+    /// Acquires the lock to read, waiting for as long as somebody writes or comes before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_not_entered`](Error::is_not_entered) also where
+    /// this owner writes, and no majority answered in time that it reads as well.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let (one, other) = (lock.read().await?, lock.read().await?);
+    /// assert!(lock.try_write().await?.is_none());
+    /// one.release().await?;
+    /// other.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read(&self) -> Result<ReadGuard, Error> {
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(Limit::Never).await?;
+        Ok(ReadGuard::new(without_limit(entered)))
+    }
+
+    /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(self.asking.once()).await?;
+        Ok(entered.map(ReadGuard::new))
+    }
+
+    /// As [`read`](Self::read), waiting no longer than `limit`; `None` if the lock was not acquired
+    /// by then. Nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn read_within(&self, limit: Duration) -> Result<Option<ReadGuard>, Error> {
+        let limit = self.asking.within(limit);
+        let wish = self.wish(Access::Read)?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(ReadGuard::new))
+    }
+
+    /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`read_within`](Self::read_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    pub async fn read_or_busy(&self, limit: Duration) -> Result<ReadGuard, Error> {
+        let limit = self.asking.within(limit);
+        self.wish(Access::Read)?.enter_or_busy(limit).await.map(ReadGuard::new)
+    }
+
+    /// Acquires the lock to write, behind everybody who comes before and all who read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_deadlock`](Error::is_deadlock): this owner
+    /// reads the lock and does not write it. It is refused at once, also if its read came while
+    /// this write was waiting.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let writing = lock.write().await?;
+    /// assert!(lock.try_read().await?.is_none());
+    /// writing.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn write(&self) -> Result<WriteGuard, Error> {
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(Limit::Never).await?;
+        Ok(WriteGuard::new(without_limit(entered)))
+    }
+
+    /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
+    /// several tries at the same moment one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(self.asking.once()).await?;
+        Ok(entered.map(WriteGuard::new))
+    }
+
+    /// As [`write`](Self::write), waiting no longer than `limit`; `None` if the lock was not
+    /// acquired by then. Nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
+        let limit = self.asking.within(limit);
+        let wish = self.wish(Access::Write)?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(WriteGuard::new))
+    }
+
+    /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
+    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`write_within`](Self::write_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    pub async fn write_or_busy(&self, limit: Duration) -> Result<WriteGuard, Error> {
+        let limit = self.asking.within(limit);
+        self.wish(Access::Write)?.enter_or_busy(limit).await.map(WriteGuard::new)
+    }
+
+    /// Asks every voter who reads, who writes, and who waits; waits for them as
+    /// [`Mutex::inspect`](crate::Mutex::inspect) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::inspection::Access;
+    ///
+    /// let lock = quorum.rw_lock("prices");
+    /// let reading = lock.read().await?;
+    /// let seen = lock.inspect().await?;
+    /// assert_eq!(seen.mode(), Some(Access::Read));
+    /// assert_eq!(&seen.readers()[0].hold, reading.hold());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn inspect(&self) -> Result<RwInspection, Error> {
+        let record = self.checked(Access::Read)?;
+        let answers = self.asking.ask(&*record, &record.inspect()).await?;
+        let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
+            voter,
+            side,
+            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
+            quarantine,
+        };
+        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
+    }
+
+    /// Ends the write, or all reads, that there are, whoever has them; calls whoever is next, and
+    /// says whether there was any. As [`Mutex::force_release`](crate::Mutex::force_release): for
+    /// operators who know that a holder is gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some holds may have ended and others not; calling again finishes it.
+    pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
+        let holds = self.inspect().await?.holds(access);
+        let record = self.checked(access)?;
+        let ended = holds.iter().map(async |(hold, left)| {
+            let call = record.force_release(hold, self.asking.marker(*left));
+            self.asking.ask(&*record, &call).await
+        });
+        try_join_all(ended).await?;
+        Ok(!holds.is_empty())
+    }
+
+    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
+    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
+    /// left alone. It may read or write.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let seen = self.inspect().await?;
+        for access in [Access::Write, Access::Read] {
+            let holds = seen.holds(access);
+            let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
+            let record = self.checked(access)?;
+            let call = record.force_release(hold, self.asking.marker(*left));
+            self.asking.ask(&*record, &call).await?;
+            return Ok(());
+        }
+        Err(self.asking.not_holding(hold, seen.report()))
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every read and write, removes
+    /// everybody who waits, and deletes what no lock has written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        let record = self.checked(Access::Write)?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
+        let wrote = self.force_release(Access::Write).await?;
+        Ok(self.force_release(Access::Read).await? || wrote || cleared)
+    }
+
+    /// The wish for it.
+    pub(super) fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
+        Ok(self.asking.wish(self.checked(access)?))
+    }
+
+    fn checked(&self, access: Access) -> Result<Arc<dyn RwAsked>, Error> {
+        let made = match access {
+            Access::Read => &self.reads,
+            Access::Write => &self.writes,
+        };
+        let made = made.get_or_init(|| rw_record(&self.asking, access, self.preference));
+        made.clone()
+    }
+}
+
+impl fmt::Debug for RwLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.asking.show("RwLock", f).field("preference", &self.preference).finish_non_exhaustive()
+    }
+}
+
+// How a read/write lock is asked for.
+
+/// To read, among others, or to write, alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// With other readers.
+    Read,
+    /// With nobody else.
+    Write,
+}
+
+/// Whom a reader of an [`RwLock`](crate::RwLock) lets pass. Writers come in the order of asking
+/// among themselves in any case.
+///
+/// It is the reader's, and each reader goes by its own. Users of one lock should name the same one;
+/// where they do not, they still never wait for each other in a circle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Preference {
+    /// A reader waits only for the writer that holds: readers who come and go can keep a writer
+    /// waiting for ever.
+    Readers,
+    /// A reader comes behind every writer that waits, whoever asked first: writers who come and go
+    /// can keep a reader waiting for ever. The default.
+    #[default]
+    Writers,
+    /// A reader comes behind the writers that asked before it, and before those that ask after it.
+    /// Readers between two writers enter together. Nobody waits for ever, where all readers
+    /// name it.
+    Fair,
+}
+
+// Work that is run under a read/write lock.
+
+impl RwLock {
+    /// Reads, works and gives the read back, as [`Mutex::run`](crate::Mutex::run) does: waits as
+    /// [`read`](Self::read) does, drops the work the moment the read is lost, and releases when the
+    /// work is done or has failed. Reads have no [`Token`], so the work is given none.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`read`](Self::read), and
+    /// [`is_lost`](Error::is_lost) if the read was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, gives up the place in the queue, and releases the read
+    /// in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Error = Box<dyn std::error::Error>;
+    /// # async fn total() -> Result<u32, Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let total = quorum.rw_lock("prices").run_read(total).await?;
+    /// assert_eq!(total, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run_read<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce() -> W,
+    ) -> Result<T, E> {
+        let guard = self.read().await?;
+        let done = guard.try_while_held(work()).await;
+        after_work(done, guard.release().await)
+    }
+
+    /// Writes, works and gives the write back, as [`Mutex::run`](crate::Mutex::run) does: waits as
+    /// [`write`](Self::write) does, drops the work the moment the write is lost, and releases when
+    /// the work is done or has failed. The work is given its [`Token`].
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`write`](Self::write), and
+    /// [`is_lost`](Error::is_lost) if the write was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, gives up the place in the queue, and releases the write
+    /// in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Error = Box<dyn std::error::Error>;
+    /// # async fn raise(_: quorate::Token) -> Result<u32, Error> { Ok(43) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let price = quorum.rw_lock("prices").run_write(raise).await?;
+    /// assert_eq!(price, 43);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run_write<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(Token) -> W,
+    ) -> Result<T, E> {
+        let guard = self.write().await?;
+        let done = guard.try_while_held(work(guard.token())).await;
+        after_work(done, guard.release().await)
+    }
+}
+
+// The guard of a read.
+
+guard! {
+    /// Proof that this client reads under an [`RwLock`](crate::RwLock), maybe among others, for as
+    /// long as [`is_held`](Self::is_held) says so. Nobody else writes meanwhile.
+    ///
+    /// It behaves as a [`MutexGuard`](crate::MutexGuard) does. Each read has a lease of its own:
+    /// renewing or releasing it changes nothing for other readers.
+    ReadGuard, "rw_lock(\"invoice:42\").read()"
+}
+
+// The guard of a write.
+
+guard! {
+    /// Proof that this client alone has an [`RwLock`](crate::RwLock), to write, for as long as
+    /// [`is_held`](Self::is_held) says so.
+    ///
+    /// It behaves as a [`MutexGuard`](crate::MutexGuard) does.
+    WriteGuard, "rw_lock(\"invoice:42\").write()"
+}
+
+token!(WriteGuard, "rw_lock(\"invoice:42\").write()");
+
+impl WriteGuard {
+    /// Reads as well, as a hold of its own with the same lease. It is given at once, whoever waits,
+    /// and goes on when the write ends: nobody writes in between.
+    ///
+    /// # Errors
+    ///
+    /// [`is_lost`](Error::is_lost): the write is not held any more.
+    /// [`is_not_entered`](Error::is_not_entered): no majority answered in time; the write is held
+    /// as before. [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the write as it is, and undoes on all voters whatever was sent.
+    pub async fn read(&self) -> Result<ReadGuard, Error> {
+        self.0.granted().await.map(ReadGuard::new)
+    }
+
+    /// Makes a read of this write: nobody writes in between, and those enter who wait to read and
+    /// stand behind no writer (see [`Preference`](crate::Preference)). Returns when a majority has
+    /// the read, and a majority was told that the write has ended, or that takes too long; then it
+    /// goes on in the background.
+    ///
+    /// Where the write was entered several times, only this entry of it ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and [`is_lost`](Error::is_lost) where the voters turn out to have
+    /// lost the write before; then the write is released all the same. To keep it where reading
+    /// fails, call [`read`](Self::read) and [`release`](Self::release) one after the other.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the write, and the read if it has come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let writing = lock.write().await?;
+    /// let reading = writing.downgrade().await?;
+    /// assert!(lock.try_read().await?.is_some()); // others read as well
+    /// assert!(lock.try_write().await?.is_none());
+    /// # drop(reading);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn downgrade(self) -> Result<ReadGuard, Error> {
+        let read = self.read().await?;
+        match self.release().await {
+            // Then the read may have been given by voters that had forgotten the write.
+            Err(error) if error.is_lost() => Err(error),
+            // Too few answers change nothing for the read; the release is sent again.
+            _ => Ok(read),
+        }
+    }
+}

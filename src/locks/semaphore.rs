@@ -1,0 +1,501 @@
+//! The semaphore.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::try_join_all;
+
+use super::{
+    LockParts,
+    asking::{Asking, VoterSaid, without_limit},
+    exclusive::after_work,
+    guard::guard,
+    inspection::{SemaphoreInspection, SemaphoreState, SemaphoreView},
+    semaphore_record::{PermitsWanted, SemaphoreRecord, SemaphoreTerms},
+};
+use crate::{
+    hold::Wish,
+    proto::{Error, HoldId, Limit, Owner, Slots},
+    scripts::SemaphoreSeen,
+    voter::Outcome,
+};
+
+/// A semaphore held by majorities of the voters: of its permits each is one holder's at a time.
+///
+/// Made by [`Quorate::semaphore`](crate::Quorate::semaphore) with the number of permits; a cheap
+/// value that says which semaphore and how, and that sends nothing before
+/// [`acquire`](Self::acquire) and its like.
+///
+/// A permit is a numbered *slot*, and a hold has it once a majority of the voters has given it that
+/// very slot. So no more can hold than there are slots, whichever voters answered: two majorities
+/// share a voter, and a voter gives a slot to one hold.
+///
+/// All waiters queue in the order of asking, as for a [`FairMutex`](crate::FairMutex), also those
+/// who want several permits: nobody who wants fewer passes them. Each hold has a lease of its own,
+/// so the permits of a holder that dies come back when its lease ends, whatever others do.
+///
+/// # Permits
+///
+/// All users of a semaphore should name the same number of permits. Where they do not, each voter
+/// goes by the smallest number that somebody who holds or waits has asked with, for a lease after
+/// that: it gives no slot beyond, and none while as many are taken. Nobody who holds loses
+/// anything. A client that is given a permit under these terms says so in the log, once for each
+/// semaphore. So to raise the number, change it everywhere. The higher number takes effect one
+/// lease after the last request with the smaller one.
+///
+/// # Owners
+///
+/// Without [`owner`](Self::owner) every acquisition is a hold of its own. Whoever has the same
+/// owner enters again what it holds if it asks for as many permits, and takes none besides.
+///
+/// # What is not guaranteed
+///
+/// A semaphore is another lock than the mutex of the same name, and than the semaphores of
+/// Redisson. Holds have the same guarantees as those of a [`Mutex`](crate::Mutex): see there, and
+/// at the top of this crate.
+#[derive(Clone)]
+#[must_use = "it does nothing until a permit is acquired"]
+pub struct Semaphore {
+    pub(super) asking: Asking,
+    pub(super) permits: u32,
+    /// What a call for one permit asks with.
+    pub(super) record: Result<Arc<SemaphoreRecord>, Error>,
+}
+
+impl Semaphore {
+    pub(crate) fn new(parts: &Arc<LockParts>, name: &str, permits: u32) -> Self {
+        Self::made(Asking::new(parts, name), permits)
+    }
+
+    fn made(asking: Asking, permits: u32) -> Self {
+        let record = record(&asking, permits, 1);
+        Self { asking, permits, record }
+    }
+
+    /// Acquires for this owner, who enters again at once what it holds.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { asking: self.asking.owner(*owner), ..self }
+    }
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    pub fn lease(self, lease: Duration) -> Self {
+        Self::made(self.asking.lease(lease, true), self.permits)
+    }
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    pub fn lease_fixed(self, lease: Duration) -> Self {
+        Self::made(self.asking.lease(lease, false), self.permits)
+    }
+
+    /// Acquires a permit, behind everybody who has asked before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_invalid`](Error::is_invalid) also for a
+    /// semaphore of no permits or of more than 10,000; nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
+    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # async fn export() {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let exports = quorum.semaphore("exports", 2);
+    /// let (one, other) = (exports.acquire().await?, exports.acquire().await?);
+    /// assert!(exports.try_acquire().await?.is_none());
+    /// one.while_held(export()).await?;
+    /// one.release().await?;
+    /// assert!(exports.try_acquire().await?.is_some());
+    /// # drop(other);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire(&self) -> Result<PermitGuard, Error> {
+        self.acquire_many(1).await
+    }
+
+    /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
+    /// waits as [`acquire`](Self::acquire) does, drops the work the moment the permit is lost, and
+    /// releases when the work is done or has failed. The work is given the number of its permit:
+    /// its [`slot`](PermitGuard::slot).
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
+    /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, gives up the place in the queue, and releases the permit
+    /// in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Error = Box<dyn std::error::Error>;
+    /// # async fn export(slot: u32) -> Result<u32, Error> { Ok(slot) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let slot = quorum.semaphore("exports", 2).run(export).await?;
+    /// assert!(slot < 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl FnOnce(u32) -> W,
+    ) -> Result<T, E> {
+        let guard = self.acquire().await?;
+        let done = guard.try_while_held(work(guard.slot())).await;
+        after_work(done, guard.release().await)
+    }
+
+    /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no queue.
+    ///
+    /// Of several tries for the last permit at the same moment one succeeds, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); `is_no_quorum` and `is_overloaded` as
+    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<PermitGuard>, Error> {
+        self.try_acquire_many(1).await
+    }
+
+    /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` if its turn had not
+    /// come by then. Nothing is left behind in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), but `is_no_quorum` only at the limit; `is_overloaded` as
+    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_within(&self, limit: Duration) -> Result<Option<PermitGuard>, Error> {
+        self.acquire_many_within(1, limit).await
+    }
+
+    /// As [`acquire_within`](Self::acquire_within), but that no permit has come is an error. It
+    /// names one of those who hold, and says when a permit may come back, so an HTTP handler can
+    /// answer 429 with `Retry-After`.
+    ///
+    /// # Errors
+    ///
+    /// [`is_busy`](Error::is_busy): no permit is free, or others wait; see [`Error::holder`] and
+    /// [`Error::lease_left`]. All others as [`acquire_within`](Self::acquire_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_or_busy(&self, limit: Duration) -> Result<PermitGuard, Error> {
+        self.acquire_many_or_busy(1, limit).await
+    }
+
+    /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several
+    /// waits in turn as everybody else, and is not passed by those who want fewer.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). [`is_invalid`](Error::is_invalid) also for no permits, for
+    /// more than the semaphore has, and for more than 256: a server would answer nobody else for
+    /// too long. Nothing was sent. [`is_no_quorum`](Error::is_no_quorum) also where others use the
+    /// semaphore with fewer permits than are wanted.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let memory = quorum.semaphore("memory, in GB", 16);
+    /// let big = memory.acquire_many(12).await?;
+    /// assert_eq!((big.permits(), big.slots().len()), (12, 12));
+    /// assert!(memory.try_acquire_many(5).await?.is_none());
+    /// assert!(memory.try_acquire_many(4).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_many(&self, wanted: u32) -> Result<PermitGuard, Error> {
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(Limit::Never).await?;
+        Ok(PermitGuard::new(without_limit(entered)))
+    }
+
+    /// [`try_acquire`](Self::try_acquire) for so many permits, all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<PermitGuard>, Error> {
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(self.asking.once()).await?;
+        Ok(entered.map(PermitGuard::new))
+    }
+
+    /// [`acquire_within`](Self::acquire_within) for so many permits, all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_many`](Self::acquire_many) and [`acquire_within`](Self::acquire_within).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_many_within(
+        &self,
+        wanted: u32,
+        limit: Duration,
+    ) -> Result<Option<PermitGuard>, Error> {
+        let limit = self.asking.within(limit);
+        let wish = self.wish(wanted)?;
+        let entered = wish.enter(limit).await?;
+        Ok(entered.map(PermitGuard::new))
+    }
+
+    /// [`acquire_or_busy`](Self::acquire_or_busy) for so many permits, all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_or_busy`](Self::acquire_or_busy) and [`acquire_many`](Self::acquire_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_many_or_busy(
+        &self,
+        wanted: u32,
+        limit: Duration,
+    ) -> Result<PermitGuard, Error> {
+        let limit = self.asking.within(limit);
+        self.wish(wanted)?.enter_or_busy(limit).await.map(PermitGuard::new)
+    }
+
+    fn wish(&self, wanted: u32) -> Result<Wish<'_>, Error> {
+        let record = match wanted {
+            1 => self.record.clone()?,
+            _ => record(&self.asking, self.permits, wanted)?,
+        };
+        Ok(self.asking.wish(record))
+    }
+}
+
+/// What a call for so many permits asks with, if there can be so many.
+fn record(asking: &Asking, permits: u32, wanted: u32) -> Result<Arc<SemaphoreRecord>, Error> {
+    let (name, rules) = asking.checked()?;
+    let few = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
+    let Some(all) = few(permits).filter(|permits| *permits <= Slots::MOST) else {
+        return Err(Error::invalid(format!(
+            "a semaphore has 1 to {} permits, not {permits}",
+            Slots::MOST
+        )));
+    };
+    let Some(wanted) = few(wanted).filter(|wanted| *wanted <= all) else {
+        return Err(Error::invalid(format!(
+            "{wanted} permits cannot be had of a semaphore of {permits}"
+        )));
+    };
+    if wanted > Slots::AT_ONCE {
+        let most = Slots::AT_ONCE;
+        return Err(Error::invalid(format!(
+            "{wanted} permits at once are over the most of {most}"
+        )));
+    }
+    let settings = asking.settings();
+    let terms = SemaphoreTerms { rules, waiting: settings.waiting(rules.terms.lease) };
+    let (keys, forms) = (settings.keys.semaphore(&name), asking.forms().of_semaphore(terms));
+    let wanted = PermitsWanted { permits: all, wanted };
+    Ok(Arc::new(SemaphoreRecord::new(name, keys, forms, wanted)))
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.asking.show("Semaphore", f).field("permits", &self.permits).finish_non_exhaustive()
+    }
+}
+
+// The guard of permits.
+
+guard! {
+    /// Proof that this client has a permit of a [`Semaphore`](crate::Semaphore), or several, for as
+    /// long as [`is_held`](Self::is_held) says so.
+    ///
+    /// It behaves as a [`MutexGuard`](crate::MutexGuard) does. Each hold has a lease of its own:
+    /// renewing or releasing it changes nothing for others. All of its permits are held, renewed
+    /// and lost together.
+    ///
+    /// It has no token: several work at the same time, so there is no latest one for the protected
+    /// side to prefer. It has [`slots`](Self::slots) instead.
+    PermitGuard, "semaphore(\"exports\", 3).acquire()"
+}
+
+impl PermitGuard {
+    fn given(&self) -> &Slots {
+        self.0.slots().expect("whoever has permits has slots")
+    }
+
+    /// How many permits it has.
+    pub fn permits(&self) -> u32 {
+        u32::try_from(self.given().list().len()).unwrap_or(u32::MAX)
+    }
+
+    /// The number of its permit, or of its first: from 0 to one less than the semaphore has
+    /// permits. No other hold has this number at the same time, so it can name one of so many
+    /// things: a port, a shard, a connection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let semaphore = quorum.semaphore("exports", 2);
+    /// let (one, other) = (semaphore.acquire().await?, semaphore.acquire().await?);
+    /// assert_eq!(one.slot() + other.slot(), 1); // one has 0, the other 1
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn slot(&self) -> u32 {
+        u32::from(self.given().list()[0])
+    }
+
+    /// The numbers of all its permits.
+    pub fn slots(&self) -> Vec<u32> {
+        self.given().list().iter().copied().map(u32::from).collect()
+    }
+}
+
+// Looking at a semaphore, and ending its holds by force.
+
+impl Semaphore {
+    /// Asks every voter who has which permits, and who waits; waits for them as
+    /// [`Mutex::inspect`](crate::Mutex::inspect) does. Where more than 256 permits are taken,
+    /// voters are asked for 256 at a time, and what has changed meanwhile may be missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let exports = quorum.semaphore("exports", 3);
+    /// let guard = exports.acquire().await?;
+    /// let seen = exports.inspect().await?;
+    /// assert_eq!((seen.free(), &seen.holders()[0].hold), (2, guard.hold()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn inspect(&self) -> Result<SemaphoreInspection, Error> {
+        let record = self.usable()?;
+        let answers = self.asking.ask(&*record, &record.inspect(0)).await?;
+        let read = |answer: Outcome<_>| answer.and_then(|answer| SemaphoreSeen::read(&answer));
+        let mut seen: Vec<_> = answers.iter().map(|said| read(said.answer.clone())).collect();
+        while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
+            let answers = self.asking.ask(&*record, &record.inspect(from)).await?;
+            for (seen, more) in seen.iter_mut().zip(answers) {
+                if let Ok(former) = seen {
+                    let add = |more| former.go_on(from, more);
+                    *seen = read(more.answer).map(add);
+                }
+            }
+        }
+        let view = |(VoterSaid { voter, side, quarantine, .. }, seen): (_, Outcome<_>)| {
+            SemaphoreView { voter, side, state: seen.map(SemaphoreState::from), quarantine }
+        };
+        let voters = answers.into_iter().zip(seen).map(view).collect();
+        Ok(SemaphoreInspection { asked: self.permits, voters })
+    }
+
+    /// Ends all holds that there are, whoever has them; calls whoever is next, and says whether
+    /// there was any. As [`Mutex::force_release`](crate::Mutex::force_release): for operators who
+    /// know that holders are gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some holds may have ended and others not; calling again finishes it.
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        let holds = self.inspect().await?.holds();
+        let record = self.usable()?;
+        let ended = holds.iter().map(async |(hold, slots, left)| {
+            let call = record.force_release(hold, *slots, self.asking.marker(Some(*left)));
+            self.asking.ask(&*record, &call).await
+        });
+        try_join_all(ended).await?;
+        Ok(!holds.is_empty())
+    }
+
+    /// Ends this hold by force, and no other: all of its permits are free then. For operators who
+    /// have decided about the hold that they saw.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has a permit on no voter; what each
+    /// voter says is in it. All others as [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`force_release`](Self::force_release).
+    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
+        let seen = self.inspect().await?;
+        let record = self.usable()?;
+        let Some((_, slots, left)) = seen.holds().into_iter().find(|(found, ..)| found == hold)
+        else {
+            return Err(self.asking.not_holding(hold, seen.report()));
+        };
+        let call = record.force_release(hold, slots, self.asking.marker(Some(left)));
+        self.asking.ask(&*record, &call).await?;
+        Ok(())
+    }
+
+    /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every hold, removes everybody who
+    /// waits, and deletes what no semaphore has written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Mutex::force_release`](crate::Mutex::force_release).
+    pub async fn force_clear(&self) -> Result<bool, Error> {
+        let record = self.usable()?;
+        let cleared = self.asking.clear(&*record, &record.clear()).await?;
+        Ok(self.force_release().await? || cleared)
+    }
+
+    fn usable(&self) -> Result<Arc<SemaphoreRecord>, Error> {
+        self.record.clone()
+    }
+}

@@ -1,0 +1,448 @@
+//! The one error type.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use super::{
+    HoldId, HolderKind, Listed, Majorities, Rounded, Taker, Verdict, VoterReport,
+    majorities::Lacking,
+};
+
+/// Anything that went wrong, with the values in the message and the voters' own causes.
+///
+/// Match on its [`kind`](Self::kind), or ask one of the `is_*` methods. A lock that somebody else
+/// holds is not an error for `try_lock`, `lock_within` and their like, which answer `None`. It is
+/// one for `lock_or_busy` and its like, which say who holds the lock.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let voters = quorate::embedded::voters(3);
+/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await.unwrap();
+/// use quorate::ErrorKind;
+///
+/// voters[0].kill();
+/// voters[1].kill();
+/// let error = quorum.mutex("invoice:42").try_lock().await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NoQuorum);
+/// assert_eq!(error.lock(), Some("invoice:42"));
+/// for report in error.voters() {
+///     println!("{report}"); // "embedded-1: unreachable: killed"
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<ErrorInner>);
+
+#[derive(Clone, Debug)]
+struct ErrorInner {
+    kind: Kind,
+    voters: Vec<VoterReport>,
+}
+
+/// What kind of [`Error`] it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
+    /// was asked for, unless with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) the lock
+    /// turns out to be an `RFairLock` in Java.
+    Invalid,
+    /// Too few voters could be reached when the client connected, or asked who else uses them; or a
+    /// majority takes longer to answer than the settings allow: for now, or as it is far away.
+    NotConnected,
+    /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
+    NoQuorum,
+    /// Another hold has the lock, or others have too many of its votes. Only the calls that end
+    /// with `or_busy` give this error: see [`holder`](Error::holder) and
+    /// [`lease_left`](Error::lease_left).
+    Busy,
+    /// The hold has ended without being released: somebody else may hold the lock.
+    Lost,
+    /// The last guard of the hold was released or dropped. Only a [`Lost`](crate::Lost) that
+    /// outlives all guards gives this error.
+    Released,
+    /// The release went out, but no majority confirmed it in time. It goes on in the background,
+    /// and the lock is free at the latest when its lease ends: see
+    /// [`frees_in`](Error::frees_in). The lock was held until then.
+    Unconfirmed,
+    /// This owner holds the lock, and no majority confirmed in time that it enters once more, or
+    /// reads under its write. The lock is held as before; this entry does not count.
+    NotEntered,
+    /// The hold that was to be ended by force has no vote: it has ended, or it is one of another
+    /// lock. Nothing was ended.
+    NotHolding,
+    /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
+    /// gets no write, and nothing of one stays on the voters.
+    Deadlock,
+    /// This client has as many attempts under way as it makes at once, and none of them ended in
+    /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
+    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
+    Overloaded,
+    /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
+    /// lease, the drift or the restart guard, or are more than one step of a change of the voters
+    /// apart; from [`connect`](crate::Builder::connect). The message says what each side believes.
+    OutOfStep,
+    /// The client was closed.
+    Closed,
+    /// A call of the feature `blocking` was made inside a future that tokio runs. It would block
+    /// the other tasks of the thread; nothing was sent.
+    InsideRuntime,
+}
+
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Invalid(String),
+    Connect {
+        needed: Majorities,
+        after: Duration,
+    },
+    TooFar(String),
+    NoQuorum {
+        lock: String,
+        needed: Majorities,
+        after: Duration,
+        /// A majority granted with less than this left.
+        too_late: Option<Duration>,
+    },
+    Busy {
+        lock: String,
+        by: Option<Taker>,
+        lease_left: Option<Duration>,
+    },
+    Lost {
+        lock: String,
+        hold: HoldId,
+        why: Cow<'static, str>,
+    },
+    Released {
+        lock: String,
+        hold: HoldId,
+    },
+    Reads {
+        lock: String,
+        hold: HoldId,
+    },
+    Unconfirmed {
+        lock: String,
+        hold: HoldId,
+        needed: Majorities,
+        frees_in: Duration,
+    },
+    NotEntered {
+        lock: String,
+        hold: HoldId,
+        what: &'static str,
+        needed: Majorities,
+    },
+    NotHolding {
+        lock: String,
+        hold: HoldId,
+    },
+    OutOfStep(String),
+    Overloaded {
+        lock: String,
+        most: usize,
+        after: Duration,
+    },
+    Refused {
+        kind: ErrorKind,
+        why: &'static str,
+    },
+}
+
+/// Why nobody asks the voters.
+pub(crate) const CLOSED: &str = "the client is closed, or its runtime has ended";
+
+impl Error {
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid(what.into()), Vec::new())
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::refused(ErrorKind::Closed, CLOSED)
+    }
+
+    pub(crate) fn refused(kind: ErrorKind, why: &'static str) -> Self {
+        Self::new(Kind::Refused { kind, why }, Vec::new())
+    }
+
+    pub(crate) fn new(kind: Kind, voters: Vec<VoterReport>) -> Self {
+        Self(Box::new(ErrorInner { kind, voters }))
+    }
+
+    /// What kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self.0.kind {
+            Kind::Invalid(_) => ErrorKind::Invalid,
+            Kind::Connect { .. } | Kind::TooFar(_) => ErrorKind::NotConnected,
+            Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
+            Kind::Busy { .. } => ErrorKind::Busy,
+            Kind::Lost { .. } => ErrorKind::Lost,
+            Kind::Released { .. } => ErrorKind::Released,
+            Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
+            Kind::NotEntered { .. } => ErrorKind::NotEntered,
+            Kind::NotHolding { .. } => ErrorKind::NotHolding,
+            Kind::Reads { .. } => ErrorKind::Deadlock,
+            Kind::Overloaded { .. } => ErrorKind::Overloaded,
+            Kind::OutOfStep(_) => ErrorKind::OutOfStep,
+            Kind::Refused { kind, .. } => kind,
+        }
+    }
+
+    /// Of the kind [`Invalid`](ErrorKind::Invalid).
+    pub fn is_invalid(&self) -> bool {
+        self.kind() == ErrorKind::Invalid
+    }
+
+    /// Of the kind [`NotConnected`](ErrorKind::NotConnected).
+    pub fn is_not_connected(&self) -> bool {
+        self.kind() == ErrorKind::NotConnected
+    }
+
+    /// Of the kind [`NoQuorum`](ErrorKind::NoQuorum).
+    pub fn is_no_quorum(&self) -> bool {
+        self.kind() == ErrorKind::NoQuorum
+    }
+
+    /// Of the kind [`Busy`](ErrorKind::Busy).
+    pub fn is_busy(&self) -> bool {
+        self.kind() == ErrorKind::Busy
+    }
+
+    /// Of the kind [`Lost`](ErrorKind::Lost).
+    pub fn is_lost(&self) -> bool {
+        self.kind() == ErrorKind::Lost
+    }
+
+    /// Of the kind [`Released`](ErrorKind::Released).
+    pub fn is_released(&self) -> bool {
+        self.kind() == ErrorKind::Released
+    }
+
+    /// Of the kind [`Unconfirmed`](ErrorKind::Unconfirmed).
+    pub fn is_unconfirmed(&self) -> bool {
+        self.kind() == ErrorKind::Unconfirmed
+    }
+
+    /// Of the kind [`NotEntered`](ErrorKind::NotEntered).
+    pub fn is_not_entered(&self) -> bool {
+        self.kind() == ErrorKind::NotEntered
+    }
+
+    /// Of the kind [`NotHolding`](ErrorKind::NotHolding).
+    pub fn is_not_holding(&self) -> bool {
+        self.kind() == ErrorKind::NotHolding
+    }
+
+    /// Of the kind [`Deadlock`](ErrorKind::Deadlock).
+    pub fn is_deadlock(&self) -> bool {
+        self.kind() == ErrorKind::Deadlock
+    }
+
+    /// Of the kind [`Overloaded`](ErrorKind::Overloaded).
+    pub fn is_overloaded(&self) -> bool {
+        self.kind() == ErrorKind::Overloaded
+    }
+
+    /// Of the kind [`OutOfStep`](ErrorKind::OutOfStep).
+    pub fn is_out_of_step(&self) -> bool {
+        self.kind() == ErrorKind::OutOfStep
+    }
+
+    /// Of the kind [`Closed`](ErrorKind::Closed).
+    pub fn is_closed(&self) -> bool {
+        self.kind() == ErrorKind::Closed
+    }
+
+    /// Of the kind [`InsideRuntime`](ErrorKind::InsideRuntime).
+    pub fn is_inside_runtime(&self) -> bool {
+        self.kind() == ErrorKind::InsideRuntime
+    }
+
+    fn needed(&self) -> Option<Majorities> {
+        match self.0.kind {
+            Kind::Connect { needed, .. }
+            | Kind::NoQuorum { needed, .. }
+            | Kind::Unconfirmed { needed, .. }
+            | Kind::NotEntered { needed, .. } => Some(needed),
+            _ => None,
+        }
+    }
+
+    /// The name of the lock that it is about, if of one.
+    pub fn lock(&self) -> Option<&str> {
+        match &self.0.kind {
+            Kind::NoQuorum { lock, .. }
+            | Kind::Busy { lock, .. }
+            | Kind::Lost { lock, .. }
+            | Kind::Released { lock, .. }
+            | Kind::Reads { lock, .. }
+            | Kind::Unconfirmed { lock, .. }
+            | Kind::NotEntered { lock, .. }
+            | Kind::NotHolding { lock, .. }
+            | Kind::Overloaded { lock, .. } => Some(lock),
+            Kind::Invalid(_)
+            | Kind::Connect { .. }
+            | Kind::TooFar(_)
+            | Kind::OutOfStep(_)
+            | Kind::Refused { .. } => None,
+        }
+    }
+
+    /// The hold that was lost, was not confirmed to be released, stands in the way of its own
+    /// owner, or was to be ended by force and has no vote.
+    pub fn hold(&self) -> Option<&HoldId> {
+        match &self.0.kind {
+            Kind::Lost { hold, .. }
+            | Kind::Released { hold, .. }
+            | Kind::Reads { hold, .. }
+            | Kind::Unconfirmed { hold, .. }
+            | Kind::NotEntered { hold, .. }
+            | Kind::NotHolding { hold, .. } => Some(hold),
+            _ => None,
+        }
+    }
+
+    /// In how long the lock is free at the latest, counted from when the error was made, where its
+    /// release was not confirmed.
+    pub fn frees_in(&self) -> Option<Duration> {
+        match &self.0.kind {
+            Kind::Unconfirmed { frees_in, .. } => Some(*frees_in),
+            _ => None,
+        }
+    }
+
+    /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
+    /// voters named, or the place in the queue that comes before the caller's. `None` if they named
+    /// nobody, as when several clients split the votes.
+    pub fn holder(&self) -> Option<&HoldId> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref().map(|by| &by.hold),
+            _ => None,
+        }
+    }
+
+    /// What the [`holder`](Self::holder) does with the lock: holds a mutex, reads, writes, or waits
+    /// in front of the caller.
+    pub fn holder_kind(&self) -> Option<HolderKind> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref().map(|by| by.kind),
+            _ => None,
+        }
+    }
+
+    /// What is left of the [`holder`](Self::holder)'s lease, or of the time for which its place in
+    /// the queue counts, when an error of the kind [`Busy`](ErrorKind::Busy) was made. No advice
+    /// when to ask again: a holder that releases frees the lock sooner, mostly much sooner, and one
+    /// that renews keeps it for longer. `None` if the record of the holder has no end.
+    pub fn lease_left(&self) -> Option<Duration> {
+        match &self.0.kind {
+            Kind::Busy { lease_left, .. } => *lease_left,
+            _ => None,
+        }
+    }
+
+    /// What each voter said, in the order in which they were configured; empty where none was
+    /// asked.
+    pub fn voters(&self) -> &[VoterReport] {
+        &self.0.voters
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.kind {
+            Kind::Invalid(what) | Kind::TooFar(what) | Kind::OutOfStep(what) => {
+                f.write_str(what)?;
+            }
+            Kind::Connect { needed, after } => {
+                let after = Rounded(*after);
+                let noun = needed.noun();
+                write!(f, "fewer than {needed:#} {noun} could be reached in {after}")?;
+            }
+            Kind::NoQuorum { lock, needed, after, too_late } => {
+                write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
+                if let Some(minimum) = too_late {
+                    let minimum = Rounded(*minimum);
+                    write!(
+                        f,
+                        ": granted too late, the minimum validity of {minimum} was not left"
+                    )?;
+                }
+            }
+            Kind::Busy { lock, by, lease_left } => {
+                match by {
+                    Some(by) => write!(f, "lock `{lock}` is {by}")?,
+                    None => write!(f, "lock `{lock}` is taken")?,
+                }
+                if let Some(time) = lease_left {
+                    write!(f, ", for {} more unless renewed or released", Rounded(*time))?;
+                }
+            }
+            Kind::Lost { lock, hold, why } => {
+                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
+            }
+            Kind::Released { lock, hold } => {
+                write!(f, "lock `{lock}` was left by the last guard of hold {hold}")?;
+            }
+            Kind::Reads { lock, hold } => {
+                write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;
+            }
+            Kind::Unconfirmed { lock, hold, needed, frees_in } => {
+                write!(
+                    f,
+                    "release of lock `{lock}` by hold {hold} not confirmed by {needed} {}, free in \
+                     {} at the latest",
+                    needed.noun(),
+                    Rounded(*frees_in)
+                )?;
+            }
+            Kind::NotEntered { lock, hold, what, needed } => write!(
+                f,
+                "{what} of lock `{lock}` not confirmed by {needed} {}; hold {hold} has it as \
+                 before",
+                needed.noun()
+            )?,
+            Kind::NotHolding { lock, hold } => {
+                write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")?;
+            }
+            Kind::Overloaded { lock, most, after } => write!(
+                f,
+                "lock `{lock}` was not asked for in {}: this client has {most} attempts under way, \
+                 and makes no more at once",
+                Rounded(*after)
+            )?,
+            Kind::Refused { why, .. } => f.write_str(why)?,
+        }
+        if let Some(needed) = self.needed() {
+            Lacking(needed, &self.0.voters).fmt(f)?;
+        }
+        // Of a lock that is taken the holder says enough.
+        if self.0.voters.is_empty() || self.is_busy() {
+            return Ok(());
+        }
+        write!(f, " ({})", Listed(&self.0.voters))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self})")
+    }
+}
+
+impl std::error::Error for Error {
+    /// Why the first of the voters without a usable answer gave none.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.voters.iter().find_map(|report| match &report.verdict {
+            Verdict::Unknown(cause) => Some(cause as _),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -1,0 +1,221 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::proto::{Cause, Drift, HoldId};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
+
+fn at(ms: u64) -> Moment {
+    Moment::BEGINNING + MS(ms)
+}
+
+fn lease(renewed: bool) -> Lease {
+    Lease::new(Terms::new(MS(30_000), Drift::DEFAULT), at(0), renewed)
+}
+
+#[test]
+fn it_renews_from_a_third_of_the_lease_on() {
+    let lease = lease(true);
+    assert_eq!(lease.duty(at(0)), Duty::Sleep(at(10_000)));
+    assert_eq!(lease.duty(at(10_000)), Duty::Renew);
+}
+
+#[test]
+fn it_may_be_made_to_renew_at_once_unless_it_is_fixed() {
+    let (mut renewed, mut fixed) = (lease(true), lease(false));
+    renewed.renew_now(at(500));
+    fixed.renew_now(at(500));
+    assert_eq!(
+        (renewed.duty(at(500)), fixed.duty(at(500))),
+        (Duty::Renew, Duty::Sleep(at(29_698)))
+    );
+    assert!(renewed.renewed(TERMS(30_000), at(500), at(501)));
+    assert_eq!(renewed.duty(at(501)), Duty::Sleep(at(10_500)));
+}
+
+#[test]
+fn trust_ends_at_the_deadline_and_not_a_nanosecond_later() {
+    let lease = lease(true);
+    let deadline = at(29_698);
+    assert_eq!(lease.duty(deadline - Duration::from_nanos(1)), Duty::Renew);
+    assert_eq!(lease.duty(deadline), Duty::Lost);
+}
+
+#[test]
+fn a_fixed_lease_is_never_renewed() {
+    let lease = lease(false);
+    assert_eq!(lease.duty(at(29_697)), Duty::Sleep(at(29_698)));
+    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
+}
+
+#[test]
+fn what_passed_while_the_client_stood_still_is_gone_and_no_more() {
+    let mut lease = lease(true);
+    lease.shorten(MS(12_000));
+    assert_eq!(lease.deadline(), at(17_698));
+    assert!(lease.renewed(TERMS(30_000), at(1_000), at(1_100)), "it is renewed as before");
+    assert_eq!(lease.deadline(), at(30_698));
+    lease.shorten(MS(40_000));
+    assert_eq!(lease.duty(at(1_200)), Duty::Lost);
+    assert!(!lease.renewed(TERMS(30_000), at(1_200), at(1_300)));
+}
+
+#[test]
+fn a_renewal_counts_from_its_own_start() {
+    let mut lease = lease(true);
+    assert!(lease.renewed(TERMS(30_000), at(10_000), at(10_150)));
+    assert_eq!(lease.deadline(), at(39_698));
+    assert_eq!(lease.duty(at(10_150)), Duty::Sleep(at(20_000)));
+}
+
+#[test]
+fn a_renewal_that_comes_after_the_deadline_saves_nothing() {
+    let mut lease = lease(true);
+    assert!(!lease.renewed(TERMS(30_000), at(29_600), at(29_698)));
+    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
+}
+
+#[test]
+fn a_round_that_asked_for_less_than_the_lease_has_become_is_trusted_for_what_it_asked() {
+    let mut lease = lease(true);
+    lease.widen(TERMS(60_000), true, at(5_000));
+    assert!(lease.renewed(TERMS(30_000), at(4_000), at(5_001)));
+    assert_eq!(lease.deadline(), at(33_698));
+}
+
+#[test]
+fn a_failed_round_is_repeated_after_a_short_pause() {
+    let mut lease = lease(true);
+    lease.failed(at(10_200), 0);
+    assert_eq!(lease.duty(at(10_200)), Duty::Sleep(at(10_205)));
+    assert_eq!(lease.duty(at(10_205)), Duty::Renew);
+    lease.failed(at(10_400), 0);
+    assert_eq!(lease.duty(at(10_400)), Duty::Sleep(at(10_410)), "the pause doubles");
+}
+
+fn round(voters: usize) -> Round {
+    Round::start(Quorum::of(voters), TERMS(30_000), at(0), MS(200))
+}
+
+fn by(name: &str) -> Verdict {
+    Verdict::Refused { by: HoldId::parse(name), ttl: Some(MS(1_000)) }
+}
+
+#[test]
+fn one_voter_without_an_answer_does_not_end_a_round_that_can_still_be_won() {
+    let mut round = round(3);
+    round.heard(0, Verdict::Unknown(Cause::Unheard), false);
+    assert_eq!(round.next(at(1), || 0), RoundNext::Wait(at(200)));
+    round.heard(1, Verdict::Granted, false);
+    round.heard(2, Verdict::Granted, false);
+    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Renewed));
+}
+
+#[test]
+fn one_voter_that_knows_of_the_force_ends_a_round_that_a_majority_grants() {
+    let mut round = round(3);
+    round.heard(1, Verdict::Granted, false);
+    round.heard(2, Verdict::Granted, false);
+    round.heard(0, Verdict::Revoked, true);
+    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Superseded));
+}
+
+#[test]
+fn a_round_without_answers_fails_when_they_are_due() {
+    let mut round = round(3);
+    assert_eq!(round.next(at(199), || 0), RoundNext::Wait(at(200)));
+    assert_eq!(round.next(at(200), || 0), RoundNext::End(RoundEnd::Failed));
+}
+
+#[test]
+fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
+    let mut round = round(3);
+    for voter in 0..2 {
+        round.heard(voter, Verdict::Unknown(Cause::Unheard), false);
+    }
+    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Failed));
+}
+
+#[test]
+fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
+    let mut round = round(3);
+    round.heard(0, Verdict::Granted, false);
+    round.heard(1, by("rival"), false);
+    let again = RoundNext::AskAgain(vec![1]);
+    assert_eq!(
+        round.next(at(20), || 0),
+        RoundNext::Wait(at(30)),
+        "half as long as the answer took"
+    );
+    assert_eq!(round.next(at(30), || 0), again);
+    assert_eq!(round.next(at(30), || 0), RoundNext::Wait(at(200)), "until it answers");
+    round.heard(1, by("rival"), false);
+    assert_eq!(round.next(at(50), || 0), RoundNext::Wait(at(75)));
+    assert_eq!(round.next(at(75), || 0), again);
+    round.heard(1, Verdict::Granted, false);
+    assert_eq!(round.next(at(95), || 0), RoundNext::End(RoundEnd::Renewed));
+}
+
+#[test]
+fn a_rival_with_a_majority_ends_the_round() {
+    let mut round = round(3);
+    round.heard(0, by("rival"), false);
+    assert!(matches!(round.next(at(1), || 0), RoundNext::Wait(_)));
+    round.heard(1, by("rival"), false);
+    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Superseded));
+}
+
+#[test]
+fn another_entry_never_shortens_the_lease_and_may_have_it_renewed() {
+    let mut lease = lease(false);
+    lease.widen(Terms::new(MS(10_000), Drift::DEFAULT), false, at(0));
+    assert_eq!((lease.terms().lease, lease.duty(at(0))), (MS(30_000), Duty::Sleep(at(29_698))));
+    lease.widen(Terms::new(MS(60_000), Drift::DEFAULT), true, at(5_000));
+    assert_eq!(lease.deadline(), at(29_698), "what no voter has granted yet is not trusted");
+    assert_eq!(lease.duty(at(5_000)), Duty::Sleep(at(25_000)));
+    assert!(lease.renewed(TERMS(60_000), at(5_000), at(5_001)));
+    assert_eq!(lease.deadline(), at(65_000 - 602));
+}
+
+proptest! {
+    /// However renewals succeed and fail, trust never reaches past the last successful round's own
+    /// lease, and once ended it stays ended.
+    #[test]
+    fn the_deadline_is_bounded_by_the_last_renewal_and_ends_for_good(
+        lease_ms in 0..100_000_u64,
+        start in prop_oneof![Just(0), any::<u64>(), Just(u64::MAX - 10)],
+        steps in prop::collection::vec((any::<bool>(), 0..20_000_u64, 0..500_u64), 0..60),
+    ) {
+        let terms = Terms::new(MS(lease_ms), Drift::DEFAULT);
+        let start = Moment::from_nanos(start);
+        let mut lease = Lease::new(terms, start, true);
+        let (mut now, mut last, mut lost) = (start, start, false);
+        for (succeeds, wait, round_trip) in steps {
+            let started = now + MS(wait);
+            now = started + MS(round_trip);
+            if succeeds {
+                if lease.renewed(terms, started, now) {
+                    prop_assert!(!lost);
+                    last = started;
+                }
+            } else {
+                lease.failed(now, 0);
+            }
+            prop_assert!(lease.deadline() <= terms.deadline(last));
+            lost |= lease.duty(now) == Duty::Lost;
+            prop_assert_eq!(lost, lease.duty(now) == Duty::Lost);
+        }
+    }
+}
+
+/// Such votes do not count for the rival either, and it will give them back.
+#[test]
+fn a_rival_does_not_end_the_round_by_voters_in_quarantine_and_they_are_asked_again() {
+    let mut round = round(3);
+    round.heard(0, Verdict::Granted, false);
+    round.heard(1, by("b"), true);
+    round.heard(2, by("b"), false);
+    assert!(matches!(round.next(at(2), || 0), RoundNext::Wait(_)));
+    assert_eq!(round.next(at(100), || 0), RoundNext::AskAgain(vec![1, 2]));
+}

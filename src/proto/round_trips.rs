@@ -1,0 +1,117 @@
+//! How long a voter may take to answer, by how long it took before.
+
+use std::time::Duration;
+
+use crate::proto::Moment;
+
+/// The round trips to one voter, measured as TCP does for its retransmission timer (RFC 6298): an
+/// answer may take as long as usual, and four times as much longer as it varies. After requests
+/// without an answer the next ones get twice as long, until one is answered.
+#[derive(Debug, Default)]
+pub struct RoundTrips {
+    usual: Option<Duration>,
+    deviation: Duration,
+    doublings: u32,
+    doubled: Option<Moment>,
+}
+
+impl RoundTrips {
+    /// Far more than any request may take.
+    const MOST_DOUBLINGS: u32 = 10;
+
+    pub fn answered(&mut self, took: Duration) {
+        self.doublings = 0;
+        let Some(usual) = self.usual else {
+            (self.usual, self.deviation) = (Some(took), took / 2);
+            return;
+        };
+        self.deviation = (3 * self.deviation + usual.abs_diff(took)) / 4;
+        self.usual = Some((7 * usual + took) / 8);
+    }
+
+    /// Those that were sent before the time was doubled say nothing about what it is now.
+    pub fn timed_out(&mut self, sent: Moment, now: Moment) {
+        if self.doubled.is_none_or(|doubled| sent >= doubled) {
+            self.doublings = (self.doublings + 1).min(Self::MOST_DOUBLINGS);
+            self.doubled = Some(now);
+        }
+    }
+
+    /// How long an answer takes as a rule, once there was one.
+    pub fn usual(&self) -> Option<Duration> {
+        self.usual
+    }
+
+    /// What the next request may take, and at least `least`.
+    pub fn allowed(&self, least: Duration) -> Duration {
+        let measured = self.usual.unwrap_or_default() + 4 * self.deviation;
+        measured.max(least).saturating_mul(1 << self.doublings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn at(ms: u64) -> Moment {
+        Moment::BEGINNING + MS(ms)
+    }
+
+    fn after(took: impl IntoIterator<Item = u64>) -> Duration {
+        let mut trips = RoundTrips::default();
+        took.into_iter().for_each(|ms| trips.answered(MS(ms)));
+        trips.allowed(MS(200))
+    }
+
+    #[test]
+    fn a_voter_that_answers_soon_has_the_least_time() {
+        assert_eq!(after([]), MS(200));
+        assert_eq!(after([1; 50]), MS(200));
+    }
+
+    #[test]
+    fn a_voter_that_is_far_away_has_as_long_as_it_needs() {
+        assert_eq!(after([240]), MS(240 + 4 * 120));
+        let steady = after([240; 50]);
+        assert!((MS(240)..MS(245)).contains(&steady), "{steady:?}");
+        // Each answer is in time for which those before it allow.
+        let uneven = [140, 220, 150, 200, 180, 219, 141];
+        for count in 1..40 {
+            let next = uneven[count % uneven.len()];
+            let allowed = after((0..count).map(|at| uneven[at % uneven.len()]));
+            assert!(MS(next) < allowed, "{next} ms after {count}: {allowed:?}");
+        }
+    }
+
+    #[test]
+    fn without_an_answer_the_time_doubles_until_one_comes() {
+        let mut trips = RoundTrips::default();
+        trips.timed_out(at(0), at(200));
+        assert_eq!(trips.allowed(MS(200)), MS(400));
+        // Sent before that, and so with the time there was then.
+        trips.timed_out(at(100), at(300));
+        assert_eq!(trips.allowed(MS(200)), MS(400));
+        trips.timed_out(at(250), at(650));
+        assert_eq!(trips.allowed(MS(200)), MS(800));
+        trips.answered(MS(300));
+        assert_eq!(trips.allowed(MS(200)), MS(900));
+    }
+
+    #[test]
+    fn it_forgets_what_was() {
+        let far = [240; 20].into_iter();
+        assert_eq!(after(far.chain([1; 60])), MS(200));
+    }
+
+    #[test]
+    fn no_time_is_too_long_to_be_counted() {
+        let mut trips = RoundTrips::default();
+        for ms in 0..100 {
+            trips.timed_out(at(2 * ms), at(2 * ms + 1));
+        }
+        assert_eq!(trips.allowed(MS(200)), MS(200 * 1024));
+        assert!(trips.allowed(Duration::MAX) == Duration::MAX);
+    }
+}

@@ -1,0 +1,605 @@
+//! Which voters may have forgotten votes, by what this client has seen of them.
+
+#[cfg(test)]
+#[path = "standing_clock_tests.rs"]
+mod clock_tests;
+#[cfg(test)]
+#[path = "standing_overlap_tests.rs"]
+mod overlap_tests;
+#[cfg(test)]
+#[path = "standing_pause_tests.rs"]
+mod pause_tests;
+#[cfg(test)]
+#[path = "standing_tests.rs"]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Drift, Quorum, Stamp,
+    clocks::{ClockCourse, Span},
+    nanos::{Nanos, length, nanos, since_beginning},
+    pause::PauseStep,
+};
+use crate::proto::{Cause, Moment, Quarantine, Quarantined, RestartGuard, Side, Verdict};
+
+/// What is held against a voter.
+#[derive(Clone, Copy, Debug)]
+pub struct Suspicion {
+    pub guard: RestartGuard,
+    /// The longest lease that anybody asks for: then whatever was forgotten has ended.
+    pub longest: Duration,
+    pub drift: Drift,
+}
+
+/// A voter's quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptOut {
+    pub quarantined: Quarantined,
+    /// From then on nobody counts a grant that it may have forgotten. It may be still to come,
+    /// where its server took over from another, by which some clients may yet be given votes.
+    pub forgot: Moment,
+}
+
+impl KeptOut {
+    pub fn new(why: Quarantine, left: Duration, forgot: Moment) -> Self {
+        Self { quarantined: Quarantined { why, left }, forgot }
+    }
+
+    /// What a grant counts for that does not count.
+    pub fn verdict(self) -> Verdict {
+        Verdict::Unknown(Cause::Quarantined(self.quarantined))
+    }
+}
+
+/// A part of a voter that forgets as one: there is one, unless the voter is spread over the servers
+/// of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub voter: usize,
+    pub shard: usize,
+}
+
+/// The name of a server's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// Where the name stands: under another key it may be another one for the same data.
+    pub mark: Arc<str>,
+    pub name: Arc<str>,
+    /// How old the mark is. Data of one name grow no younger, unless they are those of an earlier
+    /// moment.
+    pub age: Duration,
+    /// How old it was when the first client looked at it in this life of the server.
+    pub began: Duration,
+}
+
+impl Birth {
+    /// What the mark calls the data, and what else makes them others.
+    fn parts(&self) -> (&str, &str) {
+        self.name.split_at(self.name.find('/').unwrap_or(self.name.len()))
+    }
+
+    /// Data that are called so, and of which no more is known.
+    fn renamed(&self, data: &str) -> Self {
+        let name = format!("{data}{}", self.parts().1).into();
+        Self { name, age: Duration::ZERO, began: Duration::ZERO, ..self.clone() }
+    }
+}
+
+/// What a server has of the data that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    Kept,
+    /// They have another name.
+    Gone,
+    /// They are those of an earlier moment, and perhaps nobody else can know.
+    Older,
+}
+
+/// All voters, as this client has seen them.
+#[derive(Debug)]
+pub struct Register {
+    suspicion: Suspicion,
+    quorum: Quorum,
+    /// Each by its shards.
+    voters: Vec<Vec<Standing>>,
+    /// The cluster that each voter is a part of; those of one may share servers.
+    clusters: Vec<usize>,
+    /// Who came to a server that another voter had already, and which one that is.
+    twins: Vec<(Place, usize)>,
+    /// What has moved from one shard to another, and when that was seen; not for longer than the
+    /// longest lease.
+    moves: Vec<(Place, Place, Moment)>,
+    /// The latest time for which the client is known to have stood still.
+    pause: Option<PauseStep>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    life: Option<Life>,
+    birth: Option<Birth>,
+    first_met: Option<Start>,
+    forgot: Option<(Nanos, Quarantine)>,
+    /// The same before its clock stepped ahead at last.
+    forgot_before_step: Option<(Nanos, Quarantine)>,
+    /// For so long after the server took over, its predecessor's grants may have been counted.
+    overlap: Duration,
+    clock: Option<ClockCourse>,
+    /// Its latest step is that of a pause of the client's.
+    has_shown: bool,
+    /// It has not shown the client's latest pause yet.
+    is_behind: bool,
+}
+
+/// What a voter's clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It is where it may be.
+    Expected,
+    /// It has moved.
+    Moved,
+    /// It has moved, and so have those of a majority, by as much: the client stood still, for no
+    /// longer than this.
+    StoodStill(Duration),
+}
+
+/// One life of a server, between two starts.
+#[derive(Clone, Debug)]
+struct Life {
+    run_id: String,
+    durable: bool,
+    /// Since when it is this server, as far as is known.
+    since: Moment,
+}
+
+/// What a voter said of its start when this client met it. Neither a start that it has seen nor
+/// another way of writing changes what may have been forgotten before.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    /// It was not later than this.
+    at: Nanos,
+    /// It forgets nothing, as far as it says itself.
+    durable: bool,
+    /// As that of its standing.
+    overlap: Duration,
+    /// For how long it had been known then. Nothing: nobody had met it before.
+    age: Duration,
+    /// By its mark, and not by what the server says of itself.
+    marked: bool,
+}
+
+impl Register {
+    /// Servers that are started together start within this time.
+    const TOGETHER: Duration = Duration::from_secs(5);
+
+    /// And are marked by their first client within this time. A hold may have been given since, by
+    /// one that has come back without it.
+    const MARKED_TOGETHER: Duration = Duration::from_secs(1);
+
+    /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
+    pub fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
+        let voters = vec![vec![Standing::default()]; clusters.len()];
+        let (twins, moves) = (Vec::new(), Vec::new());
+        Self { suspicion, quorum, voters, clusters, twins, moves, pause: None }
+    }
+
+    /// The server that is about to be [met](Self::met) took over from another, whose grants some
+    /// clients may have gone on counting for so long.
+    pub fn follows(&mut self, place: Place, overlap: Duration) {
+        self.standing_mut(place).overlap = overlap;
+    }
+
+    /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
+    /// by a restart. Whether it came back as another.
+    pub fn met(
+        &mut self,
+        place: Place,
+        run_id: &str,
+        uptime: Duration,
+        durable: bool,
+        now: Moment,
+    ) -> bool {
+        let returned = self.lives(place, run_id, uptime, durable, now);
+        self.compare_servers(now);
+        returned
+    }
+
+    fn lives(
+        &mut self,
+        place: Place,
+        run_id: &str,
+        uptime: Duration,
+        durable: bool,
+        now: Moment,
+    ) -> bool {
+        let longest = self.suspicion.longest;
+        let standing = self.standing_mut(place);
+        let overlap = standing.overlap;
+        let Some(life) = &mut standing.life else {
+            standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
+            let at = since_beginning(now) - nanos(uptime);
+            let (age, marked) = (uptime, false);
+            standing.first_met = Some(Start { at, durable, overlap, age, marked });
+            return false;
+        };
+        if life.run_id == run_id {
+            life.durable = durable;
+            return false;
+        }
+        let forgot = !(life.durable && durable || crate::mutant!("restart_not_noticed"));
+        if crate::mutant!("clock_is_met_anew") {
+            standing.clock = None;
+        }
+        let since = if life.server() == server(run_id) { life.since } else { now };
+        *life = Life { run_id: run_id.into(), durable, since };
+        if forgot {
+            // By the uptime it was earlier; that goes by a clock which may be set after a start.
+            let (at, why) = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
+            self.forgot(place, at, why);
+            let recent = |(_, _, at): &&(Place, Place, Moment)| now.since(*at) < longest;
+            let recent = self.moves.iter().filter(recent);
+            let heirs = recent.filter_map(|(from, to, _)| (*from == place).then_some(*to));
+            let heirs: Vec<Place> = heirs.collect();
+            for heir in heirs {
+                self.forgot(heir, at, why);
+            }
+        }
+        true
+    }
+
+    /// A server says which data it has; `returned`: for the first time in its life. If they are
+    /// others than before, or younger than this client saw them, then what it had is gone, whatever
+    /// it says of its disk and of its age.
+    pub fn named(&mut self, place: Place, birth: &Birth, returned: bool, now: Moment) -> Data {
+        let standing = self.standing_mut(place);
+        let before = standing.birth.replace(birth.clone());
+        if let Some(first) = &mut standing.first_met {
+            // For how long it has kept them all is said by the mark, and not by its settings.
+            first.durable &= crate::mutant!("settings_are_believed");
+            first.marked = true;
+        }
+        let Some(before) = before.filter(|before| before.mark == birth.mark) else {
+            return Data::Kept;
+        };
+        if before.name != birth.name {
+            if crate::mutant!("restart_not_noticed") {
+                return Data::Kept;
+            }
+            self.forgot(place, since_beginning(now), Quarantine::Emptied);
+            return Data::Gone;
+        }
+        // Another client that looked before in this life has made the mark older. One that goes by
+        // other sources may have made it young, and then it tells how old it was before.
+        let age = if returned { birth.began } else { birth.age.max(birth.began) };
+        let older = age < before.age && !crate::mutant!("durability_is_believed");
+        if older && self.lost(place, now, now) { Data::Older } else { Data::Kept }
+    }
+
+    /// A voter has not got a vote that it gave at this time and should have. That is proof against
+    /// one that came back since and said that it forgot nothing. Whether this is news.
+    pub fn lacks_vote(&mut self, place: Place, given: Moment, now: Moment) -> bool {
+        let since = self.standing(place).and_then(|standing| Some(standing.life.as_ref()?.since));
+        let came_back = since.filter(|since| given < *since);
+        let came_back = came_back.filter(|_| !crate::mutant!("durability_is_believed"));
+        came_back.is_some_and(|since| self.lost(place, since, now))
+    }
+
+    /// A voter has lost a part of its data, which are to get another name. Whether this is news: it
+    /// is not known to have forgotten since then.
+    fn lost(&mut self, place: Place, since: Moment, now: Moment) -> bool {
+        let standing = self.standing_mut(place);
+        let is_known = standing.forgot.is_some_and(|(at, _)| at >= since_beginning(since));
+        if !is_known {
+            // Whatever they are called next is another name.
+            standing.birth = standing.birth.take().map(|birth| birth.renamed(""));
+            self.forgot(place, since_beginning(now), Quarantine::Emptied);
+        }
+        !is_known
+    }
+
+    /// An answer says which data a voter has; nothing where the mark is gone. If they are not those
+    /// that it had, what it had is gone, and what it says from now on counts as if it were new.
+    /// Whether that is news: while there is no mark nobody knows whether they are deleted again.
+    pub fn has_others(&mut self, place: Place, data: &str, now: Moment) -> bool {
+        let Some(birth) = &mut self.standing_mut(place).birth else { return false };
+        let known = birth.parts().0;
+        if known == data && !data.is_empty() || crate::mutant!("deleted_data_not_noticed") {
+            return false;
+        }
+        let is_news = !known.is_empty();
+        *birth = birth.renamed(data);
+        self.forgot(place, since_beginning(now), Quarantine::Emptied);
+        is_news
+    }
+
+    /// What one shard of a voter had another has now; where it was `lost` on the way, the other
+    /// knows nothing of it, though it is the server that it was. From a shard to itself: another
+    /// server has it.
+    pub fn moved(&mut self, from: Place, to: Place, lost: bool, now: Moment) {
+        let suspected = self.suspected(from);
+        if from == to {
+            // Its clock is another one, too.
+            self.standing_mut(to).clock = None;
+        }
+        if lost {
+            let at = since_beginning(now) + nanos(self.standing_mut(to).overlap);
+            self.forgot(to, at, Quarantine::Restarted);
+            return;
+        }
+        if let Some((at, why)) = suspected {
+            self.forgot(to, at, why);
+        }
+        // What the first forgot before that may come to light later.
+        let longest = self.suspicion.longest;
+        self.moves.retain(|(_, _, at)| now.since(*at) < longest);
+        self.moves.push((from, to, now));
+    }
+
+    fn forgot(&mut self, place: Place, at: Nanos, why: Quarantine) {
+        let standing = self.standing_mut(place);
+        if standing.forgot.is_none_or(|(known, _)| known < at) {
+            standing.forgot = Some((at, why));
+        }
+    }
+
+    /// What a voter's clock showed.
+    pub fn stamped(&mut self, place: Place, stamp: Stamp) -> Shown {
+        let Suspicion { drift, longest, .. } = self.suspicion;
+        let standing = self.standing_mut(place);
+        let Some(course) = &mut standing.clock else {
+            standing.clock = Some(ClockCourse::begin(stamp));
+            self.compare_clocks(stamp.answered);
+            return Shown::Expected;
+        };
+        let Some(moved) = course.goes_on(stamp, drift, longest) else { return Shown::Expected };
+        let step = course.step;
+        standing.has_shown = false;
+        standing.forgot_before_step = standing.forgot;
+        let seen = since_beginning(stamp.answered);
+        if !crate::mutant!("clock_jump_not_noticed") {
+            standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
+        }
+        step.and_then(|step| self.find_pause(place, step)).map_or(Shown::Moved, Shown::StoodStill)
+    }
+
+    /// Where a majority of the voters shows one step, the client stood still. For how long, unless
+    /// that was known: then this is one more server that shows it.
+    fn find_pause(&mut self, place: Place, latest: PauseStep) -> Option<Duration> {
+        let known = self.pause.filter(|known| known.meets(latest));
+        let standing = self.standing_mut(place);
+        if let Some(known) = known.filter(|_| standing.is_behind) {
+            (standing.is_behind, standing.has_shown) = (false, true);
+            self.acquit(known);
+            return None;
+        }
+        let (mut pause, mut alike) = (latest, Vec::new());
+        for (voter, shards) in self.voters.iter().enumerate() {
+            let fresh = shards.iter().filter_map(|one| one.clock?.step.filter(|_| !one.has_shown));
+            if let Some(met) = { fresh }.find_map(|step| step.meet(pause)) {
+                pause = met;
+                alike.push(voter);
+            }
+        }
+        if !self.are_majority(|voter| alike.contains(&voter)) {
+            return None;
+        }
+        self.pause = Some(pause);
+        for one in self.voters.iter_mut().flatten() {
+            one.is_behind = one.has_shown || !one.shows(pause);
+            one.has_shown |= !one.is_behind;
+        }
+        self.acquit(pause);
+        Some(pause.length())
+    }
+
+    /// Takes back the quarantine of whom the client's pause made seem to have moved.
+    ///
+    /// For leases to end sooner, one server of each voter of a majority is enough (law 2). This
+    /// takes all of their servers, so that no lock is on a minority that truly stepped, and no
+    /// other server that says otherwise (law 1).
+    fn acquit(&mut self, pause: PauseStep) {
+        let by_all = |voter: usize| {
+            let mut measured = self.voters[voter].iter().filter(|one| one.clock.is_some());
+            measured.all(|one| one.shows(pause)) && !self.voters[voter].is_empty()
+        };
+        if !self.are_majority(by_all) || self.standings().any(|one| one.contradicts(pause)) {
+            return;
+        }
+        for one in self.voters.iter_mut().flatten().filter(|one| one.shows(pause)) {
+            if matches!(one.forgot, Some((_, Quarantine::ClockMoved(_)))) {
+                one.forgot = one.forgot_before_step;
+            }
+        }
+    }
+
+    /// Whether these are a majority of each set. A voter that is alone may be the one that is
+    /// wrong.
+    fn are_majority(&self, which: impl Fn(usize) -> bool) -> bool {
+        self.quorum.reached(&which) && (0..self.voters.len()).filter(|one| which(*one)).count() > 1
+    }
+
+    /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
+    /// When they are heard says nothing: a slow answer may be one that was given in quarantine, by
+    /// a voter that has forgotten again since.
+    pub fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
+        if self.suspicion.guard == RestartGuard::Off {
+            return None;
+        }
+        let (forgot, why) = self.suspected(place)?;
+        let longest = match self.suspicion.longest {
+            longest if crate::mutant!("quarantine_of_half_the_length") => longest / 2,
+            longest => longest,
+        };
+        let left = forgot + nanos(longest) - since_beginning(sent);
+        let forgot = Moment::BEGINNING + length(forgot);
+        (left > 0).then(|| KeptOut::new(why, length(left), forgot))
+    }
+
+    /// The same of that shard of a voter which is kept out for longest.
+    pub fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        let shards = 0..self.voters[voter].len();
+        let kept_out = shards.filter_map(|shard| self.kept_out(Place { voter, shard }, sent));
+        kept_out.max_by_key(|kept_out| kept_out.quarantined.left)
+    }
+
+    fn suspected(&self, place: Place) -> Option<(Nanos, Quarantine)> {
+        let standing = self.standing(place)?;
+        let reasons = [standing.apart(), self.young(standing), standing.forgot];
+        reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
+    }
+
+    fn standing(&self, place: Place) -> Option<&Standing> {
+        self.voters[place.voter].get(place.shard)
+    }
+
+    fn standing_mut(&mut self, Place { voter, shard }: Place) -> &mut Standing {
+        let shards = &mut self.voters[voter];
+        if shards.len() <= shard {
+            shards.resize(shard + 1, Standing::default());
+        }
+        &mut shards[shard]
+    }
+
+    fn standings(&self) -> impl Iterator<Item = &Standing> {
+        self.voters.iter().flatten()
+    }
+
+    /// Whether a voter may have had votes before its start: others have run for longer. That all
+    /// started together is believed only where none has run for as long as a lease lasts, and none
+    /// has what it had before.
+    fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
+        let start = standing.first_met.filter(|start| !start.durable)?;
+        let starts = self.standings().filter_map(|standing| standing.first_met);
+        // A server may say that it is older than clients know the others to be.
+        let mut comparable = starts.filter(|other| other.marked || !start.marked);
+        // Whoever marks a majority is the first client, however long that takes it.
+        let by_start = !start.marked || self.quorum.reached(|voter| self.is_new(voter));
+        let together = if by_start { Self::TOGETHER } else { Self::MARKED_TOGETHER };
+        let is_later = comparable.any(|other| {
+            let long_ago = other.age >= self.suspicion.longest;
+            start.at > other.at + nanos(together) || long_ago || other.durable
+        });
+        (is_later || self.suspicion.guard == RestartGuard::Strict)
+            .then_some((start.at + nanos(start.overlap), Quarantine::Young))
+    }
+
+    /// Whether this client was the first that met the voter.
+    fn is_new(&self, voter: usize) -> bool {
+        let mut starts = self.voters[voter].iter().filter_map(|standing| standing.first_met);
+        starts.any(|start| start.marked && start.age.is_zero())
+    }
+
+    /// Finds those that are apart where the clocks of a majority are together, now that one of them
+    /// was measured for the first time. The others have gone on since they were. Where no majority
+    /// is together yet, all are doubtful that are apart from any other.
+    fn compare_clocks(&mut self, now: Moment) {
+        let Suspicion { drift, longest, .. } = self.suspicion;
+        let by_now = |course: &ClockCourse| course.by(now, drift, longest);
+        let courses = self.standings().filter_map(|standing| standing.clock.as_ref());
+        let mut spans: Vec<Span> = courses.map(by_now).collect();
+        spans.sort_unstable_by_key(|span| span.middle());
+        let median = spans[spans.len() / 2];
+        let allowed = nanos(drift.over(longest));
+        let is_near = |span: &&Span| (span.middle() - median.middle()).abs() <= allowed;
+        let majority = Quorum::of(spans.len()).enough().max(self.quorum.enough());
+        let are_together = spans.iter().filter(is_near).count() >= majority;
+        let clocks = self.voters.iter_mut().flatten().filter_map(|other| other.clock.as_mut());
+        for course in clocks {
+            let span = by_now(course);
+            let beyond = |by: Nanos| (by > allowed).then(|| length(by));
+            if are_together {
+                course.doubtful = None;
+                course.apart = course.apart.or(beyond(span.apart_from(median)));
+            } else {
+                let most = spans.iter().map(|other| span.apart_from(*other)).max();
+                course.doubtful = most.and_then(beyond);
+            }
+        }
+    }
+}
+
+impl Life {
+    fn server(&self) -> &str {
+        server(&self.run_id)
+    }
+}
+
+impl Standing {
+    fn apart(&self) -> Option<(Nanos, Quarantine)> {
+        let ClockCourse { since, apart, doubtful, .. } = self.clock?;
+        Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
+    }
+
+    /// Its clock stepped ahead as it does where the client stood still.
+    fn shows(&self, pause: PauseStep) -> bool {
+        self.clock.and_then(|course| course.step).is_some_and(|step| step.meets(pause))
+    }
+
+    /// Its clock went right while the client is said to have stood still.
+    fn contradicts(&self, pause: PauseStep) -> bool {
+        let asked_since = self.clock.is_some_and(|course| course.asked > pause.until);
+        let after = since_beginning(pause.after);
+        let moved = matches!(self.forgot, Some((at, Quarantine::ClockMoved(_))) if at > after);
+        asked_since && !moved && !self.shows(pause)
+    }
+}
+
+/// What stays of a run id from one promotion of the server to the next.
+fn server(run_id: &str) -> &str {
+    run_id.split_once('/').map_or(run_id, |(server, _)| server)
+}
+
+// Voters that are one server.
+
+impl Register {
+    /// Whose server this voter has come to, if that is another's: it has no vote of its own there.
+    pub fn twin(&self, place: Place) -> Option<usize> {
+        self.twins.iter().find(|(twin, _)| *twin == place).map(|(_, other)| *other)
+    }
+
+    /// Whether two voters are parts of one cluster in different sets: other keys, and so other
+    /// votes, though they may be on one server.
+    pub fn are_apart(&self, one: usize, other: usize) -> bool {
+        let sides = [one, other].map(|voter| self.quorum.side(voter));
+        let share_a_set = matches!(sides, [Some(one), Some(other)] if one == other)
+            || sides.iter().any(|side| matches!(side, None | Some(Side::Both)));
+        self.clusters[one] == self.clusters[other] && !share_a_set
+    }
+
+    /// Looks for voters that are one server. Who comes to another's or leaves it, or has it alone
+    /// from then on, counts as one that has forgotten: the server does not know the votes that the
+    /// voter gave before, and what it granted to the other is not to be counted a second time.
+    fn compare_servers(&mut self, now: Moment) {
+        let after = self.find_twins();
+        let before = std::mem::replace(&mut self.twins, after.clone());
+        for (place, _) in before.iter().filter(|twin| !after.contains(twin)) {
+            self.forgot(*place, since_beginning(now), Quarantine::Restarted);
+        }
+        for (place, _) in after.iter().filter(|twin| !before.contains(twin)) {
+            self.forgot(*place, since_beginning(now), Quarantine::Restarted);
+        }
+    }
+
+    fn find_twins(&self) -> Vec<(Place, usize)> {
+        let shards = self.voters.iter().enumerate().flat_map(|(voter, shards)| {
+            shards.iter().enumerate().map(move |(shard, standing)| (voter, shard, standing))
+        });
+        let lives: Vec<(Place, &Life)> = shards
+            .filter_map(|(voter, shard, standing)| {
+                Some((Place { voter, shard }, standing.life.as_ref()?))
+            })
+            .collect();
+        let first = |(place, life): &(Place, &Life)| {
+            let is_other = |other: &Place| self.clusters[other.voter] != self.clusters[place.voter];
+            let came = |place: Place, life: &Life| (life.since, place);
+            let same = lives.iter().filter(|(other, theirs)| {
+                is_other(other)
+                    && theirs.server() == life.server()
+                    && came(*other, theirs) < came(*place, life)
+            });
+            let first = same.min_by_key(|(other, theirs)| came(*other, theirs));
+            first.map(|(other, _)| (*place, other.voter))
+        };
+        lives.iter().filter_map(first).collect()
+    }
+}

@@ -1,0 +1,409 @@
+//! A voter that is a part of a Redis Cluster: the servers that have its range of hash slots.
+//!
+//! It sends each script to the server that has the lock's slot, by a map that the voters of a
+//! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run
+//! there, so it is sent again: to where the slot is by then, unless a later request of the same
+//! hold has left since.
+
+mod branch;
+mod map;
+mod mark;
+mod redirect;
+mod run;
+mod seat;
+mod slot;
+mod topology;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture, join_all},
+};
+use tokio::{task::AbortHandle, time};
+
+use self::{
+    branch::{Branch, Names},
+    map::Map,
+    mark::mark_of,
+    redirect::Endpoint,
+    topology::TopologyNews,
+};
+pub(crate) use self::{seat::Seat, topology::Topology};
+use super::{
+    Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
+    contract::begin, single::Order,
+};
+use crate::proto::{Cause, ServerReport};
+
+/// How long it may take to learn who the servers are.
+const IDENTIFICATION: Duration = Duration::from_secs(1);
+
+/// Between two attempts to listen to a channel.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Where a channel is listened to that no server has taken yet.
+const NOWHERE: Endpoint = (String::new(), 0);
+
+/// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
+pub(crate) struct ClusterNode {
+    voter: Arc<ClusterVoter>,
+    following: AbortHandle,
+}
+
+/// What the tasks of a voter share.
+struct ClusterVoter {
+    seat: Seat,
+    /// What the voters are called.
+    labels: Arc<[Arc<str>]>,
+    /// Whether it may share a server with another voter.
+    may_share: bool,
+    /// What is asked of its servers; the key of their marks but for its slot.
+    looks: Looks,
+    topology: Arc<Topology>,
+    ear: Arc<dyn Ear>,
+    order: Order,
+    branches: Mutex<HashMap<Endpoint, Branch>>,
+    names: Arc<Names>,
+    /// By the names outside, where each channel is listened to.
+    listening: Mutex<HashMap<Arc<str>, Endpoint>>,
+}
+
+impl ClusterNode {
+    /// Starts to connect. Must be called on a runtime.
+    pub(crate) fn start(
+        topology: &Arc<Topology>,
+        seat: Seat,
+        labels: Arc<[Arc<str>]>,
+        may_share: bool,
+        looks: Looks,
+        ear: Arc<dyn Ear>,
+    ) -> Arc<dyn Node> {
+        topology.tell(Arc::clone(&ear));
+        let voter = Arc::new(ClusterVoter {
+            seat,
+            labels,
+            may_share,
+            looks,
+            topology: Arc::clone(topology),
+            ear,
+            order: Order::new(),
+            branches: Mutex::default(),
+            names: Arc::default(),
+            listening: Mutex::default(),
+        });
+        let following = tokio::spawn(Arc::clone(&voter).follow()).abort_handle();
+        Arc::new(Self { voter, following })
+    }
+}
+
+impl ClusterVoter {
+    /// Keeps the connections and the channels where the map says, for as long as it is polled.
+    async fn follow(self: Arc<Self>) {
+        let mut news = self.topology.news();
+        let (mut listens, mut shares, mut known) = (true, false, Arc::<Map>::default());
+        loop {
+            tokio::select! {
+                // The topology is here, so this does not fail.
+                _ = news.changed() => {
+                    let map = self.topology.map();
+                    if map != known {
+                        shares = self.tell_of_twins(&map, shares);
+                        self.connect(&map);
+                        known = map;
+                    }
+                }
+                () = time::sleep(PAUSE), if !listens => {}
+            }
+            listens = self.listen_where_the_slots_are(&self.topology.map()).await;
+        }
+    }
+
+    /// Two voters on one server fail together, which is what there are several for. Whether this
+    /// one shares its server; `did` it before?
+    fn tell_of_twins(&self, map: &Map, did: bool) -> bool {
+        let Some((other, slot)) = map.shared(self.seat) else {
+            if did {
+                tracing::warn!(voter = %self.label(), "the voter shares no server any more");
+            }
+            return false;
+        };
+        let (voter, other) = (self.label(), &self.labels[usize::from(other)]);
+        let server = map.route(slot).map(|(_, at)| at);
+        if self.may_share {
+            tracing::warn!(%voter, %other, ?server, "two voters share a server");
+        } else {
+            tracing::error!(%voter, %other, ?server, "two voters share a server: one vote less");
+        }
+        true
+    }
+
+    /// Connects to the servers of this voter, and leaves those that lead nothing any more.
+    fn connect(&self, map: &Map) {
+        let mut branches = self.branches();
+        branches.retain(|at, branch| map.led_by(at) == Some(branch.shard));
+        for (shard, at) in map.servers(self.seat) {
+            branches.entry(at.clone()).or_insert_with(|| self.start(shard, at.clone()));
+        }
+    }
+
+    /// A branch for a server that leads this shard.
+    fn start(&self, shard: usize, at: Endpoint) -> Branch {
+        let address = self.topology.address(&at);
+        let (ear, names) = (Arc::clone(&self.ear), Arc::clone(&self.names));
+        let key = self.looks.mark.as_ref();
+        let mark = key.and_then(|key| mark_of(shard, &self.topology.map(), key));
+        let looks = Looks { mark, is_sharded: true, ..self.looks.clone() };
+        Branch::start(shard, at, &address, ear, names, looks)
+    }
+
+    /// The connections to the server that has a slot. A slot that nobody has may have been given to
+    /// somebody since the map was drawn.
+    fn route(&self, slot: u16) -> Outcome<Branch> {
+        let map = self.topology.map();
+        let Some((shard, at)) = map.route(slot) else {
+            self.topology.doubt(None);
+            return Err(self.unknown(slot));
+        };
+        Ok(self.branch(shard, at))
+    }
+
+    fn branch(&self, shard: usize, at: &Endpoint) -> Branch {
+        let mut branches = self.branches();
+        let branch = branches.get(at).filter(|branch| branch.shard == shard).cloned();
+        branch.unwrap_or_else(|| {
+            let branch = self.start(shard, at.clone());
+            branches.insert(at.clone(), branch.clone());
+            branch
+        })
+    }
+
+    /// Why there is no way to a slot.
+    fn unknown(&self, slot: u16) -> Cause {
+        let TopologyNews { answers, trouble, .. } = self.topology.news().borrow().clone();
+        match trouble {
+            Some(cause) => cause,
+            None if answers == 0 => Cause::Unreachable("not connected yet".into()),
+            None => Cause::Unreachable(format!("no server has the hash slot {slot}").into()),
+        }
+    }
+
+    /// Another voter that is asked before this one, on the same server.
+    fn twin(&self, slot: u16) -> Option<&Arc<str>> {
+        let twin = self.topology.map().twin(self.seat, slot, 0..self.seat.voter);
+        twin.filter(|_| !self.may_share).map(|other| &self.labels[usize::from(other)])
+    }
+
+    fn label(&self) -> &Arc<str> {
+        &self.labels[usize::from(self.seat.voter)]
+    }
+
+    async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
+        let here = self.seat.name(&channel);
+        self.names.learn(&here, &channel);
+        // Where there is no way there now, it is made up for when there is.
+        lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
+        let branch = self.route(self.seat.slot(&channel))?;
+        lock(&self.listening).insert(channel, branch.at.clone());
+        let listens = branch.node.wish(&here, has_slot(&here), true).await;
+        if listens.is_err() {
+            self.topology.doubt(None);
+        }
+        listens
+    }
+
+    async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
+        let here = self.seat.name(&channel);
+        let at = lock(&self.listening).remove(&channel);
+        self.names.forget(&here);
+        let branch = at.and_then(|at| self.branches().get(&at).cloned());
+        match branch {
+            Some(branch) => branch.node.wish(&here, has_slot(&here), false).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
+    /// published there may have gone unheard. Whether it succeeded.
+    async fn listen_where_the_slots_are(&self, map: &Map) -> bool {
+        let mut moved = Vec::new();
+        for (channel, at) in &mut *lock(&self.listening) {
+            let Some((shard, now)) = map.route(self.seat.slot(channel)) else { continue };
+            if at != now {
+                let former = std::mem::replace(at, now.clone());
+                let branch = self.branch(shard, now);
+                moved.push((self.seat.name(channel), Arc::clone(channel), former, branch));
+            }
+        }
+        if moved.is_empty() {
+            return true;
+        }
+        let listened = moved.iter().map(|(channel, outside, former, branch)| {
+            let former = self.branches().get(former).map(|branch| Arc::clone(&branch.node));
+            async move {
+                if let Some(former) = former {
+                    // Where that server is gone, nothing is left to leave.
+                    let _ = former.wish(channel, has_slot(channel), false).await;
+                }
+                // Nobody may want it any more.
+                !lock(&self.listening).contains_key(outside)
+                    || branch.node.wish(channel, has_slot(channel), true).await.is_ok()
+            }
+        });
+        let listens = join_all(listened).await;
+        self.ear.missed();
+        for ((_, outside, _, branch), _) in
+            moved.iter().zip(&listens).filter(|(_, listens)| !**listens)
+        {
+            // The server may not know yet that the slot is its own.
+            if let Some(at) = lock(&self.listening).get_mut(outside)
+                && *at == branch.at
+            {
+                *at = NOWHERE;
+            }
+        }
+        listens.into_iter().all(|listens| listens)
+    }
+
+    /// Who the server is by which this voter is told from others.
+    async fn identify(self: Arc<Self>) -> Outcome<Identity> {
+        let mut news = self.topology.news();
+        let heard = |news: &TopologyNews| news.answers > 0 || news.trouble.is_some();
+        // What is known by then is the answer.
+        let _ = time::timeout(IDENTIFICATION, news.wait_for(heard)).await;
+        let map = self.topology.map();
+        self.connect(&map);
+        let nodes: Vec<_> =
+            self.branches().values().map(|branch| Arc::clone(&branch.node)).collect();
+        let tried = join_all(nodes.iter().map(|node| node.tried()));
+        let _ = time::timeout(IDENTIFICATION, tried).await;
+        // In a cramped cluster two voters say that they are the same server.
+        let slot = if map.is_cramped(self.seat) {
+            map.shared(self.seat).map(|(_, slot)| slot)
+        } else {
+            map.apart(self.seat)
+        };
+        let mut identity = self.route(slot.unwrap_or_default())?.node.identify().await?;
+        if self.may_share {
+            identity.run_id = format!("{}#{}", identity.run_id, self.seat.voter);
+        }
+        Ok(identity)
+    }
+
+    /// What each of its servers says of itself.
+    async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<Vec<ServerReport>> {
+        let calls = self.seat.name(&calls);
+        let asked = self.servers()?.into_iter().map(|node| node.survey(Arc::clone(&calls)));
+        let reports: Outcome<Vec<_>> = join_all(asked).await.into_iter().collect();
+        Ok(reports?.into_iter().flatten().collect())
+    }
+
+    /// The locks of which its servers have keys, by their names outside.
+    async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
+        let (seat, KeySearch { keys, names, limit }) = (self.seat, search);
+        let pattern = keys.pattern(&names, seat.any_ending());
+        let asked = self.servers()?.into_iter().map(|node| {
+            let keys = keys.clone();
+            let read = move |key: &str| keys.found(&seat.outside(key)?);
+            node.search_here(pattern.clone(), limit, read)
+        });
+        let mut all = KeysFound { is_complete: true, ..KeysFound::default() };
+        for found in join_all(asked).await {
+            let KeysFound { locks, is_complete } = found?;
+            all.locks.extend(locks);
+            all.is_complete &= is_complete;
+        }
+        Ok(all)
+    }
+
+    /// The servers that have its slots.
+    fn servers(&self) -> Outcome<Vec<Arc<SingleNode>>> {
+        let map = self.topology.map();
+        let servers = map.servers(self.seat);
+        if servers.is_empty() {
+            return Err(self.unknown(self.seat.start()));
+        }
+        Ok(servers.into_iter().map(|(shard, at)| self.branch(shard, at).node).collect())
+    }
+
+    async fn close(self: Arc<Self>) {
+        let branches: Vec<_> = self.branches().drain().collect();
+        join_all(branches.iter().map(|(_, branch)| branch.node.close())).await;
+    }
+
+    fn branches(&self) -> MutexGuard<'_, HashMap<Endpoint, Branch>> {
+        lock(&self.branches)
+    }
+}
+
+impl Node for ClusterNode {
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
+        begin(Arc::clone(&self.voter).run(call))
+    }
+
+    /// A script runs in one hash slot.
+    fn part(&self, key: &str) -> u16 {
+        self.voter.seat.slot(key)
+    }
+
+    fn shard(&self, key: &str) -> usize {
+        self.voter.topology.map().shard(self.voter.seat.slot(key)).unwrap_or(ONLY)
+    }
+
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        begin(Arc::clone(&self.voter).subscribe(channel))
+    }
+
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        begin(Arc::clone(&self.voter).unsubscribe(channel))
+    }
+
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
+        begin(Arc::clone(&self.voter).identify())
+    }
+
+    fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>> {
+        let branches = self.voter.branches();
+        // The voter may have left that server by now.
+        let branch = branches.values().find(|branch| branch.shard == shard);
+        branch.map_or_else(|| future::ready(Ok(())).boxed(), |branch| branch.node.rename(ONLY))
+    }
+
+    fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
+        Arc::clone(&self.voter).survey(calls).boxed()
+    }
+
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
+        Arc::clone(&self.voter).search(search).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.following.abort();
+        Arc::clone(&self.voter).close().boxed()
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl fmt::Debug for ClusterNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterNode({})", self.voter.label())
+    }
+}
+
+/// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
+fn has_slot(channel: &str) -> bool {
+    slot::hash_tag(channel) != channel
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,387 @@
+use futures::FutureExt;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    keys::Word,
+    proto::{Cause, HoldId},
+    scripts::{Script, mutex},
+    voter::{Replies, Request, Requests},
+};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn at(ms: u64) -> Moment {
+    Moment::BEGINNING + MS(ms)
+}
+
+fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
+    let keys = script.keys.iter().map(|_| Word::from("lock"));
+    let blank = script.args.iter().skip(2).map(|_| Word::NOTHING);
+    let args = [hold.into(), count.into()].into_iter().chain(blank);
+    let requests = Requests::One(Request::new(keys, args, Some(&HoldId::parse(hold))));
+    let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
+    Queued { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
+}
+
+fn acquire(hold: &str) -> Queued {
+    request(&mutex::ACQUIRE, hold, "1")
+}
+
+fn release(hold: &str) -> Queued {
+    request(&mutex::RELEASE, hold, "0")
+}
+
+/// The script, and the holds.
+fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
+    let holds = departure.requests.iter().filter_map(|request| request.call.args().next());
+    (departure.requests[0].call.script.name, holds.collect())
+}
+
+fn holds(departure: Option<Departure>) -> Vec<String> {
+    let requests = departure.into_iter().flat_map(|departure| departure.requests);
+    requests.filter_map(|request| Some(request.call.args().next()?.to_owned())).collect()
+}
+
+#[test]
+fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("a:1"), 0);
+    let first = lanes.take(at(0)).unwrap();
+    assert_eq!((words(&first).1, first.alone), (vec!["a:1"], true));
+    lanes.push(acquire("a:2"), 0);
+    let second = lanes.take(at(0)).unwrap();
+    assert_eq!((words(&second).1, second.alone), (vec!["a:2"], false), "two are on their way");
+    lanes.push(acquire("a:3"), 0);
+    lanes.push(acquire("a:4"), 0);
+    assert!(lanes.take(at(0)).is_none());
+    lanes.ended(first.lane);
+    let both = lanes.take(at(0)).unwrap();
+    assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
+    assert!(lanes.are_empty());
+    for call in [second, both] {
+        lanes.ended(call.lane);
+    }
+    lanes.push(acquire("a:5"), 0);
+    assert!(lanes.take(at(0)).unwrap().alone);
+}
+
+#[test]
+fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
+    let mut lanes = Lanes::new(32);
+    for number in 0..50 {
+        lanes.push(acquire(&number.to_string()), 0);
+        let now = at(number);
+        assert_eq!(holds(lanes.take(now)), [number.to_string()]);
+        if number > 0 {
+            lanes.push(acquire("next"), 0);
+            assert!(lanes.take(now).is_none());
+            assert_eq!(lanes.due(), Some(now + PACE));
+            let first = lanes.turns[0];
+            lanes.hurry(first);
+            lanes.urgent.clear();
+        }
+    }
+}
+
+#[test]
+fn the_requests_of_a_call_are_about_few_slots() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    for (hold, slots) in [("1", 256), ("2", 200), ("3", 56), ("4", 1), ("5", 256), ("6", 255)] {
+        let mut request = acquire(hold);
+        request.call = request.call.weighing(slots);
+        lanes.push(request, 0);
+    }
+    let left: Vec<_> = (1..=5).map(|ms| holds(lanes.take(at(ms)))).collect();
+    assert_eq!(left, [vec!["1"], vec!["2", "3"], vec!["4"], vec!["5"], vec!["6"]]);
+    assert!(lanes.are_empty());
+}
+
+#[test]
+fn no_request_for_a_lock_overtakes_a_release_of_it() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(release(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(release("1"), 0);
+    lanes.push(release("2"), 0);
+    lanes.push(acquire("3"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["1", "2"]);
+    assert_eq!(holds(lanes.take(at(0))), ["3"]);
+    assert!(lanes.releases.is_empty());
+}
+
+/// The end of a hold has more time than the undo of an attempt, and so another lane.
+#[test]
+fn releases_of_one_lock_leave_in_their_order_though_they_have_different_deadlines() {
+    let mut lanes = Lanes::new(32);
+    let late = |hold| {
+        let mut request = release(hold);
+        request.call.deadline = MS(3000);
+        request
+    };
+    for hold in ["8", "9"] {
+        lanes.push(late(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(late("1"), 0);
+    lanes.push(release("2"), 0);
+    lanes.push(acquire("3"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(left, ["1", "2", "3"]);
+    assert!(lanes.releases.is_empty());
+}
+
+/// Otherwise each of many who read one lock at once would have a call of its own.
+#[test]
+fn who_reads_waits_for_a_release_by_a_writer_and_for_none_by_another_reader() {
+    // The holds behind the id of a client.
+    let id = |hold: &str| format!("00000000-0000-4000-8000-000000000000:{hold}");
+    let leave = |released: [&str; 2], asks: &str| {
+        let mut lanes = Lanes::new(32);
+        for hold in ["8", "9"] {
+            lanes.push(release(hold), 0);
+            lanes.take(at(0)).unwrap();
+        }
+        for hold in released {
+            lanes.push(release(&id(hold)), 0);
+        }
+        lanes.push(acquire(&id(asks)), 0);
+        let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+        left.iter().map(|departure| words(departure).1.join(" ")).collect::<Vec<_>>()
+    };
+    let together = |first, second| format!("{} {}", id(first), id(second));
+    assert_eq!(leave(["r1", "r2"], "r3"), [id("r3")], "the releases gather for a millisecond");
+    assert_eq!(leave(["1", "r2"], "r3"), [together("1", "r2"), id("r3")]);
+    assert_eq!(leave(["r1", "r2"], "3"), [together("r1", "r2"), id("3")]);
+}
+
+#[test]
+fn no_call_carries_more_than_it_may_and_where_that_is_one_none_waits() {
+    let mut lanes = Lanes::new(2);
+    for hold in ["1", "2", "3"] {
+        lanes.push(acquire(hold), 0);
+    }
+    assert_eq!(holds(lanes.take(at(0))), ["1", "2"]);
+    assert_eq!(holds(lanes.take(at(0))), ["3"]);
+    let mut alone = Lanes::new(1);
+    for hold in ["1", "2", "3"] {
+        alone.push(acquire(hold), 0);
+    }
+    for hold in ["1", "2", "3"] {
+        assert_eq!(holds(alone.take(at(0))), [hold]);
+    }
+}
+
+#[test]
+fn scripts_parts_and_deadlines_do_not_mix() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("2"), 7);
+    let mut patient = acquire("3");
+    patient.call.deadline = MS(500);
+    lanes.push(patient, 0);
+    lanes.push(release("4"), 0);
+    for hold in ["1", "2", "3", "4"] {
+        assert_eq!(holds(lanes.take(at(0))), [hold]);
+    }
+}
+
+#[test]
+fn what_follows_another_request_of_its_hold_leaves_behind_it() {
+    let mut lanes = Lanes::new(32);
+    // On their way, so that the next ones wait.
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("2"), 0);
+    lanes.push(release("3"), 0);
+    lanes.push(release("2"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(words).collect();
+    assert_eq!(left, [("mutex/acquire", vec!["1", "2"]), ("mutex/release", vec!["3", "2"])]);
+}
+
+#[test]
+fn one_place_in_a_queue_is_one_hold() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("c:1.1"), 0);
+    lanes.push(release("c:1.2"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.1"]);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.2"]);
+}
+
+#[test]
+fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    let (mut first, mut second) = (acquire("1"), acquire("1"));
+    let (mut one, mut two) = (Replies::new(1, 1), Replies::new(1, 1));
+    first.asker = Some(one.expect(0));
+    (second.asker, second.owed_until) = (Some(two.expect(0)), Some(at(9)));
+    lanes.push(first, 0);
+    lanes.push(second, 0);
+    lanes.push(request(&mutex::ACQUIRE, "1", "2"), 0);
+    let mut left = lanes.take(at(1)).unwrap().requests;
+    assert_eq!(left.len(), 1, "another count is another request, and another call");
+    let both = left.remove(0);
+    assert_eq!(both.owed_until, Some(at(9)));
+    both.answer(Err(Cause::Unheard));
+    for replies in [&mut one, &mut two] {
+        let (_, outcome) = replies.next().now_or_never().expect("both are answered");
+        assert!(matches!(outcome, Err(Cause::Unheard)), "{outcome:?}");
+    }
+}
+
+#[test]
+fn nothing_is_remembered_of_what_has_come_to_something() {
+    let mut lanes = Lanes::new(32);
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), part);
+        let departure = lanes.take(at(0)).unwrap();
+        lanes.ended(departure.lane);
+    }
+    assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
+    assert_eq!(lanes.all.len(), 1, "each has the number of the one before");
+}
+
+#[test]
+fn the_room_of_only_some_lanes_that_are_no_more_is_kept() {
+    let mut lanes = Lanes::new(32);
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), part);
+    }
+    let under_way: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    assert_eq!(under_way.len(), 100);
+    for departure in under_way {
+        lanes.ended(departure.lane);
+    }
+    assert!(lanes.all.iter().all(|lane| lane.waiting.capacity() == 0));
+    assert_eq!((lanes.spare.len(), lanes.unused.len()), (SPARE, 100));
+    lanes.push(acquire("0"), 0);
+    assert_eq!((lanes.spare.len(), lanes.unused.len()), (SPARE - 1, 99), "the next one uses it");
+}
+
+#[test]
+fn a_lane_of_which_something_is_about_to_leave_keeps_its_number() {
+    let mut lanes = Lanes::new(32);
+    lanes.push(acquire("1"), 0);
+    let first = lanes.take(at(0)).unwrap().lane;
+    lanes.push(acquire("2"), 0);
+    lanes.push(release("2"), 0);
+    lanes.ended(first);
+    lanes.push(acquire("3"), 7);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(holds, ["2", "2", "3"]);
+    assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
+}
+
+#[test]
+fn what_a_crowd_needed_is_not_kept_though_others_come() {
+    let mut lanes = Lanes::new(32);
+    for number in 0..10_000 {
+        lanes.push(release(&number.to_string()), 0);
+    }
+    let room = |lanes: &Lanes| {
+        let tables = [lanes.latest.capacity(), lanes.releases.capacity()];
+        tables.into_iter().max().max(Some(lanes.all[0].waiting.capacity())).unwrap()
+    };
+    assert!(room(&lanes) >= 10_000);
+    let mut under_way = VecDeque::new();
+    while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
+        under_way.push_back(departure.lane);
+        if under_way.len() > 1 {
+            lanes.ended(under_way.pop_front().unwrap());
+        }
+    }
+    assert!(room(&lanes) < 4_096, "{}", room(&lanes));
+}
+
+/// What happens to a voter's lanes.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask { releases: bool, hold: u8, count: u8 },
+    Take,
+    End,
+    Pass,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ask = (any::<bool>(), 0..4_u8, 0..2_u8);
+    prop_oneof![
+        4 => ask.prop_map(|(releases, hold, count)| Step::Ask { releases, hold, count }),
+        2 => Just(Step::Take),
+        1 => Just(Step::End),
+        1 => Just(Step::Pass),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn all_leave_and_those_of_a_hold_in_their_order(
+        steps in prop::collection::vec(step(), 1..80), most in 1..5_usize,
+    ) {
+        let mut lanes = Lanes::new(most);
+        let (mut now, mut under_way, mut asked, mut left) = (0, Vec::new(), Vec::new(), Vec::new());
+        let mut take = |lanes: &mut Lanes, now, under_way: &mut Vec<LaneId>| {
+            let Some(departure) = lanes.take(at(now)) else { return false };
+            assert!(departure.requests.len() <= most);
+            let parties: Vec<_> =
+                departure.requests.iter().map(|it| it.call.party()).collect();
+            let distinct: std::collections::HashSet<_> = parties.iter().collect();
+            assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
+            let said = |request: &Queued| {
+                let mut args = request.call.args().map(str::to_owned);
+                let mut next = || args.next().expect("it has two");
+                (next(), request.call.script.name, next())
+            };
+            left.extend(departure.requests.iter().map(said));
+            under_way.push(departure.lane);
+            true
+        };
+        for step in steps {
+            match step {
+                Step::Ask { releases, hold, count } => {
+                    let script = if releases { &mutex::RELEASE } else { &mutex::ACQUIRE };
+                    let (hold, count) = (hold.to_string(), count.to_string());
+                    lanes.push(request(script, &hold, &count), 0);
+                    asked.push((hold, script.name, count));
+                }
+                Step::Take => drop(take(&mut lanes, now, &mut under_way)),
+                Step::End => under_way.pop().into_iter().for_each(|lane| lanes.ended(lane)),
+                Step::Pass => now += 1,
+            }
+        }
+        while !lanes.are_empty() {
+            while take(&mut lanes, now, &mut under_way) {}
+            under_way.drain(..).for_each(|lane| lanes.ended(lane));
+            now += 1;
+        }
+        for hold in 0..4_u8 {
+            let of = |all: &[(String, &'static str, String)]| {
+                let mut of: Vec<_> =
+                    all.iter().filter(|said| said.0 == hold.to_string()).cloned().collect();
+                // What is said twice in a row may leave once.
+                of.dedup();
+                of
+            };
+            prop_assert_eq!(of(&asked), of(&left));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Where the answers of all voters to one request come together.
+//!
+//! Whoever waits for them is woken when so many have come that they may decide something, and not
+//! by each. What comes after the decision is handed to whom it concerns by the voter's task, so no
+//! task has to wait for it.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use super::Outcome;
+use crate::{
+    proto::{CLOSED, Cause},
+    scripts::Answer,
+};
+
+/// Answers that are still to come, by voter. Dropping it drops the answers, never the requests.
+#[derive(Debug)]
+pub(crate) struct Replies(Arc<Mailbox>);
+
+/// Hears the answers that nobody waits for.
+pub(crate) trait LateEar: Send + Sync {
+    fn hear(&self, voter: usize, outcome: &Outcome<Answer>);
+}
+
+/// Where a voter's answer goes. One that is dropped without an answer tells that there is none.
+#[derive(Debug)]
+pub(crate) struct ReplyTo {
+    mailbox: Arc<Mailbox>,
+    voter: usize,
+    question: u32,
+    is_answered: bool,
+}
+
+struct Mailbox(Mutex<MailboxState>);
+
+struct MailboxState {
+    slots: Box<[Slot]>,
+    /// How many answers have come.
+    arrived: usize,
+    /// So many must have come before anybody is woken.
+    least: usize,
+    waker: Option<Waker>,
+    late: Option<Arc<dyn LateEar>>,
+}
+
+/// What is expected of one voter.
+#[derive(Default)]
+struct Slot {
+    /// The latest question: answers to those before it have come too late.
+    question: u32,
+    is_open: bool,
+    answer: Option<Outcome<Answer>>,
+}
+
+impl Replies {
+    /// `least`: fewer answers decide nothing.
+    pub(crate) fn new(voters: usize, least: usize) -> Self {
+        let slots = (0..voters).map(|_| Slot::default()).collect();
+        let state = MailboxState { slots, arrived: 0, least, waker: None, late: None };
+        Self(Arc::new(Mailbox(Mutex::new(state))))
+    }
+
+    /// Where this voter is to answer; what was expected of it before is expected no more.
+    pub(crate) fn expect(&mut self, voter: usize) -> ReplyTo {
+        let mut state = self.0.state();
+        let slot = &mut state.slots[voter];
+        let question = slot.question + 1;
+        *slot = Slot { question, is_open: true, answer: None };
+        ReplyTo { mailbox: Arc::clone(&self.0), voter, question, is_answered: false }
+    }
+
+    /// The next answer; never completes when none is to come.
+    pub(crate) async fn next(&mut self) -> (usize, Outcome<Answer>) {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(usize, Outcome<Answer>)> {
+        let mut state = self.0.state();
+        if let Some(answer) = state.take() {
+            return Poll::Ready(answer);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            waker => *waker = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Whether any is to come.
+    pub(crate) fn are_open(&self) -> bool {
+        self.0.state().slots.iter().any(|slot| slot.is_open)
+    }
+
+    /// Hands on what is still to come. What has come is heard at once.
+    pub(crate) fn hand_over(self, ear: impl FnOnce() -> Arc<dyn LateEar>) {
+        let mut state = self.0.state();
+        if !state.slots.iter().any(|slot| slot.is_open) {
+            return;
+        }
+        let ear = ear();
+        state.late = Some(Arc::clone(&ear));
+        while let Some((voter, outcome)) = state.take() {
+            drop(state);
+            ear.hear(voter, &outcome);
+            state = self.0.state();
+        }
+    }
+}
+
+impl MailboxState {
+    fn take(&mut self) -> Option<(usize, Outcome<Answer>)> {
+        self.slots.iter_mut().enumerate().find_map(|(voter, slot)| {
+            let answer = slot.answer.take()?;
+            slot.is_open = false;
+            Some((voter, answer))
+        })
+    }
+}
+
+impl Mailbox {
+    fn state(&self) -> MutexGuard<'_, MailboxState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deliver(&self, voter: usize, question: u32, outcome: Outcome<Answer>) {
+        let mut state = self.state();
+        let MailboxState { slots, arrived, least, waker, late } = &mut *state;
+        let slot = &mut slots[voter];
+        if !slot.is_open || slot.question != question {
+            return;
+        }
+        if let Some(late) = late.clone() {
+            slot.is_open = false;
+            drop(state);
+            return late.hear(voter, &outcome);
+        }
+        slot.answer = Some(outcome);
+        *arrived += 1;
+        let waker = if arrived >= least { waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl ReplyTo {
+    pub(crate) fn send(mut self, outcome: Outcome<Answer>) {
+        self.is_answered = true;
+        self.mailbox.deliver(self.voter, self.question, outcome);
+    }
+}
+
+impl Drop for ReplyTo {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let outcome = Err(Cause::Unreachable(CLOSED.into()));
+            self.mailbox.deliver(self.voter, self.question, outcome);
+        }
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::task::{ArcWake, waker};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl ArcWake for Woken {
+        fn wake_by_ref(woken: &Arc<Self>) {
+            woken.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<usize>>);
+
+    impl LateEar for Heard {
+        fn hear(&self, voter: usize, _: &Outcome<Answer>) {
+            self.0.lock().unwrap().push(voter);
+        }
+    }
+
+    fn unheard() -> Outcome<Answer> {
+        Err(Cause::Unheard)
+    }
+
+    fn poll(replies: &mut Replies, woken: &Arc<Woken>) -> Option<(usize, Outcome<Answer>)> {
+        match replies.poll(&mut Context::from_waker(&waker(Arc::clone(woken)))) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn nobody_is_woken_before_so_many_have_answered_that_it_may_be_decided() {
+        let (mut replies, woken) = (Replies::new(5, 3), Arc::<Woken>::default());
+        let mut askers: Vec<ReplyTo> = (0..5).map(|voter| replies.expect(voter)).collect();
+        assert!(poll(&mut replies, &woken).is_none());
+        let wakes = [0, 0, 1, 1].map(|wakes| {
+            askers.pop().unwrap().send(unheard());
+            assert_eq!(woken.0.load(Ordering::Relaxed), wakes);
+        });
+        let heard = wakes.map(|()| poll(&mut replies, &woken).unwrap().0);
+        assert_eq!(heard, [1, 2, 3, 4], "each answer is heard once");
+        assert!(poll(&mut replies, &woken).is_none());
+        askers.pop().unwrap().send(unheard());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2, "from then on each answer wakes");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_handed_over_and_so_is_what_has_come() {
+        let (mut replies, heard) = (Replies::new(3, 2), Arc::<Heard>::default());
+        let [first, second, third] = [0, 1, 2].map(|voter| replies.expect(voter));
+        first.send(unheard());
+        assert_eq!(poll(&mut replies, &Arc::default()).unwrap().0, 0);
+        second.send(unheard());
+        let ear = Arc::clone(&heard);
+        replies.hand_over(move || ear);
+        assert_eq!(*heard.0.lock().unwrap(), [1]);
+        third.send(unheard());
+        assert_eq!(*heard.0.lock().unwrap(), [1, 2]);
+    }
+
+    #[test]
+    fn an_answer_to_an_earlier_question_counts_for_nothing() {
+        let (mut replies, woken) = (Replies::new(1, 1), Arc::default());
+        let earlier = replies.expect(0);
+        let later = replies.expect(0);
+        earlier.send(unheard());
+        assert!(poll(&mut replies, &woken).is_none());
+        later.send(Err(Cause::Rejected("no".into())));
+        let (_, outcome) = poll(&mut replies, &woken).unwrap();
+        assert!(matches!(outcome, Err(Cause::Rejected(_))), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_question_that_is_dropped_is_answered_by_that() {
+        let (mut replies, woken) = (Replies::new(1, 1), Arc::default());
+        drop(replies.expect(0));
+        let (_, outcome) = poll(&mut replies, &woken).unwrap();
+        assert!(matches!(outcome, Err(Cause::Unreachable(_))), "{outcome:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Pauses between two attempts to connect.
+
+use std::time::Duration;
+
+use crate::proto::Backoff;
+
+/// Parts of errors that only an operator can mend: credentials, rights, certificates, servers that
+/// cannot vote.
+const HOPELESS: [&str; 14] = [
+    "WRONGPASS",
+    "NOAUTH",
+    "NOPERM",
+    // Before Redis 6.
+    "invalid password",
+    "sent AUTH",
+    "the server's certificate",
+    "the server demands a certificate",
+    "the server does not know who signed",
+    "AlertReceived(",
+    "InvalidMessage(",
+    "PeerIncompatible(",
+    "it runs no Lua scripts",
+    "it deletes keys, and so votes",
+    "the answer to INFO has no run_id",
+];
+
+/// Whether this error stays until an operator changes something.
+pub(crate) fn needs_an_operator(why: &str) -> bool {
+    HOPELESS.iter().any(|words| why.contains(words))
+}
+
+/// Between two attempts where only an operator can help: at first, and at the longest.
+const SELDOM: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// They grow while attempts fail, and more where the next one is likely to fail as well.
+pub(super) struct Pauses {
+    longest: Duration,
+    usual: Backoff,
+    hopeless: Backoff,
+}
+
+impl Pauses {
+    pub(super) fn new(first: Duration, longest: Duration) -> Self {
+        let hopeless = Backoff::new(SELDOM.0, SELDOM.1);
+        Self { longest, usual: Backoff::new(first, longest), hopeless }
+    }
+
+    /// An attempt has led to something.
+    pub(super) fn reset(&mut self) {
+        self.usual.reset();
+        self.hopeless.reset();
+    }
+
+    /// Until the next attempt, after one that failed for this reason. A little `chance` keeps the
+    /// clients of a server from coming back at once.
+    pub(super) fn after(&mut self, why: &str, chance: u32) -> Duration {
+        if needs_an_operator(why) {
+            return self.hopeless.pause(chance / 4);
+        }
+        self.hopeless.reset();
+        self.usual.pause(chance / 4).min(self.longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn after(why: &str, times: usize) -> Vec<Duration> {
+        let mut pauses = Pauses::new(MS(10), MS(500));
+        (0..times).map(|_| pauses.after(why, 0)).collect()
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_reached_is_tried_twice_a_second() {
+        let pauses = after("Connection refused (os error 111)", 8);
+        assert_eq!((pauses[0], pauses[7]), (MS(10), MS(500)));
+    }
+
+    #[test]
+    fn what_only_an_operator_can_mend_is_tried_every_five_seconds() {
+        for why in [
+            "WRONGPASS invalid username-password pair or user is disabled",
+            "NOAUTH HELLO must be called with the client already authenticated",
+            "NOPERM this user has no permissions to run the 'info' command",
+            "the server's certificate has expired: InvalidCertificate(Expired)",
+        ] {
+            assert_eq!(after(why, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000].map(MS), "{why}");
+        }
+    }
+
+    #[test]
+    fn another_reason_or_a_connection_begins_them_anew() {
+        let mut pauses = Pauses::new(MS(10), MS(500));
+        let wrong = |pauses: &mut Pauses| (0..3).map(|_| pauses.after("WRONGPASS", 0)).max();
+        assert_eq!(wrong(&mut pauses), Some(MS(2_000)));
+        assert_eq!(pauses.after("refused", 0), MS(10));
+        assert_eq!(wrong(&mut pauses), Some(MS(2_000)));
+        pauses.reset();
+        assert_eq!(pauses.after("WRONGPASS", 0), MS(500));
+    }
+}

@@ -1,0 +1,291 @@
+//! A voter's address: checked, and without its credentials wherever it is shown.
+
+mod parts;
+mod secured;
+mod sentinels;
+
+use std::{fmt, sync::Arc};
+
+use fred::types::{
+    RespVersion,
+    config::{Config, Server, ServerConfig},
+};
+use url::Url;
+
+use self::parts::{Login, database, decode, host_and_port, login};
+pub(super) use self::secured::Secured;
+use super::{Security, credentials::Provider};
+use crate::proto::Error;
+#[cfg(feature = "tls")]
+use crate::voter::Tls;
+
+/// Where a server is and how to log in there.
+#[derive(Clone)]
+pub(crate) struct Address {
+    label: Arc<str>,
+    secured: Secured,
+    sentinels: Option<Arc<Sentinels>>,
+    provider: Option<Provider>,
+}
+
+/// Who says where the server is.
+pub(super) struct Sentinels {
+    pub(super) service: String,
+    /// Each with its name, `host:port`.
+    pub(super) all: Vec<(String, Secured)>,
+}
+
+const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
+
+impl Address {
+    /// Reads `redis://`, `rediss://`, `redis+unix://`, `redis-sentinel://` and `rediss-sentinel://`
+    /// addresses. No message shows a password, also where the text is not what its writer took it
+    /// for.
+    pub(crate) fn parse(text: &str, security: &Security) -> Result<Self, Error> {
+        for scheme in ["redis-sentinel", "rediss-sentinel"] {
+            let rest = text.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
+            if let Some(rest) = rest {
+                return Self::under_sentinels(scheme, rest, security);
+            }
+        }
+        if !text.contains("://") {
+            return Err(Error::invalid(without_scheme(text)));
+        }
+        let url = Url::parse(text).map_err(|why| {
+            let shown = shown(text, None);
+            Error::invalid(match text.split(',').filter(|part| part.contains("://")).count() {
+                0 | 1 => format!("{shown} is no address: {why}"),
+                _ => format!("{shown} has others behind it: give each voter by itself"),
+            })
+        })?;
+        let wrong = |what: &str| Error::invalid(format!("{} {what}", shown(text, Some(&url))));
+        match url.scheme() {
+            "redis" | "rediss" | "redis+unix" => {}
+            "redis-cluster" | "rediss-cluster" => {
+                return Err(wrong(
+                    "names a cluster, which is not one server: see `Builder::cluster`",
+                ));
+            }
+            _ => return Err(wrong(&format!("has an unknown scheme; known are {SCHEMES}"))),
+        }
+        if url.fragment().is_some() {
+            return Err(wrong("has a `#`; in a password it is written %23"));
+        }
+        let login = login(&url).map_err(wrong)?;
+        let (label, server, database) = place(&url).map_err(wrong)?;
+        let secured = Secured::new(config(server, login, database), url.scheme(), security);
+        let secured = secured.map_err(|why| wrong(&why))?;
+        Ok(Self::new(label, secured, None, security))
+    }
+
+    fn under_sentinels(scheme: &str, rest: &str, security: &Security) -> Result<Self, Error> {
+        let mut parts = sentinels::Parts::default();
+        let read = parts.read(rest);
+        let wrong = |what: &str| {
+            Error::invalid(match parts.listed() {
+                Some(hosts) => format!("`{scheme}://{hosts}` {what}"),
+                None => format!("the {scheme}:// address {what}"),
+            })
+        };
+        read.map_err(wrong)?;
+        let sentinel = |(host, port): &(String, u16)| {
+            let server = server_at(host, *port);
+            let config = config(server, parts.sentinel_login.clone(), 0);
+            // What a sentinel answers is the same in either version, and no old one knows HELLO.
+            let config = Config { version: RespVersion::RESP2, ..config };
+            Ok((format!("{host}:{port}"), Secured::new(config, scheme, security)?))
+        };
+        let all = parts.hosts.iter().flatten().map(sentinel).collect::<Result<_, String>>();
+        let all = all.map_err(|why| wrong(&why))?;
+        // Where the server is has to be asked.
+        let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
+        let config = config(server, parts.login.clone(), parts.database);
+        let secured = Secured::new(config, scheme, security).map_err(|why| wrong(&why))?;
+        let hosts = parts.listed().unwrap_or_default();
+        let label = labelled(format!("{}@{hosts}", parts.service), parts.database);
+        let sentinels = Sentinels { service: parts.service.clone(), all };
+        Ok(Self::new(label, secured, Some(Arc::new(sentinels)), security))
+    }
+
+    fn new(
+        label: String,
+        secured: Secured,
+        sentinels: Option<Arc<Sentinels>>,
+        security: &Security,
+    ) -> Self {
+        let named = secured.config.password.is_some();
+        let provider = security.credentials.clone().filter(|_| !named);
+        Self { label: label.into(), secured, sentinels, provider }
+    }
+
+    /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
+    /// with the database unless it is 0.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    /// The same way to log in, at another server.
+    pub(in crate::voter) fn at(&self, host: &str, port: u16) -> Self {
+        let mut secured = self.secured.clone();
+        (secured.config.server, secured.config.database) = (server_at(host, port), None);
+        Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
+    }
+
+    /// The host, where it is not a socket.
+    pub(in crate::voter) fn host(&self) -> &str {
+        match &self.config().server {
+            ServerConfig::Centralized { server } => &server.host,
+            _ => "",
+        }
+    }
+
+    pub(in crate::voter) fn has_tls(&self) -> bool {
+        self.config().uses_tls()
+    }
+
+    /// Whether it can name a server of a cluster: those have one database, and nobody else says
+    /// where they are.
+    pub(crate) fn is_of_a_cluster(&self) -> bool {
+        let is_there = matches!(self.config().server, ServerConfig::Centralized { .. });
+        self.config().database.is_none() && self.sentinels.is_none() && is_there
+    }
+
+    /// What connections are made with, but for what has to be read or asked before each.
+    pub(super) fn config(&self) -> &Config {
+        &self.secured.config
+    }
+
+    /// The same for the next connection, with what has to be read.
+    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
+        self.secured.fresh().await
+    }
+
+    /// How it is secured by TLS, if it is.
+    #[cfg(feature = "tls")]
+    pub(super) fn tls(&self) -> Option<&Arc<Tls>> {
+        self.secured.tls.as_ref()
+    }
+
+    /// Who is to be asked where the server is.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        self.sentinels.as_ref()
+    }
+
+    /// Who is to be asked for credentials: nobody where the address has some.
+    pub(super) fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref()
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({})", self.label)
+    }
+}
+
+/// Without their configurations, in which passwords are.
+impl fmt::Debug for Sentinels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.all.iter().map(|(name, _)| name);
+        write!(f, "Sentinels({}@{:?})", self.service, names.collect::<Vec<_>>())
+    }
+}
+
+/// What is wrong with a text that says nothing of a scheme; shown where it can hold no password.
+fn without_scheme(text: &str) -> String {
+    let is_place = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    if text.is_empty() {
+        return "the address is empty".to_owned();
+    }
+    if text.chars().all(is_place) {
+        return format!("`{text}` is no address: write `redis://{text}`");
+    }
+    format!("the address has no scheme; known are {SCHEMES}")
+}
+
+/// What a message may repeat of an address. An `@` outside the place where credentials end means
+/// that a part of them was read as something else: then nothing but the scheme is shown.
+fn shown(text: &str, url: Option<&Url>) -> String {
+    let known = ["redis", "rediss", "redis+unix", "redis-cluster", "rediss-cluster"];
+    let scheme = known.iter().find(|scheme| text.starts_with(&format!("{scheme}://")));
+    let Some(scheme) = scheme else { return "the address".to_owned() };
+    let clear = url.filter(|url| {
+        let expected = usize::from(!url.username().is_empty() || url.password().is_some());
+        text.matches('@').count() == expected && url.fragment().is_none()
+    });
+    let host = clear.and_then(Url::host_str).filter(|host| !host.is_empty());
+    match (host, clear.and_then(Url::port)) {
+        (Some(host), Some(port)) => format!("`{scheme}://{host}:{port}`"),
+        (Some(host), None) => format!("`{scheme}://{host}`"),
+        (None, _) => format!("the {scheme}:// address"),
+    }
+}
+
+fn config(server: ServerConfig, (username, password): Login, database: u8) -> Config {
+    Config {
+        version: RespVersion::RESP3,
+        server,
+        username,
+        password,
+        database: (database != 0).then_some(database),
+        ..Config::default()
+    }
+}
+
+fn place(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
+    if url.scheme() == "redis+unix" {
+        return socket(url);
+    }
+    if url.query().is_some() {
+        return Err("has a `?`, but takes no parameters; in a password it is written %3F");
+    }
+    let (host, port) = host_and_port(url, 6379)?;
+    let database = database(url.path().trim_start_matches('/'))?;
+    let label = labelled(format!("{host}:{port}"), database);
+    Ok((label, server_at(&host, port), database))
+}
+
+fn labelled(place: String, database: u8) -> String {
+    if database == 0 { place } else { format!("{place}/{database}") }
+}
+
+fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
+    let host = url.host_str().is_some_and(|host| !host.is_empty());
+    if host && url.username().is_empty() && url.password().is_none() {
+        return Err("has a host, but a socket has none: its path begins with the third slash");
+    }
+    if url.path().contains('@') {
+        return Err("has an `@` in its path; there it is written %40");
+    }
+    let path = decode(url.path()).ok_or("has a path that is not percent-encoded UTF-8")?;
+    if path.len() < 2 {
+        return Err("has no path of a socket");
+    }
+    let mut number = 0;
+    for (name, value) in url.query_pairs() {
+        if name != "db" {
+            return Err("has a parameter other than `db`");
+        }
+        number = database(&value)?;
+    }
+    let label = if number == 0 { path.clone() } else { format!("{path}?db={number}") };
+    Ok((label, ServerConfig::Unix { path: path.into() }, number))
+}
+
+/// A server by its host, an IPv6 address in brackets.
+pub(super) fn server_at(host: &str, port: u16) -> ServerConfig {
+    ServerConfig::Centralized { server: named(Server::new(host.to_owned(), port), host) }
+}
+
+/// The name that a certificate must carry: the host, for an IPv6 address without its brackets.
+#[cfg(feature = "tls")]
+fn named(mut server: Server, host: &str) -> Server {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    server.tls_server_name = Some(bare.to_owned().into());
+    server
+}
+
+#[cfg(not(feature = "tls"))]
+fn named(server: Server, _: &str) -> Server {
+    server
+}

@@ -1,0 +1,222 @@
+//! fred's frames and errors in our own words.
+
+use std::{io, sync::Arc, time::Duration};
+
+use fred::{
+    error::{Error, ErrorKind},
+    types::Resp3Frame as Frame,
+};
+use rmpv::ValueRef as Packed;
+
+use crate::{proto::Cause, scripts::Value, voter::Outcome};
+
+/// What fred says where it did not send a request, word for word. Anything else may have been sent,
+/// so a text that a later version changes errs to the safe side.
+const NEVER_SENT: [&str; 5] = [
+    "Connection closed unexpectedly.",
+    "Client is not initialized.",
+    "Failed to send command to router.",
+    "Failed to route command.",
+    "Max in-flight commands reached.",
+];
+
+/// Why a request got no reply; `trouble` tells the latest of the connection.
+pub(super) fn cause(
+    error: &Error,
+    deadline: Duration,
+    trouble: impl FnOnce() -> Arc<str>,
+) -> Cause {
+    if NEVER_SENT.contains(&error.details()) {
+        Cause::Unreachable(trouble())
+    } else if *error.kind() == ErrorKind::Timeout {
+        Cause::TimedOut(deadline)
+    } else {
+        Cause::Broken(readable(error).into())
+    }
+}
+
+/// A reply as a value; an error reply is a cause.
+pub(super) fn value(frame: Frame) -> Outcome<Value> {
+    Ok(match frame {
+        Frame::Null => Value::Nil,
+        Frame::Number { data, .. } => Value::Int(data),
+        Frame::BlobString { data, .. }
+        | Frame::SimpleString { data, .. }
+        | Frame::VerbatimString { data, .. } => Value::Text(text(&data)),
+        Frame::Array { data, .. } => {
+            Value::List(data.into_iter().map(value).collect::<Outcome<_>>()?)
+        }
+        Frame::SimpleError { data, .. } => return Err(Cause::Rejected((&*data).into())),
+        Frame::BlobError { data, .. } => return Err(Cause::Rejected(text(&data).into())),
+        other => return Err(Cause::Rejected(format!("unexpected reply {other:?}").into())),
+    })
+}
+
+/// What a script answered: servers pack it into one text.
+pub(super) fn unpacked(frame: Frame) -> Outcome<Value> {
+    let Frame::BlobString { data, .. } = frame else { return value(frame) };
+    let mut rest = &*data;
+    let unpacked = rmpv::decode::read_value_ref(&mut rest);
+    let unreadable = |error| Cause::Rejected(format!("the answer cannot be read: {error}").into());
+    unpacked.map_err(unreadable).and_then(plain)
+}
+
+/// As the server would answer with it.
+fn plain(packed: Packed<'_>) -> Outcome<Value> {
+    Ok(match packed {
+        Packed::Nil | Packed::Boolean(false) => Value::Nil,
+        Packed::Boolean(true) => Value::Int(1),
+        Packed::Integer(whole) => Value::Int(whole.as_i64().unwrap_or(i64::MAX)),
+        // As short as it can be told without a loss.
+        Packed::F32(number) => Value::Int(whole(number.into())),
+        Packed::F64(number) => Value::Int(whole(number)),
+        Packed::String(words) => Value::Text(text(words.as_bytes())),
+        Packed::Array(entries) => {
+            Value::List(entries.into_iter().map(plain).collect::<Outcome<_>>()?)
+        }
+        other => return Err(Cause::Rejected(format!("unexpected answer {other}").into())),
+    })
+}
+
+fn whole(number: f64) -> i64 {
+    format!("{:.0}", number.trunc()).parse().unwrap_or(0)
+}
+
+/// Whether the server does not know the script: then it ran nothing.
+pub(super) fn is_unknown_script(frame: &Frame) -> bool {
+    matches!(frame, Frame::SimpleError { data, .. } if data.starts_with("NOSCRIPT"))
+}
+
+/// Whether the server may not write any more: it is a replica now. Each version has other words
+/// around the code `READONLY`. Scripts answer with the error as a text of theirs, after a -1.
+pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
+    match reply {
+        Err(Cause::Rejected(why)) => why.contains("READONLY"),
+        Ok(Value::List(fields)) => fields.windows(3).any(|answer| match answer {
+            [Value::Int(-1), _, Value::Text(why)] => why.contains("READONLY"),
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+/// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
+pub(super) fn grants(frame: &Frame, width: usize) -> bool {
+    let granted = |code: &Value| *code == Value::Int(1);
+    match unpacked(frame.clone()) {
+        Ok(Value::List(fields)) => fields.iter().step_by(width).any(granted),
+        _ => false,
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// fred keeps an I/O error only as its `Debug` text; this brings back what people read.
+pub(super) fn readable(error: &Error) -> String {
+    let details = error.details();
+    if let Some(rest) = details.strip_prefix("Os { code: ")
+        && let Some((code, _)) = rest.split_once(',')
+        && let Ok(code) = code.parse()
+    {
+        return io::Error::from_raw_os_error(code).to_string();
+    }
+    if details.starts_with("Custom { kind: ")
+        && let Some((_, rest)) = details.split_once("error: ")
+    {
+        return in_words(rest.trim_end_matches(" }").trim_matches('"'));
+    }
+    if *error.kind() == ErrorKind::Timeout {
+        return "no answer to the connection's own requests in time".to_owned();
+    }
+    // A server that does not know a command repeats its arguments, those of the login included.
+    let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
+    what.trim_end_matches('.').to_owned()
+}
+
+/// rustls has words for its errors too, but fred keeps only their names.
+const TLS_ERRORS: [(&str, &str); 6] = [
+    ("InvalidCertificate(UnknownIssuer", "the server's certificate is of an unknown authority"),
+    ("InvalidCertificate(NotValidForName", "the server's certificate is for another name"),
+    ("InvalidCertificate(Expired", "the server's certificate has expired"),
+    ("InvalidCertificate(", "the server's certificate cannot be used"),
+    ("AlertReceived(CertificateRequired", "the server demands a certificate of the client"),
+    ("AlertReceived(UnknownCA", "the server does not know who signed the client's certificate"),
+];
+
+fn in_words(error: &str) -> String {
+    let known = TLS_ERRORS.iter().find(|(name, _)| error.starts_with(name));
+    known.map_or_else(|| error.to_owned(), |(_, words)| format!("{words}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_reads_as_the_system_words_it() {
+        let raw = io::Error::from_raw_os_error(111);
+        assert_eq!(readable(&Error::from(raw)), "Connection refused (os error 111)");
+        let custom = io::Error::other("failed to lookup address information");
+        assert_eq!(readable(&Error::from(custom)), "failed to lookup address information");
+    }
+
+    #[test]
+    fn a_packed_answer_reads_as_the_one_that_the_server_would_give() {
+        // As `cmsgpack.pack` has {1, 1763987654321, '', 'text', {-1, 300}, 2.9, 1.5, false, true}.
+        let packed = b"\x99\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
+            \xcb\x40\x07\x33\x33\x33\x33\x33\x33\xca\x3f\xc0\0\0\xc2\xc3";
+        let whole = vec![
+            Value::Int(1),
+            Value::Int(1_763_987_654_321),
+            Value::Text(String::new()),
+            Value::Text("text".into()),
+            Value::List(vec![Value::Int(-1), Value::Int(300)]),
+            Value::Int(2),
+            Value::Int(1),
+            Value::Nil,
+            Value::Int(1),
+        ];
+        let blob = |data: &[u8]| Frame::BlobString { data: data.to_vec().into(), attributes: None };
+        assert_eq!(unpacked(blob(packed)), Ok(Value::List(whole)));
+        // A server that cannot pack it answers with the list.
+        let list = Frame::Array { data: vec![1.into()], attributes: None };
+        assert_eq!(unpacked(list.clone()), Ok(Value::List(vec![Value::Int(1)])));
+        assert!(grants(&list, 1) && grants(&blob(b"\x91\x01"), 1));
+        assert!(!grants(&blob(b"\x91\x00"), 1) && !grants(&blob(b"\x92\x00\x01"), 2));
+        for cut in [0, 1, packed.len() - 1] {
+            let Err(Cause::Rejected(why)) = unpacked(blob(&packed[..cut])) else {
+                panic!("it reads {cut} bytes")
+            };
+            assert!(why.starts_with("the answer cannot be read: "), "{why}");
+        }
+    }
+
+    // Of Redis 6.2, Redis 7.0, and one that repeats nothing but the code.
+    #[test]
+    fn a_replica_is_known_by_the_code_of_its_error() {
+        for why in [
+            "@user_script: 1: -READONLY You can't write against a read only replica.",
+            "READONLY You can't write against a read only replica. script: 1a, on @user_script:1.",
+            "READONLY script: on @user_script:1.",
+        ] {
+            let field = |text: &str| Value::Text(text.into());
+            assert!(is_of_a_replica(&Err(Cause::Rejected(why.into()))), "{why}");
+            let answer = |code| vec![Value::Int(code), Value::Int(0), field(why), Value::Nil];
+            assert!(is_of_a_replica(&Ok(Value::List(answer(-1)))), "{why}");
+            // A hold may have any name.
+            assert!(!is_of_a_replica(&Ok(Value::List(answer(0)))), "{why}");
+        }
+        assert!(!is_of_a_replica(&Err(Cause::Rejected("OOM command not allowed".into()))));
+    }
+
+    #[test]
+    fn an_unknown_error_counts_as_possibly_sent() {
+        let of = |kind, text| cause(&Error::new(kind, text), Duration::ZERO, || "why".into());
+        let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
+        assert_eq!(unsent, Cause::Unreachable("why".into()));
+        let unknown = of(ErrorKind::Unknown, "channel closed");
+        assert_eq!(unknown, Cause::Broken("channel closed".into()));
+    }
+}

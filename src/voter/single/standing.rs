@@ -1,0 +1,225 @@
+//! The connection for scripts: made, asked who answers on it, and only then used.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use tokio::time;
+
+use super::{
+    Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
+    dial::{Dialed, Dialer},
+    gate::Known,
+    identity::{Met, Questions, identify},
+    link::Link,
+    mark,
+    run::Runner,
+};
+use crate::{
+    clock::Clock,
+    proto::Cause,
+    voter::{Ear, Identity, ONLY, pauses::Pauses},
+};
+
+/// Between two looks at a connection that stands.
+const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
+/// Every so many looks also ask for the clock, which each grant shows as well, where no mark does.
+const TIME: u32 = 2;
+/// Every so many ask for what hardly anybody changes while a server runs.
+const SYNCS: u32 = 12;
+/// And where the last one got no answer.
+const AGAIN: Duration = Duration::from_secs(1);
+/// A connection that stood for so long is replaced at once.
+const STEADY: Duration = Duration::from_secs(1);
+
+impl Runner {
+    /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
+    pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
+        let mut pauses = Pauses::new(PAUSE, LONGEST);
+        let mut dialer = Dialer::new(address);
+        loop {
+            let started = Clock::System.now();
+            let stood = self.stand(&mut dialer, &*ear).await;
+            // What breaks with its first request, as where a cluster is down, is no better than
+            // what is refused.
+            if stood && Clock::System.now().since(started) >= STEADY {
+                pauses.reset();
+            }
+            time::sleep(pauses.after(&self.gate.trouble(), rand::random())).await;
+        }
+    }
+
+    /// One connection, from the attempt to its end. Says whether it was one.
+    async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
+        let attempt = async {
+            let Dialed { config, primary } = dialer.dial().await?;
+            let (link, router) = dialer.connect(config, FEW).await?;
+            Ok((link, router, primary))
+        };
+        let (link, mut router, primary) = match attempt.await {
+            Ok(connected) => connected,
+            Err(why) => {
+                self.gate.failed(why);
+                return false;
+            }
+        };
+        // Sentinels tell of promotions themselves.
+        let asks = primary.is_none();
+        let met = tokio::select! {
+            () = router.ended() => None,
+            met = self.ask(&link, asks) => met,
+        };
+        let stood = met.is_some();
+        if let Some(mut met) = met {
+            // Perhaps it is another server, with no scripts yet.
+            self.order.forget();
+            let life = Arc::from(met.life.as_str());
+            let told = dialer.since_promotion(&mut met, primary.as_ref());
+            if ear.met(ONLY, &told, met.stamp) {
+                // Where it cannot be told now, the next client that knows better does it.
+                drop(Box::pin(mark::rename(&link, &told, &met.life)).await);
+            }
+            if let Some(named) = &primary {
+                link.trust_until(named.trusted_until());
+            }
+            let mut standing = LinkStanding { ear, lost: None };
+            let opened = self.gate.open(&link, Known { identity: met.identity, life });
+            let first = FirstLook { told: &told, asks, tenure: met.tenure, syncs: met.syncs };
+            tokio::select! {
+                () = link.watch(&mut router, || false) => {}
+                () = opened.closed() => {}
+                why = dialer.superseded(&link, primary) => link.blame(&why),
+                why = self.look(&link, first, ear) => link.blame(&why),
+            }
+            standing.lost = Some(link.trouble());
+            // The gate first, so that nobody sends what the router does not take any more.
+            drop(opened);
+        } else {
+            self.gate.failed(link.trouble());
+        }
+        if link.is_demoted() {
+            dialer.demoted();
+        }
+        stood
+    }
+}
+
+impl Runner {
+    /// All that a server can be asked. `asks`: also for promotions.
+    fn questions(&self, asks: bool) -> Questions<'_> {
+        Questions { mark: self.mark.as_ref(), promotions: asks, time: true, syncs: None }
+    }
+
+    /// Who answers on the new connection; the link knows why where nobody does, or where it must
+    /// not be a voter.
+    async fn ask(&self, link: &Link, asks: bool) -> Option<Met> {
+        // Large, and not needed for as long as the connection stands.
+        let identified = Box::pin(identify(link, self.questions(asks)));
+        let answer = time::timeout(IDENTIFICATION, identified).await;
+        match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
+            Ok(Met { evicts: Some(why), .. }) if !self.may_evict => {
+                link.blame(&why);
+                None
+            }
+            Ok(met) => {
+                self.is_named.store(met.names_data(), Relaxed);
+                if let Some(why) = &met.evicts {
+                    tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
+                }
+                Some(met)
+            }
+            Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => {
+                link.blame(&why);
+                None
+            }
+            Err(cause) => {
+                link.blame(&format!("does not say who it is: {cause}"));
+                None
+            }
+        }
+    }
+
+    /// Asks the server again and again what it is now, and tells the ear. Completes, with the
+    /// reason, when it is found not to have been a primary all the time since it was `told` of.
+    async fn look(
+        &self,
+        link: &Link,
+        FirstLook { told, asks, tenure, mut syncs }: FirstLook<'_>,
+        ear: &dyn Ear,
+    ) -> Arc<str> {
+        let mut pause = INTERVAL;
+        let mut look = 0_u32;
+        // Whether the mark tells the time; where it cannot be read it does not.
+        let mut is_timed = self.mark.is_some();
+        let mut evicts = false;
+        loop {
+            look = look.wrapping_add(1);
+            time::sleep(pause).await;
+            let time = !is_timed && look.is_multiple_of(TIME);
+            let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
+            let questions = Questions { time, syncs: syncs_before, ..self.questions(asks) };
+            let identified = Box::pin(identify(link, questions));
+            let identified = time::timeout(IDENTIFICATION, identified);
+            let Ok(Ok(met)) = identified.await else {
+                if link.is_demoted() {
+                    return link.demote();
+                }
+                // Whether it answers at all is looked after there.
+                link.doubt();
+                // What is not known of its age by then is lost.
+                pause = AGAIN;
+                continue;
+            };
+            (pause, syncs) = (INTERVAL, met.syncs);
+            let is_named = met.names_data();
+            if !time {
+                is_timed = met.stamp.is_some();
+            }
+            // One that is forgotten by now is none that has ended.
+            if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
+                return format!("{} has been promoted again, as {now}", link.place()).into();
+            }
+            self.is_named.store(is_named, Relaxed);
+            let why = met.evicts.filter(|_| !self.may_evict);
+            match (&why, evicts) {
+                (Some(why), false) => {
+                    tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
+                }
+                (None, true) => {
+                    tracing::warn!(server = %link.place(), "the server deletes no votes any more");
+                }
+                _ => {}
+            }
+            evicts = why.is_some();
+            // What sentinels say of it was heard when it was met.
+            let (run_id, overlap) = (told.run_id.clone(), told.overlap);
+            let mut identity = Identity { run_id, overlap, ..met.identity };
+            identity.durable &= asks;
+            if ear.seen(ONLY, &identity, met.stamp) {
+                drop(Box::pin(mark::rename(link, &identity, &met.life)).await);
+            }
+        }
+    }
+}
+
+/// What a server said of itself when it was met.
+struct FirstLook<'a> {
+    told: &'a Identity,
+    asks: bool,
+    tenure: Option<String>,
+    syncs: bool,
+}
+
+/// Tells the end of a connection that stood, however it comes.
+struct LinkStanding<'a> {
+    ear: &'a dyn Ear,
+    /// Why, where it was not this side that ended it.
+    lost: Option<Arc<str>>,
+}
+
+impl Drop for LinkStanding<'_> {
+    fn drop(&mut self) {
+        self.ear.parted(ONLY, self.lost.as_deref());
+    }
+}

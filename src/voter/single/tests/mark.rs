@@ -1,0 +1,465 @@
+//! Servers are known by their marks.
+
+use std::time::Duration;
+
+use super::{
+    Arc, Cause, Heard, Looks, Node, RedisServer, answers, count, fails, number, start_with,
+};
+use crate::{
+    scripts::{mutex, voter},
+    voter::{Call, Identity},
+};
+use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
+
+/// The key of the mark.
+const MARK: &str = "quorate:{%voter}";
+const SECS: fn(u64) -> Duration = Duration::from_secs;
+
+fn looks() -> Looks {
+    Looks { mark: Some(MARK.into()), ..Looks::default() }
+}
+
+fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    start_with(url, looks())
+}
+
+/// A node that has connected, and has left its mark.
+async fn connect(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
+    let (node, heard) = start(url);
+    answers(&node).await;
+    (node, heard)
+}
+
+/// A replica that has become a primary, and its former primary.
+fn promoted() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start();
+    let replica = primary.start_replica();
+    tell(&replica, &["REPLICAOF", "NO", "ONE"]);
+    (replica, primary)
+}
+
+fn tell(server: &RedisServer, words: &[&str]) {
+    server.command(words).unwrap_or_else(|why| panic!("{words:?}: {why}"));
+}
+
+fn info(server: &RedisServer, name: &str) -> String {
+    server.info(&["INFO"], name).unwrap()
+}
+
+fn uptime(server: &RedisServer) -> Duration {
+    SECS(info(server, "uptime_in_seconds").parse().unwrap())
+}
+
+/// A server that has run for a while and that nobody has met.
+fn unmet() -> RedisServer {
+    let server = RedisServer::start();
+    eventually("it has run for a while", || uptime(&server) >= SECS(3));
+    server
+}
+
+// As in a Valkey 9.1 without the package that has Lua, and as where a service forbids scripts.
+#[tokio::test]
+async fn a_server_that_runs_no_scripts_is_refused_with_what_to_do() {
+    let without_eval = RedisServer::start_with(&["--rename-command", "EVAL", ""]);
+    let modules = ["--enable-module-command", "yes"];
+    let without_lua = RedisServer::start_with(if are_before_7() { &[] } else { &modules });
+    let has_lua_as_a_module = without_lua.command(&["MODULE", "UNLOAD", "lua"]).is_ok();
+    let servers = [Some(without_eval), has_lua_as_a_module.then_some(without_lua)];
+    for server in servers.into_iter().flatten() {
+        let (node, heard) = start(&server.url());
+        let says_so = |cause: &Cause| match cause {
+            Cause::Unreachable(why) => {
+                why.starts_with("it runs no Lua scripts, which all locks need")
+            }
+            _ => false,
+        };
+        fails(&node, says_so).await;
+        assert!(heard.met.lock().unwrap().is_empty(), "it is no voter");
+    }
+}
+
+/// The parts of the mark: the name of the data, the life of the server, two numbers in
+/// milliseconds, whether it forgets nothing by a restart, and another number in milliseconds.
+fn mark(server: &RedisServer) -> [String; 6] {
+    let Reply::Text(mark) = server.command(&["GET", MARK]).unwrap() else { panic!("no mark") };
+    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("six parts")
+}
+
+/// Makes the mark older, or plants another one.
+fn plant(server: &RedisServer, part: usize, text: &str) {
+    let mut mark = mark(server);
+    mark[part] = text.to_owned();
+    tell(server, &["SET", MARK, &mark.join(" "), "PX", "60000"]);
+}
+
+fn left(server: &RedisServer) -> Duration {
+    let Reply::Int(left) = server.command(&["PTTL", MARK]).unwrap() else { panic!("no number") };
+    Duration::from_millis(left.try_into().expect("it has an expiry"))
+}
+
+fn name(identity: &Identity) -> String {
+    identity.birth.as_ref().expect("the data have a name").name.to_string()
+}
+
+async fn met(url: &str) -> Identity {
+    last(&connect(url).await.1)
+}
+
+fn last(heard: &Heard) -> Identity {
+    heard.met.lock().unwrap().last().unwrap().0.clone()
+}
+
+fn run_ids(heard: &Heard) -> Vec<String> {
+    heard.met.lock().unwrap().iter().map(|(identity, _)| identity.run_id.clone()).collect()
+}
+
+/// What was heard of a server since it was met.
+fn seen(heard: &Heard) -> Vec<Identity> {
+    heard.seen.lock().unwrap().iter().map(|(identity, _)| identity.clone()).collect()
+}
+
+// Its own clock may have been set since it started: what it says of its age proves nothing.
+#[tokio::test]
+async fn a_server_is_as_old_as_its_mark_whatever_it_says_of_its_age() {
+    let server = unmet();
+    let first = met(&server.url()).await;
+    assert!(first.age < SECS(1), "nobody has met it before: {:?}", first.age);
+    let [_, life, ..] = mark(&server);
+    assert_eq!(life, format!("{}/", info(&server, "run_id")));
+    eventually_async("it grows older", async || met(&server.url()).await.age >= SECS(1)).await;
+    let again = met(&server.url()).await;
+    assert!(again.age < uptime(&server), "{:?}", again.age);
+    assert_eq!(name(&again), name(&first));
+    assert_eq!(server.keys(), [MARK], "and nothing else");
+}
+
+#[tokio::test]
+async fn a_mark_is_kept_for_a_month_after_the_last_look() {
+    let server = RedisServer::start();
+    let (_node, _heard) = connect(&server.url()).await;
+    let month = SECS(30 * 24 * 3_600);
+    assert!(left(&server) <= month && left(&server) + SECS(60) > month);
+    let before = mark(&server);
+    tell(&server, &["PEXPIRE", MARK, "60000"]);
+    eventually_async("it is kept for a month again", async || left(&server) + SECS(60) > month)
+        .await;
+    assert_eq!(mark(&server)[..2], before[..2]);
+}
+
+// However far the clock was set ahead between two looks.
+#[tokio::test]
+async fn one_look_makes_a_server_no_more_than_fifteen_seconds_older() {
+    let server = RedisServer::start();
+    met(&server.url()).await;
+    plant(&server, 3, "1000");
+    let age = met(&server.url()).await.age;
+    assert!(age >= SECS(15) && age < SECS(25), "{age:?}");
+    // And one that was set back makes it no younger.
+    plant(&server, 3, "99999999999999");
+    let again = met(&server.url()).await.age;
+    assert!(again >= age && again < age + SECS(10), "{again:?}");
+}
+
+#[tokio::test]
+async fn another_start_and_another_promotion_make_a_server_young_and_keep_the_name_of_its_data() {
+    let (server, _primary) = promoted();
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    assert!(met(&server.url()).await.age >= SECS(3600));
+    plant(&server, 1, "another");
+    let again = met(&server.url()).await;
+    assert!(again.age < SECS(1), "{:?}", again.age);
+    assert_eq!(name(&again), name(&first));
+
+    let mut server = RedisServer::start();
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    tell(&server, &["SAVE"]);
+    server.restart();
+    let again = met(&server.url()).await;
+    assert!(again.age < SECS(1) && name(&again) == name(&first), "{again:?}");
+}
+
+// An hour after it, or when it has no replica for as long as it is told.
+#[tokio::test]
+async fn a_server_that_forgets_that_it_was_promoted_is_no_younger() {
+    let (server, primary) = promoted();
+    drop(primary);
+    let first = met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
+    eventually("it has forgotten", forgotten);
+    let again = met(&server.url()).await;
+    assert!(again.age >= SECS(3600) && name(&again) == name(&first), "{again:?}");
+}
+
+#[tokio::test]
+async fn data_that_were_deleted_have_another_name_afterwards() {
+    let server = RedisServer::start();
+    let (_node, heard) = connect(&server.url()).await;
+    let first = last(&heard);
+    eventually_async("it is looked at", async || !seen(&heard).is_empty()).await;
+    assert_eq!(name(&seen(&heard)[0]), name(&first));
+    tell(&server, &["FLUSHALL"]);
+    eventually_async("another name", async || {
+        seen(&heard).last().is_some_and(|identity| name(identity) != name(&first))
+    })
+    .await;
+}
+
+/// What an answer to a call for a lock says of the data.
+async fn data(node: &Arc<dyn Node>) -> Option<String> {
+    let keys = ["lock", "queue", "alive", "fence"];
+    let acquire = Call::of(&mutex::ACQUIRE, &keys, &["5000", "60000", "c:1", "7"]);
+    node.send(acquire).await.remove(0).expect("it is granted").data
+}
+
+#[tokio::test]
+async fn every_answer_says_whether_the_data_were_deleted() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    // By the script as a whole, by its hash, and with packed arguments.
+    for _ in 0..3 {
+        assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+    }
+    tell(&server, &["FLUSHALL"]);
+    assert_eq!(data(&node).await, Some(String::new()));
+    assert_eq!(data(&node).await, Some(String::new()), "nor has the lock's own key a name");
+    eventually_async("another name", async || {
+        seen(&heard).last().is_some_and(|now| name(now) != name(&last(&heard)))
+    })
+    .await;
+    assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+    // Somebody else's value is no name.
+    tell(&server, &["DEL", MARK]);
+    tell(&server, &["HSET", MARK, "a", "b"]);
+    assert_eq!(data(&node).await, Some(String::new()));
+}
+
+// A key that the user has no right to would have the whole call refused.
+#[tokio::test]
+async fn a_mark_that_cannot_be_read_is_no_key_of_a_call() {
+    let server = RedisServer::start();
+    let rights = ["ACL", "SETUSER", "lock", "on", "nopass", "+@all"];
+    let keys = ["~lock", "~queue", "~alive", "~fence"];
+    tell(&server, &[&rights[..], &keys].concat());
+    let url = format!("redis://lock:x@127.0.0.1:{}", server.port());
+    let (node, _heard) = connect(&url).await;
+    assert_eq!(data(&node).await, None);
+}
+
+// What it says of its disk is true, and the data are gone all the same.
+#[tokio::test]
+async fn data_are_as_old_as_they_are_known_whatever_the_server_says_of_its_disk() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let age = async || {
+        let met = met(&server.url()).await;
+        assert!(met.durable && met.birth.is_some());
+        met.age
+    };
+    assert!(age().await < SECS(1));
+    plant(&server, 2, "3600000");
+    assert!(age().await >= SECS(3600));
+    tell(&server, &["FLUSHALL"]);
+    assert!(age().await < SECS(1));
+    assert!(age().await < SECS(10), "also for who comes after the first");
+}
+
+#[tokio::test]
+async fn a_restart_makes_data_no_younger_where_all_was_on_disk_before_and_is_now() {
+    let ways = [("always", "always", true), ("everysec", "always", false)];
+    for (before, after, keeps) in ways.into_iter().chain([("always", "everysec", false)]) {
+        let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", after]);
+        tell(&server, &["CONFIG", "SET", "appendfsync", before]);
+        let first = met(&server.url()).await;
+        plant(&server, 2, "3600000");
+        // Who does not ask how it writes changes nothing of that.
+        let (node, _heard) = connect(&server.url()).await;
+        node.identify().await.unwrap();
+        // So that the mark itself is on disk.
+        tell(&server, &["CONFIG", "SET", "appendfsync", "always"]);
+        tell(&server, &["SET", "a", "b"]);
+        server.restart();
+        let again = met(&server.url()).await;
+        assert_eq!(name(&again), name(&first));
+        assert_eq!(again.age >= SECS(3600), keeps, "{before}, {after}: {:?}", again.age);
+    }
+}
+
+#[tokio::test]
+async fn a_setting_that_was_changed_is_heard_of_with_a_later_look_and_so_is_the_time() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let (_node, heard) = connect(&server.url()).await;
+    let durable = || seen(&heard).last().map(|identity| identity.durable);
+    eventually_async("it is durable", async || durable() == Some(true)).await;
+    tell(&server, &["CONFIG", "SET", "appendfsync", "everysec"]);
+    eventually_async("it is not any more", async || durable() == Some(false)).await;
+    // The mark tells it, at every look.
+    assert!(heard.seen.lock().unwrap().iter().all(|(_, stamp)| stamp.is_some()));
+    assert_eq!(heard.met.lock().unwrap().len(), 1, "on one connection");
+}
+
+#[tokio::test]
+async fn who_may_not_look_at_the_mark_takes_the_server_for_as_old_as_its_process() {
+    let server = unmet();
+    let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~a*", "+@all"];
+    tell(&server, &rules);
+    let (node, heard) = connect(&server.url_as("poor", "pw")).await;
+    assert!(last(&heard).age >= SECS(2) && last(&heard).birth.is_none());
+    assert_eq!(node.run(count("a")).await, Ok(number(1)), "it is a voter all the same");
+    assert_eq!(server.keys(), ["a"]);
+    // The time, which no mark tells, is asked for.
+    let timed = || heard.seen.lock().unwrap().iter().any(|(_, stamp)| stamp.is_some());
+    eventually_async("it tells its time", async || timed()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_can_write_nothing_now_says_why_and_its_data_have_no_name() {
+    let server = unmet();
+    for (setting, value, usual, why) in
+        [("maxmemory", "1", "0", "OOM"), ("min-replicas-to-write", "1", "0", "NOREPLICAS")]
+    {
+        tell(&server, &["CONFIG", "SET", setting, value]);
+        let (node, heard) = connect(&server.url()).await;
+        let met = last(&heard);
+        assert!(met.age < SECS(1) && met.birth.is_none(), "{met:?}");
+        assert!(met.refuses.is_some_and(|refusal| refusal.contains(why)));
+        let refuses = async || node.identify().await.unwrap().refuses;
+        assert!(refuses().await.is_some_and(|refusal| refusal.contains(why)));
+        tell(&server, &["CONFIG", "SET", setting, usual]);
+        assert_eq!(refuses().await, None);
+        tell(&server, &["DEL", MARK]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_deletes_keys_when_it_is_full_is_no_voter_unless_that_is_accepted() {
+    let server =
+        RedisServer::start_with(&["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
+    let (node, heard) = start(&server.url());
+    let told = "(maxmemory-policy allkeys-lru with maxmemory 52428800)";
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains(told))).await;
+    assert!(run_ids(&heard).is_empty());
+    let looks = Looks { may_evict: true, ..looks() };
+    let (node, heard) = start_with(&server.url(), looks);
+    answers(&node).await;
+    let first = name(&last(&heard));
+    let memory = last(&heard).memory.expect("it is limited");
+    assert!(memory.limit == 52_428_800 && memory.used > 0 && memory.share() < 1.0);
+    tell(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+    // It evicts as it is written to.
+    drop(server.command(&["SET", "a", "b"]));
+    eventually_async("data with another name", async || {
+        seen(&heard).last().is_some_and(|now| now.birth.is_none() || name(now) != first)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_asked_again_before_any_script_runs() {
+    let (server, _primary) = promoted();
+    let proxy = Proxy::start(server.port()).await;
+    proxy.hold_replies_from(&format!("EVAL\r\n${}\r\n", voter::LOOK.source.len()));
+    let (node, heard) = start(&proxy.url());
+    let told = "does not say who it is: no answer within 3s";
+    fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
+    assert!(run_ids(&heard).is_empty());
+    proxy.pass();
+    answers(&node).await;
+    assert_eq!(run_ids(&heard).len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_was_a_replica_in_between_is_another_one_and_stays_that() {
+    let (other, server) = promoted();
+    let (_node, heard) = connect(&server.url()).await;
+    let run_id = info(&server, "run_id");
+    let met_again = async |times: usize| {
+        tell(&server, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        eventually_async("it is met again", async || run_ids(&heard).len() == times).await;
+        run_ids(&heard).pop().unwrap()
+    };
+    let mut told = vec![run_id.clone()];
+    for times in 2..=3 {
+        tell(&server, &["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
+        eventually("it has the data", || server.is_linked_to(&other).is_ok());
+        tell(&server, &["REPLICAOF", "NO", "ONE"]);
+        told.push(met_again(times).await);
+        assert_eq!(told.last(), Some(&format!("{run_id}/{}", info(&server, "master_replid"))));
+    }
+    assert_ne!(told[1], told[2]);
+    // After a time without replicas it does not tell any more that it was promoted.
+    tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
+    eventually("it has forgotten", forgotten);
+    assert_eq!(met_again(4).await, told[2]);
+}
+
+// While it loads it does not tell yet what it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
+    // It answers after each kilobyte of them.
+    let slowly = "--key-load-delay 100000 --loading-process-events-interval-bytes 1024 \
+        --rdbcompression no";
+    let mut server = RedisServer::start_with(&slowly.split_whitespace().collect::<Vec<_>>());
+    let value = "a".repeat(2_000);
+    for key in 0..20 {
+        tell(&server, &["SET", &format!("a:{key}"), &value]);
+    }
+    tell(&server, &["SAVE"]);
+    let (node, heard) = connect(&server.url()).await;
+    let restarted = tokio::task::spawn_blocking(move || {
+        server.restart();
+        server
+    });
+    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains("still loads")))
+        .await;
+    assert_eq!(run_ids(&heard).len(), 1);
+    let _server = restarted.await.unwrap();
+    answers(&node).await;
+    assert_eq!(run_ids(&heard).len(), 2);
+}
+
+// Whoever looks first after the restart makes it older.
+#[tokio::test]
+async fn all_clients_are_told_how_old_the_data_were_when_the_server_started() {
+    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    met(&server.url()).await;
+    plant(&server, 2, "3600000");
+    let before = met(&server.url()).await.birth.expect("the data have a name");
+    assert!(before.age >= SECS(3600) && before.began == Duration::ZERO, "{before:?}");
+    // A client may have looked more than once.
+    let known = Duration::from_millis(mark(&server)[2].parse().expect("an age"));
+    server.restart();
+    let first = met(&server.url()).await.birth.expect("the data have a name");
+    plant(&server, 2, "7200000");
+    let second = met(&server.url()).await.birth.expect("the data have a name");
+    assert_eq!(first.began, known);
+    assert!(second.began == known && second.age >= SECS(7200), "{second:?}");
+}
+
+#[tokio::test]
+async fn data_that_lack_something_get_another_name_once() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    let first = last(&heard);
+    plant(&server, 2, "3600000");
+    node.rename(0).await.unwrap();
+    let again = met(&server.url()).await;
+    assert!(name(&again) != name(&first) && again.age < SECS(10), "{again:?}");
+    node.rename(0).await.unwrap();
+    assert_eq!(name(&met(&server.url()).await), name(&again));
+}
+
+// So what loses transactions, or the end of the file, loses the mark with them.
+#[tokio::test]
+async fn a_look_is_written_down_as_a_vote_is() {
+    let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    met(&server.url()).await;
+    let files = std::fs::read_dir(server.dir().join("appendonlydir")).unwrap();
+    let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    let text = String::from_utf8_lossy(&files.collect::<Vec<_>>().concat()).to_lowercase();
+    let before = text.split(MARK).next().expect("there is a beginning");
+    assert!(before.ends_with("multi\r\n*5\r\n$3\r\nset\r\n$16\r\n"), "{text}");
+}

@@ -1,0 +1,590 @@
+//! What this client has seen of its voters: who may have forgotten votes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::runtime::Handle;
+
+use super::{Identity, reach::Reach};
+use crate::{
+    clock::{Clock, Moment},
+    proto::{
+        Cause, Data, KeptOut, Place, Quarantined, Quorum, Register, RoundTrips, Rounded, Shown,
+        Stamp, Suspicion, Verdict,
+    },
+    series::VoterSeries,
+    signal::Signal,
+};
+
+/// Who the voters are.
+pub(crate) struct Cast {
+    pub(crate) labels: Vec<Arc<str>>,
+    /// A number for each voter, the same for all that are parts of one cluster.
+    pub(crate) clusters: Vec<usize>,
+    /// Which of them are spread over the servers of a cluster.
+    pub(crate) spread: Vec<bool>,
+    pub(crate) quorum: Quorum,
+}
+
+/// The standing of every voter.
+pub(crate) struct Standings {
+    labels: Vec<Arc<str>>,
+    series: Vec<VoterSeries>,
+    round_trips: Vec<Mutex<RoundTrips>>,
+    clock: Clock,
+    runtime: Handle,
+    state: Mutex<StandingsState>,
+    /// For how long this client has stood still, in nanoseconds.
+    stood_still: AtomicU64,
+    /// Changes when holds are to be looked after at once: a voter has come back as another, and
+    /// what it forgot is to be told again, less is left of their leases than it seemed, or this
+    /// client is out of step.
+    returned: Signal<()>,
+    /// Changes with each new connection.
+    connected: Signal<()>,
+    /// The client is closed: its share of what is counted of all clients has been taken back.
+    retired: Arc<Signal<bool>>,
+}
+
+#[derive(Debug)]
+struct StandingsState {
+    register: Register,
+    /// Until when those quarantines go on that metrics and the log know of.
+    told: Vec<Option<Moment>>,
+    /// What takes no new votes, and why, by what was last heard of it.
+    refusing: BTreeMap<Place, Arc<str>>,
+    /// What was connected, lost its connection, and has no new one yet.
+    lost: BTreeSet<Place>,
+    reach: Reach,
+    /// Whether a voter counts only where its roster was compared, and what came of it.
+    compares: bool,
+    steps: Vec<VoterStep>,
+    /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
+    /// told first.
+    held_back: Option<Vec<(usize, Quarantined)>>,
+}
+
+impl Standings {
+    /// To be called on the client's runtime.
+    pub(crate) fn new(cast: Cast, clock: Clock, suspicion: Suspicion) -> Arc<Self> {
+        let Cast { labels, clusters, spread, quorum } = cast;
+        let register = Register::new(clusters, quorum, suspicion);
+        let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
+        series.iter().for_each(VoterSeries::begin);
+        let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
+        let steps = spread.into_iter().map(VoterStep::of).collect();
+        let round_trips = labels.iter().map(|_| Mutex::default()).collect();
+        let reach = Reach::new(quorum);
+        let held_back = None;
+        let compares = false;
+        let lost = BTreeSet::new();
+        let state =
+            StandingsState { register, told, refusing, lost, reach, compares, steps, held_back };
+        Arc::new(Self {
+            labels,
+            series,
+            round_trips,
+            clock,
+            runtime: Handle::current(),
+            state: Mutex::new(state),
+            stood_still: AtomicU64::new(0),
+            returned: Signal::new(()),
+            connected: Signal::new(()),
+            retired: Arc::new(Signal::new(false)),
+        })
+    }
+
+    /// What is written of a voter.
+    pub(super) fn series(&self, voter: usize) -> &VoterSeries {
+        &self.series[voter]
+    }
+
+    /// How long a voter took to answer so far.
+    pub(super) fn round_trips(&self, voter: usize) -> MutexGuard<'_, RoundTrips> {
+        self.round_trips[voter].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a voter takes to answer, once it has.
+    pub(crate) fn round_trip(&self, voter: usize) -> Option<Duration> {
+        self.round_trips(voter).usual()
+    }
+
+    /// How long a request to a voter may take that has this deadline, and at most the `longest`.
+    pub(crate) fn allowed(&self, voter: usize, deadline: Duration, longest: Duration) -> Duration {
+        self.round_trips(voter).allowed(deadline).min(longest).max(deadline)
+    }
+
+    /// A server says who it is, on a new connection. Whether it has lost a part of its data.
+    pub(crate) fn met(
+        self: &Arc<Self>,
+        place: Place,
+        identity: &Identity,
+        stamp: Option<Stamp>,
+    ) -> bool {
+        let label = &self.labels[place.voter];
+        self.series[place.voter].connections.change(1.0);
+        let Identity { run_id, age, .. } = identity;
+        {
+            let mut state = self.state();
+            // The end of what was a warning is one too: `connect` has warned of voters that it did
+            // not reach before it let the log speak.
+            let is_late = state.held_back.is_none() && state.steps[place.voter].is_new();
+            if state.lost.remove(&place) || is_late {
+                tracing::warn!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+            } else {
+                tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+            }
+            state.reach.met(place.voter, &self.labels);
+            state.steps[place.voter].meet();
+        }
+        let has_lost = self.seen(place, identity, stamp);
+        self.connected.change(|()| ());
+        has_lost
+    }
+
+    /// A server says who it is, on a new connection or again. Whether it has lost a part of its
+    /// data.
+    pub(crate) fn seen(
+        self: &Arc<Self>,
+        place: Place,
+        identity: &Identity,
+        stamp: Option<Stamp>,
+    ) -> bool {
+        let voter = place.voter;
+        let Identity { run_id, birth, age, durable, overlap, memory, .. } = identity;
+        let mut state = self.state();
+        let now = self.clock.now();
+        let before = state.register.twin(place);
+        state.register.follows(place, *overlap);
+        let returned = state.register.met(place, run_id, *age, *durable, now);
+        let data = birth
+            .as_ref()
+            .map_or(Data::Kept, |birth| state.register.named(place, birth, returned, now));
+        let twin = state.register.twin(place);
+        let was_twin = before.is_some() && twin.is_none();
+        let twin = twin.filter(|twin| before != Some(*twin));
+        if let Some(stamp) = stamp {
+            // The first request is sent when this is known.
+            self.round_trips(voter).answered(stamp.answered.since(stamp.asked));
+            self.show_clock(voter, stamp);
+            self.compare(&mut state, place, stamp);
+        }
+        self.note_refusal(&mut state, place, identity.refuses.as_ref());
+        self.tell(state);
+        let label = &self.labels[voter];
+        if let Some(memory) = memory {
+            self.series[voter].memory.set(memory.share());
+        }
+        if returned || data != Data::Kept {
+            tracing::info!(voter = %label, durable, ?data, "a voter came back as another");
+            self.returned.change(|()| ());
+        }
+        if let Some(twin) = twin {
+            let (voter, twin) = (label, &self.labels[twin]);
+            tracing::error!(%voter, %twin, "two voters are one server: one vote less");
+        } else if was_twin {
+            tracing::warn!(voter = %label, "the voter is a server of its own again");
+        }
+        data == Data::Older
+    }
+
+    /// A voter has not got a vote that it gave at this time and should have. Whether it is to tell
+    /// all clients.
+    pub(crate) fn lacks_vote(self: &Arc<Self>, place: Place, given: Moment) -> bool {
+        let mut state = self.state();
+        let news = state.register.lacks_vote(place, given, self.clock.now());
+        self.tell(state);
+        news
+    }
+
+    /// Whether a part of a voter takes new votes, as it says itself.
+    fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
+        let voter = &self.labels[place.voter];
+        let known = self.set_refusal(state, place, why);
+        match (why, known) {
+            (Some(why), false) => {
+                tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
+            }
+            (None, true) => {
+                tracing::warn!(%voter, shard = place.shard, "the voter takes new votes again");
+            }
+            _ => {}
+        }
+    }
+
+    /// The same for the metrics alone. Whether it took none before.
+    fn set_refusal(
+        &self,
+        state: &mut StandingsState,
+        place: Place,
+        why: Option<&Arc<str>>,
+    ) -> bool {
+        if self.is_retired() {
+            return why.is_some();
+        }
+        let refuses =
+            |state: &StandingsState| state.refusing.keys().any(|at| at.voter == place.voter);
+        let before = refuses(state);
+        let known = match why {
+            Some(why) => state.refusing.insert(place, Arc::clone(why)),
+            None => state.refusing.remove(&place),
+        };
+        let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
+        self.series[place.voter].refusing.change(more);
+        known.is_some()
+    }
+
+    /// Whether two voters are parts of one cluster in different sets.
+    pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
+        self.state().register.are_apart(one, other)
+    }
+
+    /// Why a voter has no vote where it is now, if that is the server of another.
+    pub(crate) fn twin(&self, place: Place) -> Option<Cause> {
+        let twin = self.state().register.twin(place)?;
+        Some(Cause::Duplicate(Arc::clone(&self.labels[twin])))
+    }
+
+    /// A connection of which was told has ended.
+    pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
+        let mut state = self.state();
+        // It is asked again before it is a voter again.
+        self.set_refusal(&mut state, place, None);
+        let voter = &self.labels[place.voter];
+        self.series[place.voter].connections.change(-1.0);
+        if let Some(why) = why {
+            state.lost.insert(place);
+            tracing::warn!(%voter, shard = place.shard, why, "connection lost");
+        } else {
+            tracing::info!(%voter, shard = place.shard, "connection closed");
+        }
+        state.reach.parted(place.voter, why.is_some(), &self.labels);
+    }
+
+    /// A voter's data moved from one of its shards to another, or was lost on the way.
+    pub(crate) fn moved(self: &Arc<Self>, from: Place, to: Place, lost: bool) {
+        let mut state = self.state();
+        state.register.moved(from, to, lost, self.clock.now());
+        self.tell(state);
+        let voter = &self.labels[to.voter];
+        tracing::debug!(%voter, from = from.shard, to = to.shard, lost, "hash slots have moved");
+        if lost {
+            self.returned.change(|()| ());
+        }
+    }
+
+    /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that
+    /// of another voter.
+    pub(crate) fn answered(
+        self: &Arc<Self>,
+        place: Place,
+        at: Moment,
+        stamp: Option<Stamp>,
+        data: Option<&str>,
+    ) -> Result<(), Cause> {
+        let mut state = self.state();
+        if let Some(twin) = state.register.twin(place) {
+            return Err(Cause::Duplicate(Arc::clone(&self.labels[twin])));
+        }
+        let emptied = data.is_some_and(|data| state.register.has_others(place, data, at));
+        let moved = stamp.is_some_and(|stamp| self.compare(&mut state, place, stamp));
+        if emptied || moved {
+            self.tell(state);
+        } else {
+            drop(state);
+        }
+        if emptied {
+            // Who had its vote is to have it again.
+            self.returned.change(|()| ());
+        }
+        if let Some(stamp) = stamp {
+            self.show_clock(place.voter, stamp);
+        }
+        Ok(())
+    }
+
+    /// Compares a voter's clock with this client's; whether that changes who is in quarantine.
+    fn compare(&self, state: &mut StandingsState, place: Place, stamp: Stamp) -> bool {
+        let shown = state.register.stamped(place, stamp);
+        if let Shown::StoodStill(by) = shown {
+            tracing::warn!(?by, "this machine stood still: leases end sooner");
+            let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            // Before any answer counts that shows it (law 2).
+            self.stood_still.fetch_add(nanos, Ordering::AcqRel);
+            // Every deadline has come nearer: holders renew, or learn that theirs has passed.
+            self.returned.change(|()| ());
+        }
+        shown != Shown::Expected
+    }
+
+    /// For how long this client has stood still in all, as far as its voters have shown it. By so
+    /// much less can be left of a lease than its clock says.
+    pub(crate) fn stood_still(&self) -> Duration {
+        Duration::from_nanos(self.stood_still.load(Ordering::Acquire))
+    }
+
+    /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.
+    pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
+        self.state().register.kept_out(place, sent)
+    }
+
+    /// The same of that part of a voter which is kept out for longest.
+    pub(crate) fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+        self.state().register.kept_out_longest(voter, sent)
+    }
+
+    pub(crate) fn returned(&self) -> &Signal<()> {
+        &self.returned
+    }
+
+    fn show_clock(&self, voter: usize, stamp: Stamp) {
+        let since = self.clock.now().since(stamp.answered);
+        let wall = self.clock.wall().saturating_sub(since);
+        self.series[voter].clock_ahead.set(stamp.ahead_secs(wall));
+    }
+
+    /// Tells the log and the metrics which quarantines have begun, and sees to it that their ends
+    /// are told.
+    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
+        let now = self.clock.now();
+        let StandingsState { register, told, held_back, .. } = &mut *state;
+        if self.is_retired() {
+            return;
+        }
+        for (voter, told) in told.iter_mut().enumerate() {
+            let kept_out = register.kept_out_longest(voter, now);
+            let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
+            if until == *told {
+                continue;
+            }
+            let before = std::mem::replace(told, until);
+            let series = &self.series[voter];
+            let more = f64::from(u8::from(until.is_some())) - f64::from(u8::from(before.is_some()));
+            series.quarantined.change(more);
+            if let Some(KeptOut { quarantined, .. }) = kept_out {
+                match held_back {
+                    Some(held_back) => held_back.push((voter, quarantined)),
+                    None => self.log_quarantine(voter, quarantined),
+                }
+                series.quarantines.of(quarantined.why.reason()).count(1);
+                let at = now + quarantined.left;
+                self.clock.spawn(&self.runtime, self.look_again(at));
+            } else if let Some(held_back) = held_back {
+                held_back.retain(|(begun, _)| *begun != voter);
+            } else {
+                let voter = &self.labels[voter];
+                tracing::warn!(%voter, "quarantine over: the voter's votes count for new locks");
+            }
+        }
+    }
+
+    fn log_quarantine(&self, voter: usize, Quarantined { why, left }: Quarantined) {
+        let (voter, ends_in) = (&self.labels[voter], Rounded(left));
+        tracing::warn!(
+            %voter, %why, %ends_in,
+            "voter in quarantine: its votes count for no new lock"
+        );
+    }
+
+    /// Logs no quarantine until it is to: a client that is given one server twice has another
+    /// trouble.
+    pub(crate) fn hold_back(&self) {
+        self.state().held_back = Some(Vec::new());
+    }
+
+    /// Logs the quarantines that have begun, and from now on each at once.
+    pub(crate) fn speak(&self) {
+        let held_back = self.state().held_back.take();
+        for (voter, quarantined) in held_back.into_iter().flatten() {
+            self.log_quarantine(voter, quarantined);
+        }
+    }
+
+    /// Looks once more at this time, if the client is there then.
+    fn look_again(self: &Arc<Self>, at: Moment) -> impl Future<Output = ()> + use<> {
+        let (standings, clock) = (Arc::downgrade(self), self.clock.clone());
+        let retired = Arc::clone(&self.retired);
+        async move {
+            tokio::select! {
+                biased;
+                () = retired.until(|retired| *retired) => return,
+                () = clock.sleep_until(at) => {}
+            }
+            if let Some(standings) = standings.upgrade() {
+                standings.tell(standings.state());
+            }
+        }
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.read(|retired| *retired)
+    }
+
+    /// The client is closed.
+    pub(crate) fn retire(&self) {
+        let state = &mut *self.state();
+        if self.is_retired() {
+            return;
+        }
+        self.retired.change(|retired| *retired = true);
+        for (series, told) in self.series.iter().zip(&mut state.told) {
+            series.clients.change(-1.0);
+            if told.take().is_some() {
+                series.quarantined.change(-1.0);
+            }
+        }
+        let refusing: BTreeSet<usize> = state.refusing.keys().map(|place| place.voter).collect();
+        for voter in refusing {
+            self.series[voter].refusing.change(-1.0);
+        }
+        state.refusing.clear();
+        for (series, step) in self.series.iter().zip(&mut state.steps) {
+            if step.clash.take().is_some() {
+                series.out_of_step.change(-1.0);
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, StandingsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Standings {
+    fn drop(&mut self) {
+        self.retire();
+    }
+}
+
+impl fmt::Debug for Standings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standings").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+// Voters whose clients believe otherwise of the voters than this one, or have not been asked.
+
+/// What came of the comparison with a voter's other clients.
+#[derive(Clone, Debug, Default)]
+struct VoterStep {
+    /// How many connections to it there have been.
+    connections: u64,
+    /// On the latest of them it was told what this client believes, and nobody believes otherwise.
+    is_compared: bool,
+    /// It is a part of a cluster, where what clients believe is on one of its servers: with that
+    /// one down, the others would have no vote.
+    is_spread: bool,
+    /// What clients believe that clashes with that.
+    clash: Option<Arc<str>>,
+}
+
+impl VoterStep {
+    fn of(is_spread: bool) -> Self {
+        Self { is_spread, ..Self::default() }
+    }
+
+    /// There has been no connection to it yet.
+    fn is_new(&self) -> bool {
+        self.connections == 0
+    }
+
+    /// There is a new connection: perhaps others have come meanwhile, or it is another server.
+    fn meet(&mut self) {
+        self.connections += 1;
+        self.is_compared = false;
+    }
+}
+
+impl Standings {
+    /// What a grant to a new hold that asked at that moment counts for, if not for a vote. A client
+    /// that is out of step with those of one voter may be with those of others that it does not
+    /// share a voter with: it gets no vote.
+    pub(crate) fn withheld(&self, place: Place, sent: Moment) -> Option<Verdict> {
+        let state = self.state();
+        let kept_out = state.register.kept_out(place, sent).map(KeptOut::verdict);
+        kept_out.or_else(|| Some(Verdict::Unknown(Cause::OutOfStep(state.apart(place.voter)?))))
+    }
+
+    /// From now on only voters count whose roster was compared.
+    pub(crate) fn count_compared_only(&self) {
+        self.state().compares = true;
+    }
+
+    /// Changes with each new connection.
+    pub(crate) fn connected(&self) -> &Signal<()> {
+        &self.connected
+    }
+
+    /// How many connections to a voter there have been.
+    pub(crate) fn connections(&self, voter: usize) -> u64 {
+        self.state().steps[voter].connections
+    }
+
+    /// What came of a comparison that began when there had been so many connections. `is_told`: the
+    /// voter keeps what this client believes. `why`: what its clients believe otherwise.
+    pub(crate) fn note_step(
+        &self,
+        voter: usize,
+        connections: u64,
+        is_told: bool,
+        why: Option<Arc<str>>,
+    ) {
+        let mut state = self.state();
+        if self.is_retired() {
+            return;
+        }
+        let step = &mut state.steps[voter];
+        step.is_compared = is_told && step.connections == connections;
+        let before = std::mem::replace(&mut step.clash, why.clone());
+        drop(state);
+        let series = &self.series[voter].out_of_step;
+        let voter = &self.labels[voter];
+        match (before, why) {
+            (None, Some(why)) => {
+                series.change(1.0);
+                tracing::error!(%voter, %why, "clients disagree about the voters: no locks");
+                self.returned.change(|()| ());
+            }
+            (Some(_), None) => {
+                series.change(-1.0);
+                tracing::warn!(%voter, "clients agree about the voters again");
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a voter counts: nobody believes otherwise of the voters than this client.
+    pub(crate) fn is_in_step(&self, voter: usize) -> bool {
+        self.state().apart(voter).is_none()
+    }
+
+    /// Why a voter does not count, if it is because of what clients believe of the voters.
+    pub(crate) fn apart(&self, voter: usize) -> Option<Arc<str>> {
+        self.state().apart(voter)
+    }
+
+    /// What clients of any voter believe of the voters that clashes with what this one does.
+    pub(crate) fn out_of_step(&self) -> Option<Arc<str>> {
+        self.state().out_of_step()
+    }
+}
+
+impl StandingsState {
+    fn out_of_step(&self) -> Option<Arc<str>> {
+        self.steps.iter().find_map(|step| step.clash.clone())
+    }
+
+    fn apart(&self, voter: usize) -> Option<Arc<str>> {
+        let step = &self.steps[voter];
+        let unknown = self.compares && !step.is_compared && !step.is_spread;
+        let unknown = unknown.then(|| "not yet compared with its other clients".into());
+        self.out_of_step().or(unknown)
+    }
+}
