@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Builder, KeyScheme, Quorate};
+use quorate::{Builder, Quorate};
 use quorate_support::{RedisServer, Settings};
 use tokio::runtime::Runtime;
 
@@ -19,16 +19,14 @@ pub fn servers(count: usize) -> Vec<RedisServer> {
 /// names of its own: clients of one name must agree about the voters.
 pub fn builder(urls: impl IntoIterator<Item = String>) -> Builder {
     let urls: Vec<String> = urls.into_iter().collect();
-    let names = KeyScheme::Prefix(format!("voters{}", urls.len()));
-    Quorate::builder().voters(urls).key_scheme(names)
+    Quorate::builder().prefix(format!("voters{}", urls.len())).voters(urls)
 }
 
 /// With a lease longer than any bench, and names of its own: clients of one name must agree about
 /// the longest lease too.
 pub fn long_lived(builder: Builder) -> Builder {
     let long = Duration::from_mins(10);
-    let names = KeyScheme::Prefix("minutes".to_owned());
-    builder.lease(long).longest_lease(long).key_scheme(names)
+    builder.lease(long).longest_lease(long).prefix("minutes")
 }
 
 /// Clients for so many tasks. What is late is to be measured, so they give up on no voter before

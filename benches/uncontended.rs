@@ -12,7 +12,7 @@ use std::{
 };
 
 use fred::types::Value;
-use quorate::{KeyScheme, Quorate, Semaphore, VoterSet};
+use quorate::{Quorate, Semaphore, VoterSet};
 use quorate_benches::{
     common::{self, Times},
     floor::{self, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script},
@@ -246,8 +246,7 @@ async fn in_both_sets(servers: &[RedisServer], size: Size) -> Sides {
     let (old, new) = servers.split_at(servers.len() / 2);
     let one = Ours::connect(old).await;
     // Of names of its own: those of one name take the steps of a change in turn.
-    let names = KeyScheme::Prefix("replaced".to_owned());
-    let builder = Quorate::builder().voters(new.iter().map(RedisServer::url)).key_scheme(names);
+    let builder = Quorate::builder().voters(new.iter().map(RedisServer::url)).prefix("replaced");
     let builder = builder.replacing(VoterSet::new().voters(old.iter().map(RedisServer::url)));
     let quorum = builder.roster(2).connect().await.expect("the servers answer");
     let both = Ours { quorum, name: "bench:ours".to_owned() };

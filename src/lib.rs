@@ -61,7 +61,7 @@
 //! | to release everything before the program ends | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`], [`Builder::from_env`] |
 //! | passwords that change | [`Builder::credentials`] |
-//! | to share locks with Java services that use Redisson | [`KeyScheme::Redisson`] |
+//! | to share locks with Java services that use Redisson | [`Quorate::redisson`] |
 #![cfg_attr(feature = "blocking", doc = "| locks in a program without async | [`blocking`] |")]
 #![cfg_attr(feature = "tls", doc = "| my own authority, client certificates | [`Builder::tls`] |")]
 #![cfg_attr(feature = "embedded", doc = "| tests without a server | [`embedded`] |")]
@@ -138,7 +138,7 @@
 //!   their first start ([`RestartGuard`]).
 //! - **Exclusion, after [`force_release`](Mutex::force_release) or
 //!   [`force_clear`](Mutex::force_clear)**, until the old holder has noticed.
-//! - **Exclusion between clients with different voters** or different [`KeyScheme`]s.
+//! - **Exclusion between clients with different voters** or different [prefixes](Builder::prefix).
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
 //!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that; or over a
@@ -303,6 +303,7 @@ pub mod metric;
 mod mutant;
 #[doc(hidden)]
 pub mod proto;
+mod redisson;
 mod scripts;
 mod series;
 mod settings;
@@ -317,7 +318,6 @@ pub use client::{
 };
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
-pub use keys::KeyScheme;
 pub use locks::{
     AllGuard, Election, FairMutex, Leadership, LockAll, Lockable, Mutex, MutexGuard, Observed,
     Observer, PermitGuard, Preference, ReadGuard, RwLock, Semaphore, WriteGuard, inspection,
@@ -327,6 +327,7 @@ pub use proto::{
     Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
     Side, Token, Verdict, VoterReport,
 };
+pub use redisson::Redisson;
 pub use voter::Credentials;
 #[cfg(feature = "tls")]
 pub use voter::Tls;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    keys::KeyScheme,
+    keys::Prefix,
     metric::NamedLocks,
     proto::{ClientName, Drift, Error, RestartGuard, Rules, Suspicion, Terms},
 };
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) poll_interval: Duration,
     pub(crate) waiter_deadline: Option<Duration>,
     pub(crate) connect_timeout: Duration,
-    pub(crate) keys: KeyScheme,
+    pub(crate) keys: Prefix,
     pub(crate) restart_guard: RestartGuard,
     pub(crate) longest_lease: Option<Duration>,
     pub(crate) fence_memory: Duration,
@@ -70,7 +70,7 @@ impl Default for Settings {
             poll_interval: Duration::from_secs(2),
             waiter_deadline: None,
             connect_timeout: Duration::from_secs(5),
-            keys: KeyScheme::default(),
+            keys: Prefix::default(),
             restart_guard: RestartGuard::default(),
             longest_lease: None,
             fence_memory: Duration::from_secs(10 * 60),

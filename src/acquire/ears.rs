@@ -33,7 +33,7 @@ impl Ears {
     }
 
     /// These refused: if what stands in the way is of the same client, its end is heard at once.
-    /// Listens to the lock's channel too, where programs in Java give it back without a call.
+    /// Listens to the lock's channel too, where others give it back without a call.
     /// `until`: how long it waits for that at most.
     pub(super) fn listen(
         &mut self,
@@ -43,7 +43,7 @@ impl Ears {
         until: Moment,
     ) {
         self.callee.follow(refused.obstacle());
-        if self.channel.is_some() || record.look_for_java().is_none() {
+        if self.channel.is_some() || record.foreign_queue().is_none() {
             return;
         }
         let Some(channel) = &record.channel() else { return };
@@ -52,7 +52,7 @@ impl Ears {
         let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
         let subscribing = async move {
             let heard = wakeup::majority(replies, coordinator.panel.quorum);
-            let check = coordinator.check_for_fair_lock(&*record, until);
+            let check = coordinator.check_foreign_queue(&*record, until);
             join!(heard, check).1
         };
         self.channel = Some(ChannelEar { listening, subscribing: Some(subscribing.boxed()) });

@@ -15,11 +15,18 @@ pub(crate) struct Panel {
     pub(crate) voters: Arc<[Voter]>,
     pub(crate) quorum: Quorum,
     pub(crate) standings: Arc<Standings>,
+    /// Several of the voters are parts of one cluster, which has one key of each name.
+    pub(crate) shares_a_cluster: bool,
 }
 
 impl Panel {
-    pub(crate) fn new(voters: Vec<Voter>, quorum: Quorum, standings: Arc<Standings>) -> Self {
-        Self { voters: voters.into(), quorum, standings }
+    pub(crate) fn new(
+        voters: Vec<Voter>,
+        quorum: Quorum,
+        standings: Arc<Standings>,
+        shares_a_cluster: bool,
+    ) -> Self {
+        Self { voters: voters.into(), quorum, standings, shares_a_cluster }
     }
 
     /// What a voter's verdict counts for when a new hold has asked since then: where it may have

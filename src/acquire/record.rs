@@ -97,6 +97,15 @@ impl LockInfo {
     }
 }
 
+/// A queue of another library's for the same lock, whose order is not ours.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignQueue {
+    /// What such a lock is.
+    pub(crate) what: &'static str,
+    /// Asks whether somebody waits there.
+    pub(crate) look: Call,
+}
+
 /// One lock as its kind writes it on the voters.
 pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     fn info(&self) -> &LockInfo;
@@ -134,10 +143,9 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     /// This lock as it is asked for from a place in its queue.
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord>;
 
-    /// Where programs in Java lock by the same records: asks whether somebody waits there in an
-    /// order that is not ours. They give the lock back without a call to the first in our queue,
-    /// and tell the channel only.
-    fn look_for_java(&self) -> Option<Call> {
+    /// Where programs of another library lock by the same records: they give the lock back without
+    /// a call to the first in our queue, and tell the channel only.
+    fn foreign_queue(&self) -> Option<&ForeignQueue> {
         None
     }
 

@@ -31,9 +31,9 @@ impl Coordinator {
     /// not, if others want the lock too: the voters tell all of them.
     pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
         let info = record.info();
-        // Programs in Java are in no queue of ours: beside a client that always asks first they
-        // would never get the lock.
-        if info.is_shared || self.settings.keys.is_shared_with_java() {
+        // Programs of another library are in no queue of ours: beside a client that always asks
+        // first they would never get the lock.
+        if info.is_shared || record.foreign_queue().is_some() {
             return;
         }
         let is_alone = || !self.lines.others_want(&info.key);

@@ -307,7 +307,7 @@ impl<'a> Search<'a> {
                     () = clock.sleep_until(until) => {}
                 }
             };
-            let check = self.coordinator.check_for_fair_lock(&**self.record, until);
+            let check = self.coordinator.check_foreign_queue(&**self.record, until);
             ((), checked) = tokio::join!(subscribed, check);
         }
         self.wait.finish_subscribing();

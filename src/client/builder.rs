@@ -9,7 +9,7 @@ use crate::embedded::{EmbeddedVoter, Machine};
 use crate::voter::Tls;
 use crate::{
     clock::Clock,
-    keys::KeyScheme,
+    keys::Prefix,
     locks::{Forms, LockParts},
     metric::NamedLocks,
     proto::{Drift, Error, RestartGuard},
@@ -271,9 +271,13 @@ impl Builder {
         self
     }
 
-    /// How locks are named on the voters. Default: the prefix `quorate`.
-    pub fn key_scheme(mut self, keys: KeyScheme) -> Self {
-        self.settings.keys = keys;
+    /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
+    /// derived from it. Default: `quorate`. It is not empty and has no brace.
+    ///
+    /// Clients with different prefixes do not see each other's locks. Braces and percent signs of a
+    /// lock name are percent-encoded, so that the braces always mark the hash tag.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.keys = Prefix::new(prefix);
         self
     }
 
@@ -296,7 +300,7 @@ impl Builder {
     /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
     /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 20
     /// letters count, and the process id. A client that has only embedded voters has none by
-    /// default, and one with [`KeyScheme::Redisson`] never has one.
+    /// default.
     ///
     /// The name need not be the only one of its kind: random digits follow it.
     ///

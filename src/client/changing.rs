@@ -58,8 +58,8 @@ impl Builder {
     ///
     /// Nothing is found where the clients have no voter in common and no client that has voters of
     /// both, or where the voters of one roster are as many and others. Clients with different
-    /// prefixes do not meet. A client that has only embedded voters, or the key scheme of Redisson,
-    /// takes part only if it names a roster.
+    /// prefixes do not meet. A client that has only embedded voters takes part only if it names
+    /// a roster.
     pub fn roster(mut self, number: u32) -> Self {
         self.settings.roster = Some(number);
         self

@@ -1,6 +1,6 @@
 //! From addresses to a client that a majority answers.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{
     future::join_all,
@@ -35,7 +35,6 @@ pub(super) async fn connect(
     clock: Option<Clock>,
 ) -> Result<Arc<Coordinator>, Error> {
     settings.check()?;
-    roll::check(voters, replaced, &settings)?;
     let Roll { origins, quorum, clusters } = roll::roll(voters, replaced, security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
     let clock = source::clock(&origins, clock.as_ref())?;
@@ -45,6 +44,7 @@ pub(super) async fn connect(
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::describe();
     let spread = origins.iter().map(|origin| matches!(origin, Origin::Cluster(_))).collect();
+    let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
     let cast = Cast { labels, clusters, spread, quorum };
     let standings = Standings::new(cast, clock.clone(), settings.suspicion());
     standings.hold_back();
@@ -54,7 +54,7 @@ pub(super) async fn connect(
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
         origin.voter(ear, &clock, seen, &settings)
     });
-    let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings));
+    let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings), shares_a_cluster);
     for (_, set) in quorum.each().filter(|(_, set)| set.len().is_multiple_of(2)) {
         tracing::warn!(
             voters = set.len(),

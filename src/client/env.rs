@@ -6,7 +6,6 @@ use super::{Builder, Cluster, VoterSet};
 #[cfg(feature = "tls")]
 use crate::voter::Tls;
 use crate::{
-    keys::KeyScheme,
     proto::{Error, RestartGuard},
     voter::Credentials,
 };
@@ -57,7 +56,7 @@ const SETTINGS: [(&str, Set); 18] = [
         Ok(builder.roster(text.parse().map_err(|_| "the number of a roster is expected")?))
     }),
     ("QUORATE_CLIENT_NAME", |builder, text| Ok(builder.client_name(text))),
-    ("QUORATE_PREFIX", |builder, text| Ok(builder.key_scheme(KeyScheme::Prefix(text.into())))),
+    ("QUORATE_PREFIX", |builder, text| Ok(builder.prefix(text))),
 ];
 
 /// All others.
@@ -108,7 +107,7 @@ impl Builder {
     /// | `QUORATE_ALLOW_EVICTION` | [`allow_eviction`](Self::allow_eviction): `true` or `false` |
     /// | `QUORATE_ROSTER` | [`roster`](Self::roster) |
     /// | `QUORATE_CLIENT_NAME` | [`client_name`](Self::client_name) |
-    /// | `QUORATE_PREFIX` | [`KeyScheme::Prefix`] |
+    /// | `QUORATE_PREFIX` | [`Builder::prefix`] |
     ///
     /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
     /// vote together.

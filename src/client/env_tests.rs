@@ -53,7 +53,7 @@ fn every_setting_is_read() {
         .replica_timeout(Duration::from_millis(10))
         .replica_acks(2)
         .restart_guard(RestartGuard::Strict)
-        .key_scheme(KeyScheme::Prefix("billing".into()))
+        .prefix("billing")
         .client_name("web-1")
         .minimum_validity(secs(11))
         .drift(20_000, Duration::from_millis(5))

@@ -29,8 +29,7 @@ impl Quorate {
     ///
     /// `names` is a pattern as `SCAN` takes it: `*` finds all locks, `invoice:*` those whose names
     /// begin so. Embedded voters know no signs but a `*` at the end. At most `limit` locks are
-    /// found. With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) only locks are found that
-    /// this library has used of late, and read/write locks that somebody reads.
+    /// found; none of [Redisson](crate::Redisson), whose names have nothing in common.
     ///
     /// What is found may have been released since: see [`inspect`](crate::Mutex::inspect).
     ///

@@ -31,6 +31,7 @@ use crate::{
     hold::Hold,
     locks::{Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
     proto::Error,
+    redisson::Redisson,
     voter::{Replies, Voter},
 };
 
@@ -112,7 +113,7 @@ impl Quorate {
     }
 
     /// The read/write lock of this name, with the client's settings; another lock than the mutex of
-    /// this name, except with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson).
+    /// this name.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.parts, name.as_ref())
     }
@@ -128,6 +129,11 @@ impl Quorate {
     /// name.
     pub fn election(&self, name: impl AsRef<str>) -> Election {
         Election::new(&self.parts, name.as_ref())
+    }
+
+    /// The locks that services in Java have too, which use Redisson.
+    pub fn redisson(&self) -> Redisson {
+        Redisson::new(&self.parts)
     }
 
     /// Several locks as one: all or none, whatever order callers name them in. Mutexes and fair

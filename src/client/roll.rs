@@ -5,28 +5,9 @@ use super::{
     source::{Origin, Source},
 };
 use crate::{
-    keys::KeyScheme,
     proto::{Error, Quorum},
-    settings::Settings,
     voter::Security,
 };
-
-/// What does not go together.
-pub(super) fn check(
-    new: &VoterSet,
-    old: Option<&VoterSet>,
-    settings: &Settings,
-) -> Result<(), Error> {
-    let spread =
-        |source: &Source| matches!(source, Source::Cluster(cluster) if cluster.votes() > 1);
-    let sources = || new.sources().iter().chain(old.into_iter().flat_map(VoterSet::sources));
-    if settings.keys == KeyScheme::Redisson && sources().any(spread) {
-        return Err(Error::invalid(
-            "a lock of several voters of a cluster has keys that Redisson does not know",
-        ));
-    }
-    Ok(())
-}
 
 /// The voters of a client, and how their votes are counted.
 pub(super) struct Roll {

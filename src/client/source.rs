@@ -113,12 +113,9 @@ pub(super) fn clock(origins: &[Origin], asked: Option<&Clock>) -> Result<Clock, 
 }
 
 /// What the client is called. Voters inside the process are nobody else's: a client that has only
-/// such needs no name, and then a simulation repeats itself. A client of Redisson has none.
+/// such needs no name, and then a simulation repeats itself.
 pub(super) fn name(origins: &[Origin], settings: &Settings) -> Result<Option<ClientName>, Error> {
     let named = settings.client_name()?;
-    if settings.keys.is_shared_with_java() {
-        return Ok(None);
-    }
     if are_inside(origins) {
         return Ok(named);
     }
@@ -126,14 +123,12 @@ pub(super) fn name(origins: &[Origin], settings: &Settings) -> Result<Option<Cli
 }
 
 /// Some clients take part in a roster only if they name one. Voters inside the process are nobody
-/// else's. And with the names of Redisson a service may well have a client with one voter for
-/// read/write locks beside one with several.
+/// else's.
 pub(super) fn with_roster(origins: &[Origin], settings: Settings) -> Settings {
     if settings.roster.is_some() {
         return settings;
     }
-    let only_looks =
-        settings.only_looks || settings.keys.is_shared_with_java() || are_inside(origins);
+    let only_looks = settings.only_looks || are_inside(origins);
     Settings { only_looks, ..settings }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{KeyScheme, Word, encoded, tagged};
+use super::{Prefix, Word};
 use crate::proto::LockName;
 
 /// The names of one mutex, or of one election, which is another lock than the mutex of its name.
@@ -16,12 +16,12 @@ pub(crate) struct MutexKeys {
 
 /// What stands before and behind the stem.
 #[derive(Debug, PartialEq, Eq)]
-struct MutexParts {
-    revoked: [&'static str; 2],
-    fence: [&'static str; 2],
-    queue: [&'static str; 2],
-    alive: [&'static str; 2],
-    channel: [&'static str; 2],
+pub(crate) struct MutexParts {
+    pub(crate) revoked: [&'static str; 2],
+    pub(crate) fence: [&'static str; 2],
+    pub(crate) queue: [&'static str; 2],
+    pub(crate) alive: [&'static str; 2],
+    pub(crate) channel: [&'static str; 2],
 }
 
 static MUTEX: MutexParts = MutexParts {
@@ -34,25 +34,12 @@ static MUTEX: MutexParts = MutexParts {
 
 static ELECTION: MutexParts = MutexParts { channel: ["", ":news"], ..MUTEX };
 
-/// Redisson's own names for the token and the channel. It has none for the others.
-static JAVA_MUTEX: MutexParts = MutexParts {
-    revoked: ["", ":quorate_revoked"],
-    fence: ["redisson_lock_token:", ""],
-    queue: ["", ":quorate_queue"],
-    alive: ["", ":quorate_alive"],
-    channel: ["redisson_lock__channel:", ""],
-};
-
-/// Beside those of Redisson: programs in Java have nothing of the kind.
-static ELECTION_BESIDE_JAVA: MutexParts = MutexParts {
-    revoked: ["", "_revoked"],
-    fence: ["", "_fence"],
-    queue: ["", "_queue"],
-    alive: ["", "_alive"],
-    channel: ["", "_news"],
-};
-
 impl MutexKeys {
+    /// `stem`: what the parts are derived from.
+    pub(crate) fn new(lock: Arc<str>, stem: Arc<str>, parts: &'static MutexParts) -> Self {
+        Self { lock, stem, parts }
+    }
+
     /// The record.
     pub(crate) fn lock(&self) -> Word<'_> {
         self.key().into()
@@ -93,28 +80,14 @@ impl MutexKeys {
     }
 }
 
-impl KeyScheme {
+impl Prefix {
     pub(crate) fn mutex(&self, name: &LockName) -> MutexKeys {
-        let name = name.as_str();
-        match self {
-            Self::Prefix(prefix) => {
-                let lock: Arc<str> = format!("{prefix}:{{{}}}", encoded(name)).into();
-                MutexKeys { stem: Arc::clone(&lock), lock, parts: &MUTEX }
-            }
-            Self::Redisson => {
-                let stem = tagged(name).into();
-                MutexKeys { stem, lock: name.into(), parts: &JAVA_MUTEX }
-            }
-        }
+        let lock: Arc<str> = self.stem(name).into();
+        MutexKeys::new(Arc::clone(&lock), lock, &MUTEX)
     }
 
     pub(crate) fn election(&self, name: &LockName) -> MutexKeys {
-        let name = name.as_str();
-        let (lock, parts) = match self {
-            Self::Prefix(prefix) => (format!("{prefix}:{{{}}}:election", encoded(name)), &ELECTION),
-            Self::Redisson => (format!("{}:quorate_election", tagged(name)), &ELECTION_BESIDE_JAVA),
-        };
-        let lock: Arc<str> = lock.into();
-        MutexKeys { stem: Arc::clone(&lock), lock, parts }
+        let lock: Arc<str> = format!("{}:election", self.stem(name)).into();
+        MutexKeys::new(Arc::clone(&lock), lock, &ELECTION)
     }
 }

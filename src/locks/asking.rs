@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    mutex_record::{ExclusiveKind, MutexForms, MutexTerms},
-    rw_record::{RwForms, RwTerms},
+    mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
+    rw_record::{RwAsked, RwForms, RwRecord, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };
 use crate::{
@@ -26,8 +26,10 @@ pub(crate) struct LockParts {
 
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
-pub(super) struct Asking {
+pub(crate) struct Asking {
     parts: Arc<LockParts>,
+    /// None: as ours are.
+    dialect: Option<&'static dyn Dialect>,
     name: Result<LockName, Error>,
     owner: Option<Owner>,
     lease: Duration,
@@ -43,15 +45,62 @@ pub(super) struct VoterSaid {
     pub(super) quarantine: Option<Quarantined>,
 }
 
+/// How another library writes its locks, where not as ours are.
+pub(crate) trait Dialect: Sync {
+    fn mutex(&self, asking: &Asking, kind: ExclusiveKind) -> Result<MutexRecord, Error>;
+
+    /// `preference`: as the caller has set it.
+    fn rw_lock(
+        &self,
+        asking: &Asking,
+        access: Access,
+        preference: Option<Preference>,
+    ) -> Result<Arc<dyn RwAsked>, Error>;
+}
+
 impl Asking {
+    /// The record of a mutex of this kind.
+    pub(super) fn mutex(&self, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
+        if let Some(dialect) = self.dialect {
+            return dialect.mutex(self, kind);
+        }
+        let ((name, rules), settings) = (self.checked()?, self.settings());
+        let keys = match kind {
+            ExclusiveKind::Election => settings.keys.election(&name),
+            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => settings.keys.mutex(&name),
+        };
+        let forms = self.forms().of_mutex(MutexTerms::new(settings, rules, kind));
+        Ok(MutexRecord::new(name, keys, forms, None))
+    }
+
+    /// The record of a read/write lock.
+    pub(super) fn rw_lock(
+        &self,
+        access: Access,
+        preference: Option<Preference>,
+    ) -> Result<Arc<dyn RwAsked>, Error> {
+        if let Some(dialect) = self.dialect {
+            return dialect.rw_lock(self, access, preference);
+        }
+        let ((name, rules), settings) = (self.checked()?, self.settings());
+        let terms = RwTerms::new(settings, rules, access, preference.unwrap_or_default());
+        let keys = settings.keys.rw_lock(&name);
+        Ok(Arc::new(RwRecord::new(name, keys, self.forms().of_rw(terms))))
+    }
+
     pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self {
             parts: Arc::clone(parts),
+            dialect: None,
             name: LockName::parse(name),
             owner: None,
             lease: parts.coordinator.settings().lease,
             renewed: true,
         }
+    }
+
+    pub(super) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
+        Self { dialect: Some(dialect), ..self }
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {
@@ -63,12 +112,12 @@ impl Asking {
     }
 
     /// The name and the lease, if they can be used.
-    pub(super) fn checked(&self) -> Result<(LockName, Rules), Error> {
+    pub(crate) fn checked(&self) -> Result<(LockName, Rules), Error> {
         let name = self.name.clone()?;
         Ok((name, self.settings().rules(self.lease)?))
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         self.parts.coordinator.settings()
     }
 
@@ -81,12 +130,17 @@ impl Asking {
         self.name.as_ref().map_or("", |name| name.as_str())
     }
 
+    /// Whether several voters of the client are parts of one cluster.
+    pub(crate) fn shares_a_cluster(&self) -> bool {
+        self.parts.coordinator.panel().shares_a_cluster
+    }
+
     /// How many voters the client has.
-    pub(super) fn voters(&self) -> usize {
+    pub(crate) fn voters(&self) -> usize {
         self.parts.coordinator.panel().quorum.voters()
     }
 
-    pub(super) fn forms(&self) -> &Forms {
+    pub(crate) fn forms(&self) -> &Forms {
         &self.parts.forms
     }
 
@@ -187,19 +241,19 @@ impl Forms {
         };
         // An invalid lease is an error of the call that locks.
         let Ok(rules) = settings.rules(settings.lease) else { return forms };
-        let (waiting, keep) = (settings.waiting(settings.lease), settings.fence_memory);
+        let waiting = settings.waiting(settings.lease);
         forms.mutexes = ExclusiveKind::ALL
             .map(|kind| forms.of_mutex(MutexTerms::new(settings, rules, kind)))
             .to_vec();
-        let preference = Preference::default();
         forms.rw_locks = [Access::Read, Access::Write]
-            .map(|access| forms.of_rw(RwTerms { rules, access, preference, waiting, keep }))
+            .map(|access| RwTerms::new(settings, rules, access, Preference::default()))
+            .map(|terms| forms.of_rw(terms))
             .to_vec();
         forms.semaphore = Some(forms.of_semaphore(SemaphoreTerms { rules, waiting }));
         forms
     }
 
-    pub(super) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
+    pub(crate) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
         let made = self.mutexes.iter().find(|made| made.terms == terms).cloned();
         made.unwrap_or_else(|| Arc::new(MutexForms::new(&self.calls, terms)))
     }

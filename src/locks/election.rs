@@ -48,9 +48,6 @@ use crate::{
 ///
 /// An observed leader may have lost its lead by the time you call it. To reject a former leader,
 /// compare [tokens](Leader::token).
-///
-/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) elections are among clients in Rust:
-/// Redisson has nothing of the kind.
 #[derive(Clone)]
 #[must_use = "it does nothing until somebody campaigns or asks"]
 pub struct Election(Exclusive);

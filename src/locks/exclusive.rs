@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, MutexGuard,
-    asking::{Asking, VoterSaid, without_limit},
+    asking::{Asking, Dialect, VoterSaid, without_limit},
     inspection::{Holder, Inspection, VoterView, Waiting},
-    mutex_record::{ExclusiveKind, MutexRecord, MutexTerms},
+    mutex_record::{ExclusiveKind, MutexRecord},
 };
 use crate::{
     acquire::LockRecord as _,
@@ -31,12 +31,13 @@ impl Exclusive {
     }
 
     fn made(asking: Asking, kind: ExclusiveKind) -> Self {
-        let record = asking.checked().map(|(name, rules)| {
-            let settings = asking.settings();
-            let terms = MutexTerms::new(settings, rules, kind);
-            Arc::new(MutexRecord::new(name, &settings.keys, asking.forms().of_mutex(terms)))
-        });
+        let record = asking.mutex(kind).map(Arc::new);
         Self { asking, kind, record }
+    }
+
+    /// As this library writes it.
+    pub(super) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
+        Self::made(self.asking.dialect(dialect), self.kind)
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {

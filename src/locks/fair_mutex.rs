@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    LockParts, MutexGuard, asking::without_limit, exclusive::Exclusive, inspection::Inspection,
+    LockParts, MutexGuard,
+    asking::{Dialect, without_limit},
+    exclusive::Exclusive,
+    inspection::Inspection,
     mutex_record::ExclusiveKind,
 };
 use crate::proto::{Error, HoldId, Limit, Owner, Token};
@@ -43,6 +46,11 @@ pub struct FairMutex(Exclusive);
 impl FairMutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self(Exclusive::new(parts, name, ExclusiveKind::FairMutex))
+    }
+
+    /// As this library writes it.
+    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
+        Self(self.0.dialect(dialect))
     }
 
     pub(super) fn into_exclusive(self) -> Exclusive {

@@ -206,8 +206,8 @@ macro_rules! guard {
             /// client gives it back. A hold that ends like this is not lost.
             ///
             /// Voters that do not hear of a `time` that is shorter than what is left of the lease
-            /// keep the lock for what is left. So does a read/write lock with
-            /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson).
+            /// keep the lock for what is left. So does a read/write lock of
+            /// [Redisson](crate::Redisson).
             ///
             /// Use it for work that is to be done once although several machines start it within
             /// seconds of each other: a machine that comes later finds the lock taken. `time` is at

@@ -241,12 +241,12 @@ impl LockAll {
             return Err(Error::invalid("there is no lock in the list of those to be locked"));
         }
         let wishes = self.locks.iter().map(Lockable::wish).collect::<Result<Vec<_>, _>>()?;
-        // With Redisson's names a mutex and a read/write lock of one name are one record.
-        let apart = !self.parts.coordinator.settings().keys.is_shared_with_java();
         let mut seen = BTreeSet::new();
-        for (lock, wish) in self.locks.iter().zip(&wishes) {
-            let name = wish.record.info().name.as_str();
-            let is_twice = !seen.insert((apart && lock.is_of_read_write_lock(), name));
+        for wish in &wishes {
+            let info = wish.record.info();
+            let name = info.name.as_str();
+            // Both sides of a read/write lock are one lock.
+            let is_twice = !seen.insert(info.granted_under.as_ref().unwrap_or(&info.key));
             let what = match () {
                 () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
                 () if is_twice => "is in the list twice",

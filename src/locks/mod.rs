@@ -11,20 +11,21 @@ mod lock_all;
 mod mutex;
 mod mutex_record;
 mod request;
-mod rw_java;
 mod rw_lock;
-mod rw_made;
 mod rw_record;
 mod semaphore;
 mod semaphore_record;
 
-pub(crate) use asking::{Forms, LockParts};
+pub(crate) use asking::{Asking, Dialect, Forms, LockParts};
 pub use election::{Election, Leadership, Observed, Observer};
 #[cfg(feature = "blocking")]
 pub(crate) use exclusive::after_work;
 pub use fair_mutex::FairMutex;
 pub use lock_all::{AllGuard, LockAll, Lockable};
 pub use mutex::{Mutex, MutexGuard};
-use rw_lock::Access;
+pub(crate) use mutex_record::{ExclusiveKind, MutexRecord, MutexTerms};
+pub(crate) use request::{Form, flag, millis, token};
+pub(crate) use rw_lock::Access;
 pub use rw_lock::{Preference, ReadGuard, RwLock, WriteGuard};
+pub(crate) use rw_record::{RwAsked, RwTerms};
 pub use semaphore::{PermitGuard, Semaphore};

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts,
-    asking::without_limit,
+    asking::{Dialect, without_limit},
     exclusive::Exclusive,
     guard::{guard, token},
     inspection::Inspection,
@@ -37,6 +37,11 @@ impl Mutex {
         Self(Exclusive::new(parts, name, ExclusiveKind::Mutex))
     }
 
+    /// As this library writes it.
+    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
+        Self(self.0.dialect(dialect))
+    }
+
     pub(super) fn into_exclusive(self) -> Exclusive {
         self.0
     }
@@ -66,8 +71,6 @@ impl Mutex {
     /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
     /// is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
-    /// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) also if the lock is an `RFairLock`
-    /// in Java; then it was asked for, and is not held.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.

@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 
 use super::request::{self, Form, flag, millis, ticket, token};
 use crate::{
-    acquire::{Ask, LockInfo, LockRecord},
-    keys::{KeyScheme, MutexKeys, Word},
+    acquire::{Ask, ForeignQueue, LockInfo, LockRecord},
+    keys::{MutexKeys, Word},
     proto::{HoldId, LockName, Rules},
-    scripts::{election, fair, mutex, redisson},
+    scripts::{election, fair, mutex},
     settings::Settings,
     voter::Call,
 };
 
 /// Which of those it is that one holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExclusiveKind {
+pub(crate) enum ExclusiveKind {
     Mutex,
     FairMutex,
     Election,
@@ -41,28 +41,22 @@ impl ExclusiveKind {
 
 /// How a mutex is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MutexTerms {
-    pub(super) rules: Rules,
-    pub(super) kind: ExclusiveKind,
+pub(crate) struct MutexTerms {
+    pub(crate) rules: Rules,
+    pub(crate) kind: ExclusiveKind,
     /// How long a place in the queue counts without being asked from; `None` where there is no
     /// queue.
-    pub(super) waiting: Option<Duration>,
-    /// Programs in Java lock by the same records.
-    pub(super) is_shared_with_java: bool,
+    pub(crate) waiting: Option<Duration>,
+    /// Programs lock by the same records that stand in no queue of ours, nor are called.
+    pub(crate) is_foreign: bool,
     /// For how long the fence is remembered; `None` where that is for ever.
-    pub(super) keep: Option<Duration>,
+    pub(crate) keep: Option<Duration>,
 }
 
 impl MutexTerms {
-    pub(super) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
-        let is_election = kind == ExclusiveKind::Election;
-        let is_shared_with_java = settings.keys.is_shared_with_java() && !is_election;
-        // Java knows nothing of the queue: its release calls nobody there.
-        let has_queue = kind.is_fair() || !is_shared_with_java;
-        let waiting = has_queue.then(|| settings.waiting(rules.terms.lease));
-        // Java counts on from what it finds, and from 1 where that has ended.
-        let keep = (!is_shared_with_java).then_some(settings.fence_memory);
-        Self { rules, kind, waiting, is_shared_with_java, keep }
+    pub(crate) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
+        let waiting = Some(settings.waiting(rules.terms.lease));
+        Self { rules, kind, waiting, is_foreign: false, keep: Some(settings.fence_memory) }
     }
 
     /// As an argument.
@@ -74,7 +68,7 @@ impl MutexTerms {
     fn aloud(&self) -> &'static str {
         match self.kind {
             ExclusiveKind::Election => "2",
-            _ if self.is_shared_with_java => "1",
+            _ if self.is_foreign => "1",
             _ => "",
         }
     }
@@ -82,7 +76,7 @@ impl MutexTerms {
 
 /// A mutex, or a fair mutex; or an election, as far as it is one.
 #[derive(Clone, Debug)]
-pub(super) struct MutexRecord {
+pub(crate) struct MutexRecord {
     pub(super) made: Arc<MadeMutex>,
     /// From which place in the queue it is asked for.
     place: Option<HoldId>,
@@ -94,11 +88,12 @@ pub(super) struct MadeMutex {
     info: LockInfo,
     pub(super) keys: MutexKeys,
     pub(super) forms: Arc<MutexForms>,
+    foreign_queue: Option<ForeignQueue>,
 }
 
 /// What is the same for every lock.
 #[derive(Debug)]
-pub(super) struct MutexForms {
+pub(crate) struct MutexForms {
     pub(super) terms: MutexTerms,
     /// What the channels begin with on which clients are called.
     calls: Box<str>,
@@ -132,10 +127,13 @@ impl MutexForms {
 }
 
 impl MutexRecord {
-    pub(super) fn new(name: LockName, scheme: &KeyScheme, forms: Arc<MutexForms>) -> Self {
+    pub(crate) fn new(
+        name: LockName,
+        keys: MutexKeys,
+        forms: Arc<MutexForms>,
+        foreign_queue: Option<ForeignQueue>,
+    ) -> Self {
         let kind = forms.terms.kind;
-        let is_election = kind == ExclusiveKind::Election;
-        let keys = if is_election { scheme.election(&name) } else { scheme.mutex(&name) };
         let info = LockInfo {
             kind: kind.name(),
             name,
@@ -148,7 +146,8 @@ impl MutexRecord {
             waiting: forms.terms.waiting,
             is_fair: kind.is_fair(),
         };
-        Self { made: Arc::new(MadeMutex { info, keys, forms }), place: None }
+        let made = MadeMutex { info, keys, forms, foreign_queue };
+        Self { made: Arc::new(made), place: None }
     }
 
     /// The same as it is asked for from this place.
@@ -188,8 +187,8 @@ impl MutexRecord {
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
         let MadeMutex { keys, forms, .. } = &*self.made;
-        // Java waits voter by voter: to its waiters also a minority's vote is worth a call.
-        let wake = wake || forms.terms.is_shared_with_java;
+        // Who is foreign may wait voter by voter: then also a minority's vote is worth a call.
+        let wake = wake || forms.terms.is_foreign;
         let channel = if wake { keys.channel() } else { Word::NOTHING };
         let keys = [keys.lock(), keys.queue(), keys.alive()];
         forms.release.request(keys, hold, [Word::number(count), request::place(place), channel])
@@ -213,11 +212,8 @@ impl LockRecord for MutexRecord {
         Arc::new(self.from(place))
     }
 
-    fn look_for_java(&self) -> Option<Call> {
-        self.made.forms.terms.is_shared_with_java.then(|| {
-            let [waiting, timeouts] = &KeyScheme::fair_lock_in_java(&self.made.info.name);
-            Form::new(&redisson::QUEUE, self.rules(), &[]).question([waiting, timeouts])
-        })
+    fn foreign_queue(&self) -> Option<&ForeignQueue> {
+        self.made.foreign_queue.as_ref()
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {

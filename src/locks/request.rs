@@ -15,7 +15,7 @@ use crate::{
 
 /// What all requests of one script have in common, whatever hold they are for.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
+pub(crate) struct Form {
     script: &'static Script,
     shared: Arc<[Arc<str>]>,
     /// How long each voter has to answer.
@@ -26,7 +26,7 @@ pub(super) struct Form {
 
 impl Form {
     /// `shared`: as in the script's header, without the command that publishes.
-    pub(super) fn new(script: &'static Script, rules: Rules, shared: &[&str]) -> Self {
+    pub(crate) fn new(script: &'static Script, rules: Rules, shared: &[&str]) -> Self {
         debug_assert_eq!(
             shared.len() + usize::from(script.publishes()),
             script.shared.len(),
@@ -38,7 +38,7 @@ impl Form {
     }
 
     /// A request for a hold, which is the first argument.
-    pub(super) fn request<'a, const K: usize, const A: usize>(
+    pub(crate) fn request<'a, const K: usize, const A: usize>(
         &self,
         keys: [impl Into<Word<'a>>; K],
         hold: &HoldId,
@@ -49,7 +49,7 @@ impl Form {
     }
 
     /// A request for nobody's hold.
-    pub(super) fn question<'a, const K: usize>(&self, keys: [impl Into<Word<'a>>; K]) -> Call {
+    pub(crate) fn question<'a, const K: usize>(&self, keys: [impl Into<Word<'a>>; K]) -> Call {
         self.fill(keys.map(Into::into), empty(), None)
     }
 
@@ -78,17 +78,17 @@ impl Form {
 }
 
 /// The settings see to it that leases are whole milliseconds.
-pub(super) fn millis(time: Duration) -> String {
+pub(crate) fn millis(time: Duration) -> String {
     time.as_millis().to_string()
 }
 
 /// A token or a floor for one as an argument; empty for a hold without tokens.
-pub(super) fn token(token: Option<Token>) -> Word<'static> {
+pub(crate) fn token(token: Option<Token>) -> Word<'static> {
     token.map(Word::number).into()
 }
 
 /// Whether this is so.
-pub(super) fn flag(is_so: bool) -> Word<'static> {
+pub(crate) fn flag(is_so: bool) -> Word<'static> {
     if is_so { "1".into() } else { Word::NOTHING }
 }
 

@@ -10,11 +10,10 @@ use futures::future::try_join_all;
 
 use super::{
     LockParts,
-    asking::{Asking, VoterSaid, without_limit},
+    asking::{Asking, Dialect, VoterSaid, without_limit},
     exclusive::after_work,
     guard::{guard, token},
     inspection::{RwInspection, RwState, RwView},
-    rw_made::rw_record,
     rw_record::RwAsked,
 };
 use crate::{
@@ -47,16 +46,9 @@ use crate::{
 /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
 /// second read stands behind a writer that waits for the first.
 ///
-/// # Beside Java
-///
-/// With [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) it is the `RReadWriteLock` of the same
-/// name. Then the client must have one voter. There is no queue: readers pass writers that wait,
-/// and whoever asks first when the lock is free gets it.
-///
 /// # What is not guaranteed
 ///
-/// A read/write lock is another lock than the mutex of the same name. (With
-/// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) both are one record.) Holds have the same
+/// A read/write lock is another lock than the mutex of the same name. Holds have the same
 /// guarantees as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
@@ -72,6 +64,11 @@ pub struct RwLock {
 impl RwLock {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self::made(Asking::new(parts, name), None)
+    }
+
+    /// As this library writes it.
+    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
+        Self::made(self.asking.dialect(dialect), self.preference)
     }
 
     fn made(asking: Asking, preference: Option<Preference>) -> Self {
@@ -93,9 +90,7 @@ impl RwLock {
         Self::made(self.asking.lease(lease, false), self.preference)
     }
 
-    /// Whom its readers let pass; by default all [writers](Preference::Writers). With
-    /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) they let nobody pass, as in Java: there
-    /// [`Preference::Readers`] is the default, and all others are [invalid](Error::is_invalid).
+    /// Whom its readers let pass; by default all [writers](Preference::Writers).
     pub fn preference(self, preference: Preference) -> Self {
         Self::made(self.asking, Some(preference))
     }
@@ -376,7 +371,7 @@ impl RwLock {
             Access::Read => &self.reads,
             Access::Write => &self.writes,
         };
-        let made = made.get_or_init(|| rw_record(&self.asking, access, self.preference));
+        let made = made.get_or_init(|| self.asking.rw_lock(access, self.preference));
         made.clone()
     }
 }

@@ -12,23 +12,24 @@ use crate::{
     keys::{RwKeys, Word},
     proto::{HoldId, HoldIds, LockName, Rules},
     scripts::{mutex, rw},
+    settings::Settings,
     voter::Call,
 };
 
 /// How a read/write lock is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RwTerms {
-    pub(super) rules: Rules,
-    pub(super) access: Access,
-    pub(super) preference: Preference,
+pub(crate) struct RwTerms {
+    pub(crate) rules: Rules,
+    pub(crate) access: Access,
+    pub(crate) preference: Preference,
     /// How long a place in the queue counts without being asked from.
-    pub(super) waiting: Duration,
+    pub(crate) waiting: Duration,
     /// For how long the fence of writes is remembered.
-    pub(super) keep: Duration,
+    pub(crate) keep: Duration,
 }
 
 /// A read/write lock as somebody asks for it who has no hold of it.
-pub(super) trait RwAsked: LockRecord {
+pub(crate) trait RwAsked: LockRecord {
     fn inspect(&self) -> Call;
     /// Ends a named hold; its mark stays for `marker`.
     fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
@@ -87,7 +88,17 @@ impl RwForms {
 }
 
 impl RwTerms {
-    pub(super) fn mode(&self) -> &'static str {
+    pub(crate) fn new(
+        settings: &Settings,
+        rules: Rules,
+        access: Access,
+        preference: Preference,
+    ) -> Self {
+        let waiting = settings.waiting(rules.terms.lease);
+        Self { rules, access, preference, waiting, keep: settings.fence_memory }
+    }
+
+    pub(crate) fn mode(&self) -> &'static str {
         match self.access {
             Access::Read => "read",
             Access::Write => "write",

@@ -49,9 +49,8 @@ use crate::{
 ///
 /// # What is not guaranteed
 ///
-/// A semaphore is another lock than the mutex of the same name, and than the semaphores of
-/// Redisson. Holds have the same guarantees as those of a [`Mutex`](crate::Mutex): see there, and
-/// at the top of this crate.
+/// A semaphore is another lock than the mutex of the same name. Holds have the same guarantees as
+/// those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
 #[derive(Clone)]
 #[must_use = "it does nothing until a permit is acquired"]
 pub struct Semaphore {

@@ -46,8 +46,8 @@ struct ErrorInner {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
-    /// was asked for, unless with [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) the lock
-    /// turns out to be an `RFairLock` in Java.
+    /// was asked for, unless a lock of [Redisson](crate::Redisson) turns out to be an `RFairLock`
+    /// in Java.
     Invalid,
     /// Too few voters could be reached when the client connected, or asked who else uses them; or a
     /// majority takes longer to answer than the settings allow: for now, or as it is far away.

@@ -25,7 +25,7 @@ impl ClientId {
     /// So many digits follow the name: 80 random bits.
     const DIGITS: usize = 20;
 
-    /// `<name>@<random digits>`; the UUID that a client of Redisson has where there is no name.
+    /// `<name>@<random digits>`; a UUID where there is no name.
     pub fn new(bytes: [u8; 16], name: Option<&str>) -> Self {
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
         Self(match name {
@@ -104,11 +104,6 @@ impl HoldIds {
         HoldId::of(format_args!("{}:r{}{chance:012}", self.client, self.number()))
     }
 
-    /// A fresh hold that writes, by the name that Redisson gives to those.
-    pub fn fresh_java_write(&self) -> HoldId {
-        HoldId::of(format_args!("{}{}", self.fresh(), HoldId::JAVA_WRITE))
-    }
-
     /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
     /// not hear them.
     pub fn fresh_unordered(&self) -> HoldId {
@@ -141,11 +136,9 @@ impl HoldIds {
 /// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. Where it waited in a queue,
 /// the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
-/// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits. In
-/// the format of Redisson a write ends with `:write`, behind its number.
+/// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
-/// Voters store it as text, so a hold of another program (Redisson, say) is whatever text stands in
-/// its record. It is shown as that text, and read from it: any text but the empty one.
+/// Voters store it as text, so a hold of another program is whatever text stands in its record. It is shown as that text, and read from it: any text but the empty one.
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {
@@ -163,8 +156,6 @@ impl HoldIds {
 pub struct HoldId(Arc<str>);
 
 impl HoldId {
-    /// What the holds end with that write in an `RReadWriteLock` of Redisson.
-    const JAVA_WRITE: &'static str = ":write";
     /// As long as most of them: a text of so much room does not grow while it is written.
     const ROOM: usize = 80;
 
@@ -214,11 +205,6 @@ impl HoldId {
     pub(crate) fn reads(&self) -> bool {
         let number = self.client().and_then(|client| self.0[client.len()..].strip_prefix(':'));
         self.write().is_some() || number.is_some_and(|number| number.starts_with('r'))
-    }
-
-    /// Whether it is a hold of an `RReadWriteLock` of Redisson that writes.
-    pub(crate) fn writes_in_java(&self) -> bool {
-        self.0.ends_with(Self::JAVA_WRITE)
     }
 
     /// What requests for it have in common with others of the same waiter.
@@ -341,11 +327,11 @@ mod tests {
         assert!(read.reads() && ids.attempt(&read, 1).reads() && ids.under(&write).reads());
         assert_eq!(ids.attempt(&read, 1).place(), Some(read.as_str()));
         assert!(!HoldId::parse("no uuid:r1").reads());
-        let in_java = ids.fresh_java_write();
-        assert!(in_java.writes_in_java() && !in_java.reads() && !read.writes_in_java());
-        let under = ids.under(&in_java);
-        assert!(under.reads() && !under.writes_in_java());
-        assert_eq!((under.write(), under.client()), (Some(in_java.as_str()), in_java.client()));
+        // As another library has it.
+        let ends = HoldId::parse(&format!("{write}:write"));
+        let under = ids.under(&ends);
+        assert!(!ends.reads() && under.reads());
+        assert_eq!((under.write(), under.client()), (Some(ends.as_str()), ends.client()));
     }
 
     #[test]

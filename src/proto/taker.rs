@@ -10,8 +10,8 @@ use super::HoldId;
 pub enum HolderKind {
     /// It holds the mutex, as a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex).
     Mutex,
-    /// It reads, maybe among others: of several readers it is the last to end; with
-    /// [`KeyScheme::Redisson`](crate::KeyScheme::Redisson) any of them.
+    /// It reads, maybe among others: of several readers it is the last to end; of
+    /// a lock of [Redisson](crate::Redisson) any of them.
     Read,
     /// It writes.
     Write,

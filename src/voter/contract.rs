@@ -18,7 +18,7 @@ use futures::{
 use super::Request;
 pub(crate) use crate::proto::{Birth, Stamp};
 use crate::{
-    keys::KeyScheme,
+    keys::Prefix,
     proto::{Cause, FoundLock, ServerReport, Slots},
     scripts::{Answer, Script},
 };
@@ -169,7 +169,7 @@ pub(crate) struct Identity {
 /// Which locks are looked for among the keys of a voter.
 #[derive(Clone, Debug)]
 pub(crate) struct KeySearch {
-    pub(crate) keys: KeyScheme,
+    pub(crate) keys: Prefix,
     /// A pattern that their names fit, as `SCAN` takes it.
     pub(crate) names: Arc<str>,
     /// So many are enough.

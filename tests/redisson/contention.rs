@@ -154,7 +154,7 @@ async fn nobody_is_inside_with_another_while_processes_are_killed_and_paused(ver
 // it would sleep until the lease that it saw ends, 30 s later.
 async fn java_has_turns_beside_a_stream_of_waiters_in_order(version: Version) {
     let stage = Stage::start(version, 1).await;
-    let mutex = stage.client.fair_mutex("orders");
+    let mutex = stage.client.redisson().fair_mutex("orders");
     let lock = move || {
         let mutex = mutex.clone();
         async move { mutex.lock().await.unwrap() }.boxed()

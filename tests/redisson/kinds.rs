@@ -56,7 +56,7 @@ async fn who_would_wait_beside_a_fair_lock_is_told_so(version: Version) {
     assert!(stage.mutex("orders").try_lock().await.unwrap().is_none());
     let error = stage.mutex("orders").lock_within(secs(20)).await.unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("RFairLock"), "{error}");
-    let error = stage.client.fair_mutex("orders").lock().await.unwrap_err();
+    let error = stage.client.redisson().fair_mutex("orders").lock().await.unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("RFairLock"), "{error}");
     stage.java.does("a", "unlock fair orders").await;
     assert_eq!(waiting.await.unwrap(), "true", "it was not held up");

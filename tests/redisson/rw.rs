@@ -37,7 +37,7 @@ async fn tries(stage: &Stage, thread: &str, kind: &str, name: &str) -> bool {
 }
 
 fn lock(stage: &Stage) -> RwLock {
-    stage.client.rw_lock("orders")
+    stage.client.redisson().rw_lock("orders")
 }
 
 async fn is_free(stage: &Stage) -> bool {
@@ -76,7 +76,7 @@ async fn until_listening(stage: &Stage) {
 async fn writers_are_alone_and_readers_of_both_share(version: Version) {
     let stage = Stage::start(version, 1).await;
     for name in NAMES {
-        let lock = stage.client.rw_lock(name);
+        let lock = stage.client.redisson().rw_lock(name);
         let reading = lock.read().await.unwrap();
         assert!(tries(&stage, "a", "read", name).await, "{name}");
         assert!(!tries(&stage, "b", "write", name).await, "{name}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Builder, KeyScheme, Mutex, MutexGuard, Quorate, RestartGuard};
+use quorate::{Builder, Mutex, MutexGuard, Quorate, RestartGuard};
 use tokio::task::JoinHandle;
 
 use crate::java::{Jvm, Version};
@@ -28,7 +28,7 @@ impl Stage {
     }
 
     pub(crate) fn mutex(&self, name: &str) -> Mutex {
-        self.client.mutex(name)
+        self.client.redisson().mutex(name)
     }
 
     /// Waits for the lock in a task of its own: returns when it listens.
@@ -56,6 +56,6 @@ impl Stage {
 /// Only calls wake its waiters within a test's time.
 pub(crate) fn builder(servers: &[RedisServer]) -> Builder {
     let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
-    let builder = builder.key_scheme(KeyScheme::Redisson).restart_guard(RestartGuard::Off);
+    let builder = builder.restart_guard(RestartGuard::Off);
     builder.poll_interval(secs(600)).voter_deadline(ms(500)).connect_timeout(secs(20))
 }

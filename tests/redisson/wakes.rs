@@ -47,7 +47,7 @@ async fn an_unlock_in_java_wakes_those_who_wait_in_order(version: Version) {
         let mut times = Vec::new();
         for _ in 0..TIMES {
             stage.java.does("a", "lock plain orders -1").await;
-            let mutex = stage.client.fair_mutex("orders");
+            let mutex = stage.client.redisson().fair_mutex("orders");
             let waiting = tokio::spawn(async move { mutex.lock().await.unwrap() });
             stage.until_listening("orders").await;
             let watch = Stopwatch::start();

@@ -7,7 +7,7 @@
 use std::{env, fs, io::ErrorKind, path::PathBuf, time::Duration};
 
 use futures::future::join_all;
-use quorate::{KeyScheme, Quorate, RestartGuard};
+use quorate::{Quorate, RestartGuard};
 use tokio::time::sleep;
 
 use quorate_tests::fixture::{Stopwatch, ms};
@@ -30,7 +30,7 @@ async fn main() {
     let [lease, time, held] = [lease, time, held].map(|text| ms(number(text)));
     let folder = PathBuf::from(folder);
     let plan = Contest { lease, time, held, gate: folder.join("gate") };
-    let builder = Quorate::builder().voters(urls).key_scheme(KeyScheme::Redisson);
+    let builder = Quorate::builder().voters(urls);
     let builder = builder.restart_guard(RestartGuard::Off).voter_deadline(ms(500));
     let client = builder.connect().await.expect("it connects");
     let tasks = (0..number(tasks)).map(|task| {
@@ -43,7 +43,7 @@ async fn main() {
 
 async fn contend(client: &Quorate, plan: &Contest, own: PathBuf) {
     let Contest { lease, time, held, gate } = plan;
-    let mutex = client.mutex("orders").lease(*lease);
+    let mutex = client.redisson().mutex("orders").lease(*lease);
     let (mut entries, mut failed, mut longest) = (0, 0, Duration::ZERO);
     // Whoever is stopped for longer than a server has time to answer may not hear of the release
     // that was on its way. That happens to a process once at most.

@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        keys::KeyScheme,
+        keys::Prefix,
         voter::cluster::{map::tests::server, slot::slot_of},
     };
 
@@ -72,14 +72,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_slot_of_a_mark_is_one_of_the_servers(own in slots(), redisson: bool) {
+        fn the_slot_of_a_mark_is_one_of_the_servers(own in slots()) {
             let ranges: Vec<_> = own.iter().map(|slot| *slot..=*slot).collect();
             let others = (0..SLOTS).filter(|slot| !own.contains(slot));
             let others: Vec<_> = others.map(|slot| slot..=slot).collect();
             let servers = [server("a", true, &others), server("b", true, &ranges)];
             let (map, _) = Map::default().next(&servers);
-            let scheme = if redisson { KeyScheme::Redisson } else { KeyScheme::default() };
-            let mark = mark_of(1, &map, &scheme.mark()).expect("it has slots");
+            let mark = mark_of(1, &map, &Prefix::default().mark()).expect("it has slots");
             prop_assert!(own.contains(&slot_of(&mark)), "{}", mark);
         }
 

@@ -65,7 +65,7 @@ fn no_file_imports_a_floor_above_its_own() {
         "use super::{Call, task}; pub(in crate::voter) fn f() {}",
     );
     permits(rule, "src/voter/single/tests.rs", "use quorate_support::RedisServer;");
-    permits(rule, "src/settings.rs", "use crate::keys::KeyScheme;");
+    permits(rule, "src/settings.rs", "use crate::keys::Prefix;");
     permits(rule, "src/lib.rs", "use crate::client::Client;\nmod tests {\n use super::*;\n}");
     permits(rule, "src/main.rs", "use quorate::Mutex;");
     permits(rule, "tests/harness.rs", "use crate::anything;");

@@ -1,7 +1,7 @@
 //! What cannot work is refused before anything is sent.
 
 use futures::StreamExt;
-use quorate::{Error, KeyScheme, Observed};
+use quorate::{Error, Observed};
 
 use quorate_tests::fixture::{Fixture, secs};
 
@@ -41,26 +41,4 @@ async fn a_value_that_is_too_long_and_a_name_that_cannot_be_used_are_refused_and
     assert_invalid(&leadership.proclaim(&long).await.unwrap_err(), told);
     assert_eq!(on.runs("election/renew").unwrap(), [0; 3]);
     assert_eq!(election.leader().await.unwrap().unwrap().text(), Some("short"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_the_key_scheme_of_redisson_an_election_is_among_clients_in_rust() {
-    let on = Fixture::embedded(3);
-    let client = async || on.builder().key_scheme(KeyScheme::Redisson).connect().await.unwrap();
-    let (ada, ben) = (client().await, client().await);
-    let guard = ada.mutex("a").lock().await.unwrap();
-    let leadership = ada.election("a").campaign("ada:1").await.unwrap();
-    let mut observer = ben.election("a").observe();
-    let Some(Observed::Leader(leader)) = observer.next().await else { panic!("no leader") };
-    assert_eq!((leader.text(), leader.token()), (Some("ada:1"), leadership.token()));
-    let next = ben.clone();
-    let waits = tokio::spawn(async move { next.election("a").campaign("ben:1").await.unwrap() });
-    super::until_candidates(&ada.election("a"), 1).await;
-    leadership.resign().await.unwrap();
-    let leadership = waits.await.unwrap();
-    assert_eq!(super::until_led(&mut observer, "ben:1").await.token(), leadership.token());
-    let found = ben.find_locks("*", 10).await;
-    assert!(found.locks.iter().any(|lock| lock.kind == quorate::FoundKind::Election));
-    leadership.resign().await.unwrap();
-    guard.release().await.unwrap();
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use quorate::{
-    Builder, Cause, Error, KeyScheme, Quorate, RestartGuard, Verdict,
+    Builder, Cause, Error, Quorate, RestartGuard, Verdict,
     embedded::{self, EmbeddedVoter, Fault, InFlight},
 };
 use quorate_tests::fixture::Stopwatch;
@@ -383,8 +383,7 @@ async fn it_is_over_when_the_others_have_been_gone_for_a_while() {
 async fn clients_with_different_prefixes_do_not_meet() {
     let voters = embedded::voters(5);
     let _first = on(&voters[..3]).connect().await.unwrap();
-    let prefix = KeyScheme::Prefix("billing".into());
-    on(&voters).key_scheme(prefix).connect().await.unwrap();
+    on(&voters).prefix("billing").connect().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What cannot work is refused before anything is sent, with the values that are wrong.
 
 use quorate::{
-    Cluster, Error, HoldId, KeyScheme, Owner, Quorate,
+    Cluster, Error, HoldId, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Machine},
 };
 
@@ -81,8 +81,8 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
         (builder().connect_timeout(ms(0)), "the connect timeout is zero"),
         (builder().minimum_validity(secs(30)), "minimum validity"),
         (builder().drift(1_000_000, ms(0)), "no validity left"),
-        (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
-        (builder().key_scheme(KeyScheme::Prefix("a{b".into())), "has a brace"),
+        (builder().prefix(""), "the key prefix is empty"),
+        (builder().prefix("a{b"), "has a brace"),
         (builder().waiter_deadline(ms(799)), "less than 800ms, four times the voter deadline"),
         (Quorate::builder(), "there are no voters"),
         (
@@ -184,15 +184,8 @@ async fn each_setting_that_cannot_work_is_refused_by_its_name() {
     for (builder, told) in [
         (of_cluster(Cluster::new([""; 0])), "a cluster has no address"),
         (of_cluster(cluster(16)), "a cluster casts 1 to 15 votes, not 16"),
-        (
-            of_cluster(cluster(3)).key_scheme(KeyScheme::Redisson),
-            "a lock of several voters of a cluster has keys that Redisson does not know",
-        ),
-        (
-            builder().key_scheme(KeyScheme::Prefix("a{b".into())),
-            "the key prefix `a{b` has a brace in it",
-        ),
-        (builder().key_scheme(KeyScheme::Prefix(String::new())), "the key prefix is empty"),
+        (builder().prefix("a{b"), "the key prefix `a{b` has a brace in it"),
+        (builder().prefix(""), "the key prefix is empty"),
         (builder().batch_size(0), "the batch size is zero"),
         (builder().roster(0), "the roster is number 0, and the first is 1"),
         (

@@ -19,7 +19,6 @@ mod passing;
 mod pins;
 mod race;
 mod recorder;
-mod redisson;
 mod reentry;
 mod seen;
 mod validity;

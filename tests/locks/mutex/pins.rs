@@ -9,9 +9,9 @@ use std::{
 
 use quorate::{
     AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
-    FairMutex, FenceGate, FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, KeyScheme, Leader,
-    Leadership, LockAll, Lockable, Lost, Mutex, MutexGuard, Observed, Observer, Owner, PermitGuard,
-    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, RestartGuard,
+    FairMutex, FenceGate, FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, Leader, Leadership,
+    LockAll, Lockable, Lost, Mutex, MutexGuard, Observed, Observer, Owner, PermitGuard,
+    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, Redisson, RestartGuard,
     RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side,
     Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus, VoterSurvey,
     WriteGuard,
@@ -44,14 +44,14 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         ErrorKind,
         Election, FairMutex,
         Fault, FaultGuard, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind,
-        InFlight, Inspection, KeyScheme, Label, FoundKind, Lost,
+        InFlight, Inspection, Label, FoundKind, Lost,
         Leader, Leadership, LockAll, Lockable, Machine,
         Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
         Observed, Observer, Owner, PermitGuard, PermitHolder,
         Persistence, Preference,
         Quarantine,
         Quarantined, Quorate,
-        Ran, ReadGuard, Reader, Record, Reply, RestartGuard, RosterEntry,
+        Ran, ReadGuard, Reader, Record, Redisson, Reply, RestartGuard, RosterEntry,
         RwInspection, RwLock, RwState, RwView,
         Semaphore, SemaphoreInspection, SemaphoreState, SemaphoreView,
         Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey,
@@ -128,7 +128,6 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<Inspection>();
     compared::<Holder>();
     compared::<Waiting>();
-    compared::<KeyScheme>();
     shown::<HoldId>();
     shown::<Owner>();
     shown::<Token>();

@@ -26,7 +26,7 @@ async fn an_unlock_in_java_wakes_the_first_who_waits_in_order() {
     for held in [0..3, 0..2] {
         let java = Java::on_each(&servers[held]);
         assert!(java.iter().all(|java| java.try_lock(NAME, secs(600))));
-        let mutex = client.fair_mutex(NAME);
+        let mutex = client.redisson().fair_mutex(NAME);
         let waiter = tokio::spawn(async move { mutex.lock().await });
         let listening = Ok(Reply::List(vec![Reply::Text(channel(NAME)), Reply::Int(1)]));
         eventually_async("it listens", async || {
@@ -52,13 +52,13 @@ async fn an_unlock_in_java_wakes_the_first_who_waits_in_order() {
 async fn a_release_to_the_next_who_waits_in_order_is_told_to_java() {
     let servers = servers::<1>();
     let client = client(&servers).await;
-    let first = client.fair_mutex(NAME).lock().await.unwrap();
+    let first = client.redisson().fair_mutex(NAME).lock().await.unwrap();
     let waiters = [0; 3].map(|_| {
-        let mutex = client.fair_mutex(NAME);
+        let mutex = client.redisson().fair_mutex(NAME);
         tokio::spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() })
     });
     eventually_async("all stand in the queue", async || {
-        client.fair_mutex(NAME).inspect().await.unwrap().queue().len() == 3
+        client.redisson().fair_mutex(NAME).inspect().await.unwrap().queue().len() == 3
     })
     .await;
     let mut java = Subscriber::listen(&servers[0], NAME).await;
@@ -82,11 +82,11 @@ async fn whoever_would_wait_beside_a_fair_lock_of_java_is_told_so() {
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
     assert!(java.try_lock(NAME, LEASE));
     // As long as nobody waits there it is as any other lock.
-    assert!(client.mutex(NAME).lock_within(ms(300)).await.unwrap().is_none());
+    assert!(client.redisson().mutex(NAME).lock_within(ms(300)).await.unwrap().is_none());
     Java::new(&servers[0], 2).stand_in_fair_queue(NAME);
     let errors = [
-        client.mutex(NAME).lock_within(secs(20)).await.unwrap_err(),
-        client.fair_mutex(NAME).lock().await.unwrap_err(),
+        client.redisson().mutex(NAME).lock_within(secs(20)).await.unwrap_err(),
+        client.redisson().fair_mutex(NAME).lock().await.unwrap_err(),
     ];
     for error in errors {
         assert!(error.is_invalid(), "{error}");
@@ -95,5 +95,5 @@ async fn whoever_would_wait_beside_a_fair_lock_of_java_is_told_so() {
         let ends = "has its queue, `redisson_lock_queue:{orders}`";
         assert!(text.contains(begins) && text.contains(ends), "{text}");
     }
-    assert!(client.mutex(NAME).try_lock().await.unwrap().is_none(), "it is held");
+    assert!(client.redisson().mutex(NAME).try_lock().await.unwrap().is_none(), "it is held");
 }

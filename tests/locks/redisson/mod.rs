@@ -17,7 +17,7 @@ mod wakes;
 
 use std::time::Duration;
 
-use quorate::{Builder, KeyScheme, Quorate};
+use quorate::{Builder, Quorate};
 
 use quorate_support::RedisServer;
 use quorate_tests::fixture::secs;
@@ -28,7 +28,7 @@ const LEASE: Duration = secs(30);
 /// Does not poll within a test's time.
 fn builder(servers: &[RedisServer]) -> Builder {
     let urls = servers.iter().map(RedisServer::url);
-    let builder = Quorate::builder().voters(urls).key_scheme(KeyScheme::Redisson);
+    let builder = Quorate::builder().voters(urls);
     builder.poll_interval(secs(600)).voter_deadline(secs(3)).connect_timeout(secs(20))
 }
 

@@ -23,7 +23,7 @@ async fn until_listening(servers: &[RedisServer]) {
 }
 
 fn wait_for(client: &Quorate) -> JoinHandle<Result<quorate::MutexGuard, quorate::Error>> {
-    let mutex = client.mutex(NAME);
+    let mutex = client.redisson().mutex(NAME);
     tokio::spawn(async move { mutex.lock().await })
 }
 
@@ -39,7 +39,7 @@ async fn it_is_a_holder_that_is_listened_to_and_whose_release_wakes_us_at_once()
     for held in [0..3, 0..2] {
         let java = Java::on_each(&servers[held]);
         assert!(java.iter().all(|java| java.try_lock(NAME, secs(600))));
-        assert!(client.mutex(NAME).try_lock().await.unwrap().is_none());
+        assert!(client.redisson().mutex(NAME).try_lock().await.unwrap().is_none());
         let waiter = wait_for(&client);
         until_listening(&servers).await;
         // It has asked once more behind its subscription, and then leaves the servers alone.
@@ -94,7 +94,7 @@ async fn a_voter_that_was_silent_is_asked_again_long_before_the_other_leases_end
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_that_it_took_by_force_is_lost_at_its_next_renewal() {
     let servers = servers::<3>();
-    let guard = client(&servers).await.mutex(NAME).lease(secs(24)).lock().await.unwrap();
+    let guard = client(&servers).await.redisson().mutex(NAME).lease(secs(24)).lock().await.unwrap();
     eventually_async("all have voted", async || guard.votes() == 3).await;
     let watch = Stopwatch::start();
     for java in &Java::on_each(&servers)[..2] {

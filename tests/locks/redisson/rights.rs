@@ -26,7 +26,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let url = server.url_as("quorate", "password");
     let client = builder(&[]).voter(url).connect().await.unwrap();
-    let (mutex, fair) = (client.mutex(NAME), client.fair_mutex(NAME));
+    let (mutex, fair) = (client.redisson().mutex(NAME), client.redisson().fair_mutex(NAME));
     let guard = mutex.lock().await.unwrap();
     assert!(mutex.lock_within(ms(300)).await.unwrap().is_none());
     let waiting = tokio::spawn(async move { fair.lock().await.unwrap().release().await });
@@ -40,7 +40,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     assert!(mutex.force_release().await.unwrap());
     drop(guard);
     let java = Java::new(&server, 1);
-    let rw_lock = client.rw_lock("orders:8");
+    let rw_lock = client.redisson().rw_lock("orders:8");
     let writing = rw_lock.write().await.unwrap();
     assert!(rw_lock.read_within(ms(300)).await.unwrap().is_none());
     let reading = writing.downgrade().await.unwrap();

@@ -40,9 +40,9 @@ async fn a_read_and_a_write_are_written_as_in_java() {
     let [server] = servers::<1>();
     let client = client(std::slice::from_ref(&server)).await;
     let owner = Owner::new();
-    let lock = client.rw_lock(NAME).owner(&owner);
-    let reading = client.rw_lock(NAME).read().await.unwrap();
-    let other = client.rw_lock(NAME).read().await.unwrap();
+    let lock = client.redisson().rw_lock(NAME).owner(&owner);
+    let reading = client.redisson().rw_lock(NAME).read().await.unwrap();
+    let other = client.redisson().rw_lock(NAME).read().await.unwrap();
     let (one, two) = (reading.hold().as_str(), other.hold().as_str());
     assert_eq!(record(&server), fields([("mode", "read"), (one, "1"), (two, "1")]));
     let key = format!("{{{NAME}}}:{one}:rwlock_timeout:1");
@@ -69,7 +69,7 @@ async fn a_read_and_a_write_are_written_as_in_java() {
 async fn readers_of_both_share_it_and_writers_of_both_are_alone() {
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME);
+    let lock = client.redisson().rw_lock(NAME);
     assert!(java.try_read(NAME, LEASE));
     let reading = lock.try_read().await.unwrap().expect("readers share it");
     assert!(lock.try_write().await.unwrap().is_none() && !java.try_write(NAME, LEASE));
@@ -98,7 +98,7 @@ async fn readers_of_both_share_it_and_writers_of_both_are_alone() {
 async fn a_reader_in_java_that_entered_twice_keeps_it_until_it_has_left_twice() {
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME);
+    let lock = client.redisson().rw_lock(NAME);
     assert!(java.try_read(NAME, secs(600)) && java.try_read(NAME, LEASE));
     let reading = lock.read().await.unwrap();
     reading.release().await.unwrap();
@@ -114,7 +114,7 @@ async fn a_reader_in_java_that_entered_twice_keeps_it_until_it_has_left_twice() 
 async fn what_java_writes_and_reads_itself_excludes_us_until_both_have_ended() {
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME);
+    let lock = client.redisson().rw_lock(NAME);
     assert!(java.try_write(NAME, LEASE) && java.try_read(NAME, LEASE));
     assert!(lock.try_read().await.unwrap().is_none());
     let seen = lock.inspect().await.unwrap();
@@ -132,7 +132,7 @@ async fn what_java_writes_and_reads_itself_excludes_us_until_both_have_ended() {
 async fn a_read_under_the_own_write_goes_on_and_lets_readers_in_java_in() {
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME);
+    let lock = client.redisson().rw_lock(NAME);
     let mut waiter = Subscriber::listen_to(&servers[0], &rw_channel(NAME)).await;
     let writing = lock.write().await.unwrap();
     let under = writing.read().await.unwrap();
@@ -153,7 +153,7 @@ async fn a_read_under_the_own_write_goes_on_and_lets_readers_in_java_in() {
 async fn a_reader_that_would_write_is_refused_as_in_java_it_waits_for_ever() {
     let servers = servers::<1>();
     let client = client(&servers).await;
-    let lock = client.rw_lock(NAME).owner(&Owner::new());
+    let lock = client.redisson().rw_lock(NAME).owner(&Owner::new());
     let reading = lock.read().await.unwrap();
     let error = lock.write().await.unwrap_err();
     assert!(error.is_deadlock(), "{error}");
@@ -174,7 +174,7 @@ async fn a_dead_reader_does_not_keep_the_lock() {
     let servers = servers::<1>();
     let builder = builder(&servers).voter_deadline(ms(300));
     let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME);
+    let lock = client.redisson().rw_lock(NAME);
     assert!(java.try_read(NAME, ms(700)));
     let reading = lock.read().await.unwrap();
     eventually_async("it has ended", async || lock.inspect().await.unwrap().readers().len() == 1)
@@ -197,7 +197,7 @@ async fn both_sides_are_renewed_and_their_leases_never_shortened() {
     let servers = servers::<1>();
     let builder = builder(&servers).voter_deadline(ms(300));
     let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
-    let lock = client.rw_lock(NAME).lease(ms(1500));
+    let lock = client.redisson().rw_lock(NAME).lease(ms(1500));
     assert!(java.try_read(NAME, secs(600)));
     let reading = lock.read().await.unwrap();
     let key = format!("{{{NAME}}}:{}:rwlock_timeout:1", reading.hold());

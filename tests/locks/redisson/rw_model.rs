@@ -62,7 +62,7 @@ impl Model {
 
     /// Does it on the server, and says what came of it and what should have.
     async fn run(&mut self, act: Act, java: &[Java<'_>], ours: &Quorate, name: &str) -> [bool; 2] {
-        let lock = ours.rw_lock(name);
+        let lock = ours.redisson().rw_lock(name);
         match act {
             Act::ReadInJava(at) => {
                 let may = !self.is_written() || self.writes[at] > 0;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use quorate::{
-    KeyScheme, Quorate,
+    Quorate,
     embedded::{self, Fault},
 };
 use quorate_tests::fixture::{Stopwatch, ms, secs};
@@ -23,7 +23,7 @@ struct Gaps {
 async fn contend(client: Quorate, gaps: Arc<Mutex<Gaps>>, mut chance: StdRng) {
     loop {
         sleep(ms(chance.random_range(0..60))).await;
-        let guard = client.mutex("a").lock().await.expect("all voters answer");
+        let guard = client.redisson().mutex("a").lock().await.expect("all voters answer");
         {
             let mut gaps = gaps.lock().unwrap();
             gaps.longest = gaps.longest.max(gaps.free.time());
@@ -49,8 +49,7 @@ async fn a_split_ends_although_those_who_give_back_call_each_other() {
             voter.fault(Fault::Delay { there: ms(there), back: ms(back) })
         });
         let _far: Vec<_> = far.collect();
-        let builder =
-            Quorate::builder().embedded(&voters).key_scheme(KeyScheme::Redisson).seed(seed);
+        let builder = Quorate::builder().embedded(&voters).seed(seed);
         let gaps = Gaps { free: Stopwatch::start(), longest: Duration::ZERO };
         let gaps = Arc::new(Mutex::new(gaps));
         let mut tasks = tokio::task::JoinSet::new();

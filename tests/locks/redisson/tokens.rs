@@ -6,7 +6,7 @@ use super::{NAME, builder, client, java::Java, servers};
 use quorate_support::{RedisServer, Reply, Settings};
 
 async fn token_of(client: &Quorate) -> u64 {
-    let guard = client.mutex(NAME).try_lock().await.unwrap().expect("it is free");
+    let guard = client.redisson().mutex(NAME).try_lock().await.unwrap().expect("it is free");
     let token = u64::from(guard.token());
     guard.release().await.unwrap();
     token
@@ -49,7 +49,7 @@ async fn tokens_grow_from_java_to_us_and_back() {
 async fn a_renewal_sets_no_end_to_the_sequence() {
     let servers = servers::<3>();
     let client = client(&servers).await;
-    let mutex = client.mutex(NAME);
+    let mutex = client.redisson().mutex(NAME);
     let guard = mutex.lock().await.unwrap();
     servers[0].command(&["FLUSHALL"]).unwrap();
     let again = guard.reenter().await.unwrap();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use quorate::{
-    KeyScheme, Mutex, Quorate,
+    Mutex, Quorate,
     embedded::{self, Fault},
 };
 use tokio::time::sleep;
@@ -42,7 +42,8 @@ async fn a_client_with_many_tasks_lets_others_have_turns() {
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
     let mut waiter = Subscriber::listen(&servers[0], NAME).await;
     let entries = Arc::<AtomicU32>::default();
-    let tasks = [(); 8].map(|()| tokio::spawn(contend(client.mutex(NAME), Arc::clone(&entries))));
+    let tasks = [(); 8]
+        .map(|()| tokio::spawn(contend(client.redisson().mutex(NAME), Arc::clone(&entries))));
     let mut turns = 0;
     while entries.load(Relaxed) < ENTRIES {
         waiter.message().await;
@@ -67,7 +68,7 @@ async fn must_have_a_turn(
     ask: impl AsyncFnOnce(&Quorate) -> bool,
 ) {
     let voters = embedded::voters(1);
-    let builder = Quorate::builder().embedded(&voters).key_scheme(KeyScheme::Redisson);
+    let builder = Quorate::builder().embedded(&voters);
     let connect = async || builder.clone().connect().await.expect("it answers");
     let (client, other) = (connect().await, connect().await);
     let _far = voters[0].fault(Fault::Delay { there: ms(1), back: ms(1) });
@@ -92,24 +93,24 @@ async fn must_have_a_turn(
 #[tokio::test(start_paused = true)]
 async fn tasks_that_hand_on_a_lock_in_their_client_let_another_client_have_it() {
     let lock = async |client: &Quorate| {
-        let guard = client.mutex(NAME).lock().await.expect("it answers");
+        let guard = client.redisson().mutex(NAME).lock().await.expect("it answers");
         sleep(ms(20)).await;
         guard
     };
     let lock_within = async |client: &Quorate| {
-        client.mutex(NAME).lock_within(secs(5)).await.expect("it answers").is_some()
+        client.redisson().mutex(NAME).lock_within(secs(5)).await.expect("it answers").is_some()
     };
     let work = async |client: &Quorate| lock(client).await.release().await.expect("it answers");
     must_have_a_turn("a mutex", work, lock_within).await;
     let work = async |client: &Quorate| drop(lock(client).await);
     must_have_a_turn("a mutex whose guards are dropped", work, lock_within).await;
     let work = async |client: &Quorate| {
-        let guard = client.rw_lock(NAME).write().await.expect("it answers");
+        let guard = client.redisson().rw_lock(NAME).write().await.expect("it answers");
         sleep(ms(20)).await;
         guard.release().await.expect("it answers");
     };
     let write_within = async |client: &Quorate| {
-        client.rw_lock(NAME).write_within(secs(5)).await.expect("it answers").is_some()
+        client.redisson().rw_lock(NAME).write_within(secs(5)).await.expect("it answers").is_some()
     };
     must_have_a_turn("a read/write lock", work, write_within).await;
 }

@@ -15,7 +15,7 @@ async fn the_vote_of_a_minority_that_is_given_back_wakes_java() {
     let java = Java::on_each(&servers);
     assert!(java[1].try_lock(NAME, LEASE) && java[2].try_lock(NAME, LEASE));
     let mut waiter = Subscriber::listen(&servers[0], NAME).await;
-    assert!(client.mutex(NAME).try_lock().await.unwrap().is_none());
+    assert!(client.redisson().mutex(NAME).try_lock().await.unwrap().is_none());
     assert_eq!(waiter.message().await, "0");
     assert!(java[0].try_lock(NAME, LEASE), "it is free");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate::{Cluster as Voters, KeyScheme, Quorate, SharedPrimaries};
+use quorate::{Cluster as Voters, Quorate, SharedPrimaries};
 
 use crate::cluster::{
     scene::{LEASE, builder},
@@ -164,6 +164,8 @@ async fn voters_that_share_a_primary_are_refused_unless_that_is_allowed() {
     let guard = quorum.mutex("a").lock().await.unwrap();
     eventually_async("all three vote", async || guard.votes() == 3).await;
     guard.release().await.unwrap();
+    let error = quorum.redisson().mutex("a").try_lock().await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("Redisson"), "{error}");
 }
 
 #[tokio::test]
@@ -209,8 +211,4 @@ async fn what_makes_no_voters_of_a_cluster_is_refused_with_the_reason() {
     assert!(refused(Voters::new([url]).voters(16)).await.contains("not 16"));
     let database = refused(Voters::new([format!("{url}/1")])).await;
     assert!(database.contains("127.0.0.1:7000/1 is no server of a cluster"), "{database}");
-    let redisson =
-        Quorate::builder().cluster(Voters::new([url]).voters(3)).key_scheme(KeyScheme::Redisson);
-    let error = redisson.connect().await.unwrap_err();
-    assert!(error.is_invalid() && error.to_string().contains("Redisson"), "{error}");
 }

@@ -3,24 +3,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    Access,
-    request::{Form, flag, millis, token},
-    rw_record::{RwAsked, RwTerms},
-};
+use super::names::RwNames;
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
-    keys::{JavaRwKeys, Word},
+    keys::Word,
+    locks::{Access, Form, RwAsked, RwTerms, flag, millis, token},
     proto::{HoldId, HoldIds, HolderKind, LockName, Rules},
     scripts::redisson,
     voter::Call,
 };
 
+/// What the id of a hold that writes ends with.
+const WRITE: &str = ":write";
+
 /// A read/write lock that Java has too, to read or to write.
 #[derive(Clone, Debug)]
 pub(super) struct JavaRwRecord {
     info: Arc<LockInfo>,
-    keys: JavaRwKeys,
+    keys: RwNames,
     terms: RwTerms,
     acquire: Form,
     renew: Form,
@@ -30,7 +30,7 @@ pub(super) struct JavaRwRecord {
 }
 
 impl JavaRwRecord {
-    pub(super) fn new(name: LockName, keys: JavaRwKeys, terms: RwTerms) -> Self {
+    pub(super) fn new(keys: RwNames, name: LockName, terms: RwTerms) -> Self {
         let lease = terms.rules.terms.lease;
         Self {
             info: Arc::new(info(name, &keys, &terms)),
@@ -44,12 +44,12 @@ impl JavaRwRecord {
     }
 
     fn give_back(&self, hold: &HoldId, count: u32) -> Call {
-        let JavaRwKeys { lock, stem, channel, .. } = &self.keys;
+        let RwNames { lock, stem, channel, .. } = &self.keys;
         self.release.request([lock, stem], hold, [Word::number(count), channel.into()])
     }
 }
 
-fn info(name: LockName, keys: &JavaRwKeys, terms: &RwTerms) -> LockInfo {
+fn info(name: LockName, keys: &RwNames, terms: &RwTerms) -> LockInfo {
     let writes = terms.access == Access::Write;
     // Both sides have one record. What tells them apart is any name that no other lock has.
     let (write, read) = (&keys.fence, &keys.channel);
@@ -78,18 +78,18 @@ fn renewal(terms: &RwTerms, lease: Duration) -> Form {
 
 impl RwAsked for JavaRwRecord {
     fn inspect(&self) -> Call {
-        let JavaRwKeys { lock, stem, fence, .. } = &self.keys;
+        let RwNames { lock, stem, fence, .. } = &self.keys;
         Form::new(&redisson::RW_INSPECT, self.rules(), &[]).question([lock, stem, fence])
     }
 
     fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
-        let JavaRwKeys { lock, stem, revoked, channel, .. } = &self.keys;
+        let RwNames { lock, stem, revoked, channel, .. } = &self.keys;
         let form = Form::new(&redisson::RW_FORCE_RELEASE, self.rules(), &[]);
         form.request([lock, stem, revoked], hold, [(&millis(marker)).into(), channel.into()])
     }
 
     fn clear(&self) -> Call {
-        let JavaRwKeys { lock, revoked, fence, .. } = &self.keys;
+        let RwNames { lock, revoked, fence, .. } = &self.keys;
         Form::new(&redisson::RW_CLEAR, self.rules(), &[]).question([lock, revoked, fence])
     }
 }
@@ -104,12 +104,12 @@ impl LockRecord for JavaRwRecord {
     }
 
     fn kind_of(&self, hold: &HoldId) -> HolderKind {
-        if hold.writes_in_java() { HolderKind::Write } else { HolderKind::Read }
+        if hold.as_str().ends_with(WRITE) { HolderKind::Write } else { HolderKind::Read }
     }
 
     fn under(&self, hold: &HoldId) -> Option<Arc<dyn LockRecord>> {
         let terms = RwTerms { access: Access::Read, ..self.terms };
-        let read = Self::new(self.info.name.clone(), self.keys.clone(), terms);
+        let read = Self::new(self.keys.clone(), self.info.name.clone(), terms);
         Some(Arc::new(Self { write: Some(hold.clone()), ..read }))
     }
 
@@ -121,7 +121,7 @@ impl LockRecord for JavaRwRecord {
         match (&self.write, self.terms.access) {
             (Some(write), _) => ids.under(write),
             (None, Access::Read) => ids.fresh_read(),
-            (None, Access::Write) => ids.fresh_java_write(),
+            (None, Access::Write) => HoldId::parse(&format!("{}{WRITE}", ids.fresh())),
         }
     }
 
@@ -131,7 +131,7 @@ impl LockRecord for JavaRwRecord {
     }
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let JavaRwKeys { lock, stem, fence, .. } = &self.keys;
+        let RwNames { lock, stem, fence, .. } = &self.keys;
         let (keys, args) = ([lock, stem, fence], [token(ask.token)]);
         if ask.lease == self.rules().terms.lease {
             return self.acquire.request(keys, ask.hold, args);
@@ -141,7 +141,7 @@ impl LockRecord for JavaRwRecord {
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
-        let JavaRwKeys { lock, stem, revoked, fence, .. } = &self.keys;
+        let RwNames { lock, stem, revoked, fence, .. } = &self.keys;
         let keys = [lock, stem, revoked, fence];
         let args = [Word::number(ask.count), token(ask.token), flag(ask.is_anew)];
         if ask.lease == self.rules().terms.lease {

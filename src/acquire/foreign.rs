@@ -1,18 +1,18 @@
-//! Beside programs in Java that lock by the same records.
+//! Beside programs of another library that lock by the same records.
 
-use super::{Coordinator, LockRecord};
+use super::{Coordinator, ForeignQueue, LockRecord};
 use crate::{clock::Moment, proto::Error};
 
 impl Coordinator {
-    /// An error where Java has an `RFairLock` of this name for which somebody waits: neither side
-    /// wakes the other, nor keeps the other's order. As far as a majority says so by `until`.
-    pub(super) async fn check_for_fair_lock(
+    /// An error where somebody waits in a queue of the other library's: neither side wakes the
+    /// other, nor keeps the other's order. As far as a majority says so by `until`.
+    pub(super) async fn check_foreign_queue(
         &self,
         record: &dyn LockRecord,
         until: Moment,
     ) -> Result<(), Error> {
-        let Some(call) = record.look_for_java() else { return Ok(()) };
-        let mut replies = self.panel.ask_all(&call);
+        let Some(ForeignQueue { what, look }) = record.foreign_queue() else { return Ok(()) };
+        let mut replies = self.panel.ask_all(look);
         let quorum = self.panel.quorum;
         let mut answered = vec![false; quorum.voters()];
         for _ in 0..quorum.voters() {
@@ -27,9 +27,8 @@ impl Coordinator {
                 let voter = self.panel.voters[voter].label();
                 let lock = record.info().name.as_str();
                 return Err(Error::invalid(format!(
-                    "`{lock}` is an RFairLock in Java, which is no lock of ours: {voter} has its \
-                     queue, `{}`",
-                    call.key(),
+                    "`{lock}` is {what}, which is no lock of ours: {voter} has its queue, `{}`",
+                    look.key(),
                 )));
             }
             answered[voter] = true;

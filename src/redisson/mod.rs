@@ -1,0 +1,136 @@
+//! Locks that services in Java have too, by the records and channels of Redisson.
+
+mod names;
+mod rw_record;
+
+use std::{fmt, sync::Arc};
+
+use names::{RwNames, fair_queue, mutex};
+use rw_record::JavaRwRecord;
+
+use crate::{
+    acquire::ForeignQueue,
+    locks::{
+        Access, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockParts, Mutex, MutexRecord,
+        MutexTerms, Preference, RwAsked, RwLock, RwTerms,
+    },
+    proto::Error,
+    scripts::redisson,
+};
+
+/// The locks of a client that are named and written as Redisson does, so that services in Java and
+/// in Rust exclude and wake each other. The page `docs/redisson.md` says what goes
+/// with what.
+///
+/// Made by [`Quorate::redisson`](crate::Quorate::redisson). The servers of the client are those of
+/// the services in Java; one voter of a Redis Cluster may be among them, several may not. What else
+/// the client locks keeps its own names: a mutex made here is another lock than one of the same
+/// name that is made by [`Quorate::mutex`](crate::Quorate::mutex).
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), quorate::Error> {
+/// let quorum = quorate::Quorate::connect(["redis://10.0.0.1"]).await?;
+/// let guard = quorum.redisson().mutex("orders").lock().await?; // the RLock `orders`
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Redisson(Arc<LockParts>);
+
+impl Redisson {
+    pub(crate) fn new(parts: &Arc<LockParts>) -> Self {
+        Self(Arc::clone(parts))
+    }
+
+    /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock` of
+    /// one on each. The record has the bare name, the channel is `redisson_lock__channel:{<name>}`,
+    /// and the tokens are counted in `redisson_lock_token:{<name>}`, which never expires.
+    ///
+    /// There is no queue: whoever asks first when the lock is free gets it. Waiting for a name that
+    /// is an `RFairLock` in Java is [invalid](Error::is_invalid).
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Mutex::new(&self.0, name.as_ref()).dialect(&Java)
+    }
+
+    /// The same lock, given to those who wait in Rust in their order. Java stands in no queue and
+    /// gets the lock when it asks first.
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
+        FairMutex::new(&self.0, name.as_ref()).dialect(&Java)
+    }
+
+    /// The `RReadWriteLock` of this name. The record has the bare name, the channel is
+    /// `redisson_rwlock:{<name>}`, and each reader has a key for its lease.
+    ///
+    /// The client must have one voter: an `RReadWriteLock` is on one server. There is no queue, so
+    /// readers pass writers that wait, and the only preference is
+    /// [`Readers`](Preference::Readers); anything else is [invalid](Error::is_invalid) when the
+    /// lock is asked for. Voters that do not hear of a shorter `keep_for` keep it for what is left
+    /// of the lease. Do not give a mutex and a read/write lock the same name: in Java readers join
+    /// the record of a mutex.
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock::new(&self.0, name.as_ref()).dialect(&Java)
+    }
+}
+
+impl fmt::Debug for Redisson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redisson").finish_non_exhaustive()
+    }
+}
+
+struct Java;
+
+impl Dialect for Java {
+    fn mutex(&self, asking: &Asking, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
+        let (name, rules) = asking.checked()?;
+        if asking.shares_a_cluster() {
+            return Err(Error::invalid(
+                "several voters of one cluster need keys that Redisson does not know: give the \
+                 cluster one voter for its locks",
+            ));
+        }
+        let mut terms = MutexTerms::new(asking.settings(), rules, kind);
+        terms.is_foreign = true;
+        if kind == ExclusiveKind::Mutex {
+            terms.waiting = None;
+        }
+        // Java counts on from what it finds, and from 1 where that has ended.
+        terms.keep = None;
+        let [waiting, timeouts] = &fair_queue(&name);
+        let look = Form::new(&redisson::QUEUE, rules, &[]).question([waiting, timeouts]);
+        let queue = ForeignQueue { what: "an RFairLock in Java", look };
+        Ok(MutexRecord::new(
+            name.clone(),
+            mutex(&name),
+            asking.forms().of_mutex(terms),
+            Some(queue),
+        ))
+    }
+
+    fn rw_lock(
+        &self,
+        asking: &Asking,
+        access: Access,
+        preference: Option<Preference>,
+    ) -> Result<Arc<dyn RwAsked>, Error> {
+        let (name, rules) = asking.checked()?;
+        let voters = asking.voters();
+        if voters > 1 {
+            return Err(Error::invalid(format!(
+                "a read/write lock of Redisson has one voter, and this client has {voters}: an \
+                 RReadWriteLock is on one server, and would not exclude it"
+            )));
+        }
+        if let Some(other @ (Preference::Writers | Preference::Fair)) = preference {
+            return Err(Error::invalid(format!(
+                "the preference `{other:?}` is unknown to an RReadWriteLock: the only one of \
+                 Redisson is `Readers`"
+            )));
+        }
+        let terms = RwTerms::new(asking.settings(), rules, access, Preference::Readers);
+        Ok(Arc::new(JavaRwRecord::new(RwNames::of(&name), name, terms)))
+    }
+}
