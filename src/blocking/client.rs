@@ -74,6 +74,11 @@ impl Quorate {
         Election::new(self.client.election(name), &self.thread)
     }
 
+    /// [`Quorate::redisson`](crate::Quorate::redisson).
+    pub fn redisson(&self) -> Redisson {
+        Redisson { locks: self.client.redisson(), thread: Arc::clone(&self.thread) }
+    }
+
     /// [`Quorate::lock_all`](crate::Quorate::lock_all).
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
         LockAll::new(self.client.lock_all(locks), &self.thread)
@@ -132,6 +137,30 @@ impl Quorate {
 impl fmt::Debug for Quorate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.client.fmt(f)
+    }
+}
+
+/// [`quorate::Redisson`](crate::Redisson) for programs without async.
+#[derive(Clone, Debug)]
+pub struct Redisson {
+    locks: crate::Redisson,
+    thread: Arc<ClientThread>,
+}
+
+impl Redisson {
+    /// [`Redisson::mutex`](crate::Redisson::mutex).
+    pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
+        Mutex::new(self.locks.mutex(name), &self.thread)
+    }
+
+    /// [`Redisson::fair_mutex`](crate::Redisson::fair_mutex).
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
+        FairMutex::new(self.locks.fair_mutex(name), &self.thread)
+    }
+
+    /// [`Redisson::rw_lock`](crate::Redisson::rw_lock).
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock::new(self.locks.rw_lock(name), &self.thread)
     }
 }
 

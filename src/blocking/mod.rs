@@ -67,7 +67,7 @@ mod mutex;
 mod rw_lock;
 mod semaphore;
 
-pub use client::Quorate;
+pub use client::{Quorate, Redisson};
 pub use election::{Election, Leadership, Observer};
 pub use guards::{MutexGuard, PermitGuard, ReadGuard, WriteGuard};
 pub use lock_all::{AllGuard, LockAll};

@@ -3,8 +3,9 @@
 use futures::future::join_all;
 use quorate::Lockable;
 
-use super::{LEASE, NAME, client, java::Java, servers};
+use super::{LEASE, NAME, builder, client, java::Java, servers};
 use quorate_support::without_lasting;
+use tokio::task::spawn_blocking;
 
 // Each of these names is asked for at once, so they share the batches on the wire: none of the
 // others is harmed.
@@ -69,4 +70,25 @@ async fn a_lock_of_redisson_and_one_of_ours_do_not_meet() {
     client.lock_all(both).lock().await.unwrap().release().await.unwrap();
     theirs.release().await.unwrap();
     ours.release().await.unwrap();
+}
+
+// With and without async it is one lock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_without_async_has_the_locks_of_java_too() {
+    let servers = servers::<1>();
+    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let waits = spawn_blocking({
+        let builder = builder(&servers);
+        move || {
+            let redisson = builder.connect_blocking()?.redisson();
+            let guards = (redisson.mutex("a").lock()?, redisson.rw_lock("b").write()?);
+            assert!(redisson.fair_mutex("a").try_lock()?.is_none());
+            Ok::<_, quorate::Error>(guards)
+        }
+    });
+    let guards = waits.await.unwrap().unwrap();
+    assert!(!java.try_lock("a", LEASE) && !java.try_read("b", LEASE));
+    assert!(client.redisson().mutex("a").try_lock().await.unwrap().is_none());
+    drop(guards);
+    quorate_support::eventually_async("it is free", async || java.try_lock("a", LEASE)).await;
 }
