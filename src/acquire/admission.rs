@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use futures::{FutureExt, future::Either};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Coordinator, line::Turn};
@@ -42,7 +41,7 @@ impl Coordinator {
     ) -> Result<Admitted<'_>, Error> {
         match self.try_admit() {
             Some(admitted) => Ok(admitted),
-            None => self.wait_for_leave(lock, limit).await,
+            None => self.wait_for_admission(lock, limit).await,
         }
     }
 
@@ -59,26 +58,13 @@ impl Coordinator {
             return Ok(admitted);
         }
         turn.hold_up(true);
-        let admitted = Box::pin(self.wait_for_admission(lock, limit)).await?;
+        let admitted = self.wait_for_admission(lock, limit).await?;
         turn.hold_up(false);
         Ok(admitted)
     }
 
-    /// Leave for the first attempt, waited for until the limit. In boxes: who has leave needs no
-    /// room for it, and who has no limit none for a timer.
-    pub(crate) fn wait_for_leave<'a>(
-        &'a self,
-        lock: &LockName,
-        limit: Limit,
-    ) -> impl Future<Output = Result<Admitted<'a>, Error>> {
-        if limit != Limit::Never {
-            return Either::Left(Box::pin(self.wait_for_admission(lock, limit)));
-        }
-        let admitted = Box::pin(self.admission.0.acquire());
-        Either::Right(admitted.map(|admitted| Ok(admitted.expect("nobody closes it"))))
-    }
-
-    async fn wait_for_admission(
+    /// Leave for the first attempt, waited for until the limit.
+    pub(crate) async fn wait_for_admission(
         &self,
         lock: &LockName,
         limit: Limit,

@@ -92,16 +92,13 @@ impl Ears {
                 None => std::future::pending().await,
             }
         };
-        // Boxed: few who wait hear a channel too.
-        let heard = Box::pin(async {
-            tokio::select! {
-                biased;
-                subscribed = subscribed => Some(subscribed),
-                () = callee.calls.changed() => None,
-                () = listening.calls.changed() => None,
-            }
-        });
-        let Some(heard) = heard.await else { return Ok(false) };
+        let heard = tokio::select! {
+            biased;
+            subscribed = subscribed => Some(subscribed),
+            () = callee.calls.changed() => None,
+            () = listening.calls.changed() => None,
+        };
+        let Some(heard) = heard else { return Ok(false) };
         *subscribing = None;
         heard.map(|()| true)
     }

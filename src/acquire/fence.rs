@@ -28,8 +28,7 @@ impl Coordinator {
         if !stored.is_won() && !crate::mutant!("token_is_not_stored") {
             // Whoever refused may grant now.
             claim.owe_all();
-            // Rare, and whoever has no need of it has the smaller future.
-            Box::pin(self.store_token(claim, token, stored, *rules, started, limit)).await?;
+            self.store_token(claim, token, stored, *rules, started, limit).await?;
         }
         self.floors().seen(&claim.record().info().key, token);
         Ok(Some(token))

@@ -274,7 +274,7 @@ impl Waiter<'_> {
             match bid.next(now, &heard.called) {
                 BidNext::Won => {
                     let replies = replies.expect("they are kept until it is lost");
-                    return Ok(Box::pin(self.win(bid, &mut given, replies, limit)).await);
+                    return Ok(self.win(bid, &mut given, replies, limit).await);
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => {

@@ -49,8 +49,7 @@ impl Coordinator {
         } else {
             // Whoever refused may grant now.
             claim.owe_all();
-            // Rare, and whoever has no need of it has the smaller future.
-            Box::pin(self.agree_on_slots(claim, given, replies, granted)).await?
+            self.agree_on_slots(claim, given, replies, granted).await?
         };
         if let Some(fewer) = given.fewer {
             self.warn_of_fewer(claim.record(), fewer);

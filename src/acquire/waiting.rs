@@ -50,7 +50,7 @@ impl Coordinator {
                 return Err(self.no_quorum(record, outage));
             }
             let in_time = self.turn_in_time(place, record.rules(), limit);
-            match Box::pin(in_time).await {
+            match in_time.await {
                 Some(turn) => Ok(Ok(turn)),
                 None => self.no_turn_in_time(place, record),
             }
@@ -193,11 +193,8 @@ impl<'a> Search<'a> {
                         }
                     }
                 }
-                WaitNext::Subscribe(until) => Box::pin(self.subscribe(until)).await?,
-                WaitNext::Queue { refresh } => {
-                    // In one box with the waiter itself.
-                    return Box::pin(async { self.queue(refresh).wait(None).await }).await;
-                }
+                WaitNext::Subscribe(until) => self.subscribe(until).await?,
+                WaitNext::Queue { refresh } => return self.queue(refresh).wait(None).await,
                 WaitNext::Sleep(until) => self.sleep(until).await,
                 WaitNext::GiveUp(denial) => return self.give_up(*denial),
             }
@@ -226,7 +223,7 @@ impl<'a> Search<'a> {
     async fn let_others_ask(&self) {
         let has_queue = self.record.info().waiting.is_some();
         if !has_queue && self.turn.yields() {
-            Box::pin(self.coordinator.clock.sleep(YIELD)).await;
+            self.coordinator.clock.sleep(YIELD).await;
         }
     }
 
@@ -248,8 +245,7 @@ impl<'a> Search<'a> {
         }
         let clock = &coordinator.clock;
         let window = wait.start_attempt(clock.now());
-        // Boxed: who waits, for a turn or for a call, does not need its room.
-        match Box::pin(coordinator.gather_votes(record, &record.rules(), window)).await {
+        match coordinator.gather_votes(record, &record.rules(), window).await {
             Ok(mut won) => {
                 turn.tell(won.denial());
                 turn.count_grant();

@@ -60,8 +60,7 @@ impl Wish<'_> {
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         loop {
             let stood_still = standings.stood_still();
-            // Boxed: most callers are no owners, and need no room for it.
-            let own_hold = self.owner.map(|owner| Box::pin(self.own_hold(owner)));
+            let own_hold = self.owner.map(|owner| self.own_hold(owner));
             let own_hold = OptionFuture::from(own_hold);
             let own = tokio::select! {
                 biased;
@@ -91,11 +90,9 @@ impl Wish<'_> {
             let entry = match own {
                 Own::Same(hold) => {
                     let terms = Some((self.record.rules().terms, self.renewed));
-                    Box::pin(Entry::again(&hold, terms, REENTRY)).await?
+                    Entry::again(&hold, terms, REENTRY).await?
                 }
-                Own::Under(hold) => {
-                    Box::pin(Entry::under(&hold, self.record.rules(), self.renewed)).await?
-                }
+                Own::Under(hold) => Entry::under(&hold, self.record.rules(), self.renewed).await?,
             };
             if let Some(entry) = entry {
                 return Ok(Ok(entry));
@@ -109,64 +106,54 @@ impl Wish<'_> {
     }
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is
-    /// where everybody waits. (Many tasks keep this future for long. That of an `async fn` would
-    /// have room for its arguments twice.)
-    fn ask_in_line(&self, limit: Limit) -> impl Future<Output = Result<SeekOutcome, Error>> {
+    /// where everybody waits.
+    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         let Self { coordinator, record, .. } = self;
         let queues = limit.waits() && record.info().waits_in_queue();
-        async move {
-            // Who shares the lock mostly finds no line before it, so it takes a place there only
-            // when it may ask. Boxed: all others need no room for it.
-            let mut admitted = None;
-            if record.info().is_shared {
-                let leave = coordinator.admit_first(&record.info().name, limit);
-                admitted = Some(Box::pin(leave).await?);
-            }
-            // A place keeps the line alive, and with it what the line has learnt. So only a task
-            // that asks for its turn takes one.
-            let place = coordinator.stand_in_line(&**record, queues);
-            let turn = if let Some(turn) = place.try_turn() {
-                turn
-            } else {
-                // Others may ask meanwhile.
-                admitted = None;
-                // Boxed: who is the first at once needs no room for it.
-                match Box::pin(coordinator.come_first(&place, &**record, limit)).await? {
-                    Ok(turn) => turn,
-                    Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
-                }
-            };
-            // Another task of the same owner may have entered while this one came first.
-            if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
-                return Ok(SeekOutcome::Own(own));
-            }
-            let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
-                admitted
-            } else {
-                // Until it asks, or another one that comes first.
-                turn.hold_up(true);
-                match coordinator.wait_for_leave(&record.info().name, limit).await {
-                    Ok(admitted) => admitted,
-                    Err(overloaded) => {
-                        let Some(denial) = place.heard() else { return Err(overloaded) };
-                        let known = coordinator.report_denial(&**record, denial);
-                        return known.map(SeekOutcome::of);
-                    }
-                }
-            };
-            // Each in one box with what it works on.
-            let won = if queues {
-                let wait =
-                    async { coordinator.place(record, limit, &turn).wait(Some(admitted)).await };
-                Box::pin(wait).await
-            } else {
-                let search = async {
-                    Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
-                };
-                Box::pin(search).await
-            };
-            won.map(SeekOutcome::of)
+        // Who shares the lock mostly finds no line before it, so it takes a place there only
+        // when it may ask.
+        let mut admitted = None;
+        if record.info().is_shared {
+            let leave = coordinator.admit_first(&record.info().name, limit);
+            admitted = Some(leave.await?);
         }
+        // A place keeps the line alive, and with it what the line has learnt. So only a task
+        // that asks for its turn takes one.
+        let place = coordinator.stand_in_line(&**record, queues);
+        let turn = if let Some(turn) = place.try_turn() {
+            turn
+        } else {
+            // Others may ask meanwhile.
+            admitted = None;
+            match coordinator.come_first(&place, &**record, limit).await? {
+                Ok(turn) => turn,
+                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
+            }
+        };
+        // Another task of the same owner may have entered while this one came first.
+        if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
+            return Ok(SeekOutcome::Own(own));
+        }
+        let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
+            admitted
+        } else {
+            // Until it asks, or another one that comes first.
+            turn.hold_up(true);
+            match coordinator.wait_for_admission(&record.info().name, limit).await {
+                Ok(admitted) => admitted,
+                Err(overloaded) => {
+                    let Some(denial) = place.heard() else { return Err(overloaded) };
+                    let known = coordinator.report_denial(&**record, denial);
+                    return known.map(SeekOutcome::of);
+                }
+            }
+        };
+        let won = if queues {
+            coordinator.place(record, limit, &turn).wait(Some(admitted)).await
+        } else {
+            Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
+        };
+        won.map(SeekOutcome::of)
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.

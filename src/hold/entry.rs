@@ -253,8 +253,7 @@ impl Entry {
             Left::Inner(replies) => (replies, None),
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
         };
-        // Boxed: a task that waits for a lock has room for its release all the time.
-        let votes = Box::pin(self.hold.confirm(replies, frees_at.is_some())).await;
+        let votes = self.hold.confirm(replies, frees_at.is_some()).await;
         if votes.lacks_majority() {
             return Err(self.hold.vanished(votes.into_verdicts()));
         }
