@@ -43,7 +43,7 @@ impl Ears {
         until: Moment,
     ) {
         self.callee.follow(refused.obstacle());
-        if self.channel.is_some() || record.foreign_queue().is_none() {
+        if self.channel.is_some() || !record.is_foreign() {
             return;
         }
         let Some(channel) = &record.channel() else { return };

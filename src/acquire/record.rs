@@ -143,8 +143,13 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     /// This lock as it is asked for from a place in its queue.
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord>;
 
-    /// Where programs of another library lock by the same records: they give the lock back without
-    /// a call to the first in our queue, and tell the channel only.
+    /// Programs of another library lock by the same records. They give the lock back without a call
+    /// to the first in our queue, and tell the channel only.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
+    /// Where those have a queue of their own.
     fn foreign_queue(&self) -> Option<&ForeignQueue> {
         None
     }

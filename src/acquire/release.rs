@@ -33,7 +33,7 @@ impl Coordinator {
         let info = record.info();
         // Programs of another library are in no queue of ours: beside a client that always asks
         // first they would never get the lock.
-        if info.is_shared || record.foreign_queue().is_some() {
+        if info.is_shared || record.is_foreign() {
             return;
         }
         let is_alone = || !self.lines.others_want(&info.key);

@@ -212,6 +212,10 @@ impl LockRecord for MutexRecord {
         Arc::new(self.from(place))
     }
 
+    fn is_foreign(&self) -> bool {
+        self.made.forms.terms.is_foreign
+    }
+
     fn foreign_queue(&self) -> Option<&ForeignQueue> {
         self.made.foreign_queue.as_ref()
     }

@@ -138,7 +138,8 @@ impl HoldIds {
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
 ///
-/// Voters store it as text, so a hold of another program is whatever text stands in its record. It is shown as that text, and read from it: any text but the empty one.
+/// Voters store it as text, so a hold of another program is whatever text stands in its record.
+/// It is shown as that text, and read from it: any text but the empty one.
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {

@@ -45,8 +45,8 @@ impl Redisson {
         Self(Arc::clone(parts))
     }
 
-    /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock` of
-    /// one on each. The record has the bare name, the channel is `redisson_lock__channel:{<name>}`,
+    /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock`
+    /// of one on each. The record has the bare name, the channel is `redisson_lock__channel:{<name>}`,
     /// and the tokens are counted in `redisson_lock_token:{<name>}`, which never expires.
     ///
     /// There is no queue: whoever asks first when the lock is free gets it. Waiting for a name that

@@ -103,6 +103,10 @@ impl LockRecord for JavaRwRecord {
         self.terms.rules
     }
 
+    fn is_foreign(&self) -> bool {
+        true
+    }
+
     fn kind_of(&self, hold: &HoldId) -> HolderKind {
         if hold.as_str().ends_with(WRITE) { HolderKind::Write } else { HolderKind::Read }
     }

@@ -37,4 +37,4 @@ pub use mutex::{Holder, Inspection, VoterView, Waiting};
 pub use rw::{Reader, RwInspection, RwState, RwView};
 pub use semaphore::{PermitHolder, SemaphoreInspection, SemaphoreState, SemaphoreView};
 
-pub use super::rw_lock::Access;
+pub use super::rw_record::Access;

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// From low to high.
-const FLOORS: [&[&str]; 11] = [
+const FLOORS: [&[&str]; 12] = [
     &["proto", "mutant", "metric"],
     &["clock", "signal", "fence", "series"],
     &["settings", "keys"],
@@ -17,6 +17,7 @@ const FLOORS: [&[&str]; 11] = [
     &["acquire", "embedded"],
     &["hold"],
     &["locks"],
+    &["redisson"],
     &["client"],
     &["blocking"],
     &["lib", "main", "bin", "program"],

@@ -207,7 +207,8 @@ async fn several_voters_and_preferences_that_java_lacks_are_refused_with_the_rea
     }
     client.redisson().mutex(NAME).lock().await.unwrap().release().await.unwrap();
 
-    let one = builder(&several[..1]).connect().await.unwrap();
+    // Clients of one prefix agree about the voters.
+    let one = builder(&several[..1]).prefix("one").connect().await.unwrap();
     for preference in [Preference::Writers, Preference::Fair] {
         let error =
             one.redisson().rw_lock(NAME).preference(preference).try_read().await.unwrap_err();
