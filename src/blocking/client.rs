@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller, client_thread::ClientThread,
+    mirror::Mirrored as _,
 };
 use crate::{
     client::{self, Builder, FoundLocks, Status, Survey},
@@ -51,27 +52,27 @@ impl Quorate {
 
     /// [`Quorate::mutex`](crate::Quorate::mutex).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(self.client.mutex(name), &self.thread)
+        self.client.mutex(name).mirrored(&self.thread)
     }
 
     /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex).
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(self.client.fair_mutex(name), &self.thread)
+        self.client.fair_mutex(name).mirrored(&self.thread)
     }
 
     /// [`Quorate::rw_lock`](crate::Quorate::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        RwLock::new(self.client.rw_lock(name), &self.thread)
+        self.client.rw_lock(name).mirrored(&self.thread)
     }
 
     /// [`Quorate::semaphore`](crate::Quorate::semaphore).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
-        Semaphore::new(self.client.semaphore(name, permits), &self.thread)
+        self.client.semaphore(name, permits).mirrored(&self.thread)
     }
 
     /// [`Quorate::election`](crate::Quorate::election).
     pub fn election(&self, name: impl AsRef<str>) -> Election {
-        Election::new(self.client.election(name), &self.thread)
+        self.client.election(name).mirrored(&self.thread)
     }
 
     /// [`Quorate::redisson`](crate::Quorate::redisson).
@@ -81,7 +82,7 @@ impl Quorate {
 
     /// [`Quorate::lock_all`](crate::Quorate::lock_all).
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
-        LockAll::new(self.client.lock_all(locks), &self.thread)
+        self.client.lock_all(locks).mirrored(&self.thread)
     }
 
     /// [`Quorate::status`](crate::Quorate::status); blocks.
@@ -150,17 +151,17 @@ pub struct Redisson {
 impl Redisson {
     /// [`Redisson::mutex`](crate::Redisson::mutex).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(self.locks.mutex(name), &self.thread)
+        self.locks.mutex(name).mirrored(&self.thread)
     }
 
     /// [`Redisson::fair_mutex`](crate::Redisson::fair_mutex).
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(self.locks.fair_mutex(name), &self.thread)
+        self.locks.fair_mutex(name).mirrored(&self.thread)
     }
 
     /// [`Redisson::rw_lock`](crate::Redisson::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        RwLock::new(self.locks.rw_lock(name), &self.thread)
+        self.locks.rw_lock(name).mirrored(&self.thread)
     }
 }
 

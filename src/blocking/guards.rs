@@ -1,64 +1,23 @@
-//! The guards: each is the async one, with the thread of its client.
+//! The guards, who leads and who watches: each is the async one, with the thread of its client.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::client_thread::ClientThread;
+use super::{
+    client_thread::ClientThread,
+    mirror::{Mirrored, mirror},
+};
 use crate::{
-    locks,
+    locks::{self, Observed},
     proto::{Error, HoldId, Token},
 };
 
-/// Makes a guard: `$acquire` is the call on a client that gives one.
-macro_rules! guard {
-    ($(#[$about:meta])* $name:ident, $acquire:literal) => {
-        $(#[$about])*
-        #[must_use = "the lock is released when the guard is dropped"]
-        pub struct $name {
-            guard: locks::$name,
-            thread: Arc<ClientThread>,
-        }
-
+/// Waiting for a loss, which every guard has.
+macro_rules! lost_within {
+    ($name:ident) => {
         impl $name {
-            pub(super) fn new(guard: locks::$name, thread: &Arc<ClientThread>) -> Self {
-                Self { guard, thread: Arc::clone(thread) }
-            }
-
-            /// The lock's name.
-            pub fn name(&self) -> &str {
-                self.guard.name()
-            }
-
-            /// The hold, as it stands on the voters and in other clients' errors.
-            pub fn hold(&self) -> &HoldId {
-                self.guard.hold()
-            }
-
-            #[doc = concat!("[`", stringify!($name), "::votes`](crate::", stringify!($name),
-                "::votes).")]
-            pub fn votes(&self) -> usize {
-                self.guard.votes()
-            }
-
-            /// How many guards of this hold exist.
-            pub fn count(&self) -> u32 {
-                self.guard.count()
-            }
-
-            /// Whether the lock may still be relied on. Read from the clock at each call, and never
-            /// true at or after the deadline: long work asks before each of its steps.
-            pub fn is_held(&self) -> bool {
-                self.guard.is_held()
-            }
-
-            /// The time for which the lock may be relied on if no renewal succeeds; zero once it is
-            /// lost.
-            pub fn remaining(&self) -> Duration {
-                self.guard.remaining()
-            }
-
-            /// Waits until the lock is lost, no longer than `limit`, and returns why it was lost;
-            /// `None` if it is still held then. A pause between two steps of work that ends at once
-            /// when there is no point in going on.
+            /// Waits until it is lost, no longer than `limit`, and returns why; `None` if it is
+            /// still held then. A pause between two steps of work that ends at once when there is
+            /// no point in going on.
             ///
             /// # Errors
             ///
@@ -73,7 +32,7 @@ macro_rules! guard {
             /// # let mut steps = 0;
             /// use std::time::Duration;
             ///
-            #[doc = concat!("let guard = quorum.", $acquire, "?;")]
+            /// let guard = quorum.mutex("invoice:42").lock()?;
             /// while guard.lost_within(Duration::from_millis(10))?.is_none() {
             ///     // one step of the work
             /// #   steps += 1;
@@ -84,87 +43,33 @@ macro_rules! guard {
             /// # }
             /// ```
             pub fn lost_within(&self, limit: Duration) -> Result<Option<Error>, Error> {
-                let lost = self.guard.lost();
+                let lost = self.inner.lost();
                 self.thread.wait(async move { tokio::time::timeout(limit, lost).await.ok() })
             }
+        }
+    };
+}
 
-            #[doc = concat!("[`", stringify!($name), "::extend`](crate::", stringify!($name),
-                "::extend); blocks.")]
-            ///
-            /// # Errors
-            ///
-            #[doc = concat!("As [there](crate::", stringify!($name), "::extend).")]
-            /// [`is_inside_runtime`](Error::is_inside_runtime).
-            pub fn extend(&self, lease: Duration) -> Result<(), Error> {
-                self.thread.wait(self.guard.extend(lease))?
-            }
-
-            #[doc = concat!("[`", stringify!($name), "::renew`](crate::", stringify!($name),
-                "::renew); blocks.")]
-            ///
-            /// # Errors
-            ///
-            #[doc = concat!("As [there](crate::", stringify!($name), "::renew).")]
-            /// [`is_inside_runtime`](Error::is_inside_runtime).
-            pub fn renew(&self) -> Result<(), Error> {
-                self.thread.wait(self.guard.renew())?
-            }
-
-            #[doc = concat!("[`", stringify!($name), "::reenter`](crate::", stringify!($name),
-                "::reenter); blocks.")]
-            ///
-            /// # Errors
-            ///
-            #[doc = concat!("As [there](crate::", stringify!($name), "::reenter).")]
-            /// [`is_inside_runtime`](Error::is_inside_runtime).
-            pub fn reenter(&self) -> Result<Self, Error> {
-                let guard = self.thread.wait(self.guard.reenter())??;
-                Ok(Self::new(guard, &self.thread))
-            }
-
-            #[doc = concat!("[`", stringify!($name), "::keep_for`](crate::", stringify!($name),
-                "::keep_for); blocks.")]
-            ///
-            /// # Errors
-            ///
-            #[doc = concat!("As [there](crate::", stringify!($name), "::keep_for).")]
-            /// [`is_inside_runtime`](Error::is_inside_runtime): the lock is released.
-            pub fn keep_for(self, time: Duration) -> Result<(), Error> {
-                let Self { guard, thread } = self;
-                thread.wait(guard.keep_for(time))?
-            }
-
-            #[doc = concat!("[`", stringify!($name), "::release`](crate::", stringify!($name),
-                "::release); blocks.")]
-            ///
-            /// # Errors
-            ///
-            #[doc = concat!("As [there](crate::", stringify!($name), "::release).")]
-            /// [`is_inside_runtime`](Error::is_inside_runtime): the lock is released in the
-            /// background.
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// # fn main() -> Result<(), quorate::Error> {
-            /// # let voters = quorate::embedded::voters(3);
-            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
-            #[doc = concat!("let guard = quorum.", $acquire, "?;")]
-            /// assert!(guard.is_held());
-            /// guard.release()
-            /// # }
-            /// ```
-            pub fn release(self) -> Result<(), Error> {
-                let Self { guard, thread } = self;
-                thread.wait(guard.release())?
-            }
+macro_rules! guard {
+    ($(#[$about:meta])* $name:ident) => {
+        mirror! {
+            $(#[$about])*
+            #[must_use = "the lock is released when the guard is dropped"]
+            $name
+            get name -> &str;
+            get hold -> &HoldId;
+            get votes -> usize;
+            get count -> u32;
+            get is_held -> bool;
+            get remaining -> Duration;
+            call extend(lease: Duration) -> ();
+            call renew() -> ();
+            call reenter() -> Self;
+            last keep_for(time: Duration);
+            last release();
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.guard.fmt(f)
-            }
-        }
+        lost_within!($name);
     };
 }
 
@@ -173,59 +78,59 @@ guard! {
     ///
     /// Dropping it releases the lock in the background: dropping never blocks and never fails.
     /// [`release`](Self::release) waits, and says whether it worked.
-    MutexGuard, "mutex(\"invoice:42\").lock()"
+    MutexGuard
 }
 
 guard! {
     /// [`quorate::ReadGuard`](crate::ReadGuard) for programs without async.
     ///
     /// It behaves as a [`MutexGuard`] does.
-    ReadGuard, "rw_lock(\"prices\").read()"
+    ReadGuard
 }
 
 guard! {
     /// [`quorate::WriteGuard`](crate::WriteGuard) for programs without async.
     ///
     /// It behaves as a [`MutexGuard`] does.
-    WriteGuard, "rw_lock(\"prices\").write()"
+    WriteGuard
 }
 
 guard! {
     /// [`quorate::PermitGuard`](crate::PermitGuard) for programs without async.
     ///
     /// It behaves as a [`MutexGuard`] does.
-    PermitGuard, "semaphore(\"exports\", 3).acquire()"
+    PermitGuard
 }
 
 impl PermitGuard {
     /// How many permits it has.
     pub fn permits(&self) -> u32 {
-        self.guard.permits()
+        self.inner.permits()
     }
 
     /// The number of its permit, or of its first:
     /// [`PermitGuard::slot`](crate::PermitGuard::slot).
     pub fn slot(&self) -> u32 {
-        self.guard.slot()
+        self.inner.slot()
     }
 
     /// The numbers of all its permits.
     pub fn slots(&self) -> Vec<u32> {
-        self.guard.slots()
+        self.inner.slots()
     }
 }
 
 impl MutexGuard {
     /// The fencing token of this hold: [`MutexGuard::token`](crate::MutexGuard::token).
     pub fn token(&self) -> Token {
-        self.guard.token()
+        self.inner.token()
     }
 }
 
 impl WriteGuard {
     /// The fencing token of this hold: [`WriteGuard::token`](crate::WriteGuard::token).
     pub fn token(&self) -> Token {
-        self.guard.token()
+        self.inner.token()
     }
 
     /// [`WriteGuard::read`](crate::WriteGuard::read); blocks.
@@ -234,8 +139,7 @@ impl WriteGuard {
     ///
     /// As [there](crate::WriteGuard::read). [`is_inside_runtime`](Error::is_inside_runtime).
     pub fn read(&self) -> Result<ReadGuard, Error> {
-        let guard = self.thread.wait(self.guard.read())??;
-        Ok(ReadGuard::new(guard, &self.thread))
+        Ok(self.thread.wait(self.inner.read())??.mirrored(&self.thread))
     }
 
     /// [`WriteGuard::downgrade`](crate::WriteGuard::downgrade); blocks.
@@ -260,8 +164,95 @@ impl WriteGuard {
     /// # }
     /// ```
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
-        let Self { guard, thread } = self;
-        let guard = thread.wait(guard.downgrade())??;
-        Ok(ReadGuard::new(guard, &thread))
+        let Self { inner, thread } = self;
+        Ok(thread.wait(inner.downgrade())??.mirrored(&thread))
+    }
+}
+
+mirror! {
+    /// [`quorate::AllGuard`](crate::AllGuard) for programs without async.
+    ///
+    /// Dropping it releases all locks in the background: dropping never blocks and never fails.
+    #[must_use = "the locks are released when the guard is dropped"]
+    AllGuard
+    get names -> impl Iterator<Item = &str>;
+    get holds -> impl Iterator<Item = (&str, &HoldId)>;
+    get tokens -> impl Iterator<Item = (&str, Option<Token>)>;
+    get is_held -> bool;
+    get remaining -> Duration;
+    call extend(lease: Duration) -> ();
+    last release();
+}
+
+lost_within!(AllGuard);
+
+mirror! {
+    /// [`quorate::Leadership`](crate::Leadership) for programs without async.
+    ///
+    /// Dropping it resigns in the background: dropping never blocks and never fails.
+    #[must_use = "it resigns when it is dropped"]
+    Leadership
+    get name -> &str;
+    get hold -> &HoldId;
+    get votes -> usize;
+    get token -> Token;
+    get is_held -> bool;
+    get remaining -> Duration;
+    call proclaim(value: impl AsRef<[u8]>) -> ();
+    last resign();
+}
+
+lost_within!(Leadership);
+
+mirror! {
+    /// [`quorate::Observer`](crate::Observer) for programs without async: an iterator whose `next`
+    /// blocks until something has changed. It ends when the client is closed. The only error of its
+    /// items is [`is_inside_runtime`](Error::is_inside_runtime).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// use quorate::Observed;
+    ///
+    /// let leadership = quorum.election("scheduler").campaign("10.0.0.1:80")?;
+    /// for observed in quorum.election("scheduler").observe() {
+    ///     match observed? {
+    ///         Observed::Leader(leader) => println!("{:?} leads", leader.text()),
+    ///         Observed::NoLeader => println!("nobody leads"),
+    ///         other => println!("it cannot be known: {other:?}"),
+    ///     }
+    /// #   quorum.close()?;
+    /// }
+    /// # drop(leadership);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "it does nothing until it is asked for the next"]
+    Observer
+}
+
+impl Observer {
+    /// Waits for the next change, no longer than `limit`; `None` if there was none, or if the
+    /// client is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn next_within(&mut self, limit: Duration) -> Result<Option<Observed>, Error> {
+        let Self { inner, thread } = self;
+        let next = async { tokio::time::timeout(limit, inner.next()).await };
+        Ok(thread.wait(next)?.ok().flatten())
+    }
+}
+
+impl Iterator for Observer {
+    type Item = Result<Observed, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self { inner, thread } = self;
+        thread.wait(inner.next()).transpose()
     }
 }

@@ -60,17 +60,10 @@
 mod caller;
 mod client;
 mod client_thread;
-mod election;
 mod guards;
-mod lock_all;
-mod mutex;
-mod rw_lock;
-mod semaphore;
+mod kinds;
+mod mirror;
 
 pub use client::{Quorate, Redisson};
-pub use election::{Election, Leadership, Observer};
-pub use guards::{MutexGuard, PermitGuard, ReadGuard, WriteGuard};
-pub use lock_all::{AllGuard, LockAll};
-pub use mutex::{FairMutex, Mutex};
-pub use rw_lock::RwLock;
-pub use semaphore::Semaphore;
+pub use guards::{AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard};
+pub use kinds::{Election, FairMutex, LockAll, Mutex, RwLock, Semaphore};

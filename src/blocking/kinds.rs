@@ -1,0 +1,360 @@
+//! The locks: each is the async one, with the thread of its client.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard,
+    client_thread::ClientThread,
+    mirror::{Mirrored, mirror},
+};
+use crate::{
+    locks::{
+        self, Lockable, Preference, after_work,
+        inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
+    },
+    proto::{Error, HoldId, Leader, Owner, Token},
+};
+
+/// Defines a mutex. `$make` is the call on a client that returns it.
+macro_rules! exclusive {
+    ($(#[$about:meta])* $name:ident, $make:literal) => {
+        mirror! {
+            $(#[$about])*
+            #[derive(Clone)]
+            #[must_use = "it does nothing until it is locked"]
+            $name
+            with owner(owner: &Owner);
+            with lease(lease: Duration);
+            with lease_fixed(lease: Duration);
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+            #[doc = concat!("let guard = quorum.", $make, ".lock()?;")]
+            /// assert!(guard.is_held());
+            /// guard.release()
+            /// # }
+            /// ```
+            call lock() -> MutexGuard;
+            call try_lock() -> Option<MutexGuard>;
+            call lock_within(limit: Duration) -> Option<MutexGuard>;
+            call lock_or_busy(limit: Duration) -> MutexGuard;
+            call is_locked() -> bool;
+            call inspect() -> Inspection;
+            call force_release() -> bool;
+            call force_release_hold(hold: &HoldId) -> ();
+            call force_clear() -> bool;
+        }
+
+        impl $name {
+            /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, runs the
+            /// work on the calling thread, and releases when the work is done, has failed or
+            /// panics. The work is given its [`Token`].
+            ///
+            /// **The work is not stopped when the lock is lost.** It runs to its end, and the error
+            /// says afterwards that it was not covered throughout: somebody else may have done the
+            /// same meanwhile. Long work looks by itself, with a guard.
+            ///
+            /// Work that is done stays done: a release that no majority has confirmed in time goes
+            /// on in the background, and is no error here.
+            ///
+            /// # Errors
+            ///
+            /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+            /// [`is_lost`](Error::is_lost) if the lock was lost before the work was done.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+            /// # fn charge(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(42) }
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+            #[doc = concat!("let charged = quorum.", $make, ".run(charge)?;")]
+            /// assert_eq!(charged, 42);
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub fn run<T, E: From<Error>>(
+                &self,
+                work: impl FnOnce(Token) -> Result<T, E>,
+            ) -> Result<T, E> {
+                let guard = self.lock()?;
+                // Outside of the client's runtime: the work may have one of its own.
+                let done = work(guard.token());
+                after_work(done, guard.release())
+            }
+        }
+
+        impl From<$name> for Lockable {
+            fn from(mutex: $name) -> Self {
+                mutex.inner.into()
+            }
+        }
+    };
+}
+
+exclusive! {
+    /// [`quorate::Mutex`](crate::Mutex) for programs without async.
+    ///
+    /// The same lock as the async mutex of this name, in this process and in others. Threads of one
+    /// client that wait stand in line, and come in the order of asking.
+    Mutex, "mutex(\"invoice:42\")"
+}
+
+exclusive! {
+    /// [`quorate::FairMutex`](crate::FairMutex) for programs without async.
+    ///
+    /// A [`Mutex`] that is given in the order of asking, over all voters and all clients.
+    FairMutex, "fair_mutex(\"invoice:42\")"
+}
+
+mirror! {
+    /// [`quorate::RwLock`](crate::RwLock) for programs without async.
+    ///
+    /// Without an owner nothing tells that two guards are of one thread: see
+    /// [there](crate::RwLock#owners).
+    #[derive(Clone)]
+    #[must_use = "it does nothing until it is locked"]
+    RwLock
+    with owner(owner: &Owner);
+    with lease(lease: Duration);
+    with lease_fixed(lease: Duration);
+    with preference(preference: Preference);
+    get reading -> Lockable;
+    get writing -> Lockable;
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let lock = quorum.rw_lock("prices");
+    /// let (one, other) = (lock.read()?, lock.read()?);
+    /// assert!(lock.try_write()?.is_none());
+    /// one.release()?;
+    /// other.release()
+    /// # }
+    /// ```
+    call read() -> ReadGuard;
+    call try_read() -> Option<ReadGuard>;
+    call read_within(limit: Duration) -> Option<ReadGuard>;
+    call read_or_busy(limit: Duration) -> ReadGuard;
+    call write() -> WriteGuard;
+    call try_write() -> Option<WriteGuard>;
+    call write_within(limit: Duration) -> Option<WriteGuard>;
+    call write_or_busy(limit: Duration) -> WriteGuard;
+    call inspect() -> RwInspection;
+    call force_release(access: Access) -> bool;
+    call force_release_hold(hold: &HoldId) -> ();
+    call force_clear() -> bool;
+}
+
+impl RwLock {
+    /// Reads, works and gives the read back: waits as [`read`](Self::read) does, runs the work on
+    /// the calling thread, and releases when the work is done, has failed or panics.
+    ///
+    /// **The work is not stopped when the read is lost**: see [`Mutex::run`].
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`read`](Self::read), and
+    /// [`is_lost`](Error::is_lost) if the read was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn total() -> Result<u32, quorate::Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// assert_eq!(quorum.rw_lock("prices").run_read(total)?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_read<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let guard = self.read()?;
+        let done = work();
+        after_work(done, guard.release())
+    }
+
+    /// Writes, works and gives the write back: waits as [`write`](Self::write) does, runs the work
+    /// on the calling thread, and releases when the work is done, has failed or panics. The work is
+    /// given its [`Token`].
+    ///
+    /// **The work is not stopped when the write is lost**: see [`Mutex::run`].
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`write`](Self::write), and
+    /// [`is_lost`](Error::is_lost) if the write was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn raise(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(43) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// assert_eq!(quorum.rw_lock("prices").run_write(raise)?, 43);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_write<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(Token) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let guard = self.write()?;
+        let done = work(guard.token());
+        after_work(done, guard.release())
+    }
+}
+
+mirror! {
+    /// [`quorate::Semaphore`](crate::Semaphore) for programs without async.
+    #[derive(Clone)]
+    #[must_use = "it does nothing until a permit is acquired"]
+    Semaphore
+    with owner(owner: &Owner);
+    with lease(lease: Duration);
+    with lease_fixed(lease: Duration);
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let exports = quorum.semaphore("exports", 2);
+    /// let (one, other) = (exports.acquire()?, exports.acquire()?);
+    /// assert!(exports.try_acquire()?.is_none());
+    /// one.release()?;
+    /// other.release()
+    /// # }
+    /// ```
+    call acquire() -> PermitGuard;
+    call try_acquire() -> Option<PermitGuard>;
+    call acquire_within(limit: Duration) -> Option<PermitGuard>;
+    call acquire_or_busy(limit: Duration) -> PermitGuard;
+    call acquire_many(wanted: u32) -> PermitGuard;
+    call try_acquire_many(wanted: u32) -> Option<PermitGuard>;
+    call acquire_many_within(wanted: u32, limit: Duration) -> Option<PermitGuard>;
+    call acquire_many_or_busy(wanted: u32, limit: Duration) -> PermitGuard;
+    call inspect() -> SemaphoreInspection;
+    call force_release() -> bool;
+    call force_release_hold(hold: &HoldId) -> ();
+    call force_clear() -> bool;
+}
+
+impl Semaphore {
+    /// Acquires a permit, works and gives it back: waits as [`acquire`](Self::acquire) does, runs
+    /// the work on the calling thread, with the number of its permit, and releases when the work is
+    /// done, has failed or panics.
+    ///
+    /// **The work is not stopped when the permit is lost**: see [`Mutex::run`].
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
+    /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn export(slot: u32) -> Result<u32, quorate::Error> { Ok(slot) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// assert!(quorum.semaphore("exports", 2).run(export)? < 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run<T, E: From<Error>>(&self, work: impl FnOnce(u32) -> Result<T, E>) -> Result<T, E> {
+        let guard = self.acquire()?;
+        let done = work(guard.slot());
+        after_work(done, guard.release())
+    }
+}
+
+mirror! {
+    /// [`quorate::Election`](crate::Election) for programs without async.
+    #[derive(Clone)]
+    #[must_use = "it does nothing until somebody campaigns or asks"]
+    Election
+    with lease(lease: Duration);
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let election = quorum.election("scheduler");
+    /// let leadership = election.campaign("10.0.0.1:80")?;
+    /// assert_eq!(election.leader()?.expect("somebody leads").text(), Some("10.0.0.1:80"));
+    /// leadership.resign()
+    /// # }
+    /// ```
+    call campaign(value: impl AsRef<[u8]>) -> Leadership;
+    call try_campaign(value: impl AsRef<[u8]>) -> Option<Leadership>;
+    call campaign_within(value: impl AsRef<[u8]>, limit: Duration) -> Option<Leadership>;
+    call campaign_or_busy(value: impl AsRef<[u8]>, limit: Duration) -> Leadership;
+    call leader() -> Option<Leader>;
+    call inspect() -> Inspection;
+    call force_release() -> bool;
+    call force_release_hold(hold: &HoldId) -> ();
+    call force_clear() -> bool;
+}
+
+impl Election {
+    /// [`Election::observe`](crate::Election::observe): an iterator that blocks until something has
+    /// changed.
+    pub fn observe(&self) -> Observer {
+        self.inner.observe().mirrored(&self.thread)
+    }
+}
+
+mirror! {
+    /// [`quorate::LockAll`](crate::LockAll) for programs without async.
+    #[derive(Clone)]
+    #[must_use = "it does nothing until it is locked"]
+    LockAll
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let accounts = [quorum.mutex("account:1"), quorum.mutex("account:2")];
+    /// let guard = quorum.lock_all(accounts).lock()?;
+    /// assert!(guard.is_held());
+    /// guard.release()
+    /// # }
+    /// ```
+    call lock() -> AllGuard;
+    call try_lock() -> Option<AllGuard>;
+    call lock_within(limit: Duration) -> Option<AllGuard>;
+    call lock_or_busy(limit: Duration) -> AllGuard;
+}
+
+impl LockAll {
+    /// Locks all, works and gives them back, as [`Mutex::run`] does for one: the work runs to its
+    /// end also where a lock is lost. It is given the tokens, in the order of the list.
+    ///
+    /// # Errors
+    ///
+    /// As [there](Mutex::run).
+    pub fn run<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(Vec<Option<Token>>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let guard = self.lock()?;
+        let done = work(guard.tokens().map(|(_, token)| token).collect());
+        after_work(done, guard.release())
+    }
+}

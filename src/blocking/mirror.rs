@@ -1,0 +1,115 @@
+//! What every type of this module is: its async namesake, with the thread of the client.
+
+use std::sync::Arc;
+
+use super::client_thread::ClientThread;
+use crate::{
+    locks::inspection::{Inspection, RwInspection, SemaphoreInspection},
+    proto::Leader,
+};
+
+/// What an async call gives, as programs without async get it.
+pub(super) trait Mirrored {
+    type Mirror;
+    fn mirrored(self, thread: &Arc<ClientThread>) -> Self::Mirror;
+}
+
+impl<T: Mirrored> Mirrored for Option<T> {
+    type Mirror = Option<T::Mirror>;
+
+    fn mirrored(self, thread: &Arc<ClientThread>) -> Self::Mirror {
+        self.map(|given| given.mirrored(thread))
+    }
+}
+
+macro_rules! same {
+    ($($type:ty),+) => {$(
+        impl Mirrored for $type {
+            type Mirror = Self;
+
+            fn mirrored(self, _: &Arc<ClientThread>) -> Self {
+                self
+            }
+        }
+    )+};
+}
+
+same!((), bool, Leader, Inspection, RwInspection, SemaphoreInspection);
+
+/// Defines the mirror of a type: `with` are its settings, `get` what it knows, `call` what it waits
+/// for, and `last` what it waits for and ends with.
+macro_rules! mirror {
+    (
+        $(#[$about:meta])* $name:ident
+        $(with $set:ident($value:ident: $setting:ty);)*
+        $(get $get:ident -> $known:ty;)*
+        $($(#[$more:meta])* call $call:ident($($arg:ident: $type:ty),*) -> $given:ty;)*
+        $(last $last:ident($($own:ident: $owned:ty),*);)*
+    ) => {
+        $(#[$about])*
+        pub struct $name {
+            inner: locks::$name,
+            thread: Arc<ClientThread>,
+        }
+
+        impl Mirrored for locks::$name {
+            type Mirror = $name;
+
+            fn mirrored(self, thread: &Arc<ClientThread>) -> $name {
+                $name { inner: self, thread: Arc::clone(thread) }
+            }
+        }
+
+        impl $name {
+            $(
+                #[doc = concat!("[`", stringify!($name), "::", stringify!($set), "`](crate::",
+                    stringify!($name), "::", stringify!($set), ").")]
+                pub fn $set(self, $value: $setting) -> Self {
+                    Self { inner: self.inner.$set($value), ..self }
+                }
+            )*
+            $(
+                #[doc = concat!("[`", stringify!($name), "::", stringify!($get), "`](crate::",
+                    stringify!($name), "::", stringify!($get), ").")]
+                pub fn $get(&self) -> $known {
+                    self.inner.$get()
+                }
+            )*
+            $(
+                #[doc = concat!("[`", stringify!($name), "::", stringify!($call), "`](crate::",
+                    stringify!($name), "::", stringify!($call), "); blocks.")]
+                ///
+                /// # Errors
+                ///
+                #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($call),
+                    "), and [`is_inside_runtime`](Error::is_inside_runtime): nothing was sent.")]
+                $(#[$more])*
+                pub fn $call(&self, $($arg: $type),*) -> Result<$given, Error> {
+                    Ok(self.thread.wait(self.inner.$call($($arg),*))??.mirrored(&self.thread))
+                }
+            )*
+            $(
+                #[doc = concat!("[`", stringify!($name), "::", stringify!($last), "`](crate::",
+                    stringify!($name), "::", stringify!($last), "); blocks.")]
+                ///
+                /// # Errors
+                ///
+                #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($last),
+                    "), and [`is_inside_runtime`](Error::is_inside_runtime): it ends in the \
+                     background.")]
+                pub fn $last(self, $($own: $owned),*) -> Result<(), Error> {
+                    let Self { inner, thread } = self;
+                    thread.wait(inner.$last($($own),*))?
+                }
+            )*
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+    };
+}
+
+pub(super) use mirror;
