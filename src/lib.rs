@@ -241,6 +241,7 @@
 //! | warn | this machine stood still: leases end sooner | `by` |
 //! | warn | votes may be gone at any time | `server`, `why` |
 //! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
+//! | warn | the mark of a server can be read again | `server` |
 //! | warn | no server tells of the cluster | `cause` |
 //! | warn | a server tells of the cluster again | `servers` |
 //! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |

@@ -245,7 +245,7 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
 
 // What a server says of itself is asked every ten seconds, and logged once, however long it lasts.
 #[tokio::test]
-async fn a_server_that_evicts_or_refuses_is_told_of_once_and_so_is_the_end() {
+async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_the_end() {
     let server = RedisServer::start();
     let set = |policy: &str, maxmemory: &str| {
         for (name, value) in [("maxmemory-policy", policy), ("maxmemory", maxmemory)] {
@@ -261,8 +261,16 @@ async fn a_server_that_evicts_or_refuses_is_told_of_once_and_so_is_the_end() {
     };
     let said = async |text: &str| eventually_async(text, async || lines(text) > 0).await;
     set("allkeys-lru", "100mb");
+    // No mark: whoever reads one fails.
+    let mark = "quorate:{%voter}";
+    server.command(&["DEL", mark]).unwrap();
+    server.command(&["HSET", mark, "a", "1"]).unwrap();
     said("error: votes may be gone at any time").await;
+    said("warn: the mark of a server cannot be read").await;
     sleep(Duration::from_secs(11)).await;
+    assert_eq!(lines("warn: the mark of a server cannot be read"), 1);
+    server.command(&["DEL", mark]).unwrap();
+    said("warn: the mark of a server can be read again").await;
     // Full, and evicting no more.
     set("noeviction", "1");
     said("warn: the server deletes no votes any more").await;

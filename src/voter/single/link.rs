@@ -57,6 +57,8 @@ pub(super) struct Link {
     rejected: Notify,
     /// The server is a replica.
     demoted: AtomicBool,
+    /// The mark of the server could not be read when it was looked at last.
+    is_unmarked: AtomicBool,
     /// The server packs its replies, so it can read what is packed.
     packs: AtomicBool,
     /// Until when scripts may leave; for as long as it stands where nobody has to confirm it.
@@ -117,6 +119,7 @@ impl Link {
             doubted: Notify::new(),
             rejected: Notify::new(),
             demoted: AtomicBool::new(false),
+            is_unmarked: AtomicBool::new(false),
             packs: AtomicBool::new(false),
             trusted: Mutex::default(),
             trouble: Mutex::new(trouble),
@@ -166,6 +169,11 @@ impl Link {
     /// The server gave a sign of life.
     pub(super) fn heard(&self) {
         self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes whether the mark of the server can be read, and says whether that is new.
+    pub(super) fn note_mark(&self, is_read: bool) -> bool {
+        self.is_unmarked.swap(!is_read, Ordering::Relaxed) == is_read
     }
 
     /// Has the server asked for a sign of life.

@@ -107,7 +107,12 @@ async fn look_at(
     let server = link.place();
     let answer = answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
     match answer {
-        Ok(answer) => Ok(Mark::read(&answer)),
+        Ok(answer) => {
+            if link.note_mark(true) {
+                tracing::warn!(%server, "the mark of a server can be read again");
+            }
+            Ok(Mark::read(&answer))
+        }
         // It cannot vote in this state either. Where nobody can say how old it is, it is new.
         Err(Cause::Rejected(why)) if is_passing(&why) => {
             tracing::debug!(%server, %why, "the mark of a server cannot be read now");
@@ -124,10 +129,12 @@ async fn look_at(
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {
-            tracing::warn!(
-                %server, %cause,
-                "the mark of a server cannot be read: deleted data go unnoticed"
-            );
+            if link.note_mark(false) {
+                tracing::warn!(
+                    %server, %cause,
+                    "the mark of a server cannot be read: deleted data go unnoticed"
+                );
+            }
             Ok(None)
         }
     }
