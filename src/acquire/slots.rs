@@ -43,7 +43,7 @@ impl Coordinator {
         granted: Granted,
     ) -> Result<Option<FixedSlots>, Loss> {
         let Some(slots) = &given.slots else { return Ok(None) };
-        let fixed = if let SlotNext::Fixed(fixed, votes) = slots.clone().next() {
+        let fixed = if let SlotNext::Fixed(fixed, votes) = slots.clone().advance() {
             let elsewhere = slots.elsewhere(&fixed);
             FixedSlots { slots: fixed, votes, elsewhere }
         } else {
@@ -71,7 +71,7 @@ impl Coordinator {
         while rules.is_in_time(started, clock.now())
             && let Some(slots) = &mut given.slots
         {
-            match slots.next() {
+            match slots.advance() {
                 SlotNext::Fixed(fixed, votes) => {
                     let elsewhere = slots.elsewhere(&fixed);
                     return Ok(FixedSlots { slots: fixed, votes, elsewhere });

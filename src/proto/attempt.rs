@@ -89,6 +89,7 @@ impl Attempt {
     }
 
     /// Whoever asked gives up at the end of this window.
+    #[must_use]
     pub fn within(mut self, window: Window) -> Self {
         let by = |limit: Option<Moment>, due: Moment| limit.map_or(due, |limit| limit.min(due));
         (self.limit, self.due) = (by(window.rounds, self.limit), by(window.answers, self.due));

@@ -26,6 +26,7 @@ impl Limit {
     }
 
     /// The same for one who asks once. `patience`: until when leave to ask is waited for at most.
+    #[must_use]
     pub fn once(self, patience: Moment) -> Self {
         match self {
             Self::Once(moment) => Self::Once(moment),

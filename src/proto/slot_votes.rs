@@ -102,7 +102,7 @@ impl SlotVotes {
         self.said[voter] = if is_known { SlotSaid::Nothing } else { SlotSaid::Failed };
     }
 
-    pub fn next(&mut self) -> SlotNext {
+    pub fn advance(&mut self) -> SlotNext {
         if let Some((slots, votes)) = self.fixed() {
             return SlotNext::Fixed(slots, votes);
         }

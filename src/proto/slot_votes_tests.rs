@@ -22,9 +22,9 @@ fn hear<const N: usize>(votes: &mut SlotVotes, gave: impl IntoIterator<Item = (u
 fn what_a_majority_gave_is_fixed_and_the_others_are_elsewhere() {
     let mut votes = votes(5);
     hear(&mut votes, [(0, [9]), (1, [2]), (3, [9])]);
-    assert!(!matches!(votes.clone().next(), SlotNext::Fixed(..)), "two of five");
+    assert!(!matches!(votes.clone().advance(), SlotNext::Fixed(..)), "two of five");
     hear(&mut votes, [(4, [9])]);
-    let SlotNext::Fixed(fixed, who) = votes.next() else { panic!("three of five") };
+    let SlotNext::Fixed(fixed, who) = votes.advance() else { panic!("three of five") };
     assert_eq!((fixed, who.granting()), (slots([9]), vec![0, 3, 4]));
     assert_eq!(votes.elsewhere(&slots([9])), [1]);
 }
@@ -34,12 +34,12 @@ fn what_a_majority_gave_is_fixed_and_the_others_are_elsewhere() {
 fn where_voters_differ_they_are_asked_from_the_furthest_of_the_nearest_majority() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [9]), (1, [0]), (2, [2])]);
-    let next = votes.next();
+    let next = votes.advance();
     assert_eq!(next, SlotNext::Ask { floors: slots([0]), voters: vec![0] });
-    assert_eq!(votes.next(), SlotNext::Ask { floors: slots([2]), voters: vec![0, 1] });
-    assert_eq!(votes.next(), SlotNext::Wait);
+    assert_eq!(votes.advance(), SlotNext::Ask { floors: slots([2]), voters: vec![0, 1] });
+    assert_eq!(votes.advance(), SlotNext::Wait);
     hear(&mut votes, [(1, [2])]);
-    let SlotNext::Fixed(fixed, who) = votes.next() else { panic!("two of three") };
+    let SlotNext::Fixed(fixed, who) = votes.advance() else { panic!("two of three") };
     assert_eq!((fixed, who.granting()), (slots([2]), vec![1, 2]));
     assert!(votes.elsewhere(&slots([2])).is_empty(), "the first has been asked to go on");
 }
@@ -54,7 +54,7 @@ fn a_slot_beyond_the_permits_is_noticed() {
 fn slots_that_others_took_meanwhile_are_no_silence() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [9]), (1, [0])]);
-    assert_eq!(votes.next(), SlotNext::Ask { floors: slots([0]), voters: vec![0, 2] });
+    assert_eq!(votes.advance(), SlotNext::Ask { floors: slots([0]), voters: vec![0, 2] });
     assert_eq!(votes.loss(), Loss::NoQuorum, "one has answered");
     votes.missed(2, false);
     assert_eq!(votes.loss(), Loss::NoQuorum, "the other cannot be reached");
@@ -66,22 +66,22 @@ fn slots_that_others_took_meanwhile_are_no_silence() {
 fn several_slots_are_fixed_together() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [8, 9]), (1, [8, 0]), (2, [9, 0])]);
-    let next = votes.next();
+    let next = votes.advance();
     assert_eq!(next, SlotNext::Ask { floors: slots([8, 0]), voters: vec![0] });
     hear(&mut votes, [(0, [8, 0])]);
-    assert!(matches!(votes.next(), SlotNext::Fixed(fixed, _) if fixed == slots([8, 0])));
+    assert!(matches!(votes.advance(), SlotNext::Fixed(fixed, _) if fixed == slots([8, 0])));
 }
 
 #[test]
 fn a_minority_that_gives_something_fixes_nothing() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [9])]);
-    assert_eq!(votes.next(), SlotNext::Apart);
+    assert_eq!(votes.advance(), SlotNext::Apart);
     hear(&mut votes, [(1, [0])]);
-    assert!(matches!(votes.next(), SlotNext::Ask { .. }));
+    assert!(matches!(votes.advance(), SlotNext::Ask { .. }));
     votes.missed(0, true);
     votes.missed(2, true);
-    assert_eq!(votes.next(), SlotNext::Apart, "who has no slot left");
+    assert_eq!(votes.advance(), SlotNext::Apart, "who has no slot left");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn agree(free: &[BTreeSet<u16>], wanted: usize) -> Option<Slots> {
         }
     }
     loop {
-        match votes.next() {
+        match votes.advance() {
             SlotNext::Fixed(slots, _) => return Some(slots),
             SlotNext::Ask { floors, voters } => {
                 assert!(!voters.is_empty(), "a round must lead on");

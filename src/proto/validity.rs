@@ -43,6 +43,7 @@ impl Terms {
     }
 
     /// Those with the longer lease.
+    #[must_use]
     pub fn longer(self, other: Self) -> Self {
         if other.lease > self.lease { other } else { self }
     }

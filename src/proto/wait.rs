@@ -123,12 +123,14 @@ impl Wait {
     }
 
     /// Goes on where another caller of the same voters stopped.
+    #[must_use]
     pub fn resume_from(mut self, denial: Option<Denial>, silent_since: Option<Moment>) -> Self {
         (self.denial, self.silent_since) = (denial, silent_since);
         self
     }
 
     /// Goes on in the lock's queue, where the next bid must follow `refresh` after the one before.
+    #[must_use]
     pub fn in_queue(self, refresh: Duration) -> Self {
         Self { while_held: WhileHeld::Bid { refresh }, state: WaitState::Asking, ..self }
     }

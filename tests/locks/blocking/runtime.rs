@@ -1,6 +1,6 @@
 //! Where tokio runs: a call that blocks is refused inside a future, and works beside one.
 
-use std::{collections::BTreeSet, panic::resume_unwind, sync::mpsc, thread, time::Duration};
+use std::{panic::resume_unwind, sync::mpsc, thread, time::Duration};
 
 use quorate::{
     Error, ErrorKind, HoldId,
@@ -276,29 +276,6 @@ fn asks(run: impl FnOnce(Vec<(&'static str, Call)>) + Send + 'static) -> bool {
     eventually("every call returns", || running.is_finished());
     running.join().unwrap_or_else(|panic| resume_unwind(panic));
     asked() > before
-}
-
-#[test]
-fn every_call_that_blocks_is_in_the_table() {
-    let sources = [
-        include_str!("../../../src/blocking/client.rs"),
-        include_str!("../../../src/blocking/election.rs"),
-        include_str!("../../../src/blocking/guards.rs"),
-        include_str!("../../../src/blocking/lock_all.rs"),
-        include_str!("../../../src/blocking/mutex.rs"),
-        include_str!("../../../src/blocking/rw_lock.rs"),
-        include_str!("../../../src/blocking/semaphore.rs"),
-    ];
-    // Whatever blocks can be refused, so it gives a result.
-    let signatures = sources.iter().flat_map(|text| text.split("pub fn ").skip(1));
-    let signatures = signatures.map(|rest| rest.split_once(" {").expect("it has a body").0);
-    let blocking = signatures.filter(|signature| signature.contains("-> Result<"));
-    let name = |text: &'static str| text.split(['<', '(']).next().expect("a name");
-    let blocking: BTreeSet<_> = blocking.map(name).collect();
-    let on = Props::new();
-    let calls = calls(&on);
-    let listed = calls.iter().map(|(name, _)| name.split("::").nth(1).expect("a method"));
-    assert_eq!(listed.collect::<BTreeSet<_>>(), blocking);
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl State {
             }
             return;
         }
-        match slots.next() {
+        match slots.advance() {
             SlotNext::Fixed(fixed, _) => {
                 marks.add(Landmark::Won);
                 let held = fixed.list().to_vec();
@@ -284,7 +284,7 @@ impl State {
                     votes.record(*voter, Verdict::Unknown(Cause::Unheard));
                 }
                 Event::AskedOn => {
-                    slots.next();
+                    slots.advance();
                 }
             }
         }
