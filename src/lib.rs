@@ -274,7 +274,7 @@
 //! | `embedded` | voters inside the process, for tests without a server |
 //! | `blocking` | the module `blocking`: locks for programs without async |
 //! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
-//! | `cli` | the program `quorate`, with `embedded` and `serde`; nothing else for the library |
+//! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
 //! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and
 //! `Deserialize`. [`Status`], [`Survey`], [`FoundLocks`], the types of [`inspection`], [`Cause`]

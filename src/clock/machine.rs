@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Notify;
+
 use super::{Clock, EPOCH, Moment};
 
 /// Where clients of embedded voters run: it can be stalled, suspended and killed, and its clock can
@@ -44,6 +46,8 @@ pub struct Machine(Arc<MachineInner>);
 struct MachineInner {
     label: Arc<str>,
     true_time: Clock,
+    /// Timers that wait were set for the rate before.
+    rate_changed: Notify,
     state: Mutex<MachineState>,
 }
 
@@ -93,6 +97,7 @@ impl Machine {
         Self(Arc::new(MachineInner {
             label: label.into().into(),
             true_time: Clock::tokio(),
+            rate_changed: Notify::new(),
             state: Mutex::new(state),
         }))
     }
@@ -168,6 +173,7 @@ impl Machine {
     pub fn set_clock_rate(&self, ppm: i32) {
         let now = self.true_time();
         self.with_state(|state| state.clock.change(ppm, now));
+        self.0.rate_changed.notify_waiters();
     }
 
     /// Sets its wall clock forward by so many microseconds, or back where that is negative. Leases
@@ -199,8 +205,14 @@ impl Machine {
             if left.is_zero() {
                 return;
             }
+            // Registered before the rate is read: a change in between is not missed.
+            let changed = self.0.rate_changed.notified();
             let length = self.with_state(|state| state.clock.takes(left));
-            tokio::time::sleep(length).await;
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep(length) => {}
+                () = changed => {}
+            }
         }
     }
 
@@ -372,5 +384,19 @@ mod tests {
         machine.set_clock_rate(-500_000);
         clock.sleep(SECOND).await;
         assert_eq!(started.now(), Moment::BEGINNING + 10 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_waits_goes_by_the_rate_that_the_clock_has_from_then_on() {
+        let machine = Machine::new("a");
+        let (clock, started) = (clock(&machine), Clock::tokio());
+        let slept = tokio::spawn(async move { clock.sleep(2 * SECOND).await });
+        sleep(SECOND).await;
+        machine.set_clock_rate(-1_000_000);
+        sleep(60 * SECOND).await;
+        assert!(!slept.is_finished(), "the clock stands still");
+        machine.set_clock_rate(0);
+        slept.await.unwrap();
+        assert_eq!(started.now(), Moment::BEGINNING + 62 * SECOND);
     }
 }

@@ -354,7 +354,8 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`is_lost`](Error::is_lost): the lead was lost and `work` was dropped unfinished.
+    /// [`is_lost`](Error::is_lost): the lead was lost and `work` was dropped unfinished. Or `work`
+    /// blocked its thread, and has ended after the loss: then what it returned is dropped.
     ///
     /// # Cancel safety
     ///

@@ -110,6 +110,9 @@ impl Mutex {
     ///
     /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
     /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done.
+    /// Also where the work blocked its thread meanwhile, and has ended: then what it returned is
+    /// dropped. The work's own error type is one that is made from [`Error`], as
+    /// `Box<dyn std::error::Error>` is.
     ///
     /// # Cancel safety
     ///
@@ -191,7 +194,8 @@ impl Mutex {
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
+    /// number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///

@@ -163,7 +163,8 @@ impl RwLock {
     }
 
     /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
+    /// number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///
@@ -246,7 +247,8 @@ impl RwLock {
     }
 
     /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409 with `Retry-After`.
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
+    /// number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///
@@ -505,7 +507,8 @@ impl WriteGuard {
     /// the read, and a majority was told that the write has ended, or that takes too long; then it
     /// goes on in the background.
     ///
-    /// Where the write was entered several times, only this entry of it ends.
+    /// Where the write was entered several times, only this entry of it ends. A read that the owner
+    /// had beside the write stays another hold than this one.
     ///
     /// # Errors
     ///

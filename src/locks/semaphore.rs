@@ -190,7 +190,7 @@ impl Semaphore {
 
     /// As [`acquire_within`](Self::acquire_within), but that no permit has come is an error. It
     /// names one of those who hold, and says when a permit may come back, so an HTTP handler can
-    /// answer 429 with `Retry-After`.
+    /// answer 429. For `Retry-After` take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///
@@ -381,7 +381,7 @@ impl PermitGuard {
         u32::from(self.given().list()[0])
     }
 
-    /// The numbers of all its permits.
+    /// The numbers of all its permits, in no particular order.
     pub fn slots(&self) -> Vec<u32> {
         self.given().list().iter().copied().map(u32::from).collect()
     }
@@ -392,7 +392,8 @@ impl PermitGuard {
 impl Semaphore {
     /// Asks every voter who has which permits, and who waits; waits for them as
     /// [`Mutex::inspect`](crate::Mutex::inspect) does. Where more than 256 permits are taken,
-    /// voters are asked for 256 at a time, and what has changed meanwhile may be missing.
+    /// voters are asked for 256 at a time, and what has changed meanwhile may be missing. Whoever
+    /// does not know how many permits there are asks with 10,000: that changes nothing for others.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ mod set;
 use std::process::ExitCode;
 
 use clap::Args;
-use quorate::{Cause, Error, Survey, Verdict};
+use quorate::{Cause, Error, Survey, Verdict, VoterReport};
 use serde_json::{Value, json};
 
 use self::finding::{Check, Finding, Findings, Level};
@@ -110,6 +110,14 @@ fn of_error(error: &Error, findings: &mut Findings) {
         let means = "no client can be connected with these settings";
         findings.push(finding.means(means).mend("correct the setting that the text names"));
     }
+    if !error.is_invalid() && !error.voters().is_empty() {
+        let voters = error.voters().len();
+        let is_met = |report: &&VoterReport| !matches!(report.verdict, Verdict::Unknown(_));
+        let met = error.voters().iter().filter(is_met).count();
+        let seen = format!("{met} of {voters} voters answer: no lock can be taken");
+        let finding = Finding::new(Check::Number, Level::Error, seen);
+        findings.push(finding.means("no majority; what else there is was not checked"));
+    }
     for report in error.voters() {
         match &report.verdict {
             Verdict::Unknown(cause) => findings.push(unreachable(&report.voter, cause)),
@@ -130,7 +138,7 @@ fn unreachable(voter: &str, cause: &Cause) -> Finding {
         ),
     };
     let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
-    let means = "it has no vote: one failure less can be survived";
+    let means = "it has no vote";
     Finding::new(check, Level::Error, cause.to_string()).of(voter).means(means).mend(mend)
 }
 

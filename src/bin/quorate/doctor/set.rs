@@ -30,7 +30,10 @@ pub(super) fn number(survey: &Survey, findings: &mut Findings) {
 fn number_of(set: &SetStatus, findings: &mut Findings) {
     let (voters, needed) = (set.voters, set.needed);
     let side = set.side.map_or_else(String::new, |side| format!("{side} "));
-    let seen = format!("{voters} {side}voters, {needed} of them are a majority");
+    let seen = match voters {
+        1 => format!("1 {side}voter"),
+        _ => format!("{voters} {side}voters, {needed} of them are a majority"),
+    };
     let survives = voters - needed;
     let finding = |level| Finding::new(Check::Number, level, seen.as_str());
     let means = format!("{survives} of them may fail");
