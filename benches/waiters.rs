@@ -84,7 +84,7 @@ fn measure(length: Length) -> Report {
                 None => format!("{:.2}", entered.seconds),
             };
             let failed = report.bar(&format!("failed_{bar}_{count}"), entered.failed.into(), 0.0);
-            let kib = report.bar(&format!("kib_{bar}_{count}"), entered.kib, 2.0);
+            let kib = report.bar(&format!("kib_{bar}_{count}"), entered.kib, 10.0);
             let row = [count.to_string(), wanted.to_owned(), servers.to_string()];
             let [count, wanted, servers] = row;
             report.row([count, wanted, servers, seconds, failed, kib]);

@@ -270,6 +270,8 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     sleep(Duration::from_secs(11)).await;
     assert_eq!(lines("warn: the mark of a server cannot be read"), 1);
     server.command(&["DEL", mark]).unwrap();
+    // On another connection too.
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
     said("warn: the mark of a server can be read again").await;
     // Full, and evicting no more.
     set("noeviction", "1");

@@ -142,10 +142,16 @@ impl fmt::Debug for Quorate {
 }
 
 /// [`quorate::Redisson`](crate::Redisson) for programs without async.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Redisson {
     locks: crate::Redisson,
     thread: Arc<ClientThread>,
+}
+
+impl fmt::Debug for Redisson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.locks.fmt(f)
+    }
 }
 
 impl Redisson {

@@ -65,8 +65,8 @@ macro_rules! guard {
             call extend(lease: Duration) -> ();
             call renew() -> ();
             call reenter() -> Self;
-            last keep_for(time: Duration);
-            last release();
+            last keep_for(time: Duration) or "the lock is released, and not kept";
+            last release() or "the lock is released in the background";
         }
 
         lost_within!($name);
@@ -181,7 +181,7 @@ mirror! {
     get is_held -> bool;
     get remaining -> Duration;
     call extend(lease: Duration) -> ();
-    last release();
+    last release() or "the locks are released in the background";
 }
 
 lost_within!(AllGuard);
@@ -199,7 +199,7 @@ mirror! {
     get is_held -> bool;
     get remaining -> Duration;
     call proclaim(value: impl AsRef<[u8]>) -> ();
-    last resign();
+    last resign() or "it resigns in the background";
 }
 
 lost_within!(Leadership);

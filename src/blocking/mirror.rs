@@ -37,14 +37,15 @@ macro_rules! same {
 same!((), bool, Leader, Inspection, RwInspection, SemaphoreInspection);
 
 /// Defines the mirror of a type: `with` are its settings, `get` what it knows, `call` what it waits
-/// for, and `last` what it waits for and ends with.
+/// for, and `last` what it waits
+/// for and ends with, or what happens where it may not wait.
 macro_rules! mirror {
     (
         $(#[$about:meta])* $name:ident
         $(with $set:ident($value:ident: $setting:ty);)*
         $(get $get:ident -> $known:ty;)*
         $($(#[$more:meta])* call $call:ident($($arg:ident: $type:ty),*) -> $given:ty;)*
-        $(last $last:ident($($own:ident: $owned:ty),*);)*
+        $(last $last:ident($($own:ident: $owned:ty),*) or $left:literal;)*
     ) => {
         $(#[$about])*
         pub struct $name {
@@ -95,8 +96,7 @@ macro_rules! mirror {
                 /// # Errors
                 ///
                 #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($last),
-                    "), and [`is_inside_runtime`](Error::is_inside_runtime): it ends in the \
-                     background.")]
+                    "), and [`is_inside_runtime`](Error::is_inside_runtime): ", $left, ".")]
                 pub fn $last(self, $($own: $owned),*) -> Result<(), Error> {
                     let Self { inner, thread } = self;
                     thread.wait(inner.$last($($own),*))?

@@ -47,6 +47,9 @@
 //! | learn at the end whether all of it was covered | [`Mutex::run`], [`MutexGuard::release`] |
 //! | have a late write refused | [`MutexGuard::token`] |
 //!
+//! Calls that begin with `try` block for no longer than it takes to ask the voters; what a guard
+//! knows, such as `is_held`, is read from the clock and blocks nobody.
+//!
 //! # Inside a tokio runtime
 //!
 //! A call that blocks would stop the other tasks of the thread, and could wait for one of them for

@@ -272,7 +272,8 @@ impl Builder {
     }
 
     /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
-    /// derived from it. Default: `quorate`. It is not empty and has no brace.
+    /// derived from it. Default: `quorate`. It is not empty and has no brace. Only locks of
+    /// [Redisson](crate::Redisson) have names of their own, whatever the prefix.
     ///
     /// Clients with different prefixes do not see each other's locks. Braces and percent signs of a
     /// lock name are percent-encoded, so that the braces always mark the hash tag.

@@ -60,15 +60,14 @@ impl Lockable {
         }
     }
 
-    /// By its name; behind the mutex of that name comes the read/write lock.
-    fn rank(&self) -> (String, bool) {
-        let name = self.wish().map(|wish| wish.record.info().name.as_str().to_owned());
-        (name.unwrap_or_default(), self.is_of_read_write_lock())
-    }
-
-    /// It is another lock than the mutex of its name.
-    fn is_of_read_write_lock(&self) -> bool {
-        matches!(self.0, LockSort::Rw(..))
+    /// Which lock it is, in an order that is the same for all callers: by the name first. Of ours a
+    /// read/write lock is another one than the mutex of its name; of another library's both are one
+    /// record.
+    fn rank(&self) -> (String, bool, bool) {
+        let Ok(Wish { record, .. }) = self.wish() else { return Default::default() };
+        let is_foreign = record.is_foreign();
+        let is_rw = !is_foreign && matches!(self.0, LockSort::Rw(..));
+        (record.info().name.as_str().to_owned(), is_rw, is_foreign)
     }
 }
 
@@ -242,11 +241,9 @@ impl LockAll {
         }
         let wishes = self.locks.iter().map(Lockable::wish).collect::<Result<Vec<_>, _>>()?;
         let mut seen = BTreeSet::new();
-        for wish in &wishes {
-            let info = wish.record.info();
-            let name = info.name.as_str();
-            // Both sides of a read/write lock are one lock.
-            let is_twice = !seen.insert(info.granted_under.as_ref().unwrap_or(&info.key));
+        for (lock, wish) in self.locks.iter().zip(&wishes) {
+            let name = wish.record.info().name.as_str();
+            let is_twice = !seen.insert(lock.rank());
             let what = match () {
                 () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
                 () if is_twice => "is in the list twice",

@@ -70,7 +70,8 @@ impl Mutex {
     /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
     /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
     /// is in it.
-    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent. Or
+    /// a lock of [Redisson](crate::Redisson) is an `RFairLock` in Java, and was asked for in vain.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.

@@ -48,7 +48,8 @@ use crate::{
 ///
 /// # What is not guaranteed
 ///
-/// A read/write lock is another lock than the mutex of the same name. Holds have the same
+/// A read/write lock is another lock than the mutex of the same name, but for those of
+/// [Redisson](crate::Redisson). Holds have the same
 /// guarantees as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
@@ -90,7 +91,8 @@ impl RwLock {
         Self::made(self.asking.lease(lease, false), self.preference)
     }
 
-    /// Whom its readers let pass; by default all [writers](Preference::Writers).
+    /// Whom its readers let pass; by default all [writers](Preference::Writers). A lock of
+    /// [Redisson](crate::Redisson::rw_lock) knows [readers](Preference::Readers) only.
     pub fn preference(self, preference: Preference) -> Self {
         Self::made(self.asking, Some(preference))
     }

@@ -137,6 +137,7 @@ impl HoldIds {
 /// the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
+/// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number.
 ///
 /// Voters store it as text, so a hold of another program is whatever text stands in its record.
 /// It is shown as that text, and read from it: any text but the empty one.

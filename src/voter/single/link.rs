@@ -171,6 +171,12 @@ impl Link {
         self.answered.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the mark could not be read when it was looked at last, here or on the connection
+    /// before.
+    pub(super) fn is_unmarked(&self) -> bool {
+        self.is_unmarked.load(Ordering::Relaxed)
+    }
+
     /// Notes whether the mark of the server can be read, and says whether that is new.
     pub(super) fn note_mark(&self, is_read: bool) -> bool {
         self.is_unmarked.swap(!is_read, Ordering::Relaxed) == is_read

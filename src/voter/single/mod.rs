@@ -110,8 +110,17 @@ impl SingleNode {
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
         let Looks { acks, mark, may_evict, is_sharded } = looks;
         let (gate, order, acks) = (Gate::new(), Order::new(), Acks::new(acks));
-        let is_named = AtomicBool::default();
-        let runner = Arc::new(Runner { gate, order, acks, mark, is_named, may_evict, is_sharded });
+        let [is_named, is_unmarked] = [false; 2].map(AtomicBool::new);
+        let runner = Arc::new(Runner {
+            gate,
+            order,
+            acks,
+            mark,
+            is_named,
+            is_unmarked,
+            may_evict,
+            is_sharded,
+        });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 

@@ -45,6 +45,8 @@ pub(super) struct Runner {
     pub(super) mark: Option<Arc<str>>,
     /// The mark could be read when the server was last looked at.
     pub(super) is_named: AtomicBool,
+    /// The mark could not be read then, on whichever connection.
+    pub(super) is_unmarked: AtomicBool,
     /// It may delete keys where its memory is full.
     pub(super) may_evict: bool,
     /// It belongs to a cluster.

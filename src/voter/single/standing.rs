@@ -64,6 +64,7 @@ impl Runner {
                 return false;
             }
         };
+        link.note_mark(!self.is_unmarked.load(Relaxed));
         // Sentinels tell of promotions themselves.
         let asks = primary.is_none();
         let met = tokio::select! {
@@ -123,7 +124,7 @@ impl Runner {
                 None
             }
             Ok(met) => {
-                self.is_named.store(met.names_data(), Relaxed);
+                self.note_mark(link, &met);
                 if let Some(why) = &met.evicts {
                     tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
                 }
@@ -138,6 +139,12 @@ impl Runner {
                 None
             }
         }
+    }
+
+    /// Whether answers are to name the data, and what is known of the mark beyond this connection.
+    fn note_mark(&self, link: &Link, met: &Met) {
+        self.is_named.store(met.names_data(), Relaxed);
+        self.is_unmarked.store(link.is_unmarked(), Relaxed);
     }
 
     /// Asks the server again and again what it is now, and tells the ear. Completes, with the
@@ -172,7 +179,7 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
-            let is_named = met.names_data();
+            self.note_mark(link, &met);
             if !time {
                 is_timed = met.stamp.is_some();
             }
@@ -180,7 +187,6 @@ impl Runner {
             if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
             }
-            self.is_named.store(is_named, Relaxed);
             let why = met.evicts.filter(|_| !self.may_evict);
             match (&why, evicts) {
                 (Some(why), false) => {

@@ -109,7 +109,7 @@ fn only_the_embedded_node_names_mlua() {
 }
 
 #[test]
-fn the_decisions_have_no_runtime_no_clock_and_no_chance_of_its_own() {
+fn the_decisions_have_no_runtime_no_clock_and_no_chance_of_their_own() {
     let rule = DECISIONS_ARE_PURE;
     let path = "src/proto/votes.rs";
     catches(rule, path, "\nasync fn count() {}", 2);

@@ -18,16 +18,19 @@ const REFRESH: Duration = secs(40);
 // Java calls nobody in the queue. A place is refreshed after 40 s here, the lease has ten minutes
 // to go, and so has the poll: only the channel wakes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unlock_in_java_wakes_the_first_who_waits_in_order() {
+async fn an_unlock_in_java_wakes_who_waits_in_order_or_not() {
     let servers = servers::<3>();
     let (builder, place) = (builder(&servers), 3 * REFRESH);
     let builder = builder.lease(place).longest_lease(place).waiter_deadline(place);
     let client = builder.connect().await.unwrap();
-    for held in [0..3, 0..2] {
+    for (held, in_order) in [(0..3, true), (0..2, true), (0..3, false), (0..2, false)] {
         let java = Java::on_each(&servers[held]);
         assert!(java.iter().all(|java| java.try_lock(NAME, secs(600))));
-        let mutex = client.redisson().fair_mutex(NAME);
-        let waiter = tokio::spawn(async move { mutex.lock().await });
+        let (fair, plain) = (client.redisson().fair_mutex(NAME), client.redisson().mutex(NAME));
+        let waiter =
+            tokio::spawn(
+                async move { if in_order { fair.lock().await } else { plain.lock().await } },
+            );
         let listening = Ok(Reply::List(vec![Reply::Text(channel(NAME)), Reply::Int(1)]));
         eventually_async("it listens", async || {
             servers

@@ -1,11 +1,12 @@
 //! Who is shown as the holder, and ended by force, where the holder is of another kind in Java.
 
 use futures::future::join_all;
-use quorate::Lockable;
+use quorate::{Lockable, Quorate};
 
 use super::{LEASE, NAME, builder, client, java::Java, servers};
-use quorate_support::without_lasting;
-use tokio::task::spawn_blocking;
+use quorate_support::{Cluster, without_lasting};
+use quorate_tests::fixture::secs;
+use tokio::{task::spawn_blocking, time::timeout};
 
 // Each of these names is asked for at once, so they share the batches on the wire: none of the
 // others is harmed.
@@ -68,6 +69,11 @@ async fn a_lock_of_redisson_and_one_of_ours_do_not_meet() {
     assert_eq!(without_lasting(servers[0].keys()), [NAME, "quorate:{orders}"]);
     let both: [Lockable; 2] = [client.redisson().mutex("a").into(), client.mutex("a").into()];
     client.lock_all(both).lock().await.unwrap().release().await.unwrap();
+    // But a mutex and a read/write lock of Redisson are one record.
+    let redisson = client.redisson();
+    let one: [Lockable; 2] = [redisson.mutex("b").into(), redisson.rw_lock("b").writing()];
+    let error = client.lock_all(one).lock().await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("in the list twice"), "{error}");
     theirs.release().await.unwrap();
     ours.release().await.unwrap();
 }
@@ -91,4 +97,35 @@ async fn a_program_without_async_has_the_locks_of_java_too() {
     assert!(client.redisson().mutex("a").try_lock().await.unwrap().is_none());
     drop(guards);
     quorate_support::eventually_async("it is free", async || java.try_lock("a", LEASE)).await;
+}
+
+// Each twice has one of the two and not the other, and then takes them in the order of all callers.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_that_name_locks_of_both_kinds_in_another_order_do_not_wait_for_each_other() {
+    let servers = servers::<1>();
+    let (ada, ben) = (client(&servers).await, client(&servers).await);
+    let lists = |client: &Quorate| -> [Lockable; 2] {
+        [client.mutex("a").into(), client.redisson().mutex("a").into()]
+    };
+    let [one, mut other] = [&ada, &ben].map(lists);
+    other.reverse();
+    let all = [ada.lock_all(one), ben.lock_all(other)];
+    let rounds = all.map(|all| async move {
+        for _ in 0..30 {
+            all.lock().await.unwrap().release().await.unwrap();
+        }
+    });
+    timeout(secs(60), join_all(rounds)).await.expect("nobody waits for ever");
+}
+
+// One voter of a cluster is one server to Java.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_with_one_voter_has_the_locks_of_java() {
+    let cluster = Cluster::start(3, 0);
+    let voters = quorate::Cluster::new(cluster.urls()).voters(1);
+    let builder = Quorate::builder().cluster(voters).voter_deadline(secs(3));
+    let client = builder.connect_timeout(secs(20)).connect().await.unwrap();
+    let guard = client.redisson().mutex(NAME).lock().await.unwrap();
+    assert!(client.redisson().fair_mutex(NAME).try_lock().await.unwrap().is_none());
+    guard.release().await.unwrap();
 }

@@ -19,3 +19,13 @@ async fn the_vote_of_a_minority_that_is_given_back_wakes_java() {
     assert_eq!(waiter.message().await, "0");
     assert!(java[0].try_lock(NAME, LEASE), "it is free");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_wakes_java() {
+    let servers = servers::<1>();
+    let client = client(&servers).await;
+    let mut waiter = Subscriber::listen(&servers[0], NAME).await;
+    let guard = client.redisson().mutex(NAME).lock().await.unwrap();
+    guard.release().await.unwrap();
+    assert_eq!(waiter.message().await, "0");
+}
