@@ -269,16 +269,16 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     said("warn: the mark of a server cannot be read").await;
     sleep(Duration::from_secs(11)).await;
     assert_eq!(lines("warn: the mark of a server cannot be read"), 1);
-    server.command(&["DEL", mark]).unwrap();
-    // On another connection too.
-    server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-    said("warn: the mark of a server can be read again").await;
     // Full, and evicting no more.
     set("noeviction", "1");
     said("warn: the server deletes no votes any more").await;
     said("warn: the voter takes no new votes").await;
     set("noeviction", "0");
     said("warn: the voter takes new votes again").await;
+    // On another connection too.
+    server.command(&["DEL", mark]).unwrap();
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+    said("warn: the mark of a server can be read again").await;
     assert_eq!(lines("error: votes may be gone at any time"), 1);
     client.close().await;
     drop(listening);
