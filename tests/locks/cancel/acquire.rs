@@ -1,39 +1,74 @@
-//! `lock`, `try_lock` and `lock_within`, given up at every await.
+//! Whatever asks for a lock, given up at every await: no vote is left, no place in a queue, and no
+//! listener.
 
-use std::time::Duration;
+use crate::cancel::{
+    kinds::{
+        Access::{self, BothPermits, FairLock, FairRead, Lead, Lock, Permit, Read, Several, Write},
+        Ask,
+    },
+    scene::{
+        Rivals::{self, Holds, InLine, InQueue, Nobody},
+        every,
+    },
+};
 
-use quorate::{Error, Mutex, MutexGuard};
+/// Waits for it, tries, and waits for a shorter time than others have it, beside each rival.
+fn ask_for(access: Access, rivals: &[Rivals]) {
+    let holders: Vec<_> = rivals.iter().copied().filter(|it| matches!(it, Holds(_))).collect();
+    for (ask, rivals) in [(Ask::Wait, rivals), (Ask::Try, rivals), (Ask::Within, &holders)] {
+        ask_by(ask, access, rivals);
+    }
+}
 
-use crate::cancel::scene::{Completed, Rivals, Scene, every};
-
-const RIVALS: [Rivals; 3] = [Rivals::Nobody, Rivals::Holder, Rivals::InLine];
-
-async fn acquire<A>(mut scene: Scene, acquire: impl Fn(Mutex) -> A) -> Result<Completed, String>
-where
-    A: Future<Output = Result<Option<MutexGuard>, Error>>,
-{
-    let rival = scene.rivals().await;
-    let trouble = scene.inflict();
-    let completed = scene.give_up(acquire(scene.mutex())).await;
-    scene.leave_if_told();
-    scene.expect_nothing(rival, trouble).await.map(|()| completed)
+fn ask_by(ask: Ask, access: Access, rivals: &[Rivals]) {
+    every((access, ask), rivals, async |mut scene| {
+        let rival = scene.rivals().await;
+        let trouble = scene.inflict();
+        let completed = scene.give_up(access.ask(scene.client(), ask, None)).await;
+        scene.leave_if_told();
+        scene.expect_nothing(rival, trouble).await.map(|()| completed)
+    });
 }
 
 #[test]
 fn a_lock_given_up_at_any_await_leaves_nothing() {
-    every(&RIVALS, |scene| acquire(scene, |mutex| async move { mutex.lock().await.map(Some) }));
+    ask_for(Lock, &[Nobody, Holds(Lock), InLine(Lock)]);
 }
 
 #[test]
-fn a_try_lock_given_up_at_any_await_leaves_nothing() {
-    every(&RIVALS, |scene| acquire(scene, |mutex| async move { mutex.try_lock().await }));
+fn a_fair_lock_given_up_at_any_await_leaves_nothing() {
+    ask_for(FairLock, &[Nobody, Holds(Lock), InLine(Lock), InQueue(Lock, FairLock)]);
+    ask_by(Ask::Within, FairLock, &[InQueue(Lock, FairLock)]);
 }
 
 #[test]
-fn a_lock_within_given_up_at_any_await_leaves_nothing() {
-    // Shorter than the rival holds the lock.
-    let limit = Duration::from_millis(30);
-    every(&[Rivals::Holder], |scene| {
-        acquire(scene, move |mutex| async move { mutex.lock_within(limit).await })
-    });
+fn several_locks_given_up_at_any_await_leave_nothing() {
+    ask_for(Several, &[Nobody, Holds(Lock), InQueue(Lock, FairLock)]);
+}
+
+// Whom a reader waits for, and whom it does not.
+#[test]
+fn a_read_given_up_at_any_await_leaves_nothing() {
+    ask_for(Read, &[Nobody, Holds(Write), InQueue(Read, Write), InQueue(Write, FairRead)]);
+}
+
+#[test]
+fn a_write_given_up_at_any_await_leaves_nothing() {
+    let in_queue = [InQueue(Read, Write), InQueue(Write, FairRead)];
+    ask_for(Write, &[&[Nobody, Holds(Read), Holds(Write)], &in_queue[..]].concat());
+}
+
+#[test]
+fn a_permit_given_up_at_any_await_leaves_nothing() {
+    ask_for(Permit, &[Nobody, Holds(BothPermits), InQueue(BothPermits, Permit)]);
+}
+
+#[test]
+fn all_permits_given_up_at_any_await_leave_nothing() {
+    ask_by(Ask::Wait, BothPermits, &[Nobody, Holds(BothPermits), InQueue(BothPermits, Permit)]);
+}
+
+#[test]
+fn a_campaign_given_up_at_any_await_leaves_nothing() {
+    ask_for(Lead, &[Nobody, Holds(Lead), InQueue(Lead, Lead)]);
 }

@@ -5,12 +5,8 @@
 mod acquire;
 mod check;
 mod client;
-mod election;
-mod fair;
-mod guard;
-mod permits;
+mod held;
+mod kinds;
 mod polls;
-mod rw;
 mod scene;
-mod several;
 mod trouble;

@@ -1,15 +1,23 @@
 //! Three voters, two clients, and every case of giving up.
 
-use std::{future::Future, time::Duration};
+use std::{fmt::Debug, time::Duration};
 
 use quorate::{
-    Election, Error, FairMutex, HoldId, Mutex, MutexGuard, Preference, Quorate, RwLock, Semaphore,
+    Error, HoldId, Quorate,
     embedded::{self, EmbeddedVoter},
 };
-use tokio::{runtime, task::JoinHandle, time::sleep};
+use tokio::{
+    runtime,
+    task::{JoinHandle, yield_now},
+    time::sleep,
+};
 
 use crate::cancel::{
     check,
+    kinds::{
+        Access::{self, BothPermits, Lead, Lock, Write},
+        Ask,
+    },
     polls::{Way, abandon},
     trouble::{Trouble, Troubled},
 };
@@ -29,47 +37,15 @@ const PLACED: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rivals {
     Nobody,
-    /// Another client holds the lock, and lets go of it after a while.
-    Holder,
-    /// Another client holds it, and another task of this one stands before us in line.
-    InLine,
-    /// Another client holds it, and yet another task of that one stands before us in the queue.
-    InQueue,
-    /// Another client waits for the lock.
-    Waiter,
-    /// Another client reads, and leaves after a while.
-    Reader,
-    /// Another client writes, and leaves after a while.
-    Writer,
-    /// Another client reads, and yet another task of that one waits to write before us.
-    WriterInQueue,
-    /// Another client writes, and yet another task of that one waits to read before us.
-    ReaderInQueue,
-    /// Another client leads, and resigns after a while.
-    Leader,
-    /// Another client leads, and yet another task of that one is a candidate before us.
-    CandidateInQueue,
-    /// Another client is a candidate.
-    WaitingCandidate,
-    /// Another client waits to read.
-    WaitingReader,
-    /// Another client waits to write.
-    WaitingWriter,
-    /// Another client has all permits, and gives them back after a while.
-    Permits,
-    /// Another client has all permits, and yet another task of that one waits for one before us.
-    PermitsInQueue,
-    /// Another client waits for a permit.
-    WaitingForPermits,
-}
-
-impl Rivals {
-    /// Nobody is there but perhaps one who holds the lock.
-    fn are_alone(self) -> bool {
-        let alone =
-            [Self::Nobody, Self::Holder, Self::Reader, Self::Writer, Self::Permits, Self::Leader];
-        alone.contains(&self)
-    }
+    /// Another client has it, and lets go of it after a while.
+    Holds(Access),
+    /// Another client has it, and another task of this one stands before us in line.
+    InLine(Access),
+    /// Another client has the first, and yet another task of that one waits for the second before
+    /// us.
+    InQueue(Access, Access),
+    /// Another client waits for it while we hold the lock.
+    Waits(Access),
 }
 
 /// One case, printed when it fails.
@@ -87,9 +63,10 @@ pub(crate) struct Case {
 pub(crate) type Completed = bool;
 
 /// Runs every case of one operation, each in a runtime of its own with a paused clock.
-pub(crate) fn every<R: Future<Output = Result<Completed, String>>>(
+pub(crate) fn every(
+    what: impl Debug,
     rivals: &[Rivals],
-    run: impl Fn(Scene) -> R,
+    run: impl AsyncFn(Scene) -> Result<Completed, String>,
 ) {
     let mut given_up = 0;
     for &rivals in rivals {
@@ -98,11 +75,11 @@ pub(crate) fn every<R: Future<Output = Result<Completed, String>>>(
             for troubled in scopes {
                 for way in Way::ALL {
                     // Whoever stands before us keeps the client in any case.
-                    if (way, rivals) == (Way::Leaving, Rivals::InLine) {
+                    if matches!((way, rivals), (Way::Leaving, Rivals::InLine(_))) {
                         continue;
                     }
                     let case = Case { polls: 0, way, trouble, troubled, rivals };
-                    given_up += every_poll(case, &run);
+                    given_up += every_poll(&what, case, &run);
                 }
             }
         }
@@ -111,9 +88,10 @@ pub(crate) fn every<R: Future<Output = Result<Completed, String>>>(
 }
 
 /// Gives up before the first poll, after it, after the second, and so on to the end.
-fn every_poll<R: Future<Output = Result<Completed, String>>>(
+fn every_poll(
+    what: &impl Debug,
     case: Case,
-    run: &impl Fn(Scene) -> R,
+    run: &impl AsyncFn(Scene) -> Result<Completed, String>,
 ) -> usize {
     for polls in 0.. {
         let case = Case { polls, ..case };
@@ -122,8 +100,8 @@ fn every_poll<R: Future<Output = Result<Completed, String>>>(
         let outcome = runtime.block_on(async { run(Scene::start(case).await).await });
         match outcome {
             Ok(true) => return polls,
-            Ok(false) => assert!(polls < 10_000, "{case:?}: it never completes"),
-            Err(why) => panic!("{case:?}: {why}"),
+            Ok(false) => assert!(polls < 10_000, "{what:?}, {case:?}: it never completes"),
+            Err(why) => panic!("{what:?}, {case:?}: {why}"),
         }
     }
     unreachable!("some number of polls is enough")
@@ -150,27 +128,6 @@ impl Scene {
         self.client.as_ref().expect("it has not left yet")
     }
 
-    pub(crate) fn mutex(&self) -> Mutex {
-        self.client().mutex("a")
-    }
-
-    pub(crate) fn rw_lock(&self) -> RwLock {
-        self.client().rw_lock("a")
-    }
-
-    /// Of two permits.
-    pub(crate) fn semaphore(&self) -> Semaphore {
-        self.client().semaphore("a", 2)
-    }
-
-    pub(crate) fn election(&self) -> Election {
-        self.client().election("a")
-    }
-
-    pub(crate) fn fair_mutex(&self) -> FairMutex {
-        self.client().fair_mutex("a")
-    }
-
     /// The client goes at once, where the case says so.
     pub(crate) fn leave_if_told(&mut self) {
         if self.case.way == Way::Leaving {
@@ -193,89 +150,24 @@ impl Scene {
         &self.voters[from..]
     }
 
-    /// Brings in those who hold the lock, or stand before us.
+    /// Brings in those who hold the lock, or stand before us, or wait for what we hold.
     pub(crate) async fn rivals(&self) -> Rival {
-        let mut rival = Rival { hold: None, tasks: Vec::new() };
-        if matches!(self.case.rivals, Rivals::Holder | Rivals::InLine | Rivals::InQueue) {
-            let guard = self.other.mutex("a").lock().await.expect("nobody else is there");
-            rival.hold = Some(guard.hold().clone());
-            rival.leaves_later(async move { guard.release().await });
-        }
-        if self.case.rivals == Rivals::InLine {
-            rival.enters_and_leaves(lock(self.mutex()));
-            // So that it stands in line.
-            tokio::task::yield_now().await;
-        }
-        if self.case.rivals == Rivals::InQueue {
-            let mutex = self.other.fair_mutex("a");
-            rival.enters_and_leaves(async move { mutex.lock().await?.release().await });
-            sleep(PLACED).await;
-        }
-        if matches!(self.case.rivals, Rivals::Permits | Rivals::PermitsInQueue) {
-            let guard = self.other.semaphore("a", 2).acquire_many(2).await.expect("all are free");
-            rival.hold = Some(guard.hold().clone());
-            rival.leaves_later(async move { guard.release().await });
-        }
-        if self.case.rivals == Rivals::PermitsInQueue {
-            rival.enters_and_leaves(permit(self.other.semaphore("a", 2)));
-            sleep(PLACED).await;
-        }
-        self.rivals_that_read_or_write(&mut rival).await;
-        self.rivals_that_lead(&mut rival).await;
-        rival
-    }
-
-    async fn rivals_that_read_or_write(&self, rival: &mut Rival) {
-        let lock = self.other.rw_lock("a").preference(Preference::Fair);
+        let mut rival = Rival::default();
         match self.case.rivals {
-            Rivals::Reader | Rivals::WriterInQueue => {
-                let guard = lock.read().await.expect("nobody else is there");
-                rival.hold = Some(guard.hold().clone());
-                rival.leaves_later(async move { guard.release().await });
+            Rivals::Nobody => {}
+            Rivals::Holds(held) => rival.holds(&self.other, held).await,
+            Rivals::InLine(held) => {
+                rival.holds(&self.other, held).await;
+                rival.runs(held.enter_and_leave(self.client().clone()));
+                // So that it stands in line.
+                yield_now().await;
             }
-            Rivals::Writer | Rivals::ReaderInQueue => {
-                let guard = lock.write().await.expect("nobody else is there");
-                rival.hold = Some(guard.hold().clone());
-                rival.leaves_later(async move { guard.release().await });
+            Rivals::InQueue(held, wanted) => {
+                rival.holds(&self.other, held).await;
+                rival.waits(&self.other, wanted).await;
             }
-            _ => {}
+            Rivals::Waits(wanted) => rival.waits(&self.other, wanted).await,
         }
-        match self.case.rivals {
-            Rivals::WriterInQueue => rival.enters_and_leaves(write(lock)),
-            Rivals::ReaderInQueue => rival.enters_and_leaves(read(lock)),
-            _ => return,
-        }
-        sleep(PLACED).await;
-    }
-
-    async fn rivals_that_lead(&self, rival: &mut Rival) {
-        if !matches!(self.case.rivals, Rivals::Leader | Rivals::CandidateInQueue) {
-            return;
-        }
-        let election = self.other.election("a");
-        let leadership = election.campaign("other").await.expect("nobody else is there");
-        rival.hold = Some(leadership.hold().clone());
-        rival.leaves_later(async move { leadership.resign().await });
-        if self.case.rivals == Rivals::CandidateInQueue {
-            rival.enters_and_leaves(lead(election));
-            sleep(PLACED).await;
-        }
-    }
-
-    /// Another client that waits for the lock which we hold.
-    pub(crate) async fn waiter(&self) -> Rival {
-        let mut rival = Rival { hold: None, tasks: Vec::new() };
-        match self.case.rivals {
-            Rivals::Waiter => rival.enters_and_leaves(lock(self.other.mutex("a"))),
-            Rivals::WaitingReader => rival.enters_and_leaves(read(self.other.rw_lock("a"))),
-            Rivals::WaitingWriter => rival.enters_and_leaves(write(self.other.rw_lock("a"))),
-            Rivals::WaitingForPermits => {
-                rival.enters_and_leaves(permit(self.other.semaphore("a", 2)));
-            }
-            Rivals::WaitingCandidate => rival.enters_and_leaves(lead(self.other.election("a"))),
-            _ => return rival,
-        }
-        sleep(PLACED).await;
         rival
     }
 
@@ -287,8 +179,14 @@ impl Scene {
         trouble: Troubled,
     ) -> Result<(), String> {
         sleep(self.case.trouble.round_trip()).await;
-        if self.case.rivals.are_alone() {
-            check::only(self.obedient(), rival.hold.as_ref())?;
+        match self.case.rivals {
+            Rivals::Nobody | Rivals::Holds(_) => {
+                check::only(self.obedient(), rival.hold.as_ref())?;
+                check::nobody_waits(self.obedient())?;
+            }
+            // By then the rival has lost a race for the lock.
+            Rivals::InLine(_) => check::nobody_waits_in_order(self.obedient())?,
+            Rivals::InQueue(..) | Rivals::Waits(_) => {}
         }
         trouble.heal().await;
         self.expect_end(rival).await
@@ -300,20 +198,11 @@ impl Scene {
         drop(client);
         rival.finish().await?;
         check::within(RETRIES, || check::nothing(&voters)).await?;
-        let guard = other.mutex("a").try_lock().await.map_err(|error| error.to_string())?;
-        let guard = guard.ok_or("another client is refused")?;
-        guard.release().await.map_err(|error| error.to_string())?;
-        let guard = other.rw_lock("a").try_write().await.map_err(|error| error.to_string())?;
-        let guard = guard.ok_or("another client may not write")?;
-        guard.release().await.map_err(|error| error.to_string())?;
-        let all = other.semaphore("a", 2).try_acquire_many(2).await;
-        let guard = all.map_err(|error| error.to_string())?;
-        let guard = guard.ok_or("another client gets no permits")?;
-        guard.release().await.map_err(|error| error.to_string())?;
-        let lead =
-            other.election("a").try_campaign("x").await.map_err(|error| error.to_string())?;
-        let lead = lead.ok_or("another client may not lead")?;
-        lead.resign().await.map_err(|error| error.to_string())?;
+        for access in [Lock, Write, BothPermits, Lead] {
+            let held = access.ask(&other, Ask::Try, None).await.map_err(text)?;
+            let held = held.ok_or_else(|| format!("another client is refused: {access:?}"))?;
+            held.release().await.map_err(text)?;
+        }
         let renewals = check::renewals(&voters);
         sleep(LEASE_AND_MORE).await;
         check::nothing(&voters)?;
@@ -325,25 +214,29 @@ impl Scene {
 }
 
 /// Those who came along.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rival {
     /// What another client may have on the voters.
-    pub(crate) hold: Option<HoldId>,
+    hold: Option<HoldId>,
     tasks: Vec<JoinHandle<Result<(), Error>>>,
 }
 
 impl Rival {
-    fn leaves_later(&mut self, leaves: impl Future<Output = Result<(), Error>> + Send + 'static) {
-        self.enters_and_leaves(async move {
+    async fn holds(&mut self, client: &Quorate, access: Access) {
+        let held = access.have(client, None).await;
+        self.hold = Some(held.hold().clone());
+        self.runs(async move {
             sleep(RIVAL_LEAVES).await;
-            leaves.await
+            held.release().await
         });
     }
 
-    fn enters_and_leaves(
-        &mut self,
-        turn: impl Future<Output = Result<(), Error>> + Send + 'static,
-    ) {
+    async fn waits(&mut self, client: &Quorate, access: Access) {
+        self.runs(access.enter_and_leave(client.clone()));
+        sleep(PLACED).await;
+    }
+
+    fn runs(&mut self, turn: impl Future<Output = Result<(), Error>> + Send + 'static) {
         self.tasks.push(tokio::spawn(turn));
     }
 
@@ -360,33 +253,13 @@ impl Rival {
     }
 }
 
-async fn lock(mutex: Mutex) -> Result<(), Error> {
-    mutex.lock().await?.release().await
-}
-
-async fn read(lock: RwLock) -> Result<(), Error> {
-    lock.read().await?.release().await
-}
-
-async fn permit(semaphore: Semaphore) -> Result<(), Error> {
-    semaphore.acquire().await?.release().await
-}
-
-async fn lead(election: Election) -> Result<(), Error> {
-    election.campaign("other").await?.resign().await
-}
-
-async fn write(lock: RwLock) -> Result<(), Error> {
-    lock.write().await?.release().await
-}
-
-async fn connect(voters: &[EmbeddedVoter], seed: u64) -> Quorate {
+pub(crate) async fn connect(voters: &[EmbeddedVoter], seed: u64) -> Quorate {
     let builder = Quorate::builder().embedded(voters).seed(seed);
     let builder = builder.lease(LEASE).quorum_timeout(Duration::from_millis(100));
     builder.connect().await.expect("three voters answer")
 }
 
-/// A guard that was acquired before the trouble began.
-pub(crate) async fn held(scene: &Scene) -> MutexGuard {
-    scene.mutex().lock().await.expect("nobody else is there")
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(crate) fn text(error: Error) -> String {
+    error.to_string()
 }
