@@ -1,4 +1,4 @@
-//! Exclusion, renewal, release, loss and limits.
+//! Exclusion, renewal, release, loss and the end of a client.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use quorate::blocking::Quorate;
+use quorate::{Observed, blocking::Quorate};
 use quorate_support::eventually;
 use quorate_tests::{
     fixture::{Fixture, ms, secs, trusted},
@@ -20,24 +20,39 @@ use quorate_tests::{
 };
 use tokio::runtime::Runtime;
 
-use super::on_three;
-
 /// A lease that is waited for. Requests wait for a tenth of it, which a busy machine keeps.
 const SHORT: Duration = secs(3);
 
+/// Makes two tests of each claim: on three voters inside the process, and on three servers.
+macro_rules! on_three {
+    ($($claim:ident),+ $(,)?) => { $(
+        mod $claim {
+            use quorate_tests::fixture::Fixture;
+
+            #[test]
+            fn on_three_embedded_voters() {
+                super::$claim(&mut Fixture::embedded(3));
+            }
+
+            #[test]
+            fn on_three_servers() {
+                super::$claim(&mut Fixture::real(3));
+            }
+        }
+    )+ };
+}
+
 on_three!(
-    clients_of_both_sorts_exclude_each_other,
-    threads_of_one_client_exclude_each_other,
+    clients_of_both_sorts_and_threads_of_one_client_exclude_each_other,
     many_threads_hold_locks_of_one_client,
     a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else,
-    a_guard_that_is_dropped_releases,
     what_is_dropped_last_is_still_released,
     a_loss_is_seen,
-    lock_within_ends_at_its_limit,
+    an_observer_sees_each_value_and_the_end,
     close_releases_everything,
 );
 
-pub(super) fn client(on: &Fixture) -> Quorate {
+fn client(on: &Fixture) -> Quorate {
     on.builder().connect_blocking().expect("a majority answers")
 }
 
@@ -67,43 +82,14 @@ impl Room {
 
 const ROUNDS: u32 = 20;
 
-fn clients_of_both_sorts_exclude_each_other(on: &Fixture) {
-    let room = Room::default();
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let quorum = client(on);
-                for _ in 0..ROUNDS {
-                    let guard = quorum.mutex("a").lock().unwrap();
-                    room.enter();
-                    assert!(guard.is_held());
-                    guard.release().unwrap();
-                }
-            });
-        }
-        scope.spawn(|| {
-            Runtime::new().unwrap().block_on(async {
-                let quorum = on.client().await;
-                for _ in 0..ROUNDS {
-                    let guard = quorum.mutex("a").lock().await.unwrap();
-                    room.enter();
-                    assert!(guard.is_held());
-                    guard.release().await.unwrap();
-                }
-            });
-        });
-    });
-    assert_eq!(room.visits.load(Relaxed), 3 * ROUNDS);
-}
-
-// Each thread has a clone of the client or of the lock, and all of them share one thread.
-fn threads_of_one_client_exclude_each_other(on: &Fixture) {
+// The threads of one client have clones of a lock, and all of them share the client's thread.
+fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixture) {
     let (room, quorum) = (Room::default(), client(on));
     let mutex = quorum.mutex("a");
     thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..4 {
             scope.spawn(|| {
-                for _ in 0..ROUNDS / 2 {
+                for _ in 0..ROUNDS {
                     let guard = mutex.lock().unwrap();
                     room.enter();
                     // The guard may be dropped on any thread.
@@ -111,8 +97,26 @@ fn threads_of_one_client_exclude_each_other(on: &Fixture) {
                 }
             });
         }
+        scope.spawn(|| {
+            let other = client(on);
+            for _ in 0..ROUNDS {
+                let guard = other.mutex("a").lock().unwrap();
+                room.enter();
+                guard.release().unwrap();
+            }
+        });
+        scope.spawn(|| {
+            Runtime::new().unwrap().block_on(async {
+                let quorum = on.client().await;
+                for _ in 0..ROUNDS {
+                    let guard = quorum.mutex("a").lock().await.unwrap();
+                    room.enter();
+                    guard.release().await.unwrap();
+                }
+            });
+        });
     });
-    assert_eq!(room.visits.load(Relaxed), 8 * ROUNDS / 2);
+    assert_eq!(room.visits.load(Relaxed), 6 * ROUNDS);
 }
 
 // All of them hold theirs at the same moment.
@@ -139,15 +143,6 @@ fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fix
     assert!(guard.is_held() && !guard.remaining().is_zero());
     assert!(theirs.mutex("a").try_lock().unwrap().is_none());
     guard.release().unwrap();
-}
-
-// The lease is 30 s, so nothing but a release lets the other in before.
-fn a_guard_that_is_dropped_releases(on: &Fixture) {
-    let (ours, theirs) = (client(on), client(on));
-    let guard = ours.mutex("a").lock().unwrap();
-    assert!(theirs.mutex("a").try_lock().unwrap().is_none());
-    drop(guard);
-    assert!(theirs.mutex("a").lock_within(secs(20)).unwrap().is_some());
 }
 
 // Nobody has the client any more when the release is due: only its thread can send it. The lease is
@@ -177,17 +172,22 @@ fn a_loss_is_seen(on: &mut Fixture) {
     assert!(guard.release().unwrap_err().is_lost());
 }
 
-fn lock_within_ends_at_its_limit(on: &Fixture) {
-    let (ours, theirs) = (client(on), client(on));
-    let guard = ours.fair_mutex("a").lock().unwrap();
-    let (limit, started) = (ms(300), now());
-    assert!(theirs.fair_mutex("a").lock_within(limit).unwrap().is_none());
-    assert!(since(started) >= limit && since(started) < secs(15));
-    assert!(theirs.mutex("a").lock_within(limit).unwrap().is_none());
-    eventually("nothing is queued", || {
-        ours.fair_mutex("a").inspect().is_ok_and(|seen| seen.queue().is_empty())
-    });
-    assert!(guard.is_held());
+fn an_observer_sees_each_value_and_the_end(on: &Fixture) {
+    let (quorum, theirs) = (client(on), client(on));
+    let mut observer = theirs.election("a").observe();
+    assert!(matches!(observer.next(), Some(Ok(Observed::NoLeader))));
+    let leadership = quorum.election("a").campaign("1").unwrap();
+    let mut see = |value: &str| loop {
+        let observed = observer.next_within(secs(60)).unwrap().expect("it has changed");
+        if matches!(&observed, Observed::Leader(leader) if leader.text() == Some(value)) {
+            return;
+        }
+    };
+    see("1");
+    leadership.proclaim("2").unwrap();
+    see("2");
+    theirs.close().unwrap();
+    assert!(observer.next_within(secs(60)).unwrap().is_none() || observer.all(|one| one.is_ok()));
 }
 
 fn close_releases_everything(on: &Fixture) {

@@ -6,19 +6,10 @@ use std::{
 };
 
 use quorate::{Error, inspection::Access};
-use quorate_tests::fixture::{Fixture, ms, secs};
+use quorate_support::eventually;
+use quorate_tests::fixture::{Fixture, secs};
 
-use super::{
-    basics::{client, client_with_lease},
-    on_three,
-};
-
-on_three!(
-    run_works_under_the_lock_and_gives_it_back,
-    run_says_that_the_lock_was_lost_though_the_work_is_done,
-    run_gives_the_lock_back_when_the_work_fails_or_panics,
-    run_reads_beside_others_and_writes_alone,
-);
+use super::basics::client_with_lease;
 
 /// What work fails with.
 #[derive(Debug)]
@@ -33,78 +24,79 @@ impl From<Error> for Failure {
     }
 }
 
-fn run_works_under_the_lock_and_gives_it_back(on: &Fixture) {
-    let (quorum, theirs) = (client(on), client(on));
+type Work<'a> = &'a dyn Fn() -> Result<(), Failure>;
+
+/// Runs work under a lock of each kind. Nobody else has that lock meanwhile, and another client can
+/// have it afterwards, whatever the work came to.
+fn under_each(work: Work<'_>) -> Vec<Result<(), Failure>> {
+    let on = Fixture::embedded(3);
+    let [ours, theirs] = [(); 2].map(|()| on.builder().connect_blocking().unwrap());
+    let (mutex, fair) = (ours.mutex("a"), ours.fair_mutex("a"));
+    let (rw, permits, all) =
+        (ours.rw_lock("a"), ours.semaphore("a", 1), ours.lock_all([ours.mutex("a")]));
+    let lock = || theirs.mutex("a").try_lock().unwrap().map(|guard| guard.release().unwrap());
+    let write = || theirs.rw_lock("a").try_write().unwrap().map(|guard| guard.release().unwrap());
+    let permit = || theirs.semaphore("a", 1).try_acquire().unwrap().map(|it| it.release().unwrap());
+    let kinds: [(&dyn Fn(Work<'_>) -> Result<(), Failure>, &dyn Fn() -> Option<()>); 6] = [
+        (&|work| mutex.run(|_| work()), &lock),
+        (&|work| fair.run(|_| work()), &lock),
+        (&|work| all.run(|_| work()), &lock),
+        (&|work| rw.run_read(work), &write),
+        (&|work| rw.run_write(|_| work()), &write),
+        (&|work| permits.run(|_| work()), &permit),
+    ];
     let here = thread::current().id();
-    let token = quorum.mutex("a").run(|token| {
-        assert_eq!(thread::current().id(), here);
-        assert!(theirs.fair_mutex("a").try_lock()?.is_none());
+    let ends = kinds.map(|(run, other)| {
         // A blocking call inside another: neither waits for the other.
-        quorum.mutex("b").run(|_| Ok::<_, Error>(()))?;
-        Ok::<_, Error>(token)
+        let work = || {
+            assert_eq!((thread::current().id(), other()), (here, None));
+            work()
+        };
+        let caught = catch_unwind(AssertUnwindSafe(|| run(&work)));
+        eventually("it is given back", || other().is_some());
+        caught.unwrap_or(Err(Failure::Work("it panicked")))
     });
-    let later = theirs.fair_mutex("a").run(Ok::<_, Error>).unwrap();
-    assert!(later > token.unwrap());
+    ends.into()
 }
 
-// The work ends the hold by force, and renews it in vain: so its end is known before the work is
-// done.
-fn run_says_that_the_lock_was_lost_though_the_work_is_done(on: &Fixture) {
-    let (quorum, operator) = (client(on), client(on));
+#[test]
+fn work_runs_under_the_lock_and_gives_it_back_also_when_it_fails_or_panics() {
+    let all = |ends: Vec<Result<(), Failure>>, expected: Result<(), &str>| {
+        let is_expected = |end: &Result<(), Failure>| match end {
+            Ok(()) => expected.is_ok(),
+            Err(Failure::Work(why)) => expected == Err(*why),
+            Err(Failure::Lock(_)) => false,
+        };
+        assert!(ends.iter().all(is_expected), "{ends:?} is not {expected:?}");
+    };
+    all(under_each(&|| Ok(())), Ok(()));
+    all(under_each(&|| Err(Failure::Work("no paper"))), Err("no paper"));
+    all(under_each(&|| panic!("on fire")), Err("it panicked"));
+}
+
+// The work ends the hold by force, and so its end is known before the work is done; or the lease
+// ends meanwhile, without a voter that says so.
+#[test]
+fn work_that_outlives_its_lock_is_done_and_the_loss_is_said() {
+    let on = &Fixture::embedded(3);
+    let (quorum, operator) = (client_with_lease(on, secs(2)), client_with_lease(on, secs(2)));
+    let (mutex, rw) = (quorum.mutex("a"), quorum.rw_lock("a"));
     let mut is_done = false;
-    let ran = quorum.mutex("a").run(|_| {
-        operator.mutex("a").force_release()?;
-        is_done = true;
+    let ran = mutex.run(|_| {
+        is_done = operator.mutex("a").force_release()?;
         Ok::<_, Error>(())
     });
-    let error = ran.unwrap_err();
-    assert!(is_done && error.is_lost(), "{error}");
-    // So it is with a lease that ends meanwhile, without a voter that says so.
-    let mutex = client_with_lease(on, secs(2)).mutex("b").lease_fixed(secs(2));
-    let ran = mutex.run(|_| {
+    assert!(is_done && ran.unwrap_err().is_lost());
+    let ran = rw.run_read(|| operator.rw_lock("a").force_release(Access::Read));
+    assert!(ran.unwrap_err().is_lost());
+    let ran = rw.run_write(|_| operator.rw_lock("a").force_release(Access::Write));
+    assert!(ran.unwrap_err().is_lost());
+    let ran = quorum.mutex("b").lease_fixed(secs(2)).run(|_| {
         thread::sleep(secs(2));
         Ok::<_, Error>(())
     });
     assert!(ran.unwrap_err().is_lost());
-}
-
-fn run_gives_the_lock_back_when_the_work_fails_or_panics(on: &Fixture) {
-    let (quorum, theirs) = (client(on), client(on));
-    let mutex = quorum.mutex("a");
-    let ran = mutex.run(|_| Err::<(), _>(Failure::Work("no paper")));
-    assert!(matches!(ran, Err(Failure::Work("no paper"))), "{ran:?}");
-    let guard = theirs.mutex("a").lock_within(secs(20)).unwrap().expect("it was given back");
-    guard.release().unwrap();
-    let panicking = || mutex.run(|_| -> Result<(), Error> { panic!("on fire") });
-    assert!(catch_unwind(AssertUnwindSafe(panicking)).is_err());
-    let guard = theirs.mutex("a").lock_within(secs(20)).unwrap().expect("it was given back");
-    // Where the lock cannot be had, the work does not begin.
     quorum.close().unwrap();
     let ran = mutex.run(|_| -> Result<(), Failure> { panic!("it began") });
     assert!(matches!(ran, Err(Failure::Lock(error)) if error.is_closed()));
-    assert!(guard.lost_within(ms(1)).unwrap().is_none());
-}
-
-fn run_reads_beside_others_and_writes_alone(on: &Fixture) {
-    let (ours, theirs) = (client(on).rw_lock("a"), client(on).rw_lock("a"));
-    let here = thread::current().id();
-    let token = ours.run_write(|token| {
-        assert_eq!(thread::current().id(), here);
-        assert!(theirs.try_read()?.is_none());
-        Ok::<_, Error>(token)
-    });
-    let read = theirs.run_read(|| {
-        // Others may read meanwhile, and not write.
-        assert!(ours.try_write()?.is_none());
-        ours.run_read(|| Err::<(), _>(Failure::Work("no paper")))
-    });
-    assert!(matches!(read, Err(Failure::Work("no paper"))), "{read:?}");
-    // Both reads were given back.
-    let later = theirs.run_write(Ok::<_, Error>).unwrap();
-    assert!(later > token.unwrap());
-    // What was lost meanwhile is said, though the work is done.
-    let ran = ours.run_read(|| theirs.force_release(Access::Read));
-    assert!(ran.unwrap_err().is_lost());
-    let ran = ours.run_write(|_| theirs.force_release(Access::Write));
-    assert!(ran.unwrap_err().is_lost());
 }
