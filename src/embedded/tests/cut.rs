@@ -1,5 +1,3 @@
-use futures::{FutureExt, future::BoxFuture};
-
 use super::*;
 use crate::embedded::{Fault, InFlight};
 
@@ -18,9 +16,7 @@ fn sent(
     back: u64,
 ) -> BoxFuture<'static, Outcome<Answer>> {
     let _slow = voter.fault(Fault::Delay { there: ms(there), back: ms(back) });
-    let mut outcome = node.run(call);
-    assert!((&mut outcome).now_or_never().is_none());
-    outcome
+    pending(node.run(call))
 }
 
 fn holders(voter: &EmbeddedVoter) -> Vec<String> {
@@ -37,8 +33,7 @@ async fn a_cut_tells_callers_and_ears_at_once_and_the_connections_go_on() {
         let there = sent(&voter, &first, acquire("a:1"), 20, 0);
         let back = sent(&voter, &second, acquire("b:1"), 0, 20);
         let lost = voter.fault(Fault::DropReplies);
-        let mut forsaken = second.run(acquire("b:1"));
-        assert!((&mut forsaken).now_or_never().is_none());
+        let forsaken = pending(second.run(acquire("b:1")));
         drop(lost);
         voter.cut(in_flight);
         for outcome in [there, back, forsaken] {
@@ -53,8 +48,7 @@ async fn a_cut_tells_callers_and_ears_at_once_and_the_connections_go_on() {
 #[tokio::test(start_paused = true)]
 async fn what_is_under_way_to_the_voter_runs_when_it_would_have_arrived_or_never() {
     for (in_flight, runs) in [(InFlight::Lost, 0), (InFlight::Arrives, 1)] {
-        let voter = voter();
-        let (node, _) = connect(&voter);
+        let (voter, node, _) = connected();
         let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
         tokio::time::sleep(ms(5)).await;
         voter.cut(in_flight);
@@ -68,8 +62,7 @@ async fn what_is_under_way_to_the_voter_runs_when_it_would_have_arrived_or_never
 #[tokio::test(start_paused = true)]
 async fn answers_and_messages_under_way_are_lost() {
     for in_flight in ALL {
-        let voter = voter();
-        let (node, hears) = connect(&voter);
+        let (voter, node, hears) = connected();
         node.subscribe("freed".into()).await.unwrap();
         let slow = voter.fault(Fault::Delay { there: ms(0), back: ms(20) });
         voter.command(&["PUBLISH", "freed", "0"]).unwrap();
@@ -82,8 +75,7 @@ async fn answers_and_messages_under_way_are_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_sent_before_a_cut_may_run_after_what_was_sent_behind_it() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _slow = sent(&voter, &node, release("a:1"), 30, 0);
     voter.cut(InFlight::Arrives);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
@@ -94,8 +86,7 @@ async fn what_was_sent_before_a_cut_may_run_after_what_was_sent_behind_it() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_one_former_connection_stay_in_order() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _first = sent(&voter, &node, acquire("a:1"), 30, 0);
     let _second = sent(&voter, &node, acquire("b:1"), 10, 0);
     voter.cut(InFlight::Arrives);
@@ -112,8 +103,7 @@ async fn requests_of_one_former_connection_stay_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kill_loses_what_a_cut_let_arrive() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
     voter.cut(InFlight::Arrives);
     voter.restart();
@@ -123,8 +113,7 @@ async fn a_kill_loses_what_a_cut_let_arrive() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_does_nothing_to_a_killed_voter() {
-    let voter = voter();
-    let (node, hears) = connect(&voter);
+    let (voter, node, hears) = connected();
     node.subscribe("freed".into()).await.unwrap();
     voter.kill();
     voter.cut(InFlight::Lost);
@@ -135,8 +124,7 @@ async fn a_cut_does_nothing_to_a_killed_voter() {
 #[tokio::test(start_paused = true)]
 async fn what_arrives_at_a_stopped_voter_runs_when_it_goes_on() {
     for (in_flight, runs) in [(InFlight::Lost, 0), (InFlight::Arrives, 1)] {
-        let voter = voter();
-        let (node, _) = connect(&voter);
+        let (voter, node, _) = connected();
         voter.stop();
         let _outcome = sent(&voter, &node, acquire("a:1"), 0, 0);
         voter.cut(in_flight);
@@ -149,11 +137,9 @@ async fn what_arrives_at_a_stopped_voter_runs_when_it_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn subscriptions_asked_for_before_a_cut_are_in_force_after_it_and_end_with_the_client() {
     for in_flight in ALL {
-        let voter = voter();
-        let (node, _) = connect(&voter);
+        let (voter, node, _) = connected();
         let slow = voter.fault(Fault::Delay { there: ms(20), back: ms(0) });
-        let mut subscribed = node.subscribe("freed".into());
-        assert!((&mut subscribed).now_or_never().is_none());
+        let subscribed = pending(node.subscribe("freed".into()));
         drop(slow);
         voter.cut(in_flight);
         assert_eq!(subscribed.await, Err(Cause::Broken("cut".into())));
@@ -178,8 +164,7 @@ async fn one_client_s_connection_is_cut_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_client_left_under_way_arrives_though_client_and_connection_are_gone() {
-    let voter = voter();
-    let (node, hears) = connect(&voter);
+    let (voter, node, hears) = connected();
     let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
     drop(node);
     voter.cut(InFlight::Arrives);
@@ -192,8 +177,7 @@ async fn what_a_client_left_under_way_arrives_though_client_and_connection_are_g
 #[tokio::test(start_paused = true)]
 async fn a_fault_that_cuts_a_former_connection_loses_what_is_behind_it_and_nothing_else() {
     for (fault, runs) in [(Fault::CutBeforeRun, 1), (Fault::CutAfterRun, 2)] {
-        let voter = voter();
-        let (node, hears) = connect(&voter);
+        let (voter, node, hears) = connected();
         voter.fault_next(1, fault);
         let _cuts = sent(&voter, &node, acquire("a:1"), 20, 0);
         let _behind = sent(&voter, &node, release("a:1"), 20, 0);

@@ -1,5 +1,3 @@
-use futures::FutureExt;
-
 use super::*;
 use crate::embedded::Fault;
 
@@ -11,8 +9,7 @@ fn broken(why: &str) -> Outcome<Answer> {
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_counts_both_ways_and_ends_with_its_guard() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let clock = Clock::tokio();
     let slow = voter.fault(SLOW);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
@@ -24,8 +21,7 @@ async fn a_delay_counts_both_ways_and_ends_with_its_guard() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_request_does_not_run_and_a_lost_reply_is_of_one_that_ran() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     for (fault, runs) in [(Fault::DropRequests, 0), (Fault::DropReplies, 1)] {
         let lost = voter.fault(fault);
         assert_eq!(node.run(acquire("a:1")).await, Err(Cause::TimedOut(DEADLINE)));
@@ -36,8 +32,7 @@ async fn a_lost_request_does_not_run_and_a_lost_reply_is_of_one_that_ran() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_answers_at_once_and_the_connection_goes_on() {
-    let voter = voter();
-    let (node, listener) = connect(&voter);
+    let (voter, node, listener) = connected();
     for (fault, runs) in [(Fault::CutBeforeRun, 0), (Fault::CutAfterRun, 1)] {
         voter.fault_next(1, fault);
         assert_eq!(node.run(acquire("a:1")).now_or_never(), Some(broken("cut")));
@@ -67,14 +62,11 @@ async fn a_cut_takes_all_that_is_under_way_on_its_connection_and_nothing_else() 
 
 #[tokio::test(start_paused = true)]
 async fn a_kill_breaks_what_is_under_way_whether_it_ran_or_not() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _slow = voter.fault(SLOW);
-    let mut ran = node.run(acquire("a:1"));
-    assert!((&mut ran).now_or_never().is_none());
+    let ran = pending(node.run(acquire("a:1")));
     tokio::time::sleep(ms(21)).await;
-    let mut unsent = node.run(acquire("b:1"));
-    assert!((&mut unsent).now_or_never().is_none());
+    let unsent = pending(node.run(acquire("b:1")));
     voter.kill();
     assert_eq!((ran.await, unsent.await), (broken("killed"), broken("killed")));
     assert_eq!(voter.commands_seen(), 1);
@@ -86,8 +78,7 @@ async fn a_kill_breaks_what_is_under_way_whether_it_ran_or_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_keeps_the_data_or_not_and_changes_the_run_id() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let first = node.identify().await.unwrap();
     assert_eq!((first.run_id.len(), node.identify().await.unwrap()), (40, first.clone()));
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
@@ -103,8 +94,7 @@ async fn a_restart_keeps_the_data_or_not_and_changes_the_run_id() {
 
 #[tokio::test(start_paused = true)]
 async fn leases_run_out_while_a_voter_is_down() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
     voter.kill();
     tokio::time::advance(ms(30_001)).await;
@@ -114,8 +104,7 @@ async fn leases_run_out_while_a_voter_is_down() {
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_voter_that_was_stopped_runs_after_its_restart() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     voter.stop();
     voter.kill();
     voter.resume();
@@ -127,8 +116,7 @@ async fn a_killed_voter_that_was_stopped_runs_after_its_restart() {
 // A server looks at the first write of a script only: keeping and giving back begin with another.
 #[tokio::test(start_paused = true)]
 async fn a_full_voter_refuses_what_is_new_and_keeps_and_ends_what_it_has() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
     let full = voter.fault(Fault::NoRoom);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);

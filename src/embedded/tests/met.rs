@@ -1,7 +1,3 @@
-use std::sync::OnceLock;
-
-use futures::FutureExt;
-
 use super::*;
 use crate::{
     clock::Machine,
@@ -18,8 +14,7 @@ fn durable(met: &[(Identity, Stamp)]) -> Vec<bool> {
 
 #[tokio::test(start_paused = true)]
 async fn a_voter_is_met_at_each_connection_and_is_the_same_until_it_starts_again() {
-    let voter = voter();
-    let (node, hears) = connect(&voter);
+    let (voter, node, hears) = connected();
     voter.cut(InFlight::Lost);
     voter.fault_next(1, Fault::CutBeforeRun);
     assert!(node.run(acquire("a:1")).await.is_err());
@@ -100,48 +95,16 @@ async fn the_stamp_is_of_the_voters_clock_at_a_moment_of_the_clients() {
     assert_eq!(asked.since(Moment::BEGINNING), ms(2_000), "its clock runs twice as fast");
 }
 
-/// Asks for a script whenever it is told whom it meets.
-#[derive(Default)]
-struct Hasty {
-    node: OnceLock<Arc<dyn Node>>,
-    outcomes: Mutex<Vec<Option<Outcome<Answer>>>>,
-}
-
-impl Ear for Hasty {
-    fn met(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
-        if let Some(node) = self.node.get() {
-            let outcome = node.run(acquire("a:1")).now_or_never();
-            self.outcomes.lock().unwrap().push(outcome);
-        }
-        false
-    }
-
-    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
-        unreachable!("it is asked once for each connection")
-    }
-
-    fn parted(&self, _: usize, _: Option<&str>) {}
-
-    fn moved(&self, _: usize, _: usize, _: bool) {}
-
-    fn called(&self, _: &str, _: &str) {}
-
-    fn is_waited_for(&self) -> bool {
-        true
-    }
-
-    fn missed(&self) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn no_script_passes_until_the_ear_was_told() {
-    let voter = voter();
-    let hasty = Arc::new(Hasty::default());
-    let node = voter.connect(Arc::clone(&hasty) as Arc<dyn Ear>, Clock::tokio());
-    assert!(hasty.node.set(Arc::clone(&node)).is_ok());
+    let (voter, node, listener) = connected();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (hasty, outcomes) = (Arc::clone(&node), Arc::clone(&asked));
+    let asks = move || outcomes.lock().unwrap().push(hasty.run(acquire("a:1")).now_or_never());
+    assert!(listener.when_met.set(Box::new(asks)).is_ok());
     voter.restart_empty();
     let refused = Some(Err(Cause::Unreachable("not met yet".into())));
-    assert_eq!(*hasty.outcomes.lock().unwrap(), [refused]);
+    assert_eq!(*asked.lock().unwrap(), [refused]);
     assert_eq!(voter.commands_seen(), 0);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
 }

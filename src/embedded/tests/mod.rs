@@ -11,13 +11,14 @@ mod order;
 mod sandbox;
 mod scripts;
 mod sent;
-mod sorted_sets;
 mod wall;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
+
+use futures::{FutureExt, future::BoxFuture};
 
 use super::{EmbeddedVoter, Ran, Record, Reply};
 use crate::{
@@ -30,10 +31,12 @@ use crate::{
 const DEADLINE: Duration = Duration::from_millis(200);
 
 /// Writes down what it hears; a `!` stands for what may have been missed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Listener {
     heard: Mutex<Vec<String>>,
     met: Mutex<Vec<(Identity, Stamp)>>,
+    /// What it does first when it is told whom it meets.
+    when_met: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Listener {
@@ -49,6 +52,9 @@ impl Listener {
 impl Ear for Listener {
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
+        if let Some(act) = self.when_met.get() {
+            act();
+        }
         self.met.lock().unwrap().push((identity.clone(), stamp.unwrap()));
         false
     }
@@ -83,6 +89,18 @@ fn voter() -> EmbeddedVoter {
 fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
     let listener = Arc::new(Listener::default());
     (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, Clock::tokio()), listener)
+}
+
+fn connected() -> (EmbeddedVoter, Arc<dyn Node>, Arc<Listener>) {
+    let voter = voter();
+    let (node, listener) = connect(&voter);
+    (voter, node, listener)
+}
+
+/// Looks for an answer once, in vain.
+fn pending<T>(mut answer: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
+    assert!((&mut answer).now_or_never().is_none());
+    answer
 }
 
 fn acquire(hold: &str) -> Call {

@@ -51,8 +51,7 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_sees_the_records_as_the_script_left_them() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let notes = observed(&voter, |ran| format!("{:?}", ran.records()));
     node.run(acquire("a:1")).await.unwrap();
     node.run(release("a:1")).await.unwrap();
@@ -62,8 +61,7 @@ async fn an_observer_sees_the_records_as_the_script_left_them() {
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_told_before_the_caller_and_the_listeners() {
-    let voter = voter();
-    let (node, hears) = connect(&voter);
+    let (voter, node, hears) = connected();
     node.subscribe("freed".into()).await.unwrap();
     let heard = Arc::clone(&hears);
     let notes = observed(&voter, move |_| format!("{:?}", heard.heard()));
@@ -74,8 +72,7 @@ async fn an_observer_is_told_before_the_caller_and_the_listeners() {
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_told_of_nothing_but_scripts_of_clients_and_only_the_last_one_is() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let replaced = observed(&voter, |ran| ran.script().into());
     let notes = observed(&voter, |ran| ran.script().into());
     voter.command(&["SET", "a", "1"]).unwrap();
@@ -89,8 +86,7 @@ async fn an_observer_is_told_of_nothing_but_scripts_of_clients_and_only_the_last
 
 #[tokio::test(start_paused = true)]
 async fn a_replaced_observer_may_own_a_client() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     voter.observe(move |_| assert!(!format!("{node:?}").is_empty()));
     voter.observe(|_| ());
 }
@@ -107,8 +103,7 @@ async fn a_script_that_failed_or_answers_otherwise_has_no_answer() {
         votes: false,
     };
     static OTHER: Script = Script { name: "test/other", source: "return 7", ..BROKEN };
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let notes = observed(&voter, |ran| format!("{:?}", ran.answer()));
     assert!(node.run(Call::of(&BROKEN, &["a"], &[])).await.is_err());
     assert!(node.run(Call::of(&OTHER, &["a"], &[])).await.is_err());
@@ -142,8 +137,7 @@ fn the_record_of_a_sorted_set_has_its_members_in_order_with_their_scores() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_runs_twice_is_told_twice_and_answered_by_its_first_run() {
-    let voter = voter();
-    let (node, hears) = connect(&voter);
+    let (voter, node, hears) = connected();
     node.subscribe("freed".into()).await.unwrap();
     node.run(acquire("a:1")).await.unwrap();
     let notes =
@@ -162,8 +156,7 @@ async fn a_request_that_runs_twice_is_told_twice_and_answered_by_its_first_run()
 
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_former_connection_runs_twice_too() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     voter.fault_each(|_| vec![Fault::RunTwice, Fault::Delay { there: ms(20), back: ms(0) }]);
     drop(tokio::time::timeout(ms(1), node.run(acquire("a:1"))).await);
     voter.cut(InFlight::Arrives);

@@ -1,4 +1,4 @@
-use futures::{FutureExt, future::join_all};
+use futures::future::join_all;
 
 use super::*;
 use crate::embedded::Fault;
@@ -15,33 +15,8 @@ async fn without_faults_a_request_runs_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_runs_though_its_future_is_never_polled() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
-    drop(node.run(acquire("a:1")));
-    assert_eq!(voter.commands_seen(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn requests_of_one_connection_run_in_order_whatever_each_takes() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
-    // The second would arrive 40 ms before the first, and find the lock free.
-    let mut answers = Vec::new();
-    for (hold, there) in [("a:1", 50), ("b:1", 10), ("c:1", 0)] {
-        let _slow = voter.fault(delay(there, 0));
-        let mut answer = node.run(acquire(hold));
-        assert!((&mut answer).now_or_never().is_none());
-        answers.push(answer);
-    }
-    let codes: Vec<_> = join_all(answers).await.into_iter().map(code).collect();
-    assert_eq!(codes, [1, 0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn answers_come_back_in_order_whatever_each_takes() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let clock = Clock::tokio();
     voter.fault_next(1, delay(0, 50));
     voter.fault_next(2, delay(0, 10));
@@ -51,22 +26,8 @@ async fn answers_come_back_in_order_whatever_each_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_runs_though_nobody_waits_for_it_any_more() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
-    let slow = voter.fault(delay(50, 0));
-    let mut answer = node.run(acquire("a:1"));
-    assert!((&mut answer).now_or_never().is_none());
-    drop((answer, slow));
-    assert_eq!(voter.commands_seen(), 0);
-    tokio::time::sleep(ms(51)).await;
-    assert_eq!(voter.keys(), ["lock"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_request_that_is_late_for_its_caller_runs_all_the_same() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _slow = voter.fault(delay(500, 0));
     let clock = Clock::tokio();
     assert_eq!(node.run(acquire("a:1")).await, Err(Cause::TimedOut(DEADLINE)));
@@ -77,11 +38,9 @@ async fn a_request_that_is_late_for_its_caller_runs_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_sent_before_the_connection_closed_runs() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let _slow = voter.fault(delay(50, 0));
-    let mut answer = node.run(acquire("a:1"));
-    assert!((&mut answer).now_or_never().is_none());
+    let answer = pending(node.run(acquire("a:1")));
     node.close().await;
     assert_eq!(node.run(acquire("b:1")).await, Err(Cause::Unreachable("closed".into())));
     drop(node);
@@ -96,8 +55,7 @@ async fn a_stopped_voter_runs_what_arrived_in_the_order_of_arrival() {
     voter.stop();
     // Sent in the other order of the connections, and asked for in this one.
     let mut later = second.run(acquire("b:1"));
-    let mut late = first.run(acquire("a:1"));
-    assert!((&mut late).now_or_never().is_none());
+    let late = pending(first.run(acquire("a:1")));
     assert!((&mut later).now_or_never().is_none());
     tokio::time::sleep(ms(100)).await;
     assert_eq!(voter.commands_seen(), 0);
@@ -107,8 +65,7 @@ async fn a_stopped_voter_runs_what_arrived_in_the_order_of_arrival() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_voter_answers_nobody_in_time_and_runs_the_request_later() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     voter.stop();
     assert_eq!(node.run(acquire("a:1")).await, Err(Cause::TimedOut(DEADLINE)));
     assert!(voter.keys().is_empty());

@@ -1,5 +1,3 @@
-use futures::FutureExt;
-
 use super::*;
 use crate::scripts::Value;
 
@@ -31,8 +29,7 @@ fn renew(hold: &str, anew: &str) -> Call {
 
 #[tokio::test(start_paused = true)]
 async fn a_vote_is_granted_refused_renewed_and_given_back() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     assert_eq!(run(&node, acquire("a:1")).await, granted(0, ""));
     tokio::time::advance(ms(10_000)).await;
     assert_eq!(run(&node, acquire("b:1")).await, refused(20_000, "a:1"));
@@ -55,8 +52,7 @@ async fn a_vote_is_granted_refused_renewed_and_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_takes_the_vote_of_an_empty_voter_if_it_asks_for_that() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     run(&node, acquire("a:1")).await;
     assert_eq!(run(&node, renew("a:1", "")).await, renewed(0));
     voter.wipe();
@@ -77,8 +73,7 @@ async fn a_renewal_takes_the_vote_of_an_empty_voter_if_it_asks_for_that() {
 
 #[tokio::test(start_paused = true)]
 async fn a_known_vote_is_kept_with_a_look_at_nothing_else() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let known = |count: &str| {
         let args = ["30000", "60000", "a:1", count, "7", "1", "1"];
         Call::of(&mutex::RENEW, &["lock", "revoked", "fence"], &args)
@@ -106,8 +101,7 @@ async fn a_known_vote_is_kept_with_a_look_at_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn one_bad_key_fails_alone() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     voter.command(&["SET", "b", "text"]).unwrap();
     let (mut args, mut keys) = (vec!["500", "60000"], Vec::new());
     for name in ["a", "b", "c"] {

@@ -1,5 +1,3 @@
-use futures::FutureExt;
-
 use super::*;
 use crate::embedded::{Fault, Sent};
 
@@ -45,8 +43,7 @@ async fn each_request_and_each_message_to_a_listener_is_decided_about_as_it_is_s
 
 #[tokio::test(start_paused = true)]
 async fn what_is_decided_is_for_one_request_and_on_top_of_the_faults_in_force() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let clock = Clock::tokio();
     let delay = Fault::Delay { there: ms(20), back: ms(30) };
     let _slow = voter.fault(delay);
@@ -82,8 +79,7 @@ async fn messages_are_delayed_and_lost_for_each_listener_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_decider_decides_and_one_that_was_replaced_may_own_a_client() {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     let (other, _) = connect(&voter);
     voter.fault_each(move |_| {
         assert!(!format!("{other:?}").is_empty());

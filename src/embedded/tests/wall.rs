@@ -10,8 +10,7 @@ fn left_ms(voter: &EmbeddedVoter) -> Option<i64> {
 }
 
 async fn held() -> (EmbeddedVoter, Arc<dyn Node>) {
-    let voter = voter();
-    let (node, _) = connect(&voter);
+    let (voter, node, _) = connected();
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
     (voter, node)
 }
