@@ -19,6 +19,8 @@ mod wait;
 mod watchdog;
 mod worker;
 
+use std::{fs, path::Path};
+
 pub use cluster::{Cluster, Member};
 pub use install::install_line;
 pub use node::{NODE_PASSWORD, lock_node};
@@ -36,6 +38,13 @@ pub use worker::Worker;
 
 /// The root of the repository.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The text of a file of the repository, by its path from the root.
+#[track_caller]
+pub fn read_file(path: &str) -> String {
+    let file = Path::new(ROOT).join(path);
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
 
 /// Whether a key is the mark of a voter.
 pub fn is_mark(key: &str) -> bool {

@@ -1,9 +1,6 @@
 //! A lock node as `deploy/` has it.
 
-use super::settings::Settings;
-
-const CONFIGURATION: &str = include_str!("../../deploy/redis.conf");
-const USERS: &str = include_str!("../../deploy/users.acl");
+use super::{read_file, settings::Settings};
 
 /// The password of all users of [`lock_node`] but for those that have none.
 pub const NODE_PASSWORD: &str = "password";
@@ -11,10 +8,11 @@ pub const NODE_PASSWORD: &str = "password";
 /// A server by `deploy/redis.conf` with the users of `deploy/users.acl`; where it is, and where its
 /// files are, is up to the test.
 pub fn lock_node() -> Settings {
-    let users: Vec<_> = USERS.lines().map(with_passwords).collect();
+    let users: Vec<_> = read_file("deploy/users.acl").lines().map(with_passwords).collect();
     let users: Vec<_> = users.iter().filter_map(|line| line.strip_prefix("user ")).collect();
     // The server goes to this folder as soon as it reads the line.
-    let configuration = CONFIGURATION.lines().filter(|line| !line.starts_with("dir "));
+    let configuration = read_file("deploy/redis.conf");
+    let configuration = configuration.lines().filter(|line| !line.starts_with("dir "));
     let configuration = configuration.collect::<Vec<_>>().join("\n");
     // The tests' own servers keep nothing on disk, and are told so where flags win.
     let settings = Settings::new().config(&configuration).flags(&["--appendonly", "yes"]);

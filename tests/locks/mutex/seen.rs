@@ -234,8 +234,8 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
 
 /// The table of the book: name, type, and labels with their values.
 fn in_the_book() -> BTreeMap<String, (String, String)> {
-    let lines = include_str!("../../../docs/metrics.md").lines();
-    let rows = lines.filter_map(|line| line.strip_prefix("| `quorate_"));
+    let page = quorate_support::read_file("docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `quorate_"));
     rows.map(|row| {
         let mut cells = row.split(" | ");
         let mut cell = || cells.next().expect("a cell").to_owned();

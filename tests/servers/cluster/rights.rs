@@ -3,7 +3,7 @@
 use quorate::{Cluster as Voters, Preference, Quorate};
 
 use crate::cluster::scene::{builder, renew};
-use quorate_support::{Cluster, Settings, are_before_7, eventually_async};
+use quorate_support::{Cluster, Settings, are_before_7, eventually_async, read_file};
 use quorate_tests::{
     rights,
     scene::{MS, connect, key},
@@ -16,7 +16,7 @@ fn is_of_channels(right: &str) -> bool {
 
 /// What the page on deployments asks for.
 fn rights() -> String {
-    let page = include_str!("../../../docs/deployment.md");
+    let page = read_file("docs/deployment.md");
     let (_, cluster) = page.split_once("## Rights in a cluster").expect("it has them");
     let cluster = cluster.split_once("```text\n").and_then(|(_, block)| block.split_once("```"));
     let cluster = cluster.expect("it has them").0.split_whitespace();
