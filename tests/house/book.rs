@@ -1,60 +1,51 @@
-//! The book: `docs/SUMMARY.md` lists every page, each link in a Markdown file leads somewhere, all
-//! code is compiled, and `mdbook` builds the pages without a warning. The page of the crate lists
-//! all events of the log.
+//! The book: `docs/SUMMARY.md` lists every page, each link leads somewhere, all code is compiled, and
+//! `mdbook` builds the pages without a warning. The page of the crate lists all events of the log.
 
 use std::{collections::BTreeSet, path::Path};
 
-use crate::tidy::tree;
+use quorate_support::read_file;
 
-const SUMMARY: &str = "docs/SUMMARY.md";
-const LIBRARY: &str = include_str!("../../src/lib.rs");
+use crate::{release::repository, tree::files};
 
 /// The lines of a page that are no code, each with its number.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     text.lines().zip(1..).filter_map(move |(line, number)| {
         let begin = line.trim_start();
+        let marks = ["```", "~~~"].into_iter().find(|marks| begin.starts_with(marks));
         match fence {
-            Some(end) if begin.starts_with(end) => fence = None,
+            Some(end) if marks == Some(end) => fence = None,
+            None if marks.is_some() => fence = marks,
             Some(_) => {}
-            None if begin.starts_with("```") => fence = Some("```"),
-            None if begin.starts_with("~~~") => fence = Some("~~~"),
             None => return Some((number, line)),
         }
         None
     })
 }
 
-/// A line without what stands between backticks.
-fn without_code(line: &str) -> String {
-    line.split('`').step_by(2).collect()
-}
-
 /// Where the links of a page lead to: `[text](target)`, also where the text is on the line before.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
-        let line = without_code(line);
-        for rest in line.split("](").skip(1) {
-            found.extend(rest.split_once(')').map(|(target, _)| (number, target.to_owned())));
-        }
+        let line: String = line.split('`').step_by(2).collect();
+        let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        found.extend(targets.map(|(target, _)| (number, target.to_owned())));
     }
     found
 }
 
 /// The anchors that a page offers: those of its headings, as git hosts and mdbook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let heading = |(_, line): (usize, &str)| {
-        let title = line.trim_start_matches('#');
-        (title.len() < line.len() && title.starts_with(' ')).then(|| anchor(title))
+    let anchor = |title: &str| {
+        let title = title.trim().to_lowercase();
+        let kept = title.chars().filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
+        kept.map(|sign| if sign == ' ' { '-' } else { sign }).collect()
     };
-    prose(text).filter_map(heading).collect()
-}
-
-fn anchor(title: &str) -> String {
-    let kept = title.trim().to_lowercase();
-    let kept = kept.chars().filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
-    kept.map(|sign| if sign == ' ' { '-' } else { sign }).collect()
+    let headings = prose(text).filter_map(|(_, line)| {
+        let title = line.trim_start_matches('#');
+        (title.len() < line.len() && title.starts_with(' ')).then_some(title)
+    });
+    headings.map(anchor).collect()
 }
 
 /// The path of a target that is named on a page, from the root of the repository on.
@@ -71,7 +62,8 @@ fn resolved(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The links of Markdown files that lead nowhere.
+/// The links that lead nowhere: those of Markdown files, and those of alerts to pages of the
+/// repository.
 fn dead_links(files: &[(String, String)]) -> Vec<String> {
     let text_of = |path: &str| files.iter().find(|(name, _)| name == path).map(|(_, text)| text);
     let is_there = |path: &str| {
@@ -79,45 +71,36 @@ fn dead_links(files: &[(String, String)]) -> Vec<String> {
         files.iter().any(|(name, _)| name == path || name.starts_with(&folder))
     };
     let mut dead = Vec::new();
-    for (page, text) in files.iter().filter(|(path, _)| is_markdown(path)) {
-        for (line, target) in targets(text) {
+    for (page, text) in files {
+        let targets = match Path::new(page).extension().and_then(|ending| ending.to_str()) {
+            Some("md") => targets(text),
+            Some("yml") => runbooks(page, text),
+            _ => continue,
+        };
+        for (line, target) in targets {
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
             let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
             let path = if path.is_empty() { page.clone() } else { resolved(page, path) };
-            let is_dead = !is_there(&path)
-                || !anchor.is_empty()
-                    && text_of(&path).is_none_or(|text| !anchors(text).contains(anchor));
-            dead.extend(is_dead.then(|| format!("{page}:{line}: {target}")));
+            let has_anchor = |text: &String| anchor.is_empty() || anchors(text).contains(anchor);
+            let leads = is_there(&path) && text_of(&path).is_none_or(has_anchor);
+            dead.extend((!leads).then(|| format!("{page}:{line}: {target}")));
         }
     }
     dead
 }
 
-fn is_markdown(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|ending| ending == "md")
-}
-
-/// Pages of the book that the summary does not list just once, and others that it lists.
-fn unlisted(summary: &str, files: &[(String, String)]) -> Vec<String> {
-    let listed: Vec<_> = targets(summary).into_iter().map(|(_, page)| page).collect();
-    let paths = files.iter().map(|(path, _)| path).filter(|path| is_markdown(path));
-    let pages: Vec<_> = paths.filter_map(|path| path.strip_prefix("docs/")).collect();
-    let pages: Vec<_> = pages.into_iter().filter(|page| *page != "SUMMARY.md").collect();
-    let count = |page: &str| listed.iter().filter(|other| *other == page).count();
-    let missing = pages.iter().filter(|page| count(page) != 1).map(|page| (*page).to_owned());
-    let unknown = listed.iter().filter(|page| !pages.contains(&page.as_str())).cloned();
-    missing.chain(unknown).collect()
-}
-
-/// Pages with Rust code that the library does not include, so that nobody compiles it.
-fn not_compiled(library: &str, files: &[(String, String)]) -> Vec<String> {
-    let pages = files.iter().filter(|(path, text)| {
-        path.starts_with("docs/") && is_markdown(path) && text.contains("```rust")
+/// The pages that alerts name by the address of the repository, as links from where they stand.
+fn runbooks(page: &str, text: &str) -> Vec<(usize, String)> {
+    let pages = format!("{}/blob/main/", repository());
+    let named = text.lines().zip(1..).filter_map(|(line, number)| {
+        let (_, path) = line.split_once("runbook_url: ")?;
+        let path =
+            path.strip_prefix(&pages).map(|path| "../".repeat(page.matches('/').count()) + path);
+        Some((number, path.unwrap_or_else(|| "elsewhere".to_owned())))
     });
-    let is_included = |path: &str| library.contains(&format!("include_str!(\"../{path}\")"));
-    pages.filter(|(path, _)| !is_included(path)).map(|(path, _)| path.clone()).collect()
+    named.collect()
 }
 
 fn page(path: &str, text: &str) -> (String, String) {
@@ -125,118 +108,99 @@ fn page(path: &str, text: &str) -> (String, String) {
 }
 
 #[test]
-fn every_link_in_a_markdown_file_leads_somewhere() {
-    let files = [
+fn every_link_leads_somewhere() {
+    let rule = format!("runbook_url: {}/blob/main/docs/b.md#one-two", repository());
+    let files_of_test = [
         page("docs/a.md", "# Of `a`, *b*\n[there](../c/d.rs) [b](b.md#one-two)\n`[x](y)`"),
         page("docs/b.md", "## One: two\n[up](#one-two) [web](https://example.org)\n"),
         page("c/d.rs", "[not read](nowhere)"),
         page("e.md", "[folder](docs) [page](docs/a.md#of-a-b)\n```text\n[no](link)\n```\n"),
+        page("c/f.yml", &rule),
     ];
-    assert_eq!(dead_links(&files), [""; 0]);
-    for (good, bad) in [("b.md#", "b.md#x"), ("(../c", "(c"), ("(docs)", "(doc)"), ("(#", "(#_")] {
-        let broken = files.clone().map(|(path, text)| (path, text.replace(good, bad)));
+    assert_eq!(dead_links(&files_of_test), [""; 0]);
+    for (good, bad) in [
+        ("](b.md#", "](b.md#x"),
+        ("(../c", "(c"),
+        ("(docs)", "(doc)"),
+        ("(#", "(#_"),
+        ("main/docs", "main/doc"),
+        ("https://git", "https://got"),
+    ] {
+        let broken = files_of_test.clone().map(|(path, text)| (path, text.replace(good, bad)));
         assert_eq!(dead_links(&broken).len(), 1, "{bad}");
     }
-    assert_eq!(dead_links(&tree::files()), [""; 0]);
+    assert_eq!(dead_links(&files()), [""; 0]);
+}
+
+/// Pages of the book that the summary does not list just once, and others that it lists.
+fn unlisted(summary: &str, files: &[(String, String)]) -> Vec<String> {
+    let listed: Vec<_> = targets(summary).into_iter().map(|(_, page)| page).collect();
+    let pages = files.iter().filter_map(|(path, _)| path.strip_prefix("docs/"));
+    let pages = pages.filter(|page| Path::new(page).extension().is_some_and(|it| it == "md"));
+    let pages: Vec<_> = pages.filter(|page| *page != "SUMMARY.md").map(str::to_owned).collect();
+    let count = |page: &String| listed.iter().filter(|other| *other == page).count();
+    let missing = pages.iter().filter(|page| count(page) != 1);
+    missing.chain(listed.iter().filter(|page| !pages.contains(page))).cloned().collect()
 }
 
 #[test]
 fn the_summary_lists_every_page_once() {
-    let files = [page("docs/a.md", ""), page("docs/SUMMARY.md", ""), page("b.md", "")];
-    assert_eq!(unlisted("- [A](a.md)", &files), [""; 0]);
-    assert_eq!(unlisted("", &files), ["a.md"]);
-    assert_eq!(unlisted("- [A](a.md)\n- [A](a.md)", &files), ["a.md"]);
-    assert_eq!(unlisted("- [A](a.md)\n- [B](b.md)", &files), ["b.md"]);
-    let files = tree::files();
-    let (_, summary) = files.iter().find(|(path, _)| path == SUMMARY).expect("it is there");
-    assert_eq!(unlisted(summary, &files), [""; 0]);
+    let files_of_test = [page("docs/a.md", ""), page("docs/SUMMARY.md", ""), page("b.md", "")];
+    for (summary, found) in [
+        ("- [A](a.md)", &[][..]),
+        ("", &["a.md"]),
+        ("- [A](a.md)\n- [A](a.md)", &["a.md"]),
+        ("- [A](a.md)\n- [B](b.md)", &["b.md"]),
+    ] {
+        assert_eq!(unlisted(summary, &files_of_test), found);
+    }
+    assert_eq!(unlisted(&read_file("docs/SUMMARY.md"), &files()), [""; 0]);
 }
 
+// The doctests of the library are those of the pages that it includes.
 #[test]
 fn the_rust_code_of_every_page_is_compiled() {
-    let files = [page("docs/a.md", "```rust\n```"), page("docs/b.md", "```text\n```")];
-    assert_eq!(not_compiled("include_str!(\"../docs/a.md\")", &files), [""; 0]);
-    assert_eq!(not_compiled("include_str!(\"../docs/b.md\")", &files), ["docs/a.md"]);
-    assert_eq!(not_compiled(LIBRARY, &tree::files()), [""; 0]);
+    let library = read_file("src/lib.rs");
+    let has_code = |path: &str, text: &str| path.starts_with("docs/") && text.contains("```rust");
+    let files = files().into_iter().filter(|(path, text)| has_code(path, text));
+    let pages: Vec<_> = files.map(|(path, _)| format!("include_str!(\"../{path}\")")).collect();
+    assert!(pages.len() > 5, "pages have code");
+    let forgotten: Vec<_> = pages.iter().filter(|page| !library.contains(*page)).collect();
+    assert!(forgotten.is_empty(), "{forgotten:?}");
 }
 
-/// An event of the log: its level and message, and what else is said of it.
-type Event = (String, String, String);
-
-/// The events that a source file writes.
-fn events(text: &str) -> Vec<Event> {
-    let macros = text.split("tracing::").skip(1).filter_map(|rest| {
-        let (level, rest) = rest.split_once("!(")?;
-        let is_level = ["error", "warn", "info", "debug"].contains(&level);
-        is_level.then(|| rest.split_once(");").map(|(body, _)| (level, body))).flatten()
-    });
-    let event = |(level, body): (&str, &str)| {
-        let message = body.rsplit('"').nth(1).expect("an event has a message");
-        let lines: Vec<_> = message.split("\\\n").map(str::trim_start).collect();
-        (level.to_owned(), lines.concat(), body.to_owned())
-    };
-    macros.map(event).collect()
-}
-
-/// Rows of the table of events that the sources do not write, and events without a row. A message
-/// may end with `..` in the table.
-fn wrong_events(page: &str, written: &[Event]) -> Vec<String> {
-    let (_, table) = page.split_once("| level | event | fields |").expect("it has the table");
-    let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("//! | "));
-    let rows: Vec<Vec<&str>> =
-        rows.map(|row| row.trim_end_matches(" |").split(" | ").collect()).collect();
-    let fits = |row: &[&str], (level, message, body): &Event| {
-        let is_message = match row[1].strip_suffix("..") {
-            Some(beginning) => message.starts_with(beginning),
-            None => message == row[1],
-        };
-        let mut fields = row[2].split('`').skip(1).step_by(2);
-        row[0] == level && is_message && fields.all(|field| body.contains(field))
-    };
-    let unwritten = rows.iter().filter(|row| !written.iter().any(|event| fits(row, event)));
-    let unlisted = written.iter().filter(|event| !rows.iter().any(|row| fits(row, event)));
-    let unwritten = unwritten.map(|row| row.join(" "));
-    unwritten.chain(unlisted.map(|(level, message, _)| format!("{level} {message}"))).collect()
-}
-
+// Who watches the log goes by this table. What else is written `tests/log.rs` finds.
 #[test]
-fn the_page_of_the_crate_lists_every_event_of_the_log() {
-    let page =
-        "//! | level | event | fields |\n//! |---|---|---|\n//! | warn | lost | `lock` |\n//!";
-    let source = "tracing::warn!(lock, \"lo\\\n    st\");";
-    assert_eq!(wrong_events(page, &events(source)), [""; 0]);
-    assert_eq!(wrong_events(page, &[]), ["warn lost `lock`"]);
-    for broken in ["warn!(hold, \"lost", "info!(lock, \"lost", "warn!(lock, \"gone"] {
-        let broken = format!("tracing::{broken}\");");
-        assert_eq!(wrong_events(page, &events(&broken)).len(), 2, "{broken}");
+fn every_event_that_the_page_of_the_crate_lists_is_written() {
+    let sources = files().into_iter().filter(|(path, _)| path.starts_with("src/"));
+    let lines: Vec<_> = sources
+        .flat_map(|(_, text)| {
+            text.lines()
+                .filter(|line| !line.contains("//!"))
+                .map(|it| it.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let written = lines.concat().replace('\\', "");
+    let library = read_file("src/lib.rs");
+    let (_, table) = library.split_once("| level | event | fields |").expect("it has the table");
+    let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("//! | "));
+    let events: Vec<_> = rows.filter_map(|row| row.split(" | ").nth(1)).collect();
+    assert!(events.len() > 20, "{events:?}");
+    for event in events {
+        assert!(written.contains(&format!("\"{}", event.trim_end_matches(".."))), "{event}");
     }
-    let sources = tree::files().into_iter().filter(|(path, _)| path.starts_with("src/"));
-    let written: Vec<_> = sources.flat_map(|(_, text)| events(&text)).collect();
-    assert!(written.len() > 20, "the library writes to a log");
-    assert_eq!(wrong_events(LIBRARY, &written), [""; 0]);
 }
 
 #[cfg(feature = "full")]
 #[test]
 fn mdbook_builds_the_book_without_a_warning() {
-    use std::{fs, process::Command};
-
-    use quorate_support::ROOT;
-
     let folder = tempfile::tempdir().expect("a folder");
-    let output = Command::new("mdbook")
-        .arg("build")
-        .arg(Path::new(ROOT).join("docs"))
-        .arg("--dest-dir")
-        .arg(folder.path())
-        .env("RUST_LOG", "info")
-        .output()
-        .expect("mdbook runs; `tests/run full` installs it");
+    let mut mdbook = std::process::Command::new("mdbook");
+    mdbook.args(["build", "docs", "--dest-dir"]).arg(folder.path()).env("RUST_LOG", "info");
+    let output = mdbook.current_dir(quorate_support::ROOT).output();
+    let output = output.expect("mdbook runs; `tests/run full` installs it");
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let is_complaint = |line: &&str| ["WARN", "ERROR"].iter().any(|level| line.contains(level));
-    assert_eq!(told.lines().filter(is_complaint).collect::<Vec<_>>(), [""; 0]);
-    // As a reader of the book meets it: the page, with what it is about.
-    let page = fs::read_to_string(folder.path().join("failures.html")).expect("a page");
-    assert!(page.contains("<h1") && page.contains("Failures"), "{page}");
+    assert!(output.status.success() && !told.contains("WARN") && !told.contains("ERROR"), "{told}");
+    assert!(folder.path().join("failures.html").exists(), "{told}");
 }

@@ -33,7 +33,7 @@ pub use settings::Settings;
 #[cfg(feature = "tls")]
 pub use tls::{Certificates, ClientCertificates};
 pub use wait::{eventually, eventually_async, succeeds, succeeds_async};
-pub use watchdog::Watchdog;
+pub use watchdog::{Watchdog, Watched};
 pub use worker::Worker;
 
 /// The root of the repository.

@@ -1,8 +1,13 @@
 //! Servers do not outlive the test process.
 
-use std::io::Write;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 /// Kills the server when this process ends without having done so, however it ended: its standard
 /// input is a pipe that only we hold, and closes with us.
@@ -12,16 +17,15 @@ pub struct Watchdog(Child);
 impl Watchdog {
     /// Watches a server, with the folder that goes with it.
     pub fn over(server: &Child, dir: &Path) -> Self {
-        Self::with_signal("KILL", server, dir)
+        Self::with_signal(Signal::KILL, server, dir)
     }
 
-    /// As [`over`](Self::over), for a server that has more to end than its first process.
-    pub fn with_signal(signal: &str, server: &Child, dir: &Path) -> Self {
-        let script = r#"trap '' HUP INT TERM; read -r _ || { kill -s "$2" "$0"; rm -rf "$1"; }"#;
+    fn with_signal(signal: Signal, server: &Child, dir: &Path) -> Self {
+        let script = r#"trap '' HUP INT TERM; read -r _ || { kill "-$2" "$0"; rm -rf "$1"; }"#;
         let shell = Command::new("sh")
             .args(["-c", script, &server.id().to_string()])
             .arg(dir)
-            .arg(signal)
+            .arg(signal.as_raw().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -35,5 +39,35 @@ impl Watchdog {
             let _ = line.write_all(b"\n");
         }
         let _ = self.0.wait();
+    }
+}
+
+/// A process with a folder of its own: both end with this value, and when the test process ends.
+#[derive(Debug)]
+pub struct Watched {
+    pub process: Child,
+    signal: Signal,
+    watchdog: Watchdog,
+    // Dropped last: the process ends before its folder.
+    pub dir: TempDir,
+}
+
+impl Watched {
+    /// `signal` ends it: one that has processes of its own may need more time than KILL gives.
+    pub fn start(command: &mut Command, signal: Signal, dir: TempDir) -> io::Result<Self> {
+        let process = command.spawn()?;
+        let watchdog = Watchdog::with_signal(signal, &process, dir.path());
+        Ok(Self { process, signal, watchdog, dir })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // It may have ended, and have been waited for.
+        if let Ok(None) = self.process.try_wait() {
+            let _ = kill_process(Pid::from_child(&self.process), self.signal);
+        }
+        self.watchdog.call_off();
+        let _ = self.process.wait();
     }
 }

@@ -1,40 +1,33 @@
-//! The service for a host of its own.
+//! The service for a host of its own; and how long nodes wait, there and in Kubernetes.
 
-use std::{
-    fs,
-    os::unix::net::UnixDatagram,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{fs, os::unix::net::UnixDatagram, process::Command, time::Duration};
 
-use super::{
-    files::{NODES, Tree},
-    passwords::make_passwords,
-};
-use quorate_support::Watchdog;
+use super::{NODES, UNIT, after, conf, passwords::make_passwords, unit};
+use quorate_support::{Watched, read_file};
+use rustix::process::Signal;
 
-// Those that other files have too are compared with them; these only stand here.
 #[test]
-fn the_service_starts_with_a_right_clock_says_when_it_is_ready_and_comes_back() {
-    let tree = Tree::default();
-    assert_eq!((&*tree.unit("Type"), &*tree.conf("supervised")), ("notify", "auto"));
-    assert!(tree.unit("After").contains("time-sync.target"), "it starts with any clock");
-    assert_eq!(tree.unit("Restart"), "always");
+fn a_node_without_its_data_and_the_next_update_wait_longer_than_the_longest_lease() {
+    let number = |text: String| text.parse::<u64>().expect("a number");
+    let longest = number(after("docs/settings.md", "| `longest_lease` | "));
+    let waits = number(after(UNIT, "WITHOUT_DATA_WAIT="));
+    assert!(waits > longest && number(after(NODES, "|| exec sleep ")) == waits);
+    assert!(number(unit("TimeoutStartSec")) > 2 * waits, "systemd ends the wait");
+    assert!(number(after(NODES, "minReadySeconds: ")) > longest);
 }
 
 // A time that is none makes the wait fail at once, so whether it would wait is seen without a
 // wait.
 #[test]
 fn only_a_node_without_its_data_waits() {
-    let tree = Tree::default();
     let dir = tempfile::tempdir().unwrap();
-    let before = tree.unit("ExecStartPre");
+    let before = unit("ExecStartPre");
     let of_unit = before.strip_prefix("/bin/sh -c '").and_then(|rest| rest.strip_suffix('\''));
     let of_unit = of_unit.expect("it is a shell's").replace("${WITHOUT_DATA_WAIT}", "never");
-    let nodes = tree.text(NODES);
+    let nodes = read_file(NODES);
     let of_pod = nodes.lines().find_map(|line| line.trim().strip_prefix("- test -e "));
     let of_pod = format!("test -e {}", of_pod.expect("it looks for the data"));
-    let of_pod = of_pod.replace(&tree.conf("dir"), dir.path().to_str().unwrap());
+    let of_pod = of_pod.replace(&conf("dir"), dir.path().to_str().unwrap());
     let of_pod = of_pod.replace("sleep 31", "sleep never");
     let waits = |script: &str| {
         let shell = Command::new("sh").args(["-c", script]).current_dir(dir.path()).output();
@@ -50,17 +43,15 @@ fn only_a_node_without_its_data_waits() {
 #[test]
 #[cfg(all(feature = "full", target_os = "linux"))]
 fn systemd_takes_the_service_and_finds_little_that_it_could_harm() {
-    use std::path::Path;
-
     use quorate_support::{ROOT, install_line};
 
     // Alpine has no systemd.
-    if Path::new("/sbin/apk").exists() {
+    if std::path::Path::new("/sbin/apk").exists() {
         return;
     }
-    let unit = Path::new(ROOT).join(super::files::UNIT);
     let analyze = |arguments: &[&str]| {
-        let output = Command::new("systemd-analyze").args(arguments).arg(&unit).output();
+        let mut command = Command::new("systemd-analyze");
+        let output = command.args(arguments).arg(UNIT).current_dir(ROOT).output();
         let output = output.unwrap_or_else(|error| {
             panic!("systemd-analyze: {error}; install it: {}", install_line(["systemd"; 5]))
         });
@@ -78,32 +69,29 @@ fn systemd_takes_the_service_and_finds_little_that_it_could_harm() {
 // `systemctl start` returns at this message, so the next node of a rolling restart goes no sooner.
 #[test]
 fn a_node_tells_systemd_when_it_is_ready() {
-    let tree = Tree::default();
+    // It waits for that, starts with a right clock, and comes back.
+    assert_eq!((&*unit("Type"), &*unit("Restart")), ("notify", "always"));
+    assert!(unit("After").contains("time-sync.target"));
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().to_str().unwrap();
-    make_passwords(dir.path());
-    let ours = tree.text("deploy/redis.conf").replace(&tree.conf("dir"), folder);
-    let ours = ours.replace(&tree.conf("aclfile"), &format!("{folder}/users.acl"));
-    let port = format!("port {}", tree.conf("port"));
-    fs::write(dir.path().join("redis.conf"), ours.replace(&port, "port 0")).unwrap();
+    assert!(make_passwords(dir.path()).status.success());
+    let ours = read_file("deploy/redis.conf").replace(&conf("dir"), folder);
+    let ours = ours.replace(&conf("aclfile"), &format!("{folder}/users.acl"));
+    let ours = ours.replace(&format!("port {}", conf("port")), "port 0");
+    fs::write(dir.path().join("redis.conf"), ours).unwrap();
     let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let start = tree.unit("ExecStart");
+    let start = unit("ExecStart");
     let program = start.split(' ').next().unwrap().rsplit('/').next().unwrap();
-    let mut server = Command::new(program)
-        .args([&format!("{folder}/redis.conf"), "--unixsocket", &format!("{folder}/socket")])
-        .env("NOTIFY_SOCKET", dir.path().join("notify"))
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut watchdog = Watchdog::over(&server, dir.path());
-    let mut told = String::new();
-    let mut message = [0; 1024];
+    let mut server = Command::new(program);
+    server.args([&format!("{folder}/redis.conf"), "--unixsocket", &format!("{folder}/socket")]);
+    server.env("NOTIFY_SOCKET", dir.path().join("notify")).stdout(std::process::Stdio::null());
+    let watched = Watched::start(&mut server, Signal::KILL, dir).unwrap();
+    let (mut told, mut message) = (String::new(), [0; 1024]);
     while !told.contains("READY=1") {
         let length = socket.recv(&mut message).unwrap_or_else(|error| panic!("{error}: {told}"));
         told.push_str(&String::from_utf8_lossy(&message[..length]));
     }
-    server.kill().unwrap();
-    watchdog.call_off();
-    server.wait().unwrap();
+    // By the file alone: the nodes of the other tests are told so by a flag too.
+    assert!(watched.dir.path().join("appendonlydir").exists(), "it keeps nothing on disk");
 }

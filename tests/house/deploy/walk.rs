@@ -14,8 +14,8 @@ use std::{
 use quorate::Quorate;
 use tempfile::TempDir;
 
-use super::{containers::program, files::Tree};
-use quorate_support::{RedisServer, Settings};
+use super::{lets_in, program, run};
+use quorate_support::{ROOT, RedisServer, Settings, read_file};
 
 const HOSTS: [&str; 3] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
 
@@ -31,18 +31,15 @@ cd "$there"
 moved=$(echo "$*" | sed "s,sudo ,,; s,-g redis ,,; s, /etc/, $there/etc/,g")
 sh -euc "$moved""#;
 
-/// The blocks of a language, in their order.
+/// The blocks of a language, in their order; without those that change the machine, or ask for one
+/// that is not there.
 fn blocks(language: &str) -> Vec<String> {
-    let readme = Tree::default().text("deploy/README.md");
-    let fenced = readme.split("```").skip(1).step_by(2).map(str::to_owned);
-    let of_it = fenced
-        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n').map(str::to_owned));
-    of_it.collect()
-}
-
-/// It changes the machine, or asks for one that is not there.
-fn is_left_out(block: &str) -> bool {
-    ["apt-get ", "systemctl ", "kubectl ", "docker "].iter().any(|word| block.contains(word))
+    let readme = read_file("deploy/README.md");
+    let blocks = readme.split("```").skip(1).step_by(2);
+    let blocks = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    let left_out = ["apt-get ", "systemctl ", "kubectl ", "docker "];
+    let blocks = blocks.filter(|block| !left_out.iter().any(|word| block.contains(word)));
+    blocks.map(str::to_owned).collect()
 }
 
 /// The folder of the one who goes the steps, with a folder for each host in it.
@@ -54,10 +51,9 @@ struct Walk {
 impl Walk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
-        assert!(
-            Command::new("cp").args(["-r", deploy]).arg(dir.path()).status().unwrap().success()
-        );
+        let deploy = Path::new(ROOT).join("deploy");
+        let copied = Command::new("cp").arg("-r").arg(deploy).arg(dir.path()).status().unwrap();
+        assert!(copied.success());
         // As in a fresh clone.
         let _ = fs::remove_dir_all(dir.path().join("deploy/secrets"));
         let walk = Self { nodes: Vec::new(), dir };
@@ -79,7 +75,7 @@ impl Walk {
 
     /// On the machine of the one who goes the steps.
     fn here(&self, block: &str) -> String {
-        self.run(self.dir.path(), block)
+        run(block, self.dir.path(), self.dir.path())
     }
 
     /// On each host, where the address is its own.
@@ -89,19 +85,8 @@ impl Walk {
             let etc = format!(" {}/etc/", folder.display());
             let block = block.replace("address=10.0.0.1", &format!("address={host}"));
             let block = block.replace(" /etc/", &etc).replace("-g redis ", "");
-            self.run(&folder, &block);
+            run(&block, &folder, self.dir.path());
         }
-    }
-
-    fn run(&self, folder: &Path, block: &str) -> String {
-        let path = std::env::var("PATH").expect("there is one");
-        let path = format!("{}:{path}", self.dir.path().display());
-        let mut shell = Command::new("sh");
-        let shell = shell.args(["-euc", block]).current_dir(folder).env("PATH", path);
-        let shell = shell.output().unwrap();
-        let said = String::from_utf8_lossy(&shell.stderr).into_owned();
-        assert!(shell.status.success(), "{block}\n{said}");
-        String::from_utf8(shell.stdout).unwrap()
     }
 
     /// Starts a node on each host by the files that it has.
@@ -127,19 +112,18 @@ impl Walk {
     }
 
     fn lets_in(&self, password: &str) -> bool {
-        let login = ["AUTH", "quorate", password];
-        self.nodes.iter().all(|node| node.anonymous(&[&login]).unwrap()[0].is_ok())
+        self.nodes.iter().all(|node| lets_in(node, "quorate", password))
     }
 
-    fn password(&self, name: &str) -> String {
-        fs::read_to_string(self.dir.path().join("secrets").join(name)).unwrap()
+    fn password(&self) -> String {
+        fs::read_to_string(self.dir.path().join("secrets/quorate.password")).unwrap()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_steps_for_three_hosts_lead_to_a_lock_and_to_another_password() {
     let mut walk = Walk::new();
-    let steps: Vec<_> = blocks("sh").into_iter().filter(|block| !is_left_out(block)).collect();
+    let steps = blocks("sh");
     let [passwords, files, on_each, check, slow, change, bring, load, take_out, kubernetes] =
         &steps[..]
     else {
@@ -155,9 +139,9 @@ async fn the_steps_for_three_hosts_lead_to_a_lock_and_to_another_password() {
     walk.here(&format!("{operate}\n{slow}"));
     first_lock(&walk).await.unwrap();
 
-    let before = walk.password("quorate.password");
+    let before = walk.password();
     walk.here(change);
-    let after = walk.password("quorate.password");
+    let after = walk.password();
     walk.here(bring);
     assert!(walk.lets_in(&before) && !walk.lets_in(&after));
     walk.here(&format!("{operate}\n{load}"));
@@ -173,7 +157,7 @@ async fn the_steps_for_three_hosts_lead_to_a_lock_and_to_another_password() {
 
 /// The code of the README, with the addresses as they are here.
 async fn first_lock(walk: &Walk) -> Result<(), Box<dyn Error>> {
-    let password = walk.password("quorate.password");
+    let password = walk.password();
     let ports: Vec<_> = walk.nodes.iter().map(RedisServer::port).collect();
     let hosts = [ports[0], ports[1], ports[2]].map(|port| format!("127.0.0.1:{port}"));
     let voters = hosts.map(|host| format!("redis://quorate:{password}@{host}"));
@@ -187,10 +171,8 @@ async fn first_lock(walk: &Walk) -> Result<(), Box<dyn Error>> {
 #[test]
 fn the_code_of_the_readme_is_what_is_run_here() {
     let code = blocks("rust").pop().expect("there is one");
-    let mut lines = code.lines();
-    let password = "let password = std::fs::read_to_string(\"secrets/quorate.password\")?;";
-    assert_eq!(lines.next(), Some(password));
-    assert_eq!(lines.next(), Some(&*format!("let hosts = {HOSTS:?};")));
-    let rest = lines.map(|line| format!("    {line}\n")).collect::<Vec<_>>().concat();
-    assert!(include_str!("walk.rs").contains(&rest), "{rest}");
+    // The first lines are for the password and the addresses.
+    let code: Vec<_> = code.lines().skip(2).map(|line| format!("    {line}\n")).collect();
+    let code = code.concat();
+    assert!(read_file("tests/house/deploy/walk.rs").contains(&code), "{code}");
 }

@@ -3,29 +3,20 @@
 use std::{
     env,
     fs::{self, File},
-    io::ErrorKind,
     os::unix::{fs::chown, process::CommandExt},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    path::Path,
+    process::{Command, Stdio},
 };
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
-use tempfile::TempDir;
+use rustix::process::{Signal, geteuid};
 
-use crate::fencing::session::Session;
-use quorate_support::{Watchdog, eventually, install_line};
+use quorate_support::{Watched, install_line, succeeds};
 
 /// The server refuses to run as root: it runs as `nobody` then.
 const NOBODY: u32 = 65534;
-const USER: &str = "quorate";
 
-/// In a private folder, and reached by a socket in it; ended when dropped.
-pub(crate) struct PostgresServer {
-    server: Child,
-    watchdog: Watchdog,
-    // Dropped last: the server ends before its folder.
-    dir: TempDir,
-}
+/// In a private folder, and reached by a socket in it.
+pub(crate) struct PostgresServer(Watched);
 
 impl PostgresServer {
     pub(crate) fn start() -> Self {
@@ -33,88 +24,60 @@ impl PostgresServer {
         if geteuid().is_root() {
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may give it away");
         }
+        let data = dir.path().join("data");
         let mut initdb = program("initdb");
-        initdb.args(["--no-sync", "--auth", "trust", "--username", USER, "--encoding", "UTF8"]);
-        succeed(initdb.args(["--locale", "C", "--pgdata"]).arg(dir.path().join("data")));
+        initdb.args(["--no-sync", "--auth=trust", "--username=quorate", "--encoding=UTF8"]);
+        let made = initdb.args(["--locale=C", "--pgdata"]).arg(&data).output();
+        let line = install_line([
+            "postgresql",
+            "postgresql-server",
+            "postgresql",
+            "postgresql",
+            "postgresql",
+        ]);
+        let made = made.unwrap_or_else(|error| panic!("initdb: {error}; install it: {line}"));
+        assert!(made.status.success(), "{made:?}");
         let log = File::create(dir.path().join("log")).expect("a log file in the temp dir");
         let mut server = program("postgres");
-        server.arg("-D").arg(dir.path().join("data")).arg("-k").arg(dir.path());
+        server.arg("-D").arg(data).arg("-k").arg(dir.path());
         server.args(["-h", "", "-c", "fsync=off", "-c", "max_connections=20"]);
         server.stdin(Stdio::null()).stdout(log.try_clone().expect("a second handle")).stderr(log);
-        let server = server.spawn().expect("it was there a moment ago");
         // At once, not in the midst of its own processes: QUIT ends them all.
-        let watchdog = Watchdog::with_signal("QUIT", &server, dir.path());
-        let mut started = Self { server, watchdog, dir };
-        eventually("the database answers", || started.answers());
+        let started = Watched::start(&mut server, Signal::QUIT, dir);
+        let started = Self(started.expect("it was there a moment ago"));
+        succeeds("the database answers", || {
+            let answer = started.psql().args(["--command", "SELECT 1"]).output().expect("it runs");
+            let log = || fs::read_to_string(started.0.dir.path().join("log")).unwrap_or_default();
+            if answer.status.success() { Ok(()) } else { Err(log()) }
+        });
         started
     }
 
-    pub(crate) fn connect(&self) -> Session {
-        // It shows how many rows a statement changed, and rows without ornament.
+    /// It shows how many rows a statement changed, and rows without ornament.
+    pub(crate) fn psql(&self) -> Command {
         let mut psql = program("psql");
-        psql.args(["--no-psqlrc", "--no-align", "--tuples-only", "--username", USER]);
-        psql.arg("--host").arg(self.dir.path()).arg("postgres");
-        Session::start(&psql, r"\echo", &missing())
-    }
-
-    fn answers(&mut self) -> bool {
-        if let Some(status) = self.server.try_wait().expect("a child can be waited for") {
-            let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            panic!("postgres ended with {status}: {log}");
-        }
-        let mut psql = program("psql");
-        psql.args(["--no-psqlrc", "--username", USER, "--command", "SELECT 1", "--host"]);
-        output(psql.arg(self.dir.path()).arg("postgres")).status.success()
+        psql.args(["--no-psqlrc", "--no-align", "--tuples-only", "--username=quorate", "--host"]);
+        psql.arg(self.0.dir.path()).args(["--dbname", "postgres"]);
+        psql
     }
 }
 
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.server), Signal::QUIT);
-        // Before the reaping: until then the id cannot belong to another process.
-        self.watchdog.call_off();
-        let _ = self.server.wait();
-    }
-}
-
-/// One of the programs, run as somebody whom the server accepts.
+/// One of the programs, run as somebody whom the server accepts. Debian keeps those of the server
+/// in a folder of their own, one for each version.
 fn program(name: &str) -> Command {
-    let mut command = Command::new(find(name).unwrap_or_else(|| name.into()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut versions: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
+    versions.sort();
+    let folders = env::split_paths(&path).chain(versions.into_iter().rev());
+    let mut programs = folders.map(|folder| folder.join(name));
+    let mut command = Command::new(
+        programs.find(|program| Path::is_file(program)).unwrap_or_else(|| name.into()),
+    );
     // The folder that the test runs in may be closed to others.
     command.current_dir("/");
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
-}
-
-/// Debian keeps those of the server in a folder of their own, one for each version.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut versions: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
-    versions.sort();
-    let folders = env::split_paths(&path).chain(versions.into_iter().rev());
-    folders.map(|folder| folder.join(name)).find(|program| Path::is_file(program))
-}
-
-fn missing() -> String {
-    install_line(["postgresql", "postgresql-server", "postgresql", "postgresql", "postgresql"])
-}
-
-fn output(command: &mut Command) -> Output {
-    match command.stdin(Stdio::null()).output() {
-        Ok(output) => output,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            let name = command.get_program().display();
-            panic!("{name} not found; install it: {}", missing())
-        }
-        Err(cause) => panic!("{command:?} could not be started: {cause}"),
-    }
-}
-
-fn succeed(command: &mut Command) {
-    let output = output(command);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {told}");
 }

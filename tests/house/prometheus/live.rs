@@ -1,27 +1,168 @@
-//! The example service on real voters, and a Prometheus that collects from it: the rules as they
-//! are shipped, but that all of their durations are shorter.
+//! `promtool` on what is shipped; and the example service on real voters, with a Prometheus that
+//! collects from it: the rules as they are shipped, but that all of their durations are shorter.
 
 use std::{
     collections::BTreeSet,
-    io::{Seek, Write},
-    process::{Command, ExitStatus},
+    fs::{self, File},
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
-    thread,
+    thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{
-    DASHBOARD, RULES,
-    programs::{Server, ask, list},
-    promtool::{promtool, queries},
+use super::{DASHBOARD, RULES};
+use quorate_support::{
+    ROOT, RedisServer, Settings, Watched, free_port, install_line, read_file, succeeds,
 };
-use quorate_support::{RedisServer, Settings, succeeds};
 
-const CONFIG: &str = include_str!("../../../deploy/prometheus/prometheus.yml");
+fn spawned<T>(program: &str, started: std::io::Result<T>) -> T {
+    let dnf = "golang-github-prometheus";
+    let line = install_line(["prometheus", dnf, "prometheus", "prometheus", "prometheus"]);
+    started.unwrap_or_else(|error| panic!("{program}: {error}; install it: {line}"))
+}
 
-fn service(voters: &[RedisServer]) -> Server {
+/// What `promtool` says, or complains of.
+fn promtool(arguments: &[&str], input: Stdio) -> Result<String, String> {
+    let folder = Path::new(ROOT).join("deploy/prometheus");
+    let mut command = Command::new("promtool");
+    let output =
+        spawned("promtool", command.args(arguments).current_dir(folder).stdin(input).output());
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() { Ok(text) } else { Err(text) }
+}
+
+#[test]
+fn the_configuration_is_valid_and_every_rule_does_what_its_test_says() {
+    let run = |arguments: &str| {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        promtool(&arguments, Stdio::null()).unwrap_or_else(|told| panic!("{arguments:?}: {told}"))
+    };
+    assert!(run("check config prometheus.yml").contains("1 rule files found"));
+    run("check rules --lint=all --lint-fatal quorate.rules.yml");
+    run("test rules quorate.rules.test.yml");
+}
+
+/// A process that speaks HTTP at a port of 127.0.0.1.
+struct Server {
+    watched: Watched,
+    port: u16,
+}
+
+impl Server {
+    /// In a folder with these files. Returns when `ready` is answered with 200.
+    fn start(command: impl FnOnce(u16) -> Command, files: &[(&str, &str)], ready: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("quorate-").tempdir().expect("a folder");
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).expect("it can be written");
+        }
+        let port = free_port();
+        let mut command = command(port);
+        command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(dir.path().join("log")).expect("a log file"));
+        let watched = spawned("a server", Watched::start(&mut command, Signal::KILL, dir));
+        let server = Self { watched, port };
+        succeeds("it is ready", || match ask(port, "GET", ready, "") {
+            Ok((200, _)) => Ok(()),
+            other => Err(format!("{other:?}: {}", server.log())),
+        });
+        server
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.watched.dir.path().join("log")).expect("it logs")
+    }
+
+    /// Of the example service: to work under a lock for so many milliseconds.
+    fn work(&self, name: &str, milliseconds: u64) -> (u16, String) {
+        let answer = ask(self.port, "POST", &format!("/jobs/{name}"), &milliseconds.to_string());
+        answer.unwrap_or_else(|told| panic!("{told}: {}", self.log()))
+    }
+
+    /// Works for long, on another thread, and holds its lock when this returns.
+    fn work_long(&self, name: &'static str) -> JoinHandle<Result<(u16, String), String>> {
+        let port = self.port;
+        let path = format!("/jobs/{name}");
+        // While it is asked below whether the lock is held, this one may be told that it is.
+        let long = thread::spawn(move || {
+            loop {
+                match ask(port, "POST", &path, "100000") {
+                    Ok((409, _)) => {}
+                    other => return other,
+                }
+            }
+        });
+        succeeds("it is held", || match self.work(name, 0) {
+            (409, _) => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
+        long
+    }
+
+    /// As an operator ends it.
+    fn end(mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.watched.process), Signal::TERM).expect("it runs");
+        succeeds("it has ended", || match self.watched.process.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            other => Err(format!("{other:?}: {}", self.log())),
+        })
+    }
+
+    /// Of Prometheus: the lines of `promtool` for the answer, a series each.
+    fn query(&self, query: &str) -> Result<String, String> {
+        let address = format!("http://127.0.0.1:{}", self.port);
+        promtool(&["query", "instant", &address, query], Stdio::null())
+    }
+
+    fn number(&self, query: &str) -> Result<f64, String> {
+        let answer = self.query(query)?;
+        let value = answer.split_once(" => ").and_then(|(_, rest)| rest.split(' ').next());
+        value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no number: {answer}"))
+    }
+
+    /// The alerts that fire and have this in their labels.
+    fn firing(&self, label: &str) -> Vec<String> {
+        let alerts = self.query("ALERTS{alertstate=\"firing\"}").expect("it tells of alerts");
+        let alerts = alerts.lines().filter(|line| !line.is_empty() && line.contains(label));
+        alerts.map(str::to_owned).collect()
+    }
+
+    /// Waits until this alert fires with these labels.
+    fn fires(&self, name: &str, labels: &[&str]) {
+        let alert = succeeds(&format!("{name} fires"), || {
+            let alert = self.firing(&format!("\"{name}\"")).pop();
+            alert.ok_or_else(|| format!("{:?}", self.firing("")))
+        });
+        for label in labels {
+            assert!(alert.contains(label), "{label}: {alert}");
+        }
+    }
+}
+
+/// The status and the body of the answer. As HTTP/1.0, so that no answer comes in chunks.
+fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: localhost");
+    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let answer = || {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        // Longer than any lock here can be held without a quorum.
+        stream.set_read_timeout(Some(Duration::from_secs(40)))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map(|_| answer)
+    };
+    let answer = answer().map_err(|error: std::io::Error| error.to_string())?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    status.zip(body).ok_or_else(|| format!("no HTTP: {answer}"))
+}
+
+fn start_service(voters: &[RedisServer]) -> Server {
     let voters: Vec<_> = voters.iter().map(RedisServer::url).collect();
     let command = |port| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_web-service"));
@@ -34,78 +175,20 @@ fn service(voters: &[RedisServer]) -> Server {
     Server::start(command, &[], "/health")
 }
 
-/// Asks the service to work for so many milliseconds.
-fn work(port: u16, name: &str, milliseconds: u64) -> Result<(u16, String), String> {
-    let body = milliseconds.to_string();
-    let (path, length) = (format!("jobs/{name}"), body.len());
-    let head = format!("POST /{path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}");
-    ask(port, &format!("{head}\r\n\r\n{body}"))
-}
-
-fn works(service: &Server, name: &str, milliseconds: u64) -> (u16, String) {
-    let answer = work(service.port, name, milliseconds);
-    answer.unwrap_or_else(|told| panic!("{told}: {}", service.log()))
-}
-
-/// Works for long, on another thread, and holds its lock when this returns.
-fn works_long(
-    service: &Server,
-    name: &'static str,
-) -> thread::JoinHandle<Result<(u16, String), String>> {
-    let port = service.port;
-    // While it is asked below whether the lock is held, this one may be told that it is.
-    let long = thread::spawn(move || {
-        loop {
-            match work(port, name, 100_000) {
-                Ok((409, _)) => {}
-                other => return other,
-            }
-        }
-    });
-    succeeds("it is held", || match works(service, name, 0) {
-        (409, _) => Ok(()),
-        other => Err(format!("{other:?}")),
-    });
-    long
-}
-
-/// As an operator ends it.
-fn ends(mut service: Server) -> ExitStatus {
-    kill_process(Pid::from_child(&service.process), Signal::TERM).expect("it runs");
-    succeeds("it has ended", || match service.process.try_wait() {
-        Ok(Some(status)) => Ok(status),
-        other => Err(format!("{other:?}: {}", service.log())),
+/// The shipped rules with every duration of ranges, offsets and `for` divided by 30.
+fn faster(rules: &str) -> String {
+    let minutes = (1..60).map(|minutes| (format!("{minutes}m"), minutes));
+    let durations: Vec<_> = minutes.chain([("1h".into(), 60), ("1d".into(), 1_440)]).collect();
+    let begins = ["[", "offset ", "    for: "].iter();
+    let all = begins.flat_map(|begin| durations.iter().map(move |duration| (begin, duration)));
+    all.fold(rules.to_owned(), |rules, (begin, (duration, minutes))| {
+        rules.replace(&format!("{begin}{duration}"), &format!("{begin}{}s", minutes * 2))
     })
 }
 
-/// The shipped rules with every duration of ranges, offsets and `for` divided by 30.
-fn faster(rules: &str) -> String {
-    let divided = [
-        ("1m", 2),
-        ("2m", 4),
-        ("5m", 10),
-        ("10m", 20),
-        ("15m", 30),
-        ("20m", 40),
-        ("30m", 60),
-        ("1h", 120),
-        ("1d", 2880),
-    ];
-    let faster = divided.iter().fold(rules.to_owned(), |rules, (duration, seconds)| {
-        let rules = rules.replace(&format!("[{duration}]"), &format!("[{seconds}s]"));
-        let rules = rules.replace(&format!("offset {duration}"), &format!("offset {seconds}s"));
-        rules.replace(&format!("for: {duration}\n"), &format!("for: {seconds}s\n"))
-    });
-    for (begin, end) in [("[", "]"), ("offset ", "\n"), ("    for: ", "\n")] {
-        let durations = faster.split(begin).skip(1).filter_map(|rest| rest.split(end).next());
-        let as_they_were: Vec<_> = durations.filter(|it| it.ends_with(['m', 'h', 'd'])).collect();
-        assert_eq!(as_they_were, [""; 0]);
-    }
-    faster
-}
-
-fn prometheus(service: &Server) -> Server {
-    let (config, itself) = CONFIG.split_once("  - job_name: prometheus\n").expect("it has a job");
+fn start_prometheus(service: &Server) -> Server {
+    let config = read_file("deploy/prometheus/prometheus.yml");
+    let (config, itself) = config.split_once("  - job_name: prometheus\n").expect("it has a job");
     assert!(!itself.contains("service"), "{itself}");
     let target = format!("127.0.0.1:{}", service.port);
     let config = config.replace(": 15s", ": 500ms").replace("service:8080", &target);
@@ -116,73 +199,64 @@ fn prometheus(service: &Server) -> Server {
         command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
         command
     };
-    let files = [("prometheus.yml", &*config), ("quorate.rules.yml", &faster(RULES))];
-    Server::start(command, &files, "/-/ready")
+    let rules = faster(&read_file(RULES));
+    Server::start(
+        command,
+        &[("prometheus.yml", &config), ("quorate.rules.yml", &rules)],
+        "/-/ready",
+    )
 }
 
-/// Name, severity, and the other labels, of those that fire.
-fn firing(prometheus: &Server) -> Vec<(String, String, Value)> {
-    let answer = prometheus.api("alerts", &[]).expect("it tells of alerts");
-    let alerts = answer["alerts"].as_array().expect("a list").iter();
+/// All queries of the dashboard, with their panels, about this service and everything of it.
+fn queries(job: &str) -> Vec<(String, String)> {
+    let dashboard: Value = serde_json::from_str(&read_file(DASHBOARD)).expect("it is JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let told = alerts.filter(|alert| alert["state"] == "firing").map(|alert| {
-        let labels = &alert["labels"];
-        (text(&labels["alertname"]), text(&labels["severity"]), alert.clone())
+    let choices = [("$__rate_interval", "1m"), ("$__range", "1h"), ("$job", job)];
+    let all = ["$instance", "$kind", "$lock"].map(|name| (name, ".*"));
+    let filled_in = |query: String| {
+        choices.iter().chain(&all).fold(query, |query, (name, value)| query.replace(name, value))
+    };
+    let panels = list(&dashboard["panels"]).into_iter();
+    let queries = panels.flat_map(|panel| {
+        let targets = list(&panel["targets"]).into_iter();
+        let queries =
+            targets.map(|target| (text(&panel["title"]), filled_in(text(&target["expr"]))));
+        queries.collect::<Vec<_>>()
     });
-    told.collect()
-}
-
-/// Waits until this one fires, and returns it.
-fn fires(prometheus: &Server, name: &str) -> Value {
-    succeeds(&format!("{name} fires"), || {
-        let firing = firing(prometheus);
-        let found = firing.iter().find(|(found, ..)| found == name);
-        found.map(|(.., alert)| alert.clone()).ok_or_else(|| format!("{firing:?}"))
-    })
-}
-
-fn number(prometheus: &Server, query: &str) -> Result<f64, String> {
-    let answer = prometheus.api("query", &[("query", query)])?;
-    let value = answer["result"][0]["value"][1].as_str().ok_or_else(|| format!("{answer}"))?;
-    value.parse().map_err(|_| format!("no number: {answer}"))
-}
-
-fn reaches(prometheus: &Server, query: &str, least: f64) {
-    succeeds(query, || match number(prometheus, query)? {
-        value if value >= least => Ok(()),
-        value => Err(value.to_string()),
-    });
-}
-
-/// Uses and contends for locks until it is told that it is enough.
-fn load(service: &Server, enough: &AtomicBool, name: &str) {
-    while !enough.load(Ordering::Relaxed) {
-        let (status, text) = works(service, name, 5);
-        assert!([200, 409, 503].contains(&status), "{status}: {text}");
-    }
+    queries.collect()
 }
 
 #[test]
 fn alerts_fire_when_locks_are_lost_and_not_before() {
     let mut voters = RedisServer::start_many(&Settings::new(), 5);
-    let service = service(&voters);
-    let prometheus = prometheus(&service);
+    let service = start_service(&voters);
+    let prometheus = start_prometheus(&service);
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
         // Also where a claim below does not hold.
-        let ends = Ends(&enough);
+        let _ends = Ends(&enough);
         for name in ["a", "a", "b"] {
-            scope.spawn(|| load(&service, ends.0, name));
+            scope.spawn(|| {
+                while !enough.load(Ordering::Relaxed) {
+                    let (status, text) = service.work(name, 5);
+                    assert!([200, 409, 503].contains(&status), "{status}: {text}");
+                }
+            });
         }
         well(&service, &prometheus);
-        one_is_down(&mut voters, &prometheus);
+        // A ticket, and nobody is woken.
+        voters[0].kill();
+        let voter = format!("voter=\"127.0.0.1:{}\"", voters[0].port());
+        prometheus.fires("QuorateVoterDown", &[&voter, "severity=\"ticket\""]);
+        assert_eq!(prometheus.number("job:quorate_connections:spare"), Ok(1.0));
+        assert_eq!(prometheus.firing("severity=\"page\""), [""; 0]);
         no_quorum(&voters, &service, &prometheus);
-        all_return(&mut voters, &service, &prometheus);
     });
-    assert_eq!(works(&service, "last", 600_001).0, 400, "nobody holds a lock for so long");
-    let last = works_long(&service, "last");
-    // It is not waited for, and its lock is given back; whether it is told depends on the moment.
-    assert!(ends(service).success());
+    assert_eq!(service.work("last", 600_001).0, 400, "nobody holds a lock for so long");
+    let last = service.work_long("last");
+    // It is not waited for; whether it is told depends on the moment.
+    assert!(service.end().success());
     let told = last.join().expect("it does not panic");
     assert!(!matches!(told, Ok((200, _))), "{told:?}");
 }
@@ -196,21 +270,29 @@ impl Drop for Ends<'_> {
 }
 
 fn well(service: &Server, prometheus: &Server) {
-    metrics_are_valid(&service.get("/metrics").expect("it tells of itself").1);
+    let metrics = ask(service.port, "GET", "/metrics", "").expect("it tells of itself").1;
+    let file = service.watched.dir.path().join("metrics");
+    fs::write(&file, metrics).expect("it is written");
+    let input = File::open(file).expect("it is there").into();
+    assert_eq!(promtool(&["check", "metrics"], input), Ok(String::new()));
     // As many evaluations as the shortest alerts wait for, several times over.
-    for evaluations in [15.0, 30.0] {
-        reaches(prometheus, "count_over_time(job:quorate_connections:spare[5m])", evaluations);
+    for (query, least) in [
+        ("count_over_time(job:quorate_connections:spare[5m])", 30.0),
+        (r#"sum(quorate_acquire_seconds_count{outcome="granted"})"#, 100.0),
+    ] {
+        succeeds(query, || match prometheus.number(query)? {
+            value if value >= least => Ok(()),
+            value => Err(value.to_string()),
+        });
     }
-    assert_eq!(number(prometheus, "job:quorate_connections:spare"), Ok(2.0));
-    reaches(prometheus, r#"sum(quorate_acquire_seconds_count{outcome="granted"})"#, 100.0);
-    assert_eq!(firing(prometheus), [], "all is well");
-    let mut silent = BTreeSet::new();
-    for (title, query) in queries(DASHBOARD, "quorate-service") {
-        let answer = prometheus.api("query", &[("query", &query)]).expect("it is understood");
-        silent.extend(list(&answer["result"]).next().is_none().then_some(title));
-    }
-    // No alert, no election, and no hold that was long enough to be renewed.
-    // No voter has a limit of its memory, and none wants a certificate.
+    assert_eq!(prometheus.number("job:quorate_connections:spare"), Ok(2.0));
+    assert_eq!(prometheus.firing(""), [""; 0], "all is well");
+    let empty = queries("quorate-service")
+        .into_iter()
+        .filter(|(_, query)| prometheus.query(query).expect("it is understood").trim().is_empty());
+    let silent: BTreeSet<_> = empty.map(|(title, _)| title).collect();
+    // No alert, no election, and no hold that was long enough to be renewed. No voter has a limit of
+    // its memory, and none wants a certificate.
     let expected = [
         "Alerts",
         "Client certificate",
@@ -222,63 +304,17 @@ fn well(service: &Server, prometheus: &Server) {
     assert!(silent.iter().eq(expected.iter()), "these show nothing: {silent:?}");
 }
 
-/// They are as Prometheus wants them.
-fn metrics_are_valid(metrics: &str) {
-    let check = |metrics: &str| {
-        let mut input = tempfile::tempfile().expect("a file");
-        input.write_all(metrics.as_bytes()).and_then(|()| input.rewind()).expect("it is written");
-        promtool(Command::new("promtool").args(["check", "metrics"]).stdin(input))
-    };
-    assert_eq!(check(metrics), Ok(String::new()));
-    check("# TYPE x_count counter\nx_count 1\n").expect_err("bad ones");
-}
-
-/// A ticket, and nobody is woken.
-fn one_is_down(voters: &mut [RedisServer], prometheus: &Server) {
-    voters[0].kill();
-    let alert = fires(prometheus, "QuorateVoterDown");
-    let voter = format!("127.0.0.1:{}", voters[0].port());
-    assert_eq!(alert["labels"]["voter"], voter, "{alert}");
-    assert_eq!(alert["labels"]["severity"], "ticket", "{alert}");
-    assert_eq!(number(prometheus, "job:quorate_connections:spare"), Ok(1.0));
-    let pages = firing(prometheus).into_iter().filter(|(_, severity, _)| severity == "page");
-    assert_eq!(pages.collect::<Vec<_>>(), []);
-}
-
 /// Two more stand still, while a lock is held.
 fn no_quorum(voters: &[RedisServer], service: &Server, prometheus: &Server) {
-    let long = works_long(service, "long");
+    let long = service.work_long("long");
     voters[1..3].iter().for_each(RedisServer::stop);
-    let alert = fires(prometheus, "QuorateNoQuorum");
-    assert_eq!(alert["labels"]["severity"], "page", "{alert}");
-    assert_eq!(alert["labels"]["kind"], "mutex", "{alert}");
-    assert!(service.get("/health").is_ok_and(|(status, _)| status != 200));
-    let alert = fires(prometheus, "QuorateQuorumAtRisk");
-    assert_eq!(alert["labels"]["severity"], "page", "{alert}");
+    prometheus.fires("QuorateNoQuorum", &["severity=\"page\"", "kind=\"mutex\""]);
+    assert!(ask(service.port, "GET", "/health", "").is_ok_and(|(status, _)| status != 200));
+    prometheus.fires("QuorateQuorumAtRisk", &["severity=\"page\""]);
     let (status, text) = long.join().expect("no panic").expect("it is answered");
     assert_eq!(status, 500, "{text}");
-    let alert = fires(prometheus, "QuorateLockLost");
-    assert_eq!(alert["labels"]["reason"], "expired", "{alert}");
-    assert_eq!(alert["labels"]["job"], "quorate-service", "{alert}");
+    prometheus.fires("QuorateLockLost", &["reason=\"expired\"", "job=\"quorate-service\""]);
     let log = service.log();
-    let told = log.lines().find(|line| line.contains("lock lost")).expect("it is logged");
-    assert!(told.contains("long") && told.contains("WARN"), "{told}");
-    assert!(log.contains("no quorum: no lock is given or renewed"), "{log}");
     assert!(!log.contains("fred"), "quorate says all there is to say: {log}");
-}
-
-fn all_return(voters: &mut [RedisServer], service: &Server, prometheus: &Server) {
     voters[1..3].iter().for_each(RedisServer::resume);
-    voters[0].restart();
-    succeeds("locks are given again", || match works(service, "after", 1) {
-        (200, _) => Ok(()),
-        (status, text) => Err(format!("{status}: {text}")),
-    });
-    succeeds("nothing more is to be done at night", || {
-        let firing = firing(prometheus);
-        let pages = firing
-            .iter()
-            .filter(|(name, severity, _)| severity == "page" && name != "QuorateLockLost");
-        if pages.count() == 0 { Ok(()) } else { Err(format!("{firing:?}")) }
-    });
 }

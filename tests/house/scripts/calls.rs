@@ -1,15 +1,11 @@
 //! Random calls of the scripts, and what they may find.
 
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{bool::weighted, collection::vec, prelude::*, sample::Index, sample::select};
 
-use crate::scripts::{
-    Step,
-    semaphore::{is_of_a_semaphore, semaphore_call},
-    words,
-};
+use crate::scripts::{Step, words};
 
 /// Leases this long, and further apart than the tolerance, cannot be taken for one another.
-pub(crate) const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
+const LEASES_MS: [u32; 3] = [100_000, 200_000, 300_000];
 /// What the leases of a step are longer than those of the step before it. The order of two
 /// deadlines on one side is the order on the other then, whenever they were set.
 const APART_MS: u32 = 2_400;
@@ -26,409 +22,333 @@ pub(crate) fn with_leases(step: &[String], number: usize) -> Step {
     step.iter().map(word).collect()
 }
 
-const LOCKS: [&str; 3] = ["lock:1", "lock:2", "lock:3"];
-/// Locks that are read and written: few, so that more happens to each.
-const RW_LOCKS: [&str; 2] = ["lock:1", "lock:2"];
-/// The last four are of two places in a queue.
-const HOLDS: [&str; 8] = [
-    "client-a:1",
-    "client-a:2",
-    "client-b:1",
-    "client-a:7.1",
-    "client-a:7.2",
-    "client-b:7.1",
-    "client-b:7.2",
-    "client-b:~8.1",
-];
-/// Of three places and of none, and what reads under three of these.
-const RW_HOLDS: [&str; 9] = [
-    "client-a:1",
-    "client-b:1",
-    "client-a:7.1",
-    "client-a:7.2",
-    "client-b:7.1",
-    "client-c:7.1",
-    "client-a:1/7",
-    "client-a:1/8",
-    "client-a:7.1/8",
-];
+/// What each script takes: its keys, what all requests of a call share, and what only one says.
+const SCRIPTS: &str = "\
+mutex/acquire | lock queue alive fence | lease memory | hold floor
+mutex/renew | lock revoked fence | lease memory | hold count floor flag anew
+mutex/release | lock queue alive | calls flag PUBLISH | hold count left channel
+mutex/shorten | lock alive | | hold lease
+mutex/force_release | lock revoked queue alive | calls flag PUBLISH | hold lease channel
+mutex/clear | lock revoked fence queue alive | |
+mutex/inspect | lock queue alive fence | |
+fair/acquire | lock queue alive fence | calls lease memory lease | attempt floor ticket
+election/acquire | lock queue alive fence | calls lease memory lease PUBLISH | \
+    hold floor ticket said channel
+election/renew | lock revoked fence | lease memory PUBLISH | hold floor said channel anew
+election/look | lock fence | |
+voter/roster | roster | lease | belief agree hold heard
+voter/look | mark | lease | name life durable lost
+rw/acquire | writer readers queue alive writers fence | calls mode turn lease memory wait | \
+    hold floor ticket
+rw/renew | writer readers revoked fence | mode lease memory | hold count floor anew
+rw/release | writer readers queue alive writers | calls | hold count left
+rw/shorten | readers alive | | hold lease
+rw/force_release | writer readers revoked queue alive writers | calls | hold lease
+rw/clear | writer readers revoked fence queue alive writers | |
+rw/inspect | writer readers queue alive writers fence | |
+semaphore/acquire | slots ends queue served alive permits | calls lease wait | \
+    hold asked many start floors ticket
+semaphore/renew | slots ends revoked queue served alive permits | calls lease | \
+    hold asked given anew
+semaphore/release | slots ends queue served alive | calls | hold count left
+semaphore/shorten | slots ends | | hold lease many
+semaphore/force_release | slots ends revoked queue served alive | calls | hold lease
+semaphore/clear | slots ends revoked queue served alive permits | |
+semaphore/inspect | slots ends queue alive permits | | start
+redisson/queue | queue alive | |
+redisson/rw_acquire | lock stem fence | lease memory | hold floor
+redisson/rw_renew | lock stem revoked fence | lease memory | hold count floor anew
+redisson/rw_release | lock stem | PUBLISH | hold count channel
+redisson/rw_force_release | lock stem revoked | PUBLISH | hold lease channel
+redisson/rw_clear | lock revoked fence | |
+redisson/rw_inspect | lock stem fence | |";
+
+/// Scripts that use the same keys: of so many locks, few, so that more happens to each.
+#[derive(Debug)]
+struct Family {
+    prefix: &'static str,
+    locks: usize,
+    keys: &'static [&'static str],
+    holds: &'static [&'static str],
+    tickets: &'static [&'static str],
+}
+
+/// The last four holds are of two places in a queue.
+static ONE_HOLDER: Family = Family {
+    prefix: "",
+    locks: 3,
+    keys: &["revoked", "queue", "alive", "fence", "mark"],
+    holds: &["a:1", "a:2", "b:1", "a:7.1", "a:7.2", "b:7.1", "b:7.2", "b:~8.1"],
+    tickets: &["", "", "1", "3"],
+};
+/// Holds of three places and of none, and what reads under three of these. The last ticket is that
+/// of readers behind all writers.
+static RW: Family = Family {
+    prefix: "rw-",
+    locks: 2,
+    keys: &["writer", "readers", "revoked", "queue", "alive", "writers", "fence"],
+    holds: &["a:1", "b:1", "a:7.1", "a:7.2", "b:7.1", "c:7.1", "a:1/7", "a:1/8", "a:7.1/8"],
+    tickets: &["", "", "", "0", "1", "3", LAST],
+};
+/// Holds of three places and of none; of one slot each, `b:1` of two, and the last two of three.
+static SEMAPHORE: Family = Family {
+    prefix: "semaphore-",
+    locks: 2,
+    keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
+    holds: &["a:1", "b:1", "a:7.1", "a:7.2", "b:7.1", "c:7.1", "c:7.2"],
+    tickets: &["", "", "", "1", "3"],
+};
+/// An `RReadWriteLock` of Redisson: who reads, who writes, who reads under each write, and a thread
+/// in Java that does both.
+static JAVA_RW: Family = Family {
+    prefix: "java-",
+    locks: 2,
+    keys: &["lock", "stem", "revoked", "fence"],
+    holds: &["a:r1", "b:r1", "a:1:write", "b:1:write", "a:1:write/7", "j:81", "j:81:write"],
+    tickets: &[""],
+};
+
+impl Family {
+    fn of(script: &str) -> &'static Self {
+        let begins = [("rw/", &RW), ("semaphore/", &SEMAPHORE), ("redisson/rw_", &JAVA_RW)];
+        let found = begins.iter().find(|(begin, _)| script.starts_with(begin));
+        found.map_or(&ONE_HOLDER, |(_, family)| family)
+    }
+
+    fn key(&self, kind: &str, lock: usize) -> String {
+        format!("{}{kind}:{lock}", self.prefix)
+    }
+}
+
 /// Of tokens, or tokens themselves; the last is the end of all counting.
 const FLOORS: [&str; 6] = ["", "", "1", "4", "7", "9007199254740991"];
-const FENCE_MS: &str = "400000";
 const LIVES: [&str; 2] = ["8e4a2f/", "8e4a2f/c03d71"];
-const TICKETS: [&str; 4] = ["", "", "1", "3"];
-/// The last is that of readers behind all writers.
-const RW_TICKETS: [&str; 7] = ["", "", "", "0", "1", "3", LAST];
 pub(crate) const LAST: &str = "1000000000000";
 const TURNS: [&str; 3] = ["first", "last", "next"];
+/// Of how many permits a semaphore is: mostly the same.
+const PERMITS: [u8; 5] = [5, 5, 5, 5, 3];
+/// What leaders say of themselves, by version; the last of these nobody of ours has written.
+const SAID: [&str; 5] = ["1 - =a:1", "2 7 =a:1", "3 7 =a:2", "10 7 #ff00", "nothing"];
+/// Of the step before, and of one that clashes, both seen before whatever happens here.
+const HEARD: [&str; 3] = [
+    "",
+    "500000 75000 1 3 5 3 30000 1 2 1\tb:x web 1\n900000 75000 1 4 5 0 30000 1 2 1\tc:x",
+    "20000 75000 2 of another format\td:x",
+];
 
-pub(crate) fn place_of(hold: &'static str) -> Option<&'static str> {
+fn place_of(hold: &'static str) -> Option<&'static str> {
     let (place, _) = hold.split_once('.')?;
     (!hold.contains('/')).then_some(place)
 }
 
-pub(crate) fn lease(ms: u32) -> String {
-    format!("{LEASE}{ms}")
-}
-
-/// What leaders say of themselves, by version; the last of these nobody of ours has written.
-const SAID: [&str; 5] = ["1 - =a:1", "2 7 =a:1", "3 7 =a:2", "10 7 #ff00", "nothing"];
-
-/// One request of a script.
+/// One request of any script: each takes of it what it needs.
 #[derive(Clone, Debug)]
 struct Request {
-    lock: &'static str,
-    hold: &'static str,
-    lease_ms: u32,
-    ticket: &'static str,
+    lock: Index,
+    hold: Index,
+    lease: String,
+    ticket: Index,
     floor: &'static str,
-    count: u8,
-    leaves: bool,
-    said: &'static str,
-}
-
-fn request() -> impl Strategy<Value = Request> {
-    let who = (select(&LOCKS), select(&HOLDS), select(&LEASES_MS));
-    let numbers = (select(&TICKETS), select(&FLOORS), 0..3_u8);
-    let speech = (any::<bool>(), select(&SAID));
-    (who, numbers, speech).prop_map(|(who, (ticket, floor, count), (leaves, said))| {
-        let (lock, hold, lease_ms) = who;
-        Request { lock, hold, lease_ms, ticket, floor, count, leaves, said }
-    })
-}
-
-/// One request of a script of the read/write lock.
-#[derive(Clone, Debug)]
-struct RwRequest {
-    lock: &'static str,
-    hold: usize,
-    lease_ms: u32,
-    ticket: &'static str,
-    floor: &'static str,
-    turn: &'static str,
+    /// Whatever else is chosen.
+    choice: Index,
+    start: Index,
     writes: bool,
-    count: u8,
     leaves: bool,
     /// Its place counts for no time at all.
     is_late: bool,
+    count: usize,
+    /// From where on, one behind the other, it asks for its slots, or has them.
+    from: Option<u8>,
 }
 
-fn rw_request() -> impl Strategy<Value = RwRequest> {
-    let who = (select(&RW_LOCKS), 0..RW_HOLDS.len(), select(&LEASES_MS), any::<bool>());
-    let turn = (select(&RW_TICKETS), select(&FLOORS), select(&TURNS), 0..12_u8);
+fn request() -> impl Strategy<Value = Request> {
+    let index = any::<Index>;
+    let chosen = (index(), index(), index(), index(), index());
+    let flags = (any::<bool>(), any::<bool>(), weighted(1.0 / 12.0));
     // Given back more often than entered again.
-    let count = prop_oneof![2 => Just(0), 1 => 1..3_u8];
-    (who, turn, count, any::<bool>()).prop_map(|(who, turn, count, leaves)| {
-        let (lock, hold, lease_ms, writes) = who;
-        let (ticket, floor, turn, fate) = turn;
-        let is_late = fate == 0;
-        RwRequest { lock, hold, lease_ms, ticket, floor, turn, writes, count, leaves, is_late }
+    let count = prop_oneof![2 => Just(0), 1 => 1..3_usize];
+    let from = prop_oneof![2 => Just(None), 1 => (0..5_u8).prop_map(Some)];
+    let all = (chosen, flags, select(&LEASES_MS), select(&FLOORS), count, from);
+    all.prop_map(|(chosen, (writes, leaves, is_late), lease_ms, floor, count, from)| {
+        let (lock, hold, ticket, choice, start) = chosen;
+        let lease = format!("{LEASE}{lease_ms}");
+        #[rustfmt::skip]
+        let request = Request {
+            lock, hold, lease, ticket, floor, choice, start, writes, leaves, is_late, count, from,
+        };
+        request
     })
-}
-
-/// Of an `RReadWriteLock` of Redisson: who reads, who writes, who reads under each write, and a
-/// thread in Java that does both.
-const JAVA_HOLDS: [&str; 7] = [
-    "client-a:r1",
-    "client-b:r1",
-    "client-a:1:write",
-    "client-b:1:write",
-    "client-a:1:write/7",
-    "java:81",
-    "java:81:write",
-];
-
-fn is_rw(script: &str) -> bool {
-    script.starts_with("rw/")
-}
-
-fn is_election(script: &str) -> bool {
-    script.starts_with("election/")
-}
-
-fn is_java_rw(script: &str) -> bool {
-    script.starts_with("redisson/rw_")
 }
 
 /// A call of any script with one to four requests.
 pub(crate) fn any_call() -> impl Strategy<Value = Step> {
-    let weight = |is: &dyn Fn(&str) -> bool| {
-        let count = quorate::scripts().filter(|(name, _)| is(name)).count();
-        u32::try_from(count).expect("there are few")
-    };
-    let (rw, java) = (weight(&is_rw), weight(&is_java_rw));
-    let semaphore = weight(&is_of_a_semaphore);
-    let others = weight(&|_| true) - rw - java - semaphore;
-    prop_oneof![
-        others => other_call(),
-        rw => rw_call(),
-        java => java_rw_call(),
-        semaphore => semaphore_call(),
-    ]
+    calls(often)
 }
 
-fn other_call() -> impl Strategy<Value = Step> {
-    let is_other = |name: &str| !is_rw(name) && !is_java_rw(name) && !is_of_a_semaphore(name);
-    let scripts = quorate::scripts().filter(|(name, _)| is_other(name));
-    let scripts: Vec<_> = scripts.collect();
-    (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
-        let shared = requests[0].shared(name);
-        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
-    })
+/// A call of a script whose name begins so.
+pub(crate) fn calls_of(kind: &'static str) -> impl Strategy<Value = Step> {
+    calls(move |script| if script.starts_with(kind) { often(script) } else { 0 })
 }
 
-/// A call of a script that an election runs, with one to four requests.
+/// A call of a script that an election runs.
 pub(crate) fn election_call() -> impl Strategy<Value = Step> {
     let ends = ["mutex/release", "mutex/force_release", "mutex/clear", "mutex/inspect"];
-    let scripts = quorate::scripts().filter(|(name, _)| is_election(name) || ends.contains(name));
-    let often = |(name, source)| vec![(name, source); if is_election(name) { 3 } else { 1 }];
-    let scripts: Vec<_> = scripts.flat_map(often).collect();
+    calls(move |script| match script.strip_prefix("election/") {
+        Some(_) => 3,
+        None => usize::from(ends.contains(&script)),
+    })
+}
+
+/// Where locks are shared, most is done by acquiring.
+fn often(script: &str) -> usize {
+    match script {
+        "rw/acquire" | "redisson/rw_acquire" | "semaphore/acquire" => 4,
+        _ => 1,
+    }
+}
+
+/// A call of a script, as often as its weight says.
+fn calls(weight: impl Fn(&str) -> usize) -> impl Strategy<Value = Step> {
+    let scripts = quorate::scripts();
+    let scripts = scripts.flat_map(|(name, source)| vec![(name, source); weight(name)]);
+    let scripts: Vec<_> = scripts.collect();
     (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
-        let shared = requests[0].shared(name);
-        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
+        let mut rows = SCRIPTS.lines().map(|row| row.split('|').map(str::trim));
+        let row = rows.find_map(|mut row| (row.next() == Some(name)).then_some(row));
+        let row: Vec<_> = row.unwrap_or_else(|| panic!("{name}: what does it take?")).collect();
+        let family = Family::of(name);
+        let (mut keys, mut args) = (Step::new(), Step::new());
+        for request in &requests {
+            let lock = request.lock.index(family.locks);
+            keys.extend(row[0].split_whitespace().map(|kind| family.key(kind, lock)));
+            args.extend(row[2].split_whitespace().map(|word| request.says(family, word)));
+        }
+        // What all requests of a call share is as the first of them has it.
+        let shared = row[1].split_whitespace().map(|word| requests[0].says(family, word));
+        let head = [words(&["EVAL", source]), vec![keys.len().to_string()], keys].concat();
+        [head, shared.collect(), args].concat()
     })
-}
-
-/// A call of any script of the read/write lock with one to three requests.
-pub(crate) fn rw_call() -> impl Strategy<Value = Step> {
-    let scripts = quorate::scripts().filter(|(name, _)| is_rw(name));
-    // Most is done by acquiring.
-    let often = |(name, source)| vec![(name, source); if name == "rw/acquire" { 4 } else { 1 }];
-    let scripts: Vec<_> = scripts.flat_map(often).collect();
-    (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
-        let shared = requests[0].shared(name);
-        call(source, shared, requests.into_iter().map(|request| request.arguments(name)))
-    })
-}
-
-/// A call of any script of an `RReadWriteLock` with one to three requests.
-pub(crate) fn java_rw_call() -> impl Strategy<Value = Step> {
-    let scripts = quorate::scripts().filter(|(name, _)| is_java_rw(name));
-    let often =
-        |(name, source)| vec![(name, source); if name == "redisson/rw_acquire" { 4 } else { 1 }];
-    let scripts: Vec<_> = scripts.flat_map(often).collect();
-    (select(scripts), vec(rw_request(), 1..=3)).prop_map(|((name, source), requests)| {
-        let shared = requests[0].java_shared(name);
-        call(source, shared, requests.into_iter().map(|request| request.java_arguments(name)))
-    })
-}
-
-pub(crate) fn call(
-    source: &str,
-    shared: Step,
-    requests: impl Iterator<Item = (Step, Step)>,
-) -> Step {
-    let (keys, args): (Vec<_>, Vec<_>) = requests.unzip();
-    let (keys, args) = (keys.concat(), args.concat());
-    let head = [words(&["EVAL", source]), vec![keys.len().to_string()]];
-    [head.concat(), keys, shared, args].concat()
 }
 
 impl Request {
-    /// What all requests of a call share: as the first of them has it.
-    fn shared(&self, script: &str) -> Step {
-        let time_ms = &lease(self.lease_ms)[..];
-        let shared: &[&str] = match script {
-            "mutex/acquire" | "mutex/renew" => &[time_ms, FENCE_MS],
-            "mutex/release" | "mutex/force_release" if self.leaves => &["calls:", "1", "PUBLISH"],
-            "mutex/release" | "mutex/force_release" => &["calls:", "", "PUBLISH"],
-            "fair/acquire" => &["calls:", time_ms, FENCE_MS, time_ms],
-            "election/acquire" => &["calls:", time_ms, FENCE_MS, time_ms, "PUBLISH"],
-            "election/renew" => &[time_ms, FENCE_MS, "PUBLISH"],
-            "voter/look" | "voter/roster" => &[time_ms],
-            _ => &[],
+    /// What a word of the table stands for.
+    fn says(&self, family: &'static Family, word: &str) -> String {
+        let hold = *self.hold.get(family.holds);
+        // Whoever stands under a write only reads.
+        let mode = if self.writes && !hold.contains('/') { "write" } else { "read" };
+        let asked = *self.choice.get(&PERMITS);
+        let wanted = match hold {
+            "b:1" => 2,
+            "c:7.1" | "c:7.2" => 3,
+            _ => 1,
         };
-        words(shared)
-    }
-
-    fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, lease_ms, ticket, floor, count, leaves, said } = self;
-        let (count, time_ms) = (&count.to_string()[..], &lease(lease_ms)[..]);
-        let [revoked, queue, alive, fence, mark, roster] =
-            &["revoked", "queue", "alive", "fence", "mark", "roster"]
-                .map(|kind| format!("{kind}:{lock}"));
-        let place = place_of(hold);
-        // Of the step before, and of one that clashes, both seen before whatever happens here.
-        let heard = match count {
-            "0" => "",
-            "1" => {
-                "500000 75000 1 3 5 3 30000 1 2 1\tclient-b:x web 1\n\
-                 900000 75000 1 4 5 0 30000 1 2 1\tclient-c:x"
-            }
-            _ => "20000 75000 2 of another format\tclient-d:x",
+        // So many slots one behind the other, round to the first.
+        let slots = |from: u8| {
+            let slots = (0..wanted).map(|at| (from + at) % asked.max(wanted));
+            slots.map(|slot| format!("{slot}-{slot}")).collect::<Vec<_>>().join(",")
         };
-        // Only an attempt from a place asks so.
-        let attempt = place.map_or("client-c:9.1", |_| hold);
-        let left = place.filter(|_| leaves).unwrap_or_default();
-        let known = if leaves { "1" } else { "" };
-        let anew = if ticket.is_empty() { "" } else { "1" };
-        let (keys, args): (&[&str], &[&str]) = match script {
-            "mutex/acquire" => (&[lock, queue, alive, fence], &[hold, floor]),
-            "mutex/renew" => (&[lock, revoked, fence], &[hold, count, floor, known, anew]),
-            "mutex/release" => (&[lock, queue, alive], &[hold, count, left, "channel"]),
-            "mutex/shorten" => (&[lock, alive], &[hold, time_ms]),
-            "mutex/force_release" => (&[lock, revoked, queue, alive], &[hold, time_ms, "channel"]),
-            "mutex/clear" => (&[lock, revoked, fence, queue, alive], &[]),
-            "mutex/inspect" => (&[lock, queue, alive, fence], &[]),
-            "fair/acquire" => (&[lock, queue, alive, fence], &[attempt, floor, ticket]),
-            "election/acquire" => {
-                (&[lock, queue, alive, fence], &[hold, floor, ticket, said, "channel"])
-            }
-            "election/renew" => (&[lock, revoked, fence], &[hold, floor, said, "channel", anew]),
-            "election/look" => (&[lock, fence], &[]),
-            "redisson/queue" => (&[queue, alive], &[]),
-            "voter/roster" => (&[roster], &["1 2 3 0 30000 1 2 1", "75000", hold, heard]),
-            "voter/look" => {
-                let durable = if leaves { "1" } else { "0" };
-                let lost = if left.is_empty() { "" } else { "planted" };
-                (&[mark], &["name", LIVES[usize::from(count == "1")], durable, lost])
-            }
-            other => panic!("{other} is not compared: say here what it takes"),
+        let said = match word {
+            "hold" => hold,
+            // Only an attempt from a place asks so.
+            "attempt" => place_of(hold).map_or("c:9.1", |_| hold),
+            "left" => place_of(hold).filter(|_| self.leaves).unwrap_or_default(),
+            "wait" if self.is_late => "0",
+            "lease" | "wait" => &self.lease,
+            "memory" => "400000",
+            "calls" => "calls:",
+            "channel" | "name" | "PUBLISH" => word,
+            "flag" if self.leaves => "1",
+            "anew" if self.start.index(2) == 0 => "1",
+            "lost" if self.leaves && self.start.index(2) == 0 => "planted",
+            "flag" | "anew" | "lost" => "",
+            "floor" => self.floor,
+            "ticket" if family.prefix == SEMAPHORE.prefix && place_of(hold).is_none() => "",
+            "ticket" => self.ticket.get(family.tickets),
+            "said" => self.choice.get(&SAID),
+            "mode" => mode,
+            "turn" if mode == "write" => "next",
+            "turn" => self.choice.get(&TURNS),
+            "belief" => "1 2 3 0 30000 1 2 1",
+            "agree" => "75000",
+            "heard" => HEARD[self.count],
+            "life" => LIVES[usize::from(self.count == 1)],
+            "durable" => ["0", "1"][usize::from(self.leaves)],
+            "count" => return self.count.to_string(),
+            "asked" => return asked.to_string(),
+            "many" => return wanted.to_string(),
+            "start" => return self.start.index(asked.into()).to_string(),
+            "floors" => return self.from.map_or_else(String::new, slots),
+            "given" => return slots(self.from.unwrap_or_default()),
+            other => panic!("{other}: say here what it is"),
         };
-        (words(keys), words(args))
+        said.to_owned()
     }
 }
 
-impl RwRequest {
-    /// Whoever stands under a write only reads.
-    fn mode(&self) -> &'static str {
-        if self.writes && !RW_HOLDS[self.hold].contains('/') { "write" } else { "read" }
-    }
-
-    /// What all requests of a call share: as the first of them has it.
-    fn shared(&self, script: &str) -> Step {
-        let (mode, lease) = (self.mode(), &lease(self.lease_ms)[..]);
-        let turn = if mode == "write" { "next" } else { self.turn };
-        let wait = if self.is_late { "0" } else { lease };
-        let shared: &[&str] = match script {
-            "rw/acquire" => &["calls:", mode, turn, lease, FENCE_MS, wait],
-            "rw/renew" => &[mode, lease, FENCE_MS],
-            "rw/release" | "rw/force_release" => &["calls:"],
-            _ => &[],
-        };
-        words(shared)
-    }
-
-    fn arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, ticket, floor, leaves, .. } = self;
-        let (hold, lease) = (RW_HOLDS[hold], &lease(self.lease_ms)[..]);
-        let [writer, readers, revoked, queue, alive, writers, fence] =
-            &RW_KEYS.map(|kind| format!("rw-{kind}:{lock}"));
-        let count = &self.count.to_string()[..];
-        let left = place_of(hold).filter(|_| leaves).unwrap_or_default();
-        let anew = if leaves { "1" } else { "" };
-        let waiting: &[&str] = &[writer, readers, queue, alive, writers];
-        let (keys, args): (&[&str], &[&str]) = match script {
-            "rw/acquire" => {
-                (&[writer, readers, queue, alive, writers, fence], &[hold, floor, ticket])
-            }
-            "rw/renew" => (&[writer, readers, revoked, fence], &[hold, count, floor, anew]),
-            "rw/release" => (waiting, &[hold, count, left]),
-            "rw/shorten" => (&[readers, alive], &[hold, lease]),
-            "rw/force_release" => {
-                (&[writer, readers, revoked, queue, alive, writers], &[hold, lease])
-            }
-            "rw/clear" => (&[writer, readers, revoked, fence, queue, alive, writers], &[]),
-            "rw/inspect" => (&[writer, readers, queue, alive, writers, fence], &[]),
-            other => panic!("{other} is not compared: say here what it takes"),
-        };
-        (words(keys), words(args))
-    }
+/// What may happen to any of these keys: it is gone, of another type, or has ended.
+fn spoilt(family: &'static Family, kinds: &'static [&str]) -> impl Strategy<Value = Step> {
+    let key = (select(kinds), 0..family.locks);
+    let key = key.prop_map(move |(kind, lock)| family.key(kind, lock));
+    prop_oneof![
+        4 => key.clone().prop_map(|key| words(&["DEL", &key])),
+        2 => key.clone().prop_map(|key| words(&["SET", &key, "text"])),
+        1 => key.prop_map(|key| words(&["PEXPIRE", &key, "-1"])),
+        1 => Just(words(&["FLUSHALL"])),
+    ]
 }
 
-impl RwRequest {
-    /// The same in the format of Redisson.
-    fn java_shared(&self, script: &str) -> Step {
-        match script {
-            "redisson/rw_acquire" | "redisson/rw_renew" => {
-                words(&[&lease(self.lease_ms), FENCE_MS])
-            }
-            "redisson/rw_release" | "redisson/rw_force_release" => words(&["PUBLISH"]),
-            _ => Step::new(),
-        }
-    }
+/// What a script of locks with one holder may find: keys of another type, records without an expiry
+/// or without sense.
+pub(crate) fn planted() -> impl Strategy<Value = Step> {
+    // Of a clock that was set back since, or a long time ago.
+    let mark = (0..3, select(&LIVES), select(&["1000", "99999999999999"]));
+    let marked = mark.prop_map(|(lock, life, seen)| {
+        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen} 1 60")])
+    });
+    let lock = || (0..3).prop_map(|lock| format!("lock:{lock}"));
+    prop_oneof![
+        6 => spoilt(&ONE_HOLDER, &["lock"]),
+        2 => spoilt(&ONE_HOLDER, ONE_HOLDER.keys),
+        1 => marked,
+        1 => lock().prop_map(|key| words(&["HSET", &key, "other", "no number"])),
+        1 => lock().prop_map(|key| words(&["ZADD", &key, "1", "other"])),
+    ]
+}
 
-    fn java_arguments(self, script: &str) -> (Step, Step) {
-        let Self { lock, hold, lease_ms, floor, count, leaves, .. } = self;
-        let anew = if leaves { "1" } else { "" };
-        let (hold, count) = (JAVA_HOLDS[hold % JAVA_HOLDS.len()], &count.to_string()[..]);
-        let time_ms = &lease(lease_ms)[..];
-        let [lock, stem, revoked, fence] =
-            &["java", "java-stem", "java-revoked", "java-fence"].map(|key| format!("{key}:{lock}"));
-        let (keys, args): (&[&str], &[&str]) = match script {
-            "redisson/rw_acquire" => (&[lock, stem, fence], &[hold, floor]),
-            "redisson/rw_renew" => (&[lock, stem, revoked, fence], &[hold, count, floor, anew]),
-            "redisson/rw_release" => (&[lock, stem], &[hold, count, "channel"]),
-            "redisson/rw_force_release" => (&[lock, stem, revoked], &[hold, time_ms, "channel"]),
-            "redisson/rw_clear" => (&[lock, revoked, fence], &[]),
-            "redisson/rw_inspect" => (&[lock, stem, fence], &[]),
-            other => panic!("{other} is not compared: say here what it takes"),
-        };
-        (words(keys), words(args))
-    }
+/// The same of a read/write lock; and readers and places whose time has long passed.
+pub(crate) fn rw_planted() -> impl Strategy<Value = Step> {
+    let ended = (0..RW.locks, select(RW.holds), any::<bool>());
+    let ended = ended.prop_map(|(lock, hold, waits)| match place_of(hold).filter(|_| waits) {
+        Some(place) => words(&["ZADD", &RW.key("alive", lock), "XX", "1", place]),
+        None => words(&["ZADD", &RW.key("readers", lock), "1", hold]),
+    });
+    prop_oneof![7 => spoilt(&RW, RW.keys), 4 => ended]
+}
+
+/// The same of a semaphore; and holds and places whose time has long passed.
+pub(crate) fn semaphore_planted() -> impl Strategy<Value = Step> {
+    let ended = (0..SEMAPHORE.locks, select(SEMAPHORE.holds), any::<bool>());
+    let ended = ended.prop_map(|(lock, hold, waits)| {
+        let place = place_of(hold).filter(|_| waits);
+        let key = SEMAPHORE.key(if place.is_some() { "alive" } else { "ends" }, lock);
+        words(&["ZADD", &key, "XX", "1", place.unwrap_or(hold)])
+    });
+    prop_oneof![7 => spoilt(&SEMAPHORE, SEMAPHORE.keys), 4 => ended]
 }
 
 /// What Java may leave there, and what nobody would: more entries of a reader, some of which have
 /// ended; and records of other kinds.
 pub(crate) fn java_rw_planted() -> impl Strategy<Value = Step> {
-    let of = |key: &'static str| select(&RW_LOCKS).prop_map(move |lock| format!("{key}:{lock}"));
-    let timeout = (of("java-stem"), select(&JAVA_HOLDS), 1..3_u8);
+    let of = |kind: &'static str| (0..2_usize).prop_map(move |lock| JAVA_RW.key(kind, lock));
+    let timeout = (of("stem"), select(JAVA_RW.holds), 1..3_u8);
     let timeout =
         timeout.prop_map(|(stem, hold, entry)| format!("{stem}:{hold}:rwlock_timeout:{entry}"));
-    let any = select(&["java", "java-stem", "java-revoked", "java-fence"]).prop_flat_map(of);
     prop_oneof![
         3 => timeout.clone().prop_map(|key| words(&["SET", &key, "1", "PX", "250000"])),
         3 => timeout.prop_map(|key| words(&["DEL", &key])),
-        3 => of("java").prop_map(|key| words(&["HSET", &key, "java:81", "2"])),
-        1 => of("java").prop_map(|key| words(&["HDEL", &key, "mode"])),
-        1 => of("java").prop_map(|key| words(&["HSET", &key, "mode", "other", "a", "no number"])),
-        1 => any.clone().prop_map(|key| words(&["SET", &key, "text"])),
-        2 => any.prop_map(|key| words(&["DEL", &key])),
-        1 => of("java").prop_map(|key| words(&["PEXPIRE", &key, "-1"])),
-        1 => Just(words(&["FLUSHALL"])),
-    ]
-}
-
-/// What a script may find: keys of another type, records without an expiry or without sense.
-pub(crate) fn planted() -> impl Strategy<Value = Step> {
-    let key = select(&LOCKS);
-    let derived =
-        (select(&["revoked", "queue", "alive", "fence", "mark", "client"]), select(&LOCKS));
-    let derived = derived.prop_map(|(kind, lock)| format!("{kind}:{lock}"));
-    // Of a clock that was set back since, or a long time ago.
-    let mark = (select(&LOCKS), select(&LIVES), select(&["1000", "99999999999999"]));
-    let marked = mark.prop_map(|(lock, life, seen)| {
-        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen} 1 60")])
-    });
-    prop_oneof![
-        2 => key.clone().prop_map(|key| words(&["SET", key, "text"])),
-        1 => derived.clone().prop_map(|key| words(&["SET", &key, "text"])),
-        1 => marked,
-        1 => derived.prop_map(|key| words(&["DEL", &key])),
-        1 => key.clone().prop_map(|key| words(&["HSET", key, "other", "no number"])),
-        1 => key.clone().prop_map(|key| words(&["ZADD", key, "1", "other"])),
-        2 => key.clone().prop_map(|key| words(&["DEL", key])),
-        1 => key.prop_map(|key| words(&["PEXPIRE", key, "-1"])),
-        1 => Just(words(&["FLUSHALL"])),
-    ]
-}
-
-const RW_KEYS: [&str; 7] = ["writer", "readers", "revoked", "queue", "alive", "writers", "fence"];
-
-/// The same of a read/write lock; and readers and places whose time has long passed.
-pub(crate) fn rw_planted() -> impl Strategy<Value = Step> {
-    let key = (select(&RW_KEYS), select(&RW_LOCKS));
-    let key = key.prop_map(|(kind, lock)| format!("rw-{kind}:{lock}"));
-    let ended = (select(&RW_LOCKS), select(&RW_HOLDS), any::<bool>());
-    let ended = ended.prop_map(|(lock, hold, waits)| match place_of(hold).filter(|_| waits) {
-        Some(place) => words(&["ZADD", &format!("rw-alive:{lock}"), "XX", "1", place]),
-        None => words(&["ZADD", &format!("rw-readers:{lock}"), "1", hold]),
-    });
-    prop_oneof![
-        4 => key.clone().prop_map(|key| words(&["DEL", &key])),
-        4 => ended,
-        1 => key.clone().prop_map(|key| words(&["SET", &key, "text"])),
-        1 => key.prop_map(|key| words(&["PEXPIRE", &key, "-1"])),
-        1 => Just(words(&["FLUSHALL"])),
+        3 => of("lock").prop_map(|key| words(&["HSET", &key, "j:81", "2"])),
+        1 => of("lock").prop_map(|key| words(&["HDEL", &key, "mode"])),
+        1 => of("lock").prop_map(|key| words(&["HSET", &key, "mode", "other", "a", "no number"])),
+        5 => spoilt(&JAVA_RW, JAVA_RW.keys),
     ]
 }

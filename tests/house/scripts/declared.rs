@@ -7,13 +7,13 @@ use std::{cell::RefCell, collections::BTreeSet};
 use proptest::{
     collection::vec,
     prelude::*,
-    test_runner::{Config, RngSeed, TestCaseResult, TestRunner},
+    test_runner::{TestCaseResult, TestRunner},
 };
 
 use crate::scripts::{
     Step,
-    calls::{any_call, rw_call, with_leases},
-    words,
+    calls::{any_call, calls_of, with_leases},
+    config, words,
 };
 use quorate_support::{RedisServer, Reply, eventually};
 
@@ -68,14 +68,8 @@ fn every_script_touches_the_keys_that_it_declares_and_no_other() {
     let server = cluster();
     let ran = RefCell::new(BTreeSet::new());
     for seed in 1..=2 {
-        let config = Config {
-            cases: 40,
-            rng_seed: RngSeed::Fixed(seed),
-            failure_persistence: None,
-            ..Config::default()
-        };
-        let call = prop_oneof![any_call(), rw_call()];
-        let checked = TestRunner::new(config).run(&vec(call, 1..40), |calls| {
+        let call = prop_oneof![any_call(), calls_of("rw/")];
+        let checked = TestRunner::new(config(seed, 40)).run(&vec(call, 1..40), |calls| {
             server.command(&["FLUSHALL"]).map_err(TestCaseError::fail)?;
             for (number, call) in calls.iter().enumerate() {
                 let call = &with_leases(call, number);

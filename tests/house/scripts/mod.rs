@@ -4,7 +4,6 @@ mod calls;
 mod commands;
 mod declared;
 mod pair;
-mod semaphore;
 
 use proptest::{
     collection::vec,
@@ -13,13 +12,12 @@ use proptest::{
 };
 
 use calls::{
-    any_call, election_call, java_rw_call, java_rw_planted, planted, rw_call, rw_planted,
+    any_call, calls_of, election_call, java_rw_planted, planted, rw_planted, semaphore_planted,
     with_leases,
 };
 use commands::{command, sorted_set_command};
-use pair::Pair;
-use quorate_support::{RedisServer, Reply};
-use semaphore::{semaphore_call, semaphore_planted};
+pub(crate) use pair::Pair;
+use quorate_support::{RedisServer, Reply, read_file};
 
 /// One step of a random sequence: a command's words.
 type Step = Vec<String>;
@@ -28,73 +26,57 @@ fn words(words: &[&str]) -> Step {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn compare(seed: u64, step: impl Strategy<Value = Step>) {
-    let pair = Pair::start();
-    let config = Config {
-        cases: 100,
-        rng_seed: RngSeed::Fixed(seed),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let compared = TestRunner::new(config).run(&vec(step, 1..40), |steps| {
-        pair.must_answer_alike(&["FLUSHALL"])?;
-        for (number, step) in steps.iter().enumerate() {
-            let step = with_leases(step, number);
-            let words: Vec<_> = step.iter().map(String::as_str).collect();
-            pair.must_answer_alike(&words)?;
-        }
-        pair.must_hold_the_same()
-    });
-    compared.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+fn config(seed: u64, cases: u32) -> Config {
+    let rng_seed = RngSeed::Fixed(seed);
+    Config { cases, rng_seed, failure_persistence: None, ..Config::default() }
+}
+
+/// Random steps leave the same answers and the same data on both sides.
+fn compare<S: Strategy<Value = Step>>(step: impl Fn() -> S) {
+    for seed in 1..=3 {
+        let pair = Pair::start();
+        let compared = TestRunner::new(config(seed, 100)).run(&vec(step(), 1..40), |steps| {
+            pair.must_answer_alike(&["FLUSHALL"])?;
+            for (number, step) in steps.iter().enumerate() {
+                let step = with_leases(step, number);
+                let words: Vec<_> = step.iter().map(String::as_str).collect();
+                pair.must_answer_alike(&words)?;
+            }
+            pair.must_hold_the_same()
+        });
+        compared.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
 }
 
 #[test]
 fn every_script_answers_as_on_a_server() {
-    for seed in 1..=3 {
-        compare(seed, prop_oneof![6 => any_call(), 1 => planted()]);
-    }
+    compare(|| prop_oneof![6 => any_call(), 1 => planted()]);
 }
 
 #[test]
 fn every_script_of_an_election_answers_as_on_a_server() {
-    for seed in 1..=3 {
-        compare(seed, prop_oneof![9 => election_call(), 1 => planted()]);
-    }
+    compare(|| prop_oneof![9 => election_call(), 1 => planted()]);
 }
 
 #[test]
 fn every_script_of_a_read_write_lock_answers_as_on_a_server() {
-    for seed in 1..=3 {
-        compare(seed, prop_oneof![9 => rw_call(), 1 => rw_planted()]);
-    }
+    compare(|| prop_oneof![9 => calls_of("rw/"), 1 => rw_planted()]);
 }
 
 #[test]
 fn every_script_of_an_r_read_write_lock_answers_as_on_a_server() {
-    for seed in 1..=3 {
-        compare(seed, prop_oneof![7 => java_rw_call(), 3 => java_rw_planted()]);
-    }
+    compare(|| prop_oneof![7 => calls_of("redisson/rw_"), 3 => java_rw_planted()]);
 }
 
 #[test]
 fn every_script_of_a_semaphore_answers_as_on_a_server() {
-    for seed in 1..=3 {
-        compare(seed, prop_oneof![9 => semaphore_call(), 1 => semaphore_planted()]);
-    }
+    compare(|| prop_oneof![9 => calls_of("semaphore/"), 1 => semaphore_planted()]);
 }
 
 #[test]
 fn every_command_answers_as_a_server_does() {
-    for seed in 1..=3 {
-        compare(seed, command());
-    }
-}
-
-#[test]
-fn every_command_for_sorted_sets_answers_as_a_server_does() {
-    for seed in 1..=3 {
-        compare(seed, sorted_set_command());
-    }
+    compare(command);
+    compare(sorted_set_command);
 }
 
 #[test]
@@ -151,7 +133,7 @@ fn what_is_seldom_said_is_answered_as_by_a_server() {
 #[test]
 fn a_request_whose_answer_lacks_an_entry_fails_alone() {
     let pair = Pair::start();
-    let each = include_str!("../../../lua/lib/each.lua");
+    let each = read_file("lua/lib/each.lua");
     for (width, entries) in [(3, "1, 2, 'c'"), (4, "1, 2, 'c', 'd'"), (5, "1, 2, 'c', 'd', 'e'")] {
         let whole = entries.split(", ").map(|entry| match entry.parse() {
             Ok(number) => Reply::Int(number),
@@ -164,7 +146,8 @@ fn a_request_whose_answer_lacks_an_entry_fails_alone() {
             let run =
                 format!("function(key) if key == 1 then return {cut} end return {entries} end");
             let script = format!("{each}\nreturn each(1, 0, 0, {width}, {run})");
-            let Reply::List(reply) = pair.agreed(&["EVAL", &script, "3", "a", "b", "c"]) else {
+            let Reply::List(reply) = pair.ask(&["EVAL", &script, "3", "a", "b", "c"]).unwrap()
+            else {
                 panic!("no list")
             };
             let [first, second, third] = [0, 1, 2].map(|at| &reply[at * width..(at + 1) * width]);
@@ -178,13 +161,13 @@ fn a_request_whose_answer_lacks_an_entry_fails_alone() {
 #[test]
 fn what_the_data_are_called_stands_behind_all_answers() {
     let pair = Pair::start();
-    let each = include_str!("../../../lua/lib/each.lua");
+    let each = read_file("lua/lib/each.lua");
     let run = "function(key) return key, 0, KEYS[key + 2] end";
     let script = format!("{each}\nreturn each(2, 0, 0, 3, {run})");
     let keys = ["one", "two", "three", "four", "mark"];
     let asks = |count: &str, keys: &[&str]| {
         let head = ["EVAL", &script, count];
-        let Reply::List(mut reply) = pair.agreed(&[&head[..], keys].concat()) else {
+        let Reply::List(mut reply) = pair.ask(&[&head[..], keys].concat()).unwrap() else {
             panic!("no list")
         };
         let more = reply.split_off(3 * (keys.len() / 2));
@@ -205,7 +188,7 @@ fn what_the_data_are_called_stands_behind_all_answers() {
 #[test]
 fn arguments_that_are_packed_are_those_that_come_one_by_one() {
     let server = RedisServer::start();
-    let each = include_str!("../../../lua/lib/each.lua");
+    let each = read_file("lua/lib/each.lua");
     let packed = "local ARGV = { ARGV[1], cmsgpack.pack({ unpack(ARGV, 2) }) }\n";
     for (own, args) in [(2, ["a", "b", "c", "d"]), (4, ["", "\u{742}", "7", "x"])] {
         let requests = args.len() / own;

@@ -19,13 +19,13 @@ impl Pair {
     pub(crate) fn start() -> Self {
         let pair = Self { voter: EmbeddedVoter::new("embedded"), server: RedisServer::start() };
         // Deadlines in queues are told by the clock of each.
-        let [embedded, served] = pair.ask(&["TIME"]).map(|reply| micros(&reply.unwrap()));
+        let [embedded, served] = pair.ask_both(&["TIME"]).map(|reply| micros(&reply.unwrap()));
         pair.voter.jump_clock(served - embedded);
         pair
     }
 
     /// Runs one command on both sides.
-    fn ask(&self, words: &[&str]) -> [Result<Reply, String>; 2] {
+    fn ask_both(&self, words: &[&str]) -> [Result<Reply, String>; 2] {
         // The harness cuts off the blanks at the end of an error.
         let embedded = self.voter.command(words).map(plain);
         let embedded = embedded.map_err(|message| message.trim_end().to_owned());
@@ -38,7 +38,7 @@ impl Pair {
     }
 
     pub(crate) fn must_answer_alike(&self, words: &[&str]) -> TestCaseResult {
-        let [embedded, served] = self.ask(words);
+        let [embedded, served] = self.ask_both(words);
         // For how long data are known may be no time at all. So many entries are a request's.
         let widths = [("mark:", 5), ("roster:", 4)];
         let asks = |key| words.iter().any(|word| word.starts_with(key));
@@ -52,8 +52,8 @@ impl Pair {
     }
 
     /// What both answer.
-    pub(crate) fn agreed(&self, words: &[&str]) -> Reply {
-        let [embedded, served] = self.ask(words).map(|reply| reply.expect("it succeeds"));
+    pub(crate) fn ask(&self, words: &[&str]) -> Result<Reply, String> {
+        let [embedded, served] = self.ask_both(words);
         assert_eq!(embedded, served, "{words:?}");
         served
     }
@@ -66,7 +66,8 @@ impl Pair {
             self.must_answer_alike(&["TYPE", &key])?;
             self.must_answer_alike(&["PTTL", &key])?;
             self.must_answer_alike(&["GET", &key])?;
-            let [embedded, served] = self.ask(&["HGETALL", &key]).map(|reply| reply.map(sorted));
+            let [embedded, served] =
+                self.ask_both(&["HGETALL", &key]).map(|reply| reply.map(sorted));
             let alike = match (&embedded, &served) {
                 // When clients were here.
                 (Ok(embedded), Ok(served)) if key.starts_with("roster:") => {
