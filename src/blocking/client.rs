@@ -144,7 +144,7 @@ impl fmt::Debug for Quorate {
 /// [`quorate::Redisson`](crate::Redisson) for programs without async.
 #[derive(Clone)]
 pub struct Redisson {
-    locks: crate::Redisson,
+    locks: crate::redisson::Redisson,
     thread: Arc<ClientThread>,
 }
 

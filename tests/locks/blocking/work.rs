@@ -25,6 +25,7 @@ impl From<Error> for Failure {
 }
 
 type Work<'a> = &'a dyn Fn() -> Result<(), Failure>;
+type Run<'a> = &'a dyn Fn(Work<'_>) -> Result<(), Failure>;
 
 /// Runs work under a lock of each kind. Nobody else has that lock meanwhile, and another client can
 /// have it afterwards, whatever the work came to.
@@ -37,7 +38,7 @@ fn under_each(work: Work<'_>) -> Vec<Result<(), Failure>> {
     let lock = || theirs.mutex("a").try_lock().unwrap().map(|guard| guard.release().unwrap());
     let write = || theirs.rw_lock("a").try_write().unwrap().map(|guard| guard.release().unwrap());
     let permit = || theirs.semaphore("a", 1).try_acquire().unwrap().map(|it| it.release().unwrap());
-    let kinds: [(&dyn Fn(Work<'_>) -> Result<(), Failure>, &dyn Fn() -> Option<()>); 6] = [
+    let kinds: [(Run<'_>, &dyn Fn() -> Option<()>); 6] = [
         (&|work| mutex.run(|_| work()), &lock),
         (&|work| fair.run(|_| work()), &lock),
         (&|work| all.run(|_| work()), &lock),

@@ -16,7 +16,7 @@ use crate::cancel::{
 };
 
 /// Asks a question, where nobody has the lock and where somebody has it.
-fn question<T>(rivals: [Rivals; 2], ask: impl AsyncFn(&Quorate) -> T) {
+fn question<T>(rivals: [Rivals; 2], ask: &impl AsyncFn(&Quorate) -> T) {
     every("question", &rivals, async |mut scene| {
         let rival = scene.rivals().await;
         let trouble = scene.inflict();
@@ -28,17 +28,17 @@ fn question<T>(rivals: [Rivals; 2], ask: impl AsyncFn(&Quorate) -> T) {
 
 #[test]
 fn an_inspection_given_up_at_any_await_changes_nothing() {
-    question([Nobody, Holds(Lock)], async |client| client.mutex("a").inspect().await);
+    question([Nobody, Holds(Lock)], &async |client| client.mutex("a").inspect().await);
 }
 
 #[test]
 fn a_question_who_leads_given_up_at_any_await_changes_nothing() {
-    question([Nobody, Holds(Lead)], async |client| client.election("a").leader().await);
+    question([Nobody, Holds(Lead)], &async |client| client.election("a").leader().await);
 }
 
 #[test]
 fn an_observation_given_up_at_any_await_leaves_no_listener() {
-    question([Nobody, Holds(Lead)], async |client| client.election("a").observe().next().await);
+    question([Nobody, Holds(Lead)], &async |client| client.election("a").observe().next().await);
 }
 
 /// It may have worked or not. What it left has an expiry, the holder learns of it in time, and to

@@ -54,7 +54,7 @@ fn a_downgrade_given_up_at_any_await_leaves_nothing() {
 }
 
 /// Begins something with what is held, or as its owner: it stays as it was.
-fn begin<T>(access: Access, owner: Option<&Owner>, begin: impl AsyncFn(&Quorate, &Held) -> T) {
+fn begin<T>(access: Access, owner: Option<&Owner>, begin: &impl AsyncFn(&Quorate, &Held) -> T) {
     every(access, &[Nobody], async |scene| {
         let held = access.have(scene.client(), owner).await;
         let trouble = scene.inflict();
@@ -65,8 +65,8 @@ fn begin<T>(access: Access, owner: Option<&Owner>, begin: impl AsyncFn(&Quorate,
 
 #[test]
 fn a_further_entry_given_up_at_any_await_leaves_the_count_as_it_was() {
-    begin(Lock, None, async |_, held| held.mutex().reenter().await);
-    begin(Write, None, async |_, held| match held {
+    begin(Lock, None, &async |_, held| held.mutex().reenter().await);
+    begin(Write, None, &async |_, held| match held {
         Held::Write(guard) => guard.read().await.map(drop),
         _ => unreachable!("it writes"),
     });
@@ -76,7 +76,7 @@ fn a_further_entry_given_up_at_any_await_leaves_the_count_as_it_was() {
 fn what_an_owner_asks_for_again_and_gives_up_at_any_await_leaves_the_count_as_it_was() {
     let owner = Owner::new();
     for (has, wants) in [(Lock, Lock), (Read, Read), (Write, Read), (Permit, Permit)] {
-        begin(has, Some(&owner), async |client, _| {
+        begin(has, Some(&owner), &async |client, _| {
             wants.ask(client, Ask::Wait, Some(&owner)).await
         });
     }
