@@ -10,6 +10,7 @@ use quorate::{
     Builder, Quorate,
     embedded::{self, EmbeddedVoter, Machine},
 };
+use quorate_support::eventually_async;
 use quorate_tests::fixture::secs;
 use tokio::runtime::Runtime;
 
@@ -56,7 +57,13 @@ async fn take_all(voters: &[EmbeddedVoter]) -> impl Send + use<> {
     let mutex = other.mutex("a").lock().await.unwrap();
     let write = other.rw_lock("a").write().await.unwrap();
     let permits = other.semaphore("a", 2).acquire_many(2).await.unwrap();
-    (mutex, write, permits, other.election("a").campaign("other").await.unwrap())
+    let lead = other.election("a").campaign("other").await.unwrap();
+    // A majority is enough for a guard; whoever looks is to see the same of all voters.
+    eventually_async("every voter has voted", async || {
+        [mutex.votes(), write.votes(), permits.votes(), lead.votes()] == [3; 4]
+    })
+    .await;
+    (mutex, write, permits, lead)
 }
 
 /// What a call comes to on voters of its own, when all that its guards left is gone.
