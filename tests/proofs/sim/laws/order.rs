@@ -118,6 +118,9 @@ fn number_of(hold: &str) -> u64 {
 
 /// Who stands before a call that begins now.
 pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
+    // What runs while the voters are looked at comes after this: a place that was seen before it
+    // was served is no place that is passed.
+    let script = world.scripts();
     let mut standing: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     // To look at a voter is also to let it do what is due, and tell what it did.
     let look = |voter: &EmbeddedVoter| {
@@ -140,7 +143,7 @@ pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
     drop(queues);
     let stood = standing.into_iter();
     let stood = stood.map(|((place, ticket), voters)| Stood { place, ticket, voters }).collect();
-    Before { lock, kind, script: world.scripts(), stood }
+    Before { lock, kind, script, stood }
 }
 
 /// Whether one who asks now comes behind a place that stands.
