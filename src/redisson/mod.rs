@@ -19,8 +19,7 @@ use crate::{
 };
 
 /// The locks of a client that are named and written as Redisson does, so that services in Java and
-/// in Rust exclude and wake each other. The page `docs/redisson.md` says what goes
-/// with what.
+/// in Rust exclude and wake each other. The page `docs/redisson.md` says what works with what.
 ///
 /// Made by [`Quorate::redisson`](crate::Quorate::redisson). The servers of the client are those of
 /// the services in Java; one voter of a Redis Cluster may be among them, several may not. What else
@@ -46,8 +45,9 @@ impl Redisson {
     }
 
     /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock`
-    /// of one on each. The record has the bare name, the channel is `redisson_lock__channel:{<name>}`,
-    /// and the tokens are counted in `redisson_lock_token:{<name>}`, which never expires.
+    /// of one on each. The record has the bare name. The channel is
+    /// `redisson_lock__channel:{<name>}`. The tokens are counted in `redisson_lock_token:{<name>}`,
+    /// which never expires.
     ///
     /// There is no queue: whoever asks first when the lock is free gets it. Waiting for a name that
     /// is an `RFairLock` in Java is [invalid](Error::is_invalid).
@@ -67,8 +67,8 @@ impl Redisson {
     /// The client must have one voter: an `RReadWriteLock` is on one server. There is no queue, so
     /// readers pass writers that wait, and the only preference is
     /// [`Readers`](Preference::Readers); anything else is [invalid](Error::is_invalid) when the
-    /// lock is asked for. Voters that do not hear of a shorter `keep_for` keep it for what is left
-    /// of the lease. Do not give a mutex and a read/write lock the same name: in Java readers join
+    /// lock is asked for. A `keep_for` that is shorter than what is left of the lease does not end
+    /// it sooner. Do not give a mutex and a read/write lock the same name: in Java readers join
     /// the record of a mutex.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.0, name.as_ref()).dialect(&Java)
