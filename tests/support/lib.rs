@@ -48,12 +48,12 @@ pub fn read_file(path: &str) -> String {
 
 /// Whether a key is the mark of a voter.
 pub fn is_mark(key: &str) -> bool {
-    key.contains("{%voter") || key.contains("quorate_voter")
+    key.contains("{%voter")
 }
 
 /// Whether a key has what clients believe of the voters.
 pub fn is_roster(key: &str) -> bool {
-    key.contains("{%roster") || key.ends_with("quorate_roster")
+    key.contains("{%roster")
 }
 
 /// These keys but for those that outlast their locks: they remember tokens, or are the marks of

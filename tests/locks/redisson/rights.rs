@@ -1,7 +1,7 @@
 //! The rights that the page on Redisson names are enough.
 
 use quorate::inspection::Access;
-use quorate_support::{RedisServer, Settings};
+use quorate_support::{RedisServer, Settings, read_file};
 use quorate_tests::{
     fixture::{ms, secs},
     rights,
@@ -12,8 +12,7 @@ use super::{LEASE, builder, java::Java};
 const NAME: &str = "orders:7";
 
 /// The patterns of keys and channels on the page, and the commands beside the usual ones.
-fn patterns() -> Vec<&'static str> {
-    let page = include_str!("../../../docs/redisson.md");
+fn patterns(page: &str) -> Vec<&str> {
     let block = page.split_once("```text\n").expect("it has the rights").1;
     block.split_once("```").expect("it ends").0.split_whitespace().collect()
 }
@@ -21,7 +20,8 @@ fn patterns() -> Vec<&'static str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_locks() {
     let commands = rights::documented().into_iter().filter(|word| word.starts_with(['+', '-']));
-    let words: Vec<_> = commands.chain(patterns()).collect();
+    let page = read_file("docs/redisson.md");
+    let words: Vec<_> = commands.chain(patterns(&page)).collect();
     let user = format!("quorate on >password resetkeys resetchannels {}", words.join(" "));
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let url = server.url_as("quorate", "password");
