@@ -46,23 +46,17 @@ pub struct Takes<const KEYS: usize, const ARGS: usize> {
     shared: usize,
 }
 
-pub const MUTEX_ACQUIRE: Takes<4, 4> = Takes {
+pub const MUTEX_ACQUIRE: Takes<4, 7> = Takes {
     script: "mutex/acquire",
     keys: ["lock", "queue", "alive", "fence"],
-    args: ["lease_ms", "keep_ms", "hold", "floor"],
-    shared: 2,
+    args: ["calls", "lease_ms", "keep_ms", "wait_ms", "hold", "floor", "ticket"],
+    shared: 4,
 };
 pub const MUTEX_RELEASE: Takes<3, 7> = Takes {
     script: "mutex/release",
     keys: ["lock", "queue", "alive"],
     args: ["calls", "aloud", "publish", "hold", "count", "place", "channel"],
     shared: 3,
-};
-pub const FAIR_ACQUIRE: Takes<4, 7> = Takes {
-    script: "fair/acquire",
-    keys: MUTEX_ACQUIRE.keys,
-    args: ["calls", "lease_ms", "keep_ms", "wait_ms", "hold", "floor", "ticket"],
-    shared: 4,
 };
 pub const RW_ACQUIRE: Takes<6, 9> = Takes {
     script: "rw/acquire",
@@ -240,19 +234,24 @@ pub fn first_three(keys: &[Value; 4]) -> &[Value; 3] {
 }
 
 /// What `mutex/acquire` takes: a token of any height, remembered for as long as by default.
-pub fn asking(hold: Value) -> [Value; 4] {
-    [LEASE_MS.into(), KEEP_MS.into(), hold, "1".into()]
+pub fn asking(hold: Value) -> [Value; 7] {
+    asking_from(hold, "1".into(), "".into())
 }
 
 /// The same without a token.
-pub fn asking_bare(hold: Value) -> [Value; 4] {
-    [LEASE_MS.into(), KEEP_MS.into(), hold, "".into()]
+pub fn asking_bare(hold: Value) -> [Value; 7] {
+    asking_from(hold, "".into(), "".into())
+}
+
+/// The same from a place in the queue, with this ticket.
+pub fn asking_from(hold: Value, floor: Value, ticket: Value) -> [Value; 7] {
+    let wait_ms = LEASE_MS.into();
+    [CALLS.into(), LEASE_MS.into(), KEEP_MS.into(), wait_ms, hold, floor, ticket]
 }
 
 /// What `mutex/release` takes to give a lock back. `place` is the one to leave, or empty.
-pub fn leaving(name: &str, hold: Value, place: Value) -> [Value; 7] {
-    let channel = format!("quorate:{{{name}}}:wake").into();
-    [CALLS.into(), "".into(), "PUBLISH".into(), hold, "0".into(), place, channel]
+pub fn leaving(hold: Value, place: Value) -> [Value; 7] {
+    [CALLS.into(), "".into(), "PUBLISH".into(), hold, "0".into(), place, "".into()]
 }
 
 /// Connects with the settings that ours have.
@@ -284,7 +283,6 @@ mod tests {
         let all = [
             MUTEX_ACQUIRE.source(),
             MUTEX_RELEASE.source(),
-            FAIR_ACQUIRE.source(),
             RW_ACQUIRE.source(),
             RW_RELEASE.source(),
         ];

@@ -54,7 +54,7 @@ const SIDES: [Side; 3] = [Side::Ours, Side::Idle, Side::Plain];
 /// The scripts by their hashes.
 struct Bench {
     client: Client,
-    acquire: Script<4, 4>,
+    acquire: Script<4, 7>,
     release: Script<3, 7>,
     idle: [Value; 2],
     plain: Value,
@@ -100,7 +100,7 @@ impl Bench {
         let client = floor::connect(&servers[0]).await;
         let load =
             async |source: String| run(&client, "SCRIPT", vec!["LOAD".into(), source.into()]).await;
-        let idle = [load(idle(4, 4)).await, load(idle(3, 3)).await];
+        let idle = [load(idle(4, 5)).await, load(idle(3, 3)).await];
         let plain = load(PLAIN_RELEASE.to_owned()).await;
         Self { client, acquire, release, idle, plain, round: 1_000_000 }
     }
@@ -162,8 +162,10 @@ impl Bench {
     fn taking(&self, sha1: Value, locks: &[usize]) -> Vec<Value> {
         let keys = locks.iter().flat_map(|lock| floor::keys(&lock.to_string()));
         let token = self.round.to_string();
-        let own = locks.iter().flat_map(|lock| [hold(*lock).into(), token.clone().into()]);
-        call(sha1, keys.collect(), &["30000", "600000"], own)
+        let own = locks
+            .iter()
+            .flat_map(|lock| [hold(*lock), token.clone(), String::new()].map(Value::from));
+        call(sha1, keys.collect(), &[CALLS, "30000", "600000", "5000"], own)
     }
 }
 
@@ -173,8 +175,7 @@ fn giving(sha1: Value, locks: &[usize]) -> Vec<Value> {
         floor::first_three(&keys).clone()
     });
     let own = locks.iter().flat_map(|lock| {
-        let channel = format!("quorate:{{{lock}}}:wake");
-        [hold(*lock), "0".to_owned(), String::new(), channel].map(Value::from)
+        [hold(*lock), "0".to_owned(), String::new(), String::new()].map(Value::from)
     });
     call(sha1, keys.collect(), &[CALLS, "", "PUBLISH"], own)
 }

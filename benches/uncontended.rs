@@ -361,7 +361,7 @@ impl Side for Permits {
 /// What locking takes the floor, without the release, with a token or without.
 struct Locking {
     raw: Raw,
-    asking: fn(Value) -> [Value; 4],
+    asking: fn(Value) -> [Value; 7],
 }
 
 impl Side for Locking {
@@ -378,7 +378,7 @@ impl Side for Locking {
 /// The floor.
 struct Raw {
     nodes: Nodes,
-    acquire: Script<4, 4>,
+    acquire: Script<4, 7>,
     release: Script<3, 7>,
     next: AtomicU64,
 }
@@ -394,7 +394,7 @@ impl Raw {
     }
 
     /// Its hold.
-    async fn acquire(&self, asking: fn(Value) -> [Value; 4]) -> Value {
+    async fn acquire(&self, asking: fn(Value) -> [Value; 7]) -> Value {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from(format!("67e55044-10b1-426f-9247-bb680e5fe0c8:{number}"));
@@ -404,8 +404,7 @@ impl Raw {
     }
 
     async fn release(&self, hold: Value) {
-        let (keys, leaving) =
-            (floor::keys(Self::NAME), floor::leaving(Self::NAME, hold, "".into()));
+        let (keys, leaving) = (floor::keys(Self::NAME), floor::leaving(hold, "".into()));
         self.nodes.majority(&self.release, floor::first_three(&keys), &leaving).await;
     }
 }

@@ -124,6 +124,12 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
         replace: "  if not by then return 2, 0, '' end\n  if not by then\n",
     },
     ScriptMutant {
+        name: "release_calls_nobody",
+        script: "mutex/release",
+        find: "tell(channel, waiting and call_first(",
+        replace: "tell(channel, false and call_first(",
+    },
+    ScriptMutant {
         name: "last_is_called",
         script: "mutex/release",
         find: "  local head = first(queue)\n",
@@ -137,19 +143,19 @@ pub(crate) const IN_SCRIPTS: &[ScriptMutant] = &[
     },
     ScriptMutant {
         name: "ticket_is_raised",
-        script: "fair/acquire",
+        script: "mutex/acquire",
         find: "  ticket = tonumber(ticket) or",
         replace: "  ticket = redis.call('ZSCORE', queue, place) and tonumber(ticket) or",
     },
     ScriptMutant {
         name: "place_ends_with_the_grant",
-        script: "fair/acquire",
+        script: "mutex/acquire",
         find: "  return 1, now_ms(), '', token, ticket or",
         replace: "  leave(place, queue, alive)\n  return 1, now_ms(), '', token, ticket or",
     },
     ScriptMutant {
         name: "holder_is_entered",
-        script: "fair/acquire",
+        script: "mutex/acquire",
         find: "if ticket or by ~= hold and (by or was_first) then",
         replace: "if ticket or by or was_first then",
     },

@@ -159,6 +159,13 @@ impl Settings {
         self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
+    /// The same where nobody is owed a turn in order. It is shorter: a waiter that has died keeps a
+    /// free lock from all others for so long.
+    pub(crate) fn waiting_unordered(&self, lease: Duration) -> Duration {
+        let usual = Duration::from_millis(1_500).max(self.voter_deadline.saturating_mul(4));
+        self.waiting(lease).min(usual)
+    }
+
     /// How long a voter may have to answer, where it was seen to need longer than others.
     pub(crate) fn longest_deadline(&self, lease: Duration) -> Duration {
         let most = lease / 10;

@@ -15,7 +15,7 @@ use futures::{
 use tokio::time::sleep;
 
 use crate::SETTLE;
-use quorate_benches::floor::{self, CALLS, FAIR_ACQUIRE, MUTEX_RELEASE, Nodes, Script};
+use quorate_benches::floor::{self, CALLS, MUTEX_ACQUIRE, MUTEX_RELEASE, Nodes, Script};
 use quorate_support::RedisServer;
 
 const NAME: &str = "bench:flat";
@@ -53,7 +53,7 @@ impl Relay {
     pub(crate) async fn connect(servers: &[RedisServer]) -> Self {
         let parties =
             [Party::connect(servers, IDS[0]).await, Party::connect(servers, IDS[1]).await];
-        let acquire = parties[0].nodes.load(&FAIR_ACQUIRE).await;
+        let acquire = parties[0].nodes.load(&MUTEX_ACQUIRE).await;
         let release = parties[0].nodes.load(&MUTEX_RELEASE).await;
         Self { parties, acquire, release, places: 0 }
     }
@@ -151,11 +151,10 @@ impl Party {
 
 impl Place {
     fn asking(&self) -> [Value; 7] {
-        let [lease, keep, hold, floor] = floor::asking(self.hold.clone());
-        [CALLS.into(), lease, keep, "5000".into(), hold, floor, self.ticket.clone()]
+        floor::asking_from(self.hold.clone(), "1".into(), self.ticket.clone())
     }
 
     fn leaving(&self) -> [Value; 7] {
-        floor::leaving(NAME, self.hold.clone(), self.name.clone().into())
+        floor::leaving(self.hold.clone(), self.name.clone().into())
     }
 }

@@ -220,10 +220,10 @@ impl Raw {
         let keys = parts.map(|part| Value::from(format!("quorate:{{bench:flat}}:rw:{part}")));
         // As long as ours: the uuid of a client, and a number.
         let hold = Value::from("67e55044-10b1-426f-9247-bb680e5fe0c8:1");
-        let [lease, keep, hold, floor] = floor::asking(hold);
+        let [calls, lease, keep, wait, _, floor, ticket] = floor::asking(hold.clone());
         let leaving = [CALLS.into(), hold.clone(), "0".into(), "".into()];
-        let (mode, turn, wait, ticket) = ("write".into(), "next".into(), "5000".into(), "".into());
-        let asking = [CALLS.into(), mode, turn, lease, keep, wait, hold, floor, ticket];
+        let (mode, turn) = ("write".into(), "next".into());
+        let asking = [calls, mode, turn, lease, keep, wait, hold, floor, ticket];
         let without_fence = keys.first_chunk().expect("there are six");
         let started = Instant::now();
         self.nodes.majority(&self.acquire, &keys, &asking).await;

@@ -1,12 +1,12 @@
--- election/acquire: asks for the vote for a candidate: from its place in the queue as fair/acquire
--- does, or from none as mutex/acquire. Its value stands in the record, for as long as the vote.
+-- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in the
+-- record, for as long as the vote.
 -- KEYS, for each request: lock, queue, alive, fence
 -- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms, publish
 -- ARGV, for each request: hold, floor, ticket, value, news
---   floor, keep_ms, ticket: as in fair/acquire; value: its version, a blank, and what the leader
+--   floor, keep_ms, ticket: as in mutex/acquire; value: its version, a blank, and what the leader
 --   says of itself; news: the channel of those who watch, which is told when the vote is given
 -- returns, for each request: code, ms, id, token, ticket
---   as fair/acquire; from no place the ticket is 0
+--   as mutex/acquire
 -- atomic, because two waiters that look before either is entered would both be the last.
 local lease_ms, keep_ms, wait_ms, publish = unpack(ARGV, 2, 5)
 
@@ -14,18 +14,12 @@ local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
   local hold, floor, ticket, value, news = unpack(args, arg + 1, arg + 5)
   local had = redis.call('HEXISTS', lock, hold) == 1
-  local code, ms, id, token
-  if place_of(hold) then
-    code, ms, id, token, ticket =
-      bid(lock, queue, alive, fence, hold, floor, ticket, value, lease_ms, keep_ms, wait_ms)
-  else
-    code, ms, id, token = take(lock, queue, alive, fence, hold, floor, value, lease_ms, keep_ms)
-    ticket = 0
-  end
+  local code, ms, id, token, given =
+    ask(lock, queue, alive, fence, hold, floor, ticket, value, lease_ms, keep_ms, wait_ms)
   if code == 1 and not had then
     announce(publish, news, '0')
   end
-  return code, ms, id, token, ticket
+  return code, ms, id, token, given
 end
 
 return each(4, 5, 5, 5, acquire)

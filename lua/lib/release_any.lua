@@ -15,9 +15,8 @@ local function release_any(lock, queue, alive, hold, count, had, place, channel)
     leave(place, queue, alive)
   end
   if had then
-    local called = waiting and call_first(queue, place_of(hold), not is_sharded and alive)
-    local heard = tell(channel, called)
-    return 1, 0, called and '2' or heard
+    tell(channel, waiting and call_first(queue, place_of(hold), not is_sharded and alive))
+    return 1, 0, ''
   end
   local by = holder(lock)
   if was_first and not by then

@@ -2,17 +2,10 @@
 -- published, PUBLISH or SPUBLISH, is the first of ARGV, for all requests.
 local publish = ARGV[1]
 
--- '0' wakes one of those who wait in each client in Java, '1' all of them. Says how many heard it,
--- '' for one or none.
-local function tell(channel, message)
-  local heard = announce(publish, channel, message)
-  return heard > 1 and tostring(heard) or ''
-end
-
--- Takes the vote from a hold, if it has it: says what was left of its lease, and how many heard
--- that, '-' where nobody was told. A read whose lease has ended had none. No other's field is
--- touched: Java would take that for a lost lock, and say nothing. But the record ends with the last
--- reader whose lease goes on.
+-- Takes the vote from a hold, if it has it: says what was left of its lease. A read whose lease has
+-- ended had none. No other's field is touched: Java would take that for a lost lock, and say nothing.
+-- But the record ends with the last reader whose lease goes on. What is told when it is free: '0'
+-- wakes one of those who wait in each client in Java, '1' all of them.
 local function take_back(lock, stem, hold, channel)
   local mode, count = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, hold)
   if hold == 'mode' or not count then
@@ -27,7 +20,7 @@ local function take_back(lock, stem, hold, channel)
   local had = (ms >= 0 or not reads) and ms or nil
   if mode == 'write' and reads then
     -- It was under a write, which goes on.
-    return had, '-'
+    return had
   end
   local left, holds, counts = 0, holds_of(lock)
   for _, other in ipairs(holds) do
@@ -35,13 +28,14 @@ local function take_back(lock, stem, hold, channel)
   end
   if left == 0 then
     redis.call('DEL', lock)
-    return had, tell(channel, reads and '0' or '1')
+    announce(publish, channel, reads and '0' or '1')
+    return had
   end
   redis.call('PEXPIRE', lock, left)
   if not reads then
     -- It goes on as a read, and others may read too. Java tells nobody of that.
     redis.call('HSET', lock, 'mode', 'read')
-    return had, tell(channel, '1')
+    announce(publish, channel, '1')
   end
-  return had, '-'
+  return had
 end

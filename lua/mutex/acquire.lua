@@ -1,22 +1,26 @@
--- mutex/acquire: asks for the vote, for the first time or again; not past those in the queue.
+-- mutex/acquire: asks for the vote. From a place in the queue: enters it, fixes its ticket, refreshes
+-- it, and takes the vote if nobody is before it. From no place: not past those in the queue.
 -- KEYS, for each request: lock, queue, alive, fence
--- ARGV, for all requests: lease_ms, keep_ms
--- ARGV, for each request: hold, floor
---   floor: the least its token may be, '' for none; keep_ms: how long the fence is remembered
--- returns, for each request: code, ms, id, token
---   1, this voter's clock, '', token  granted; the clock in ms since 1970
---   0, lease left in ms, holder, ''   refused (-1 ms: the record has no expiry)
---   3, time left in ms, place, ''     refused: the vote is free, but that place waits for it
---   -1, 0, message, ''                this request failed, alone
--- atomic, because two holds that look before either writes would both find the lock free.
-local lease_ms, keep_ms = unpack(ARGV, 1, 2)
+-- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms
+-- ARGV, for each request: hold, floor, ticket
+--   hold: from a place `<place>.<number>`; floor: the least its token may be, '' for none
+--   keep_ms: how long the fence is remembered; wait_ms: how long a place counts
+--   ticket '': none is fixed yet; the place keeps what it has, or comes last
+-- returns, for each request: code, ms, id, token, ticket
+--   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970
+--   0, lease left in ms, holder, '', ticket   refused: the first in the queue, and not the holder
+--   3, time left in ms, place, '', ticket     refused: that place is right before this one
+--   -1, 0, message, '', ''                    this request failed, alone
+--   from no place the ticket says nothing, and any holder or place is in the way
+-- atomic, because two that look before either writes would both find the lock free, or be the last.
+local lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 4)
 -- Few requests need these: `rest` makes them.
-local take, number_after
+local ask, number_after
 -- A floor above this is not for here.
 local most
 
--- The usual case of `take`: the lock is free, and nobody waits. Written as one function, it takes a
--- server less time. Returns nil in all other cases.
+-- The usual case: the lock is free, and nobody waits. Written as one function, it takes a server
+-- less time. Returns nil in all other cases.
 local function take_free(lock, queue, fence, hold, floor)
   if not most then
     most = keep_ms == '' and 0 or (now_ms() + keep_ms / 2) * 1000
@@ -28,8 +32,8 @@ local function take_free(lock, queue, fence, hold, floor)
   if floor ~= '' then
     local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
     if latest and (#latest > #floor or #latest == #floor and latest >= floor) then
-      if not number_after then
-        take, number_after = rest()
+      if not ask then
+        ask, number_after = rest()
       end
       token = number_after(fence, latest, keep_ms)
     end
@@ -41,15 +45,15 @@ end
 
 local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, floor = unpack(args, arg + 1, arg + 2)
-  local token = take_free(lock, queue, fence, hold, floor)
+  local hold, floor, ticket = unpack(args, arg + 1, arg + 3)
+  local token = ticket == '' and take_free(lock, queue, fence, hold, floor)
   if token then
-    return 1, now_ms(), '', token
+    return 1, now_ms(), '', token, 1
   end
-  if not take then
-    take, number_after = rest()
+  if not ask then
+    ask, number_after = rest()
   end
-  return take(lock, queue, alive, fence, hold, floor, '1', lease_ms, keep_ms)
+  return ask(lock, queue, alive, fence, hold, floor, ticket, '1', lease_ms, keep_ms, wait_ms)
 end
 
-return each(4, 2, 2, 4, acquire)
+return each(4, 4, 3, 5, acquire)

@@ -3,11 +3,9 @@
 -- KEYS, for each request: lock, queue, alive
 -- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, count, place, channel
---   place '': stays in the queue; channel '': only those in the queue are told; aloud '1': those on
---   the channel also where somebody in the queue is
+--   place '': stays in the queue; channel: where those are told who stand in no queue, '' for none
 -- returns, for each request: code, ms, id
---   1, lease left in ms, heard    done (0 ms: given back); heard: how many listen on the channel,
---                                 2 where one in the queue was called, '' for one or none
+--   1, lease left in ms, ''       done (0 ms: given back)
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
@@ -20,9 +18,11 @@ local function release(key, args, arg)
   local hold, count, place, channel = unpack(args, arg + 1, arg + 4)
   local had = count == '0' and redis.call('HDEL', lock, hold) == 1
   if had and redis.call('ZCARD', queue) == 0 then
-    -- The usual case: nobody waits in order. Says how many heard it, as `tell` does.
-    local heard = channel ~= '' and announce(publish, channel, '0') or 0
-    return 1, 0, heard > 1 and tostring(heard) or ''
+    -- The usual case: nobody waits in order.
+    if channel ~= '' then
+      announce(publish, channel, '0')
+    end
+    return 1, 0, ''
   end
   release_any = release_any or rest()
   return release_any(lock, queue, alive, hold, count, had, place, channel)

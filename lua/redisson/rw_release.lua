@@ -5,18 +5,16 @@
 -- ARGV, for each request: hold, count, channel
 --   stem: what the keys of readers begin with
 -- returns, for each request: code, ms, id
---   1, lease left in ms, heard   done (0 ms: given back); heard: how many listen on the channel, ''
---                                for one or none, '-' where nobody was told
+--   1, lease left in ms, ''      done (0 ms: given back)
 --   0, time left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
 --   -1, 0, message               this request failed, alone
 -- atomic, because the vote may have passed to another hold since the caller looked.
 local function rw_release(key, args, arg)
   local lock, stem = unpack(KEYS, key + 1, key + 2)
   local hold, count, channel = unpack(args, arg + 1, arg + 3)
-  local ms, heard = nil, ''
+  local ms
   if count == '0' then
-    ms, heard = take_back(lock, stem, hold, channel)
-    ms = ms and 0
+    ms = take_back(lock, stem, hold, channel) and 0
   elseif is_write(hold) then
     ms = recount(lock, hold, count)
   else
@@ -24,7 +22,7 @@ local function rw_release(key, args, arg)
     ms = left >= 0 and left
   end
   if ms then
-    return 1, ms, heard
+    return 1, ms, ''
   end
   return 0, redis.call('PTTL', lock), holder_of(lock) or ''
 end

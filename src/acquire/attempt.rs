@@ -78,7 +78,7 @@ impl Coordinator {
         if let Some(loss) = lost {
             let started = attempt.started();
             let votes = attempt.into_votes();
-            claim.narrow(votes.may_have_granted(), votes.may_have_been_won());
+            claim.narrow(votes.may_have_granted());
             self.count_attempt(&**record, outcome_of(loss));
             return Err(Defeat { loss, votes, started });
         }

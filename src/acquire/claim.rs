@@ -102,8 +102,6 @@ pub(super) struct Claim {
     stood_still: Duration,
     /// The voters that may have given a vote which nobody has taken over.
     owed: Vec<usize>,
-    /// Others may have seen this hold as the holder, and wait to be told.
-    wake: bool,
 }
 
 impl Claim {
@@ -122,7 +120,6 @@ impl Claim {
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
-            wake: true,
         }
     }
 
@@ -135,8 +132,8 @@ impl Claim {
     }
 
     /// Only these may have given a vote.
-    pub(super) fn narrow(&mut self, owed: Vec<usize>, wake: bool) {
-        (self.owed, self.wake) = (owed, wake);
+    pub(super) fn narrow(&mut self, owed: Vec<usize>) {
+        self.owed = owed;
     }
 
     /// Any of them may have given a vote, or is about to.
@@ -152,26 +149,26 @@ impl Claim {
     pub(super) fn give_back(&mut self, voters: &[usize]) {
         let (back, owed) = self.owed.iter().partition(|voter| voters.contains(voter));
         self.owed = owed;
-        self.tell(back, |record, hold, wake| record.undo(hold, wake));
+        self.tell(back, |record, hold| record.undo(hold));
     }
 
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
-        self.tell(owed, |record, hold, wake| record.undo(hold, wake));
+        self.tell(owed, |record, hold| record.undo(hold));
     }
 
     /// Gives back what there is and leaves the queue, on these voters.
     pub(super) fn leave(mut self, voters: Vec<usize>) {
         self.owed.clear();
-        self.tell(voters, |record, hold, wake| record.release(hold, 0, wake));
+        self.tell(voters, |record, hold| record.release(hold, 0));
     }
 
-    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId, bool) -> Call) {
+    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId) -> Call) {
         if voters.is_empty() {
             return;
         }
         let Coordinator { clock, panel, .. } = &*self.coordinator;
-        let call = call(&*self.record, &self.hold, self.wake);
+        let call = call(&*self.record, &self.hold);
         let until = clock.now() + self.lease;
         for voter in voters {
             if crate::mutant!("undoes_once") {

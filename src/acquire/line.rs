@@ -18,7 +18,8 @@ use crate::{
     signal::Signal,
 };
 
-/// So often in a row the lock goes from one of a line to the next while others listen too.
+/// So often in a row a lock of another library goes from one of a line to the next, before others may
+/// ask first.
 const IN_A_ROW: u32 = 4;
 
 /// One line per lock in which somebody stands.
@@ -52,10 +53,8 @@ struct Line {
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
     silence: Signal<()>,
-    /// Who got the lock in this line since another client was seen to have it.
+    /// How many of this line got the lock since others could ask first.
     in_a_row: AtomicU32,
-    /// At the last release of which that is known others wanted the lock too.
-    others_want: AtomicBool,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -123,7 +122,6 @@ impl Line {
             news: Signal::new(news),
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
-            others_want: AtomicBool::new(false),
         }
     }
 
@@ -158,30 +156,10 @@ impl Lines {
         LinePlace { lines, line, came, times, was_told, voter_deadline }
     }
 
-    /// Whether anybody stands in line for the lock.
-    pub(super) fn has(&self, key: &Arc<str>) -> bool {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&only(key))
-    }
-
     /// Since when somebody stands in line for the lock, if anybody does.
     pub(super) fn since(&self, key: &Arc<str>) -> Option<Moment> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(&only(key)).map(|line| line.since)
-    }
-
-    /// Whether others wanted the lock too when this client last gave it back: they listened, or a
-    /// place in the queue was called.
-    pub(super) fn others_want(&self, key: &Arc<str>) -> bool {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(&only(key)).is_some_and(|line| line.others_want.load(Relaxed))
-    }
-
-    /// A release was answered: others wanted the lock too, or this client alone.
-    pub(super) fn note_listeners(&self, key: &Arc<str>, are_others: bool) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(&only(key)) {
-            line.others_want.store(are_others, Relaxed);
-        }
     }
 }
 
@@ -318,18 +296,13 @@ impl<'a> Turn<'a> {
         self.place.line.in_a_row.fetch_add(1, Relaxed);
     }
 
-    /// Another client was seen to have the lock.
-    pub(crate) fn see_another(&self) {
-        self.place.line.in_a_row.store(0, Relaxed);
-    }
-
-    /// Whether others who were called at the same time may ask first: this line hands on the lock
-    /// sooner than another process hears of it. From then on the count starts over.
+    /// Whether programs of another library, which stand in no queue of ours, may ask first: this line
+    /// hands on the lock sooner than they hear of it. From then on the count starts over.
     pub(crate) fn yields(&self) -> bool {
-        let line = &self.place.line;
-        let yields = line.others_want.load(Relaxed) && line.in_a_row.load(Relaxed) >= IN_A_ROW;
+        let in_a_row = &self.place.line.in_a_row;
+        let yields = in_a_row.load(Relaxed) >= IN_A_ROW;
         if yields {
-            line.in_a_row.store(0, Relaxed);
+            in_a_row.store(0, Relaxed);
         }
         yields
     }

@@ -32,7 +32,6 @@ pub(crate) use census::{ElectionAsked, ElectionWatch};
 pub(crate) use claim::{Spoils, Won};
 pub(crate) use panel::{Panel, place};
 pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
-pub(crate) use waiting::Search;
 pub(crate) use wakeup::{VoterEar, Wakeups};
 
 use crate::{

@@ -18,7 +18,7 @@ use crate::{
     clock::Moment,
     proto::{
         Bid, BidNext, Defeat, Denial, Error, HoldId, Limit, Loss, Refusal, Rules, Ticket, Until,
-        Wait, WaitNext, Wake, WhileHeld,
+        Wait, WaitNext, Wake,
     },
     scripts::Answer,
     voter::{Outcome, Replies},
@@ -27,6 +27,10 @@ use crate::{
 /// So many waiters of a client stand in the queue of a lock at the same time. Each costs every
 /// voter an entry, and a request every third of the waiter deadline.
 pub(super) const PLACES: usize = 512;
+
+/// For so long programs of another library may ask first: a JVM takes some 2 ms from a release until
+/// it does.
+const YIELD: Duration = Duration::from_millis(5);
 
 /// A place in a queue. Dropping it leaves the queue on all voters.
 #[derive(Debug)]
@@ -76,23 +80,24 @@ enum BidEnd {
 }
 
 impl Coordinator {
-    /// A new place in the queue of a lock that has one.
+    /// A new place in the queue of a lock. A lock of another library may have none: then it asks as
+    /// others would from theirs.
     pub(crate) fn place<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         limit: Limit,
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
-        let refresh = record.info().refresh().expect("it has a queue");
-        let wait = Wait::new(limit, self.settings.quorum_timeout, WhileHeld::Bid { refresh });
+        let refresh = record.info().refresh().unwrap_or(self.settings.poll_interval);
+        let wait = Wait::new(limit, self.settings.quorum_timeout, refresh);
         // Those in the queue have been asking the same voters.
         let (known, silent_since) = turn.known();
         turn.ask();
         self.enter_queue(record, wait.resume_from(known, silent_since), refresh, turn)
     }
 
-    /// A new place for one that has waited elsewhere until now.
-    pub(super) fn enter_queue<'a>(
+    /// A new place, behind all others.
+    fn enter_queue<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
         wait: Wait,
@@ -100,6 +105,7 @@ impl Coordinator {
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let info = record.info();
+        // Nobody is owed a turn at a place without an order: it is passed if its client has gone.
         let place = if info.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
         Waiter {
             coordinator: Arc::clone(self),
@@ -108,7 +114,8 @@ impl Coordinator {
             place,
             refresh,
             wait,
-            ticket: None,
+            // Where there is no queue there is none to be fixed.
+            ticket: info.waiting.is_none().then_some(Ticket(0)),
             history: BidHistory::default(),
             claim: None,
             turn,
@@ -143,10 +150,13 @@ impl Waiter<'_> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
-            match self.wait.next(clock.now(), &[]) {
+            match self.wait.next(clock.now()) {
                 WaitNext::Ask(wake) => {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&*self.record, wake);
+                    }
+                    if self.record.is_foreign() && self.wait.attempts() > 0 && self.turn.yields() {
+                        clock.sleep(YIELD).await;
                     }
                     let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
                         (Ok(end), _) => end,
@@ -160,12 +170,13 @@ impl Waiter<'_> {
                     let now = clock.now();
                     match end {
                         BidEnd::Won(won) => {
+                            self.turn.count_grant();
                             self.turn.tell(won.denial());
                             return Ok(Ok(won));
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
-                            let denial = self.wait.lose_attempt(&defeat, now, chance);
+                            let denial = self.wait.lose_attempt(defeat, now, chance);
                             if let Some(denial) = denial {
                                 self.turn.tell(denial.clone());
                             }
@@ -173,11 +184,7 @@ impl Waiter<'_> {
                         BidEnd::CutShort => self.wait.cut_attempt_short(now),
                     }
                 }
-                // Its client listens to one channel for all places.
-                WaitNext::Subscribe(until) | WaitNext::Sleep(until) => {
-                    clock.sleep_until(until).await;
-                }
-                WaitNext::Queue { .. } => unreachable!("a bid is made in the queue"),
+                WaitNext::Sleep(until) => clock.sleep_until(until).await,
                 WaitNext::GiveUp(denial) => {
                     let record = &*self.record;
                     return coordinator.report_denial(record, *denial);
@@ -261,7 +268,10 @@ impl Waiter<'_> {
         let (mut bid, limit) = self.start_bid(rules, started);
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
-        let hold = coordinator.ids.attempt(&self.place, self.wait.attempts());
+        let hold = match self.record.info().waiting {
+            Some(_) => coordinator.ids.attempt(&self.place, self.wait.attempts()),
+            None => self.record.hold(&coordinator.ids),
+        };
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));

@@ -57,16 +57,12 @@ pub(crate) struct LockInfo {
     /// How long a place in its queue counts that does not ask again; `None` where there is no
     /// queue.
     pub(crate) waiting: Option<Duration>,
-    /// Whoever waits does so in the queue, from the beginning.
+    /// Who waits for it gets it in the order of coming. Otherwise only one task of a client at a time
+    /// has a place in the queue, and a place whose client does not hear its call is passed.
     pub(crate) is_fair: bool,
 }
 
 impl LockInfo {
-    /// Whether all who wait for the lock do so in its queue.
-    pub(crate) fn waits_in_queue(&self) -> bool {
-        self.is_fair && self.waiting.is_some()
-    }
-
     /// How long after one bid the next one must follow, so that its place goes on to count.
     pub(super) fn refresh(&self) -> Option<Duration> {
         self.waiting.map(|waiting| waiting / 3)
@@ -123,8 +119,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Where a release is published for those who stand in no queue; `None` where everybody who
-    /// waits does so in one. Made when it is asked for: few listen.
+    /// Where a program of another library that gives the lock back tells those who wait; `None`
+    /// where all who wait do so in our queue. Made when it is asked for: few listen.
     fn channel(&self) -> Option<Arc<str>> {
         None
     }
@@ -156,12 +152,12 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;
-    /// Sets the count; 0 gives the vote back, leaves the queue, and tells the channel if `wake`.
-    fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call;
+    /// Sets the count; 0 gives the vote back, leaves the queue, and calls whoever is next.
+    fn release(&self, hold: &HoldId, count: u32) -> Call;
     /// Lets the lease of a hold end sooner; `None` where its record cannot.
     fn shorten(&self, _hold: &HoldId, _lease: Duration) -> Option<Call> {
         None
     }
     /// Gives back what an attempt got, and stays in the queue.
-    fn undo(&self, hold: &HoldId, wake: bool) -> Call;
+    fn undo(&self, hold: &HoldId) -> Call;
 }

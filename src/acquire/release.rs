@@ -1,25 +1,16 @@
 //! What a release comes to, and who of this client is next.
 
-use std::{
-    collections::BTreeMap,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use futures::{
     FutureExt,
     future::{FusedFuture, OptionFuture},
 };
 
-use super::{Coordinator, LockRecord, line::Lines};
+use super::{Coordinator, LockRecord};
 use crate::{
     proto::{Cause, HoldId, Verdict, Votes},
-    scripts::Answer,
-    voter::{Call, LateEar, Outcome, Replies},
+    voter::{Call, Replies},
 };
 
 /// Before a voter is asked again whose connection is broken.
@@ -27,8 +18,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 impl Coordinator {
     /// This client gives back what this hold has. Those of its own tasks who are next ask the
-    /// voters at once: their requests leave behind those of the release. A task that listens does
-    /// not, if others want the lock too: the voters tell all of them.
+    /// voters at once: their requests leave behind those of the release.
     pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
         let info = record.info();
         // Programs of another library are in no queue of ours: beside a client that always asks
@@ -36,8 +26,7 @@ impl Coordinator {
         if info.is_shared || record.is_foreign() {
             return;
         }
-        let is_alone = || !self.lines.others_want(&info.key);
-        self.wakeups.pass_on(hold.place_or_self(), || record.channel(), is_alone);
+        self.wakeups.pass_on(hold.place_or_self());
     }
 
     /// Counts the answers to a release until they say what came of it. Each comes by its deadline,
@@ -48,12 +37,11 @@ impl Coordinator {
     /// sent before.
     pub(crate) async fn confirm(
         &self,
-        record: &dyn LockRecord,
         mut replies: Replies,
         lease: Duration,
         again: Option<impl Fn() -> Call>,
     ) -> Votes {
-        let (mut votes, mut heard) = (Votes::new(self.panel.quorum), None);
+        let mut votes = Votes::new(self.panel.quorum);
         let mut ended = pin!(self.clock.sleep(lease));
         let mut impatient = pin!(self.clock.sleep(self.voter_deadline()).fuse());
         // Why those have not answered that are asked once more, and who is to be.
@@ -65,7 +53,6 @@ impl Coordinator {
                 (voter, outcome) = replies.next() => {
                     let verdict = match outcome {
                         Ok(answer) => {
-                            heard = heard.max(answer.heard());
                             match answer.released() {
                                 Verdict::Absent | Verdict::Refused { .. }
                                     if causes.contains_key(&voter) =>
@@ -100,36 +87,6 @@ impl Coordinator {
                 () = &mut ended => votes.close(lease),
             }
         }
-        if let Some(heard) = heard {
-            self.lines.note_listeners(&record.info().key, heard > 1);
-        }
         votes
-    }
-
-    /// Nobody waits for the answers to this release. But those of this client who stand in line for
-    /// the lock want to know whether others do.
-    pub(crate) fn overhear(&self, record: &dyn LockRecord, replies: Replies) {
-        let key = &record.info().key;
-        if self.lines.has(key) {
-            let (lines, key) = (Arc::clone(&self.lines), Arc::clone(key));
-            replies.hand_over(|| Arc::new(ReleaseEar { lines, key, heard: AtomicU32::new(0) }));
-        }
-    }
-}
-
-/// Hears the answers to the release of a guard that was dropped.
-struct ReleaseEar {
-    lines: Arc<Lines>,
-    key: Arc<str>,
-    /// By how many, at most, so far.
-    heard: AtomicU32,
-}
-
-impl LateEar for ReleaseEar {
-    fn hear(&self, _voter: usize, outcome: &Outcome<Answer>) {
-        if let Some(heard) = outcome.as_ref().ok().and_then(Answer::heard) {
-            let heard = self.heard.fetch_max(heard, Relaxed).max(heard);
-            self.lines.note_listeners(&self.key, heard > 1);
-        }
     }
 }

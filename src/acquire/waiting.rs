@@ -1,32 +1,48 @@
 //! From the first attempt to the lock, or to a clear answer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
-    Coordinator, LockRecord, Won,
-    admission::{Admitted, overloaded},
+    Coordinator, LockInfo, LockRecord, Won,
+    admission::overloaded,
     line::{LinePlace, Turn},
-    queue::Waiter,
 };
-use crate::{
-    acquire::wakeup::{self, Listening},
-    clock::Moment,
-    proto::{
-        Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes, Wait,
-        WaitNext, WhileHeld,
-    },
-    settings::Settings,
+use crate::proto::{
+    Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes, Window,
 };
 
 impl Coordinator {
-    /// Joins the line for a lock. Who shares it and does not queue has a line of its own. `queues`:
-    /// the first in line wait in the lock's queue.
-    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, queues: bool) -> LinePlace {
-        let is_alone = record.info().is_shared && !queues;
-        let own = is_alone.then(|| self.ids.fresh().as_str().into());
-        let key = own.as_ref().unwrap_or_else(|| &record.info().key);
-        let (lines, which) = if queues { (&self.queues, record.line()) } else { (&self.lines, "") };
+    /// Joins the line for a lock. Who shares it and has no order to keep has a line of its own.
+    /// `waits`: the first in line waits in the lock's queue; where that has an order, many of them.
+    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, waits: bool) -> LinePlace {
+        let LockInfo { key, is_shared, is_fair, .. } = record.info();
+        let has_order = waits && *is_fair;
+        let own = (*is_shared && !has_order).then(|| self.ids.fresh().as_str().into());
+        let (lines, which) =
+            if has_order { (&self.queues, record.line()) } else { (&self.lines, "") };
+        let key = own.as_ref().unwrap_or(key);
         lines.enter(key, which, self.clock.now(), record.rules().voter_deadline)
+    }
+
+    /// Asks the voters once, and tells those behind in line what that came to.
+    pub(crate) async fn ask_in_turn(
+        self: &Arc<Self>,
+        record: &Arc<dyn LockRecord>,
+        turn: &Turn<'_>,
+    ) -> Result<Result<Box<Won>, Refusal>, Error> {
+        turn.ask();
+        let window = Window::start(None, false, self.clock.now());
+        match self.gather_votes(record, &record.rules(), window).await {
+            Ok(won) => {
+                turn.tell(won.denial());
+                Ok(Ok(Box::new(won)))
+            }
+            Err(defeat) => {
+                let denial = Denial::of(defeat, turn.known().1, self.clock.now());
+                turn.tell(denial.clone());
+                self.report_denial(&**record, denial)
+            }
+        }
     }
 
     /// Waits for the first place, unless the limit comes first and the lock is another's. What few
@@ -137,176 +153,5 @@ impl Coordinator {
         };
         let verdicts = outage.votes.into_verdicts();
         Error::new(kind, self.panel.report(verdicts))
-    }
-}
-
-/// For so long others may ask first: a JVM takes some 2 ms from a release until it asks.
-const YIELD: Duration = Duration::from_millis(5);
-
-/// The first in line, which asks the voters until it has the lock or gives up.
-pub(crate) struct Search<'a> {
-    coordinator: &'a Arc<Coordinator>,
-    record: &'a Arc<dyn LockRecord>,
-    turn: &'a Turn<'a>,
-    wait: Wait,
-    listening: Option<Listening>,
-    /// Leave for the first attempt.
-    admitted: Option<Admitted<'a>>,
-}
-
-impl<'a> Search<'a> {
-    /// Begins to ask. Only the first in line may: `turn` proves it.
-    pub(crate) fn start(
-        coordinator: &'a Arc<Coordinator>,
-        record: &'a Arc<dyn LockRecord>,
-        limit: Limit,
-        turn: &'a Turn<'a>,
-        admitted: Admitted<'a>,
-    ) -> Self {
-        let Settings { quorum_timeout, poll_interval, .. } = coordinator.settings;
-        let setup = coordinator.panel.adapt(record.rules()).voter_deadline;
-        let (poll, refresh) = (poll_interval, record.info().refresh());
-        let while_held = WhileHeld::Listen { setup, poll, refresh };
-        // Whoever stood here before has been asking the same voters.
-        let (known, silent_since) = turn.known();
-        let wait = Wait::new(limit, quorum_timeout, while_held).resume_from(known, silent_since);
-        turn.ask();
-        Self { coordinator, record, turn, wait, listening: None, admitted: Some(admitted) }
-    }
-
-    /// Asks until a majority grants, or the limit comes while the lock is another's.
-    pub(crate) async fn until_granted(&mut self) -> Result<Result<Box<Won>, Refusal>, Error> {
-        let coordinator = self.coordinator;
-        loop {
-            match self.next() {
-                WaitNext::Ask(wake) => {
-                    if let Some(wake) = wake {
-                        coordinator.count_wakeup(&**self.record, wake);
-                        self.let_others_ask().await;
-                    }
-                    match self.attempt().await {
-                        Ok(None) => {}
-                        Ok(Some(won)) => return Ok(Ok(won)),
-                        Err(overloaded) => {
-                            let denial = self.wait.denial().cloned().ok_or(overloaded)?;
-                            return self.give_up(denial);
-                        }
-                    }
-                }
-                WaitNext::Subscribe(until) => self.subscribe(until).await?,
-                WaitNext::Queue { refresh } => return self.queue(refresh).wait(None).await,
-                WaitNext::Sleep(until) => self.sleep(until).await,
-                WaitNext::GiveUp(denial) => return self.give_up(*denial),
-            }
-        }
-    }
-
-    fn next(&mut self) -> WaitNext {
-        let now = self.coordinator.clock.now();
-        let called = self.hear_calls(now);
-        self.wait.next(now, &called)
-    }
-
-    fn give_up(&self, denial: Denial) -> Result<Result<Box<Won>, Refusal>, Error> {
-        self.coordinator.report_denial(&**self.record, denial)
-    }
-
-    /// Leaves the channel for a place in the lock's queue, and stays the first in line.
-    fn queue(&mut self, refresh: Duration) -> Waiter<'a> {
-        self.listening = None;
-        let Self { coordinator, record, turn, wait, .. } = self;
-        coordinator.enter_queue(record, wait.clone().in_queue(refresh), refresh, turn)
-    }
-
-    /// Where there is no queue, whoever asks first has the lock: this client would each time, as it
-    /// has those of its own line ready. Free where nobody else listens.
-    async fn let_others_ask(&self) {
-        let has_queue = self.record.info().waiting.is_some();
-        if !has_queue && self.turn.yields() {
-            self.coordinator.clock.sleep(YIELD).await;
-        }
-    }
-
-    fn note_holder(&self, denial: &Denial) {
-        let Denial::Held(Refusal { by, .. }) = denial else { return };
-        let own = self.coordinator.client().to_string();
-        if by.as_ref().and_then(HoldId::client) != Some(&*own) {
-            self.turn.see_another();
-        }
-    }
-
-    /// Makes one attempt, and tells those behind in line what it came to.
-    async fn attempt(&mut self) -> Result<Option<Box<Won>>, Error> {
-        let Self { coordinator, record, turn, wait, listening, admitted } = self;
-        let (lock, limit) = (&record.info().name, wait.limit());
-        let _admitted = coordinator.admit(admitted.take(), lock, limit, turn).await?;
-        if let Some(listening) = listening {
-            listening.calls.forget();
-        }
-        let clock = &coordinator.clock;
-        let window = wait.start_attempt(clock.now());
-        match coordinator.gather_votes(record, &record.rules(), window).await {
-            Ok(mut won) => {
-                turn.tell(won.denial());
-                turn.count_grant();
-                won.attempts = wait.attempts();
-                Ok(Some(Box::new(won)))
-            }
-            Err(defeat) => {
-                let (now, chance) = (clock.now(), coordinator.chance());
-                if let Some(denial) = wait.lose_attempt(&defeat, now, chance) {
-                    turn.tell(denial.clone());
-                    let denial = denial.clone();
-                    self.note_holder(&denial);
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    /// Which voters have called since the last attempt started.
-    fn hear_calls(&mut self, now: Moment) -> Vec<bool> {
-        let Some(listening) = &mut self.listening else { return Vec::new() };
-        let calls = listening.calls.look();
-        if calls.missed {
-            self.wait.miss_calls(now, self.coordinator.chance());
-        }
-        calls.called
-    }
-
-    async fn sleep(&self, until: Moment) {
-        let called = async {
-            match &self.listening {
-                Some(listening) => listening.calls.changed().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = called => {}
-            () = self.coordinator.clock.sleep_until(until) => {}
-        }
-    }
-
-    /// Subscribes to the lock's channel; returns when a majority of voters is known to be heard.
-    async fn subscribe(&mut self, until: Moment) -> Result<(), Error> {
-        let Coordinator { wakeups, panel, clock, .. } = &**self.coordinator;
-        let mut checked = Ok(());
-        // Who waits for a lock without a channel does so in its queue, and not here.
-        if let Some(channel) = &self.record.channel() {
-            let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
-            self.listening = Some(listening);
-            let subscribed = async {
-                tokio::select! {
-                    biased;
-                    () = wakeup::majority(replies, panel.quorum) => {}
-                    () = clock.sleep_until(until) => {}
-                }
-            };
-            let check = self.coordinator.check_foreign_queue(&**self.record, until);
-            ((), checked) = tokio::join!(subscribed, check);
-        }
-        self.wait.finish_subscribing();
-        checked
     }
 }

@@ -74,30 +74,18 @@ impl Wakeups {
     }
 
     /// This client gives back what it was given at this place: those of its own tasks who stand
-    /// right behind hear it at once; those who listen to `channel` too, if `listeners_too` says so.
-    pub(crate) fn pass_on(
-        &self,
-        place: &str,
-        channel: impl FnOnce() -> Option<Arc<str>>,
-        listeners_too: impl FnOnce() -> bool,
-    ) {
-        self.with_tables(|Tables { channels, callees, followers, .. }| {
-            let call = |heard: &Signal<Heard>| {
-                heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
-            };
-            if !channels.is_empty()
-                && let Some(channel) = channel().and_then(|channel| channels.get(&channel))
-                && listeners_too()
-            {
-                call(&channel.heard);
-            }
+    /// right behind hear it at once.
+    pub(crate) fn pass_on(&self, place: &str) {
+        self.with_tables(|Tables { callees, followers, .. }| {
             if followers.is_empty() {
                 return;
             }
             let nobody = Arc::from("");
             let behind = followers.range((Arc::from(place), nobody)..);
             let behind = behind.take_while(|(ahead, _)| **ahead == *place);
-            behind.filter_map(|(_, follower)| callees.get(follower)).for_each(|heard| call(heard));
+            for heard in behind.filter_map(|(_, follower)| callees.get(follower)) {
+                heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
+            }
         });
     }
 

@@ -160,9 +160,9 @@ impl Builder {
         self
     }
 
-    /// How often waiters of a mutex and observers of an election ask again without a wake-up, in
-    /// case one was lost. Waiters in a queue do so after a third of the
-    /// [waiter deadline](Self::waiter_deadline). Default: 2 s.
+    /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again without a
+    /// wake-up, in case one was lost. All other waiters stand in a queue, and do so after a third of
+    /// the [waiter deadline](Self::waiter_deadline). Default: 2 s.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.settings.poll_interval = interval;
         self

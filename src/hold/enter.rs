@@ -7,7 +7,7 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
-    acquire::{Coordinator, LockRecord, Search, Won},
+    acquire::{Coordinator, LockRecord, Won},
     clock::{Clock, Moment},
     proto::{Error, Kind, Limit, Owner, Refusal},
     series::LockSeries,
@@ -109,7 +109,7 @@ impl Wish<'_> {
     /// where everybody waits.
     async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
         let Self { coordinator, record, .. } = self;
-        let queues = limit.waits() && record.info().waits_in_queue();
+        let waits = limit.waits();
         // Who shares the lock mostly finds no line before it, so it takes a place there only
         // when it may ask.
         let mut admitted = None;
@@ -119,7 +119,7 @@ impl Wish<'_> {
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task
         // that asks for its turn takes one.
-        let place = coordinator.stand_in_line(&**record, queues);
+        let place = coordinator.stand_in_line(&**record, waits);
         let turn = if let Some(turn) = place.try_turn() {
             turn
         } else {
@@ -148,10 +148,11 @@ impl Wish<'_> {
                 }
             }
         };
-        let won = if queues {
+        let won = if waits {
             coordinator.place(record, limit, &turn).wait(Some(admitted)).await
         } else {
-            Search::start(coordinator, record, limit, &turn, admitted).until_granted().await
+            let _admitted = admitted;
+            coordinator.ask_in_turn(record, &turn).await
         };
         won.map(SeekOutcome::of)
     }

@@ -332,7 +332,7 @@ impl Hold {
         }
         if state.count > 0 {
             let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
-            let release = self.record.release(&self.id, left, false);
+            let release = self.record.release(&self.id, left);
             return Left::Inner(self.coordinator.panel().ask_all(&release));
         }
         let frees_at = self.coordinator.clock().now() + state.longest;
@@ -350,8 +350,8 @@ impl Hold {
     /// again.
     pub(crate) async fn confirm(&self, replies: Replies, is_last: bool) -> Votes {
         let lease = self.state().longest;
-        let again = || self.record.release(&self.id, 0, true);
-        self.coordinator.confirm(&*self.record, replies, lease, is_last.then_some(again)).await
+        let again = || self.record.release(&self.id, 0);
+        self.coordinator.confirm(replies, lease, is_last.then_some(again)).await
     }
 
     /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
@@ -379,7 +379,7 @@ impl Hold {
 
     fn end(&self, state: &mut HoldState, end: End) -> Replies {
         self.forget(state, end);
-        let mut release = self.record.release(&self.id, 0, !crate::mutant!("release_calls_nobody"));
+        let mut release = self.record.release(&self.id, 0);
         // Nobody but the releaser waits for the answer, and a late one is better than none.
         release.deadline = release.longest;
         if crate::mutant!("releases_once") {

@@ -21,7 +21,8 @@ pub(crate) struct MutexParts {
     pub(crate) fence: [&'static str; 2],
     pub(crate) queue: [&'static str; 2],
     pub(crate) alive: [&'static str; 2],
-    pub(crate) channel: [&'static str; 2],
+    /// None where nobody listens.
+    pub(crate) channel: Option<[&'static str; 2]>,
 }
 
 static MUTEX: MutexParts = MutexParts {
@@ -29,10 +30,10 @@ static MUTEX: MutexParts = MutexParts {
     fence: ["", ":fence"],
     queue: ["", ":queue"],
     alive: ["", ":alive"],
-    channel: ["", ":wake"],
+    channel: None,
 };
 
-static ELECTION: MutexParts = MutexParts { channel: ["", ":news"], ..MUTEX };
+static ELECTION: MutexParts = MutexParts { channel: Some(["", ":news"]), ..MUTEX };
 
 impl MutexKeys {
     /// `stem`: what the parts are derived from.
@@ -70,9 +71,9 @@ impl MutexKeys {
         self.name(self.parts.alive)
     }
 
-    /// Where a release is published if nobody waits in order. An election publishes every change.
+    /// Where a change is published for those who stand in no queue; nothing where all who wait do.
     pub(crate) fn channel(&self) -> Word<'_> {
-        self.name(self.parts.channel)
+        self.parts.channel.map_or(Word::NOTHING, |channel| self.name(channel))
     }
 
     fn name(&self, [before, behind]: [&'static str; 2]) -> Word<'_> {

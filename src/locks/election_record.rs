@@ -96,11 +96,11 @@ impl LockRecord for ElectionRecord {
         made.forms.renew.request([keys.lock(), keys.revoked(), keys.fence()], ask.hold, args)
     }
 
-    fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
-        self.mutex.release(hold, count, wake)
+    fn release(&self, hold: &HoldId, count: u32) -> Call {
+        self.mutex.release(hold, count)
     }
 
-    fn undo(&self, hold: &HoldId, wake: bool) -> Call {
-        self.mutex.undo(hold, wake)
+    fn undo(&self, hold: &HoldId) -> Call {
+        self.mutex.undo(hold)
     }
 }

@@ -21,13 +21,11 @@ use crate::proto::{Error, HoldId, Limit, Owner, Token};
 /// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
 /// one hold: the second enters at once.
 ///
-/// Waiters of one process stand in line and come in the order of asking. Between processes no order
-/// is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A release wakes the waiters,
-/// and the first to ask has the lock. One that loses this race waits in a queue from then on, so
-/// that no process starves and a thousand waiters do not ask all at once.
-///
-/// A fair mutex of the same name is the same lock: the two exclude each other, and whoever waits in
-/// its queue comes before those who wait here.
+/// Waiters of one process stand in line and come in the order of asking, and the first of them waits
+/// in a queue on the voters. So a release wakes one waiter, however many there are, and no process
+/// starves. Between processes no order is promised: that is what a
+/// [`FairMutex`](crate::FairMutex) is for. A fair mutex of the same name is the same lock, with the
+/// same queue.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct Mutex(Exclusive);

@@ -8,7 +8,7 @@ use crate::{
     acquire::{Ask, ForeignQueue, LockInfo, LockRecord},
     keys::{MutexKeys, Word},
     proto::{HoldId, LockName, Rules},
-    scripts::{election, fair, mutex},
+    scripts::{election, mutex},
     settings::Settings,
     voter::Call,
 };
@@ -55,8 +55,18 @@ pub(crate) struct MutexTerms {
 
 impl MutexTerms {
     pub(crate) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
-        let waiting = Some(settings.waiting(rules.terms.lease));
-        Self { rules, kind, waiting, is_foreign: false, keep: Some(settings.fence_memory) }
+        let lease = rules.terms.lease;
+        let waiting = match kind {
+            ExclusiveKind::Mutex => settings.waiting_unordered(lease),
+            ExclusiveKind::FairMutex | ExclusiveKind::Election => settings.waiting(lease),
+        };
+        Self {
+            rules,
+            kind,
+            waiting: Some(waiting),
+            is_foreign: false,
+            keep: Some(settings.fence_memory),
+        }
     }
 
     /// As an argument.
@@ -64,13 +74,9 @@ impl MutexTerms {
         self.keep.map(millis).unwrap_or_default()
     }
 
-    /// As an argument: whether a release is told on the lock's channel whoever is called.
+    /// As an argument: programs listen to the lock's channel that know nothing of the queue.
     fn aloud(&self) -> &'static str {
-        match self.kind {
-            ExclusiveKind::Election => "2",
-            _ if self.is_foreign => "1",
-            _ => "",
-        }
+        if self.is_foreign { "1" } else { "" }
     }
 }
 
@@ -98,7 +104,6 @@ pub(crate) struct MutexForms {
     /// What the channels begin with on which clients are called.
     calls: Box<str>,
     pub(super) acquire: Form,
-    from_a_place: Form,
     pub(super) renew: Form,
     release: Form,
 }
@@ -108,20 +113,16 @@ impl MutexForms {
         let MutexTerms { rules, waiting, .. } = terms;
         let (lease, keep) = (millis(rules.terms.lease), terms.keep_ms());
         let wait = waiting.map(millis).unwrap_or_default();
-        let release = Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]);
-        if terms.kind == ExclusiveKind::Election {
-            let acquire = Form::new(&election::ACQUIRE, rules, &[calls, &lease, &keep, &wait]);
-            let renew = Form::new(&election::RENEW, rules, &[&lease, &keep]);
-            let (from_a_place, calls) = (acquire.clone(), calls.into());
-            return Self { terms, calls, acquire, from_a_place, renew, release };
-        }
+        let (acquire, renew) = match terms.kind {
+            ExclusiveKind::Election => (&election::ACQUIRE, &election::RENEW),
+            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => (&mutex::ACQUIRE, &mutex::RENEW),
+        };
         Self {
             terms,
             calls: calls.into(),
-            acquire: Form::new(&mutex::ACQUIRE, rules, &[&lease, &keep]),
-            from_a_place: Form::new(&fair::ACQUIRE, rules, &[calls, &lease, &keep, &wait]),
-            renew: Form::new(&mutex::RENEW, rules, &[&lease, &keep]),
-            release,
+            acquire: Form::new(acquire, rules, &[calls, &lease, &keep, &wait]),
+            renew: Form::new(renew, rules, &[&lease, &keep]),
+            release: Form::new(&mutex::RELEASE, rules, &[calls, terms.aloud()]),
         }
     }
 }
@@ -185,13 +186,10 @@ impl MutexRecord {
     }
 
     /// `place`: the one to leave, or nothing.
-    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>, wake: bool) -> Call {
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let MadeMutex { keys, forms, .. } = &*self.made;
-        // Who is foreign may wait voter by voter: then also a minority's vote is worth a call.
-        let wake = wake || forms.terms.is_foreign;
-        let channel = if wake { keys.channel() } else { Word::NOTHING };
-        let keys = [keys.lock(), keys.queue(), keys.alive()];
-        forms.release.request(keys, hold, [Word::number(count), request::place(place), channel])
+        let args = [Word::number(count), request::place(place), keys.channel()];
+        forms.release.request([keys.lock(), keys.queue(), keys.alive()], hold, args)
     }
 }
 
@@ -205,7 +203,7 @@ impl LockRecord for MutexRecord {
     }
 
     fn channel(&self) -> Option<Arc<str>> {
-        Some(self.made.keys.channel().into())
+        self.is_foreign().then(|| self.made.keys.channel().into())
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
@@ -225,10 +223,7 @@ impl LockRecord for MutexRecord {
         let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
         let floor = token(ask.token);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
-        if self.place.is_none() {
-            return forms.acquire.request(keys, ask.hold, [floor]);
-        }
-        forms.from_a_place.request(keys, ask.hold, [floor, ticket(ask.ticket)])
+        forms.acquire.request(keys, ask.hold, [floor, ticket(ask.ticket)])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
@@ -246,8 +241,8 @@ impl LockRecord for MutexRecord {
         longer.request(keys, ask.hold, args)
     }
 
-    fn release(&self, hold: &HoldId, count: u32, wake: bool) -> Call {
-        self.give_back(hold, count, self.place.as_ref(), wake)
+    fn release(&self, hold: &HoldId, count: u32) -> Call {
+        self.give_back(hold, count, self.place.as_ref())
     }
 
     fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
@@ -256,10 +251,10 @@ impl LockRecord for MutexRecord {
         Some(form.request(keys, hold, [(&millis(lease)).into()]))
     }
 
-    fn undo(&self, hold: &HoldId, wake: bool) -> Call {
+    fn undo(&self, hold: &HoldId) -> Call {
         if crate::mutant!("undo_leaves_the_queue") {
-            return self.release(hold, 0, wake);
+            return self.release(hold, 0);
         }
-        self.give_back(hold, 0, None, wake)
+        self.give_back(hold, 0, None)
     }
 }

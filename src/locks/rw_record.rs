@@ -270,7 +270,7 @@ impl LockRecord for RwRecord {
         terms.renewal(ask.lease).request(keys, ask.hold, args)
     }
 
-    fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
+    fn release(&self, hold: &HoldId, count: u32) -> Call {
         let place = match &self.stand {
             Stand::Place(place) => Some(place),
             Stand::Anywhere | Stand::Write(_) => None,
@@ -288,7 +288,7 @@ impl LockRecord for RwRecord {
         Some(form.request([key, keys.alive()], hold, [(&millis(lease)).into()]))
     }
 
-    fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
+    fn undo(&self, hold: &HoldId) -> Call {
         self.give_back(hold, 0, None)
     }
 }

@@ -173,7 +173,7 @@ impl LockRecord for SemaphoreRecord {
         self.weighed(longer.request(keys, ask.hold, args))
     }
 
-    fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
+    fn release(&self, hold: &HoldId, count: u32) -> Call {
         self.give_back(hold, count, self.place.as_ref())
     }
 
@@ -185,7 +185,7 @@ impl LockRecord for SemaphoreRecord {
         Some(self.weighed(form.request([slots, ends], hold, args)))
     }
 
-    fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
+    fn undo(&self, hold: &HoldId) -> Call {
         self.give_back(hold, 0, None)
     }
 }

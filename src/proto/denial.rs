@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Votes;
+use super::{Defeat, Loss, Votes};
 use crate::proto::{HoldId, Moment, Verdict};
 
 /// Why the lock cannot be had, by the last attempt that could find out.
@@ -12,6 +12,18 @@ pub enum Denial {
     Held(Refusal),
     /// Boxed: it is rare, and every waiter has room for a denial.
     NoQuorum(Box<Outage>),
+}
+
+impl Denial {
+    /// `silent_since`: when the first attempt began since which too few voters have answered.
+    pub fn of(defeat: Defeat, silent_since: Option<Moment>, now: Moment) -> Self {
+        let Defeat { loss, votes, started } = defeat;
+        if loss == Loss::NoQuorum {
+            let since = silent_since.unwrap_or(started);
+            return Self::NoQuorum(Box::new(Outage { since, until: now, votes }));
+        }
+        Self::Held(Refusal::of(&votes, now))
+    }
 }
 
 /// What the voters said about the holder when they refused.

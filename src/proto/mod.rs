@@ -89,5 +89,5 @@ pub use tokens::Tokens;
 pub use validity::{Drift, Terms};
 pub use verdict::{Cause, Verdict};
 pub use votes::{Loss, Votes};
-pub use wait::{Defeat, Wait, WaitNext, Wake, WhileHeld};
+pub use wait::{Defeat, Wait, WaitNext, Wake};
 pub use watch::{LeaderWatch, WatchNext};

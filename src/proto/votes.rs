@@ -162,22 +162,9 @@ impl Votes {
         self.count(|verdict| is_refusal(verdict.as_ref())) > 0
     }
 
-    /// A voter keeps its vote for somebody in the lock's queue.
-    pub fn name_a_place(&self) -> bool {
-        self.count(|verdict| matches!(verdict, Some(Verdict::Behind { .. }))) > 0
-    }
-
     /// More said no, or nothing, than a majority can do without.
     pub fn is_hopeless(&self) -> bool {
         self.quorum.missed(|voter| !self.is_granted(voter) && !self.is_unheard(voter))
-    }
-
-    /// The hold may have had a majority of grants, counting every voter not known to say no: others
-    /// may have seen it as the holder.
-    pub fn may_have_been_won(&self) -> bool {
-        self.quorum.reached(|voter| {
-            self.is_granted(voter) || self.is_unknown(voter) || self.is_unheard(voter)
-        })
     }
 
     /// The voters that may have given a vote: all but those that refused and those that nothing was

@@ -1,41 +1,27 @@
 use super::*;
-use crate::proto::{Cause, HoldId, Quorum, Verdict};
+use crate::proto::{Cause, HoldId, Outage, Quorum, Verdict};
 
-pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
-pub(super) const NOBODY: [bool; 3] = [false; 3];
-pub(super) const PATIENCE: u64 = 1_000;
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const PATIENCE: u64 = 1_000;
 
-pub(super) fn at(ms: u64) -> Moment {
+fn at(ms: u64) -> Moment {
     Moment::from_nanos(10_000_000_000) + MS(ms)
 }
 
-/// Of a lock that is held for 600 ms more, by one hold.
-pub(super) fn votes(loss: Loss) -> Votes {
-    votes_by(loss, |_| "h".to_owned())
-}
-
-/// `by` names the hold on a voter.
-pub(super) fn votes_by(loss: Loss, by: impl Fn(usize) -> String) -> Votes {
+/// Of a lock that is held for 600 ms more, by one hold or, in a split, by others on each voter.
+fn votes(loss: Loss) -> Votes {
     let mut votes = Votes::new(Quorum::of(3));
     for voter in 0..3 {
-        votes.record(
-            voter,
-            match loss {
-                Loss::NoQuorum => Verdict::Unknown(Cause::Unheard),
-                Loss::Held | Loss::Split => {
-                    Verdict::Refused { by: HoldId::parse(&by(voter)), ttl: Some(MS(600)) }
-                }
-            },
-        );
+        let by = if loss == Loss::Split { format!("h{voter}") } else { "h".to_owned() };
+        let refused = Verdict::Refused { by: HoldId::parse(&by), ttl: Some(MS(600)) };
+        let silent = Verdict::Unknown(Cause::Unheard);
+        votes.record(voter, if loss == Loss::NoQuorum { silent } else { refused });
     }
     votes
 }
 
-/// In a split by others than at any other time.
-pub(super) fn defeat(loss: Loss, started: Moment) -> Defeat {
-    let by = |voter| format!("{started:?}:{voter}");
-    let votes = if loss == Loss::Split { votes_by(loss, by) } else { votes(loss) };
-    Defeat { loss, votes, started }
+fn defeat(loss: Loss, started: Moment) -> Defeat {
+    Defeat { loss, votes: votes(loss), started }
 }
 
 fn no_quorum(since: Moment, until: Moment) -> Denial {
@@ -43,73 +29,54 @@ fn no_quorum(since: Moment, until: Moment) -> Denial {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+enum Event {
     Lost(Loss),
-    /// To others, one on each voter, that are the same whenever this is their name.
-    SplitBy(&'static str),
-    /// By a wait in a queue.
     CutShort,
-    Subscribed,
-    /// So many voters have called.
-    Called(usize),
-    Missed,
     Nothing,
 }
-use Event::{Called, CutShort, Lost, Missed, Nothing, SplitBy, Subscribed};
+use Event::{CutShort, Lost, Nothing};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+enum Answer {
     /// The next attempt starts at once.
     Ask,
     Wake(Wake),
-    Subscribe(u64),
     Sleep(u64),
-    Queue,
     Held,
     NoQuorum {
         since: u64,
         until: u64,
     },
 }
-use Answer::{Ask, Held, NoQuorum, Queue, Sleep, Subscribe};
+use Answer::{Ask, Held, NoQuorum, Sleep};
 
-pub(super) fn wait_in_line(limit: Limit) -> Wait {
-    let (setup, poll) = (MS(200), MS(2_000));
-    Wait::new(limit, MS(PATIENCE), WhileHeld::Listen { setup, poll, refresh: None })
+fn waiter(limit: Limit) -> Wait {
+    Wait::new(limit, MS(PATIENCE), MS(10_000))
 }
 
-pub(super) fn wait_in_queue(limit: Limit) -> Wait {
-    Wait::new(limit, MS(PATIENCE), WhileHeld::Bid { refresh: MS(100) })
+/// One that must bid again soon.
+fn hurried(limit: Limit) -> Wait {
+    Wait::new(limit, MS(PATIENCE), MS(100))
 }
 
 /// The first attempt starts at 0. Each row: what happens when, and the answer to that.
-pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
+fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     let mut started = at(0);
-    assert_eq!(wait.next(started, &NOBODY), WaitNext::Ask(None), "the first attempt");
+    assert_eq!(wait.next(started), WaitNext::Ask(None), "the first attempt");
     wait.start_attempt(started);
     for (ms, event, answer) in rows {
-        let (now, mut called) = (at(*ms), NOBODY);
+        let now = at(*ms);
         match *event {
-            Lost(loss) => _ = wait.lose_attempt(&defeat(loss, started), now, 0),
-            SplitBy(who) => {
-                let votes = votes_by(Loss::Split, |voter| format!("{who}{voter}:7"));
-                let defeat = Defeat { votes, loss: Loss::Split, started };
-                wait.lose_attempt(&defeat, now, 0);
-            }
+            Lost(loss) => _ = wait.lose_attempt(defeat(loss, started), now, 0),
             CutShort => wait.cut_attempt_short(now),
-            Subscribed => wait.finish_subscribing(),
-            Called(voters) => called[..voters].fill(true),
-            Missed => wait.miss_calls(now, 0),
             Nothing => {}
         }
         let expected = match *answer {
             Ask => WaitNext::Ask(None),
             Answer::Wake(wake) => WaitNext::Ask(Some(wake)),
-            Subscribe(until) => WaitNext::Subscribe(at(until)),
             Sleep(until) => WaitNext::Sleep(at(until)),
-            Queue => WaitNext::Queue { refresh: MS(100) },
             Held => {
-                let next = wait.next(now, &called);
+                let next = wait.next(now);
                 let WaitNext::GiveUp(denial) = next else { panic!("{next:?}: {event:?} at {ms}") };
                 assert!(matches!(*denial, Denial::Held(_)), "{event:?} at {ms}");
                 continue;
@@ -118,7 +85,7 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
                 WaitNext::GiveUp(Box::new(no_quorum(at(since), at(until))))
             }
         };
-        assert_eq!(wait.next(now, &called), expected, "{event:?} at {ms}");
+        assert_eq!(wait.next(now), expected, "{event:?} at {ms}");
         if matches!(answer, Ask | Answer::Wake(_)) {
             wait.start_attempt(now);
             started = now;
@@ -126,67 +93,12 @@ pub(super) fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     }
 }
 
-pub(super) const BY_CALL: Answer = Answer::Wake(Wake::Called);
-const BY_MISS: Answer = Answer::Wake(Wake::Missed);
-pub(super) const BY_TIMER: Answer = Answer::Wake(Wake::Timer);
-
-#[test]
-fn a_held_lock_is_listened_to_and_asked_for_when_enough_voters_call() {
-    check(
-        &mut wait_in_line(Limit::Never),
-        &[
-            (4, Lost(Loss::Held), Subscribe(204)),
-            (8, Subscribed, Ask),
-            (12, Lost(Loss::Held), Sleep(614)),
-            (50, Called(1), Sleep(614)),
-            (60, Called(2), BY_CALL),
-            (64, Lost(Loss::Held), Sleep(666)),
-            (666, Nothing, BY_TIMER),
-        ],
-    );
-}
-
-#[test]
-fn a_held_lock_is_asked_for_after_the_poll_interval_at_least() {
-    let while_held = WhileHeld::Listen { setup: MS(200), poll: MS(300), refresh: None };
-    check(
-        &mut Wait::new(Limit::Never, MS(PATIENCE), while_held),
-        &[
-            (4, Lost(Loss::Held), Subscribe(204)),
-            (204, Subscribed, Ask),
-            (208, Lost(Loss::Held), Sleep(508)),
-            (509, Nothing, BY_TIMER),
-        ],
-    );
-}
-
-#[test]
-fn calls_that_may_be_lost_are_asked_for_with_pauses_that_double_until_something_else_wakes() {
-    check(
-        &mut wait_in_line(Limit::Never),
-        &[
-            (0, Lost(Loss::Held), Subscribe(200)),
-            (1, Subscribed, Ask),
-            (2, Lost(Loss::Held), Sleep(604)),
-            (9, Missed, Sleep(10)),
-            (9, Missed, Sleep(10)),
-            (10, Nothing, BY_MISS),
-            (12, Lost(Loss::Held), Sleep(614)),
-            (12, Missed, Sleep(14)),
-            (14, Nothing, BY_MISS),
-            (16, Lost(Loss::Held), Sleep(618)),
-            (16, Missed, Sleep(20)),
-            (17, Called(2), BY_CALL),
-            (18, Lost(Loss::Held), Sleep(620)),
-            (18, Missed, Sleep(19)),
-        ],
-    );
-}
+const BY_TIMER: Answer = Answer::Wake(Wake::Timer);
 
 #[test]
 fn without_a_quorum_it_pauses_longer_and_longer_and_gives_up_when_its_patience_ends() {
     check(
-        &mut wait_in_line(Limit::Never),
+        &mut waiter(Limit::Never),
         &[
             (200, Lost(Loss::NoQuorum), Sleep(220)),
             (221, Nothing, BY_TIMER),
@@ -204,7 +116,7 @@ fn without_a_quorum_it_pauses_longer_and_longer_and_gives_up_when_its_patience_e
 #[test]
 fn without_a_quorum_a_limit_that_the_caller_named_is_the_only_one() {
     check(
-        &mut wait_in_line(Limit::Until(at(5_000))),
+        &mut waiter(Limit::Until(at(5_000))),
         &[
             (200, Lost(Loss::NoQuorum), Sleep(220)),
             (4_000, Nothing, BY_TIMER),
@@ -216,14 +128,14 @@ fn without_a_quorum_a_limit_that_the_caller_named_is_the_only_one() {
 }
 
 #[test]
-fn an_answer_ends_the_silence() {
+fn an_answer_ends_the_silence_and_after_a_split_it_pauses_for_twice_as_long_as_that_took() {
     check(
-        &mut wait_in_line(Limit::Never),
+        &mut waiter(Limit::Never),
         &[
             (900, Lost(Loss::NoQuorum), Sleep(920)),
             (920, Nothing, BY_TIMER),
-            (930, Lost(Loss::Split), Subscribe(1_130)),
-            (950, Subscribed, Ask),
+            (930, Lost(Loss::Split), Sleep(950)),
+            (950, Nothing, BY_TIMER),
             (1_150, Lost(Loss::NoQuorum), Sleep(1_170)),
             (1_170, Nothing, BY_TIMER),
             (1_950, Lost(Loss::NoQuorum), NoQuorum { since: 950, until: 1_950 }),
@@ -232,56 +144,42 @@ fn an_answer_ends_the_silence() {
 }
 
 #[test]
-fn the_limit_ends_every_rest_also_where_a_call_comes_with_it() {
-    let wait = || wait_in_line(Limit::Until(at(29)));
+fn the_limit_ends_every_rest_also_where_that_ends_late() {
+    let wait = || waiter(Limit::Until(at(29)));
     let no_quorum = NoQuorum { since: 0, until: 10 };
-    for event in [Nothing, Called(3)] {
-        check(&mut wait(), &[(10, Lost(Loss::Split), Subscribe(29)), (29, event, Held)]);
-        check(&mut wait(), &[(10, Lost(Loss::NoQuorum), Sleep(29)), (29, event, no_quorum)]);
-        check(
-            &mut wait(),
-            &[
-                (4, Lost(Loss::Held), Subscribe(29)),
-                (8, Subscribed, Ask),
-                (12, Lost(Loss::Held), Sleep(29)),
-                (29, event, Held),
-            ],
-        );
-    }
+    check(&mut wait(), &[(10, Lost(Loss::Split), Sleep(29)), (29, Nothing, Held)]);
+    check(&mut wait(), &[(10, Lost(Loss::NoQuorum), Sleep(29)), (29, Nothing, no_quorum)]);
     // A sleep is rounded up to whole milliseconds.
-    let split = [(5, Lost(Loss::Split), Subscribe(29)), (6, Subscribed, Ask)];
-    let rest = [(11, Lost(Loss::Split), Sleep(21)), (30, Nothing, Held)];
-    check(&mut wait(), &[split, rest].concat());
-    check(&mut wait(), &[(4, Lost(Loss::Held), Subscribe(29)), (30, Subscribed, Held)]);
+    check(&mut wait(), &[(5, Lost(Loss::Split), Sleep(15)), (30, Nothing, Held)]);
 }
 
 #[test]
 fn what_the_limit_cut_off_is_no_answer_and_without_another_answer_it_cuts_off_nothing() {
+    let wait = || waiter(Limit::Until(at(100)));
     check(
-        &mut wait_in_line(Limit::Until(at(100))),
+        &mut wait(),
         &[
-            (30, Lost(Loss::Split), Subscribe(100)),
-            (90, Subscribed, Ask),
+            (30, Lost(Loss::Split), Sleep(90)),
+            (90, Nothing, BY_TIMER),
             (100, Lost(Loss::NoQuorum), Held),
         ],
     );
     check(
-        &mut wait_in_line(Limit::Until(at(100))),
+        &mut wait(),
         &[
             (50, Lost(Loss::NoQuorum), Sleep(70)),
             (70, Nothing, BY_TIMER),
             (100, Lost(Loss::NoQuorum), NoQuorum { since: 0, until: 50 }),
         ],
     );
-    let mut wait = wait_in_line(Limit::Until(at(100)));
-    let window = wait.start_attempt(at(0));
+    let window = wait().start_attempt(at(0));
     assert_eq!((window.rounds, window.answers), (Some(at(100)), None), "nothing is known");
     for (loss, answer) in [
         (Loss::NoQuorum, NoQuorum { since: 0, until: 200 }),
         (Loss::Held, Held),
         (Loss::Split, Held),
     ] {
-        check(&mut wait_in_line(Limit::Until(at(100))), &[(200, Lost(loss), answer)]);
+        check(&mut wait(), &[(200, Lost(loss), answer)]);
     }
 }
 
@@ -290,9 +188,9 @@ fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
     for limit in [Limit::Once(at(0)), Limit::Until(at(0)), Limit::Until(at(0) - MS(5))] {
         let (held, silent) = (Held, NoQuorum { since: 0, until: 200 });
         for (loss, answer) in [(Loss::Held, held), (Loss::Split, held), (Loss::NoQuorum, silent)] {
-            let mut wait = wait_in_line(limit);
+            let mut wait = waiter(limit);
             assert_eq!(wait.start_attempt(at(0)).rounds, None, "no limit ends it");
-            check(&mut wait_in_line(limit), &[(200, Lost(loss), answer)]);
+            check(&mut waiter(limit), &[(200, Lost(loss), answer)]);
         }
     }
 }
@@ -300,7 +198,7 @@ fn whoever_has_no_time_to_wait_asks_once_and_in_full() {
 #[test]
 fn a_bid_has_waited_by_itself_and_its_pauses_keep_its_place() {
     check(
-        &mut wait_in_queue(Limit::Never),
+        &mut hurried(Limit::Never),
         &[
             (5_000, Lost(Loss::Held), Ask),
             (5_060, Lost(Loss::Split), Sleep(5_100)),
@@ -317,7 +215,7 @@ fn a_bid_has_waited_by_itself_and_its_pauses_keep_its_place() {
 #[test]
 fn a_bid_that_is_cut_short_says_nothing_new() {
     check(
-        &mut wait_in_queue(Limit::Until(at(500))),
+        &mut hurried(Limit::Until(at(500))),
         &[
             (200, Lost(Loss::NoQuorum), BY_TIMER),
             (300, CutShort, Ask),
@@ -325,7 +223,7 @@ fn a_bid_that_is_cut_short_says_nothing_new() {
         ],
     );
     check(
-        &mut wait_in_queue(Limit::Never),
+        &mut hurried(Limit::Never),
         &[
             (600, Lost(Loss::NoQuorum), BY_TIMER),
             (900, CutShort, Ask),
@@ -333,7 +231,7 @@ fn a_bid_that_is_cut_short_says_nothing_new() {
         ],
     );
     check(
-        &mut wait_in_queue(Limit::Until(at(500))),
+        &mut hurried(Limit::Until(at(500))),
         &[(500, CutShort, Ask), (700, Lost(Loss::NoQuorum), NoQuorum { since: 500, until: 700 })],
     );
 }
@@ -345,15 +243,48 @@ fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
         until: at(0) - MS(1),
         votes: votes(Loss::NoQuorum),
     }));
-    let wait = || wait_in_line(Limit::Until(at(50))).resume_from(Some(denial.clone()), None);
+    let wait = || waiter(Limit::Until(at(50))).resume_from(Some(denial.clone()), None);
     let mut cut_off = wait();
     check(&mut cut_off, &[]);
-    cut_off.lose_attempt(&defeat(Loss::NoQuorum, at(0)), at(50), 0);
-    assert_eq!(cut_off.next(at(50), &NOBODY), WaitNext::GiveUp(Box::new(denial.clone())));
+    cut_off.lose_attempt(defeat(Loss::NoQuorum, at(0)), at(50), 0);
+    assert_eq!(cut_off.next(at(50)), WaitNext::GiveUp(Box::new(denial.clone())));
 
     let since = at(0) - MS(900);
-    let mut wait = wait_in_line(Limit::Never).resume_from(Some(denial), Some(since));
+    let mut wait = waiter(Limit::Never).resume_from(Some(denial), Some(since));
     check(&mut wait, &[(20, Lost(Loss::NoQuorum), Sleep(40)), (40, Nothing, BY_TIMER)]);
-    wait.lose_attempt(&defeat(Loss::NoQuorum, at(40)), at(100), 0);
-    assert_eq!(wait.next(at(100), &NOBODY), WaitNext::GiveUp(Box::new(no_quorum(since, at(100)))));
+    wait.lose_attempt(defeat(Loss::NoQuorum, at(40)), at(100), 0);
+    assert_eq!(wait.next(at(100)), WaitNext::GiveUp(Box::new(no_quorum(since, at(100)))));
+}
+
+#[test]
+fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost() {
+    let mut wait = hurried(Limit::Until(at(80)));
+    check(&mut wait, &[]);
+    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(80)));
+    assert_eq!(wait.await_turn(at(50), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(50)));
+    wait.miss_calls(at(10), 0);
+    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(11)));
+    assert_eq!(
+        wait.await_turn(at(100), at(11), &votes(Loss::Held)),
+        WaitNext::Ask(Some(Wake::Missed))
+    );
+    let denial = Denial::Held(Refusal::of(&votes(Loss::Held), at(80)));
+    assert_eq!(
+        wait.await_turn(at(100), at(80), &votes(Loss::Held)),
+        WaitNext::GiveUp(Box::new(denial))
+    );
+
+    // The next pause is longer, whatever ended the bid.
+    for (missed, pause_ms) in [(true, 2), (false, 1)] {
+        let mut wait = hurried(Limit::Never);
+        check(&mut wait, &[]);
+        if missed {
+            wait.miss_calls(at(10), 0);
+        }
+        wait.lose_attempt(defeat(Loss::Held, at(0)), at(10), 0);
+        wait.start_attempt(at(30));
+        wait.miss_calls(at(30), 0);
+        let until = at(30 + pause_ms);
+        assert_eq!(wait.await_turn(at(100), at(30), &votes(Loss::Held)), WaitNext::Sleep(until));
+    }
 }

@@ -49,8 +49,8 @@ impl Redisson {
     /// `redisson_lock__channel:{<name>}`. The tokens are counted in `redisson_lock_token:{<name>}`,
     /// which never expires.
     ///
-    /// There is no queue: whoever asks first when the lock is free gets it. Waiting for a name that
-    /// is an `RFairLock` in Java is [invalid](Error::is_invalid).
+    /// Java stands in no queue of ours: whoever asks first when the lock is free gets it. Waiting for
+    /// a name that is an `RFairLock` in Java is [invalid](Error::is_invalid).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.0, name.as_ref()).dialect(&Java)
     }
@@ -94,9 +94,6 @@ impl Dialect for Java {
         }
         let mut terms = MutexTerms::new(asking.settings(), rules, kind);
         terms.is_foreign = true;
-        if kind == ExclusiveKind::Mutex {
-            terms.waiting = None;
-        }
         // Java counts on from what it finds, and from 1 where that has ended.
         terms.keep = None;
         let [waiting, timeouts] = &fair_queue(&name);

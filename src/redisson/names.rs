@@ -13,7 +13,7 @@ static MUTEX: MutexParts = MutexParts {
     fence: ["redisson_lock_token:", ""],
     queue: ["", ":quorate_queue"],
     alive: ["", ":quorate_alive"],
-    channel: ["redisson_lock__channel:", ""],
+    channel: Some(["redisson_lock__channel:", ""]),
 };
 
 pub(super) fn mutex(name: &LockName) -> MutexKeys {

@@ -155,11 +155,11 @@ impl LockRecord for JavaRwRecord {
         renewal(&self.terms, ask.lease).request(keys, ask.hold, args)
     }
 
-    fn release(&self, hold: &HoldId, count: u32, _wake: bool) -> Call {
+    fn release(&self, hold: &HoldId, count: u32) -> Call {
         self.give_back(hold, count)
     }
 
-    fn undo(&self, hold: &HoldId, _wake: bool) -> Call {
+    fn undo(&self, hold: &HoldId) -> Call {
         self.give_back(hold, 0)
     }
 }

@@ -31,7 +31,7 @@ const CHANNEL: Arg = Arg::Channel("channel");
 pub(crate) mod mutex {
     use super::{
         ALOUD, ANEW, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
-        Script, TOKEN,
+        Script, TICKET, TOKEN, WAIT_MS,
     };
 
     pub(crate) static ACQUIRE: Script = Script {
@@ -39,12 +39,14 @@ pub(crate) mod mutex {
         source: source!(
             "mutex/acquire",
             ["expire", "time", "each"],
-            rest "take, number_after": ["fence", "holder", "vote", "queue", "take"]
+            rest "ask, number_after": [
+                "fence", "holder", "vote", "queue", "call", "enter", "take", "bid", "ask"
+            ]
         ),
         keys: &["lock", "queue", "alive", "fence"],
-        shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, FLOOR],
-        width: 4,
+        shared: &[CALLS, LEASE_MS, KEEP_MS, WAIT_MS],
+        args: &[HOLD, FLOOR, TICKET],
+        width: 5,
         votes: true,
     };
 
@@ -118,24 +120,6 @@ pub(crate) mod mutex {
         args: &[],
         width: 5,
         votes: false,
-    };
-}
-
-/// What the fair mutex does besides.
-pub(crate) mod fair {
-    use super::{CALLS, FLOOR, HOLD, KEEP_MS, LEASE_MS, Script, TICKET, WAIT_MS};
-
-    pub(crate) static ACQUIRE: Script = Script {
-        name: "fair/acquire",
-        source: source!(
-            "fair/acquire",
-            ["expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "bid", "each"]
-        ),
-        keys: &["lock", "queue", "alive", "fence"],
-        shared: &[CALLS, LEASE_MS, KEEP_MS, WAIT_MS],
-        args: &[HOLD, FLOOR, TICKET],
-        width: 5,
-        votes: true,
     };
 }
 
@@ -358,7 +342,7 @@ pub(crate) mod voter {
 }
 
 /// All of them.
-pub(crate) static ALL: [&Script; 34] = [
+pub(crate) static ALL: [&Script; 33] = [
     &mutex::ACQUIRE,
     &mutex::RENEW,
     &mutex::RELEASE,
@@ -366,7 +350,6 @@ pub(crate) static ALL: [&Script; 34] = [
     &mutex::FORCE_RELEASE,
     &mutex::CLEAR,
     &mutex::INSPECT,
-    &fair::ACQUIRE,
     &election::ACQUIRE,
     &election::RENEW,
     &election::LOOK,

@@ -14,7 +14,7 @@ pub(crate) static ACQUIRE: Script = Script {
         "election/acquire",
         [
             "expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "take", "bid",
-            "publish", "each"
+            "ask", "publish", "each"
         ]
     ),
     keys: &["lock", "queue", "alive", "fence"],

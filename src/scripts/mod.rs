@@ -11,7 +11,7 @@ pub(crate) mod semaphore;
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, fair, mutex, redisson, rw, voter};
+pub(crate) use catalog::{ALL, mutex, redisson, rw, voter};
 pub(crate) use replies::{
     Answer, Holding, ListEntry, Mark, MutexSeen, RwSeen, SemaphoreSeen, Value, Vote,
 };

@@ -165,14 +165,6 @@ impl Answer {
         }
     }
 
-    /// Of a release that gave a vote back: how many listened on the lock's channel; none also where
-    /// it was one. Two at least where a place in the queue was called. `None` where nobody was
-    /// told.
-    pub(crate) fn heard(&self) -> Option<u32> {
-        let gave_back = self.is_done() && self.ms == 0;
-        gave_back.then(|| if self.id.is_empty() { Some(0) } else { self.id.parse().ok() })?
-    }
-
     /// Of a release; granted means done.
     pub(crate) fn released(&self) -> Verdict {
         match self.code {

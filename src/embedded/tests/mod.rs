@@ -105,7 +105,7 @@ fn pending<T>(mut answer: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
 
 fn acquire(hold: &str) -> Call {
     let keys = ["lock", "queue", "alive", "fence"];
-    Call::of(&mutex::ACQUIRE, &keys, &["30000", "", hold, ""])
+    Call::of(&mutex::ACQUIRE, &keys, &["calls:", "30000", "", "30000", hold, "", ""])
 }
 
 fn release(hold: &str) -> Call {

@@ -103,9 +103,9 @@ async fn a_known_vote_is_kept_with_a_look_at_nothing_else() {
 async fn one_bad_key_fails_alone() {
     let (voter, node, _) = connected();
     voter.command(&["SET", "b", "text"]).unwrap();
-    let (mut args, mut keys) = (vec!["500", "60000"], Vec::new());
+    let (mut args, mut keys) = (vec!["calls:", "500", "60000", "500"], Vec::new());
     for name in ["a", "b", "c"] {
-        args.extend([name, "7"]);
+        args.extend([name, "7", ""]);
         keys.extend(["", "queue:", "alive:", "fence:"].map(|part| format!("{part}{name}")));
     }
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

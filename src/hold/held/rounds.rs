@@ -238,7 +238,7 @@ impl Hold {
                 let mut state = self.state();
                 state.lease.failed(clock.now(), chance);
                 if crate::mutant!("failed_round_gives_back") {
-                    let release = self.record.release(&self.id, 0, true);
+                    let release = self.record.release(&self.id, 0);
                     drop(self.coordinator.panel().ask_all(&release));
                 }
                 state.failed = round.verdicts();

@@ -160,7 +160,11 @@ mod tests {
     use crate::scripts::mutex;
 
     fn acquire(hold: &str) -> Call {
-        Call::of(&mutex::ACQUIRE, &["a", "queue", "alive", "fence"], &["5000", "", hold, ""])
+        Call::of(
+            &mutex::ACQUIRE,
+            &["a", "queue", "alive", "fence"],
+            &["calls:", "5000", "", "5000", hold, "", ""],
+        )
     }
 
     fn release(hold: &str) -> Call {
@@ -231,7 +235,11 @@ mod tests {
     fn of_several_requests_only_those_go_again_that_were_not_overtaken() {
         let order = Order::new();
         let keys = ["b", "queue", "alive", "fence", "a", "queue", "alive", "fence"];
-        let both = Call::of(&mutex::ACQUIRE, &keys, &["5000", "", "c:2", "", "c:1", ""]);
+        let both = Call::of(
+            &mutex::ACQUIRE,
+            &keys,
+            &["calls:", "5000", "", "5000", "c:2", "", "", "c:1", "", ""],
+        );
         let (number, _) = order.leave(&both);
         order.leave(&release("c:1"));
         assert_eq!(order.leave_again(&both, number).1, [0]);

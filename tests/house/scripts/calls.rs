@@ -24,14 +24,13 @@ pub(crate) fn with_leases(step: &[String], number: usize) -> Step {
 
 /// What each script takes: its keys, what all requests of a call share, and what only one says.
 const SCRIPTS: &str = "\
-mutex/acquire | lock queue alive fence | lease memory | hold floor
+mutex/acquire | lock queue alive fence | calls lease memory lease | hold floor ticket
 mutex/renew | lock revoked fence | lease memory | hold count floor flag anew
 mutex/release | lock queue alive | calls flag PUBLISH | hold count left channel
 mutex/shorten | lock alive | | hold lease
 mutex/force_release | lock revoked queue alive | calls flag PUBLISH | hold lease channel
 mutex/clear | lock revoked fence queue alive | |
 mutex/inspect | lock queue alive fence | |
-fair/acquire | lock queue alive fence | calls lease memory lease | attempt floor ticket
 election/acquire | lock queue alive fence | calls lease memory lease PUBLISH | \
     hold floor ticket said channel
 election/renew | lock revoked fence | lease memory PUBLISH | hold floor said channel anew

@@ -69,12 +69,12 @@ async fn a_hand_over_costs_the_same_however_many_wait(on: Fixture) {
             waiters.come(client.mutex("a"), release).await;
         }
         let runs = |script: &str| on.runs(script).expect("they count");
-        let before = runs("fair/acquire");
+        let before = runs("mutex/acquire");
         // In paused time the whole line passes before the next refresh is due.
         on.release(guard).await;
         waiters.must_enter_in_order().await;
         for (voter, before) in before.into_iter().enumerate() {
-            assert_eq!(runs("fair/acquire")[voter] - before, crowd, "of {crowd}, voter {voter}");
+            assert_eq!(runs("mutex/acquire")[voter] - before, crowd, "of {crowd}, voter {voter}");
         }
         on.until_clean().await;
     }

@@ -87,12 +87,12 @@ async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spin
     sleep(secs(20)).await;
     machine.kill();
     let watch = Stopwatch::start();
-    let before = on.runs("fair/acquire").unwrap();
+    let before = on.runs("mutex/acquire").unwrap();
     sleep(secs(1)).await;
     guard.release().await.unwrap();
     let guard = second.await.unwrap();
     assert!(watch.time() <= secs(5) + ms(10), "{:?}", watch.time());
-    for (now, before) in on.runs("fair/acquire").unwrap().into_iter().zip(before) {
+    for (now, before) in on.runs("mutex/acquire").unwrap().into_iter().zip(before) {
         // Refreshes, and the bids when the dead one's place ends and when its lock is free.
         assert!(now - before <= 5, "{}", now - before);
     }
@@ -159,7 +159,7 @@ async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_a_waiter
     let waiter = on.client().await.mutex("a");
     let _fault = voters[0].fault(Fault::CutBeforeRun);
     assert!(waiter.lock_within(secs(10)).await.unwrap().is_none());
-    let asked = voters[1].runs("fair/acquire");
+    let asked = voters[1].runs("mutex/acquire");
     assert!(asked < 40, "asked {asked} times in ten seconds");
     on.release(guard).await;
 }

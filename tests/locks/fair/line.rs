@@ -65,9 +65,9 @@ async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_be
     come(&mut tasks, &other.fair_mutex("a"), &entered, stranger..stranger + 1).await;
     until_queued(&other, PLACES + 1).await;
     // Each refreshes its place every third of 5 s. Those behind ask for nothing.
-    let before = voters[0].runs("fair/acquire");
+    let before = voters[0].runs("mutex/acquire");
     sleep(secs(10)).await;
-    let refreshed = voters[0].runs("fair/acquire") - before;
+    let refreshed = voters[0].runs("mutex/acquire") - before;
     assert!(refreshed <= 7 * (PLACES as u64 + 1), "{refreshed} requests in ten seconds");
     guard.release().await.expect("it is held");
     tasks.join_all().await;

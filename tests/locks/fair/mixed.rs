@@ -11,7 +11,7 @@ use quorate_tests::{
 claims!(everywhere of FairMutex:
     a_mutex_and_a_fair_mutex_of_the_same_name_exclude_each_other,
     each_kind_wakes_the_waiters_of_the_other,
-    who_waits_in_the_queue_comes_before_who_waits_for_the_mutex,
+    who_waits_in_order_is_not_passed_by_who_asks_later_for_the_mutex,
 );
 
 async fn a_mutex_and_a_fair_mutex_of_the_same_name_exclude_each_other(on: Fixture) {
@@ -26,10 +26,10 @@ async fn a_mutex_and_a_fair_mutex_of_the_same_name_exclude_each_other(on: Fixtur
     on.until_clean().await;
 }
 
-// Leases of 30 s, polls and refreshes ten minutes away: only the message is sooner.
+// All bids follow each other after four minutes: only the message is sooner.
 async fn each_kind_wakes_the_waiters_of_the_other(on: Fixture) {
     let client = async || {
-        let builder = on.builder().poll_interval(secs(600)).waiter_deadline(secs(1800));
+        let builder = on.builder().voter_deadline(secs(180)).minimum_validity(secs(1));
         let builder = builder.lease(secs(1800)).longest_lease(secs(1800));
         on.connect(builder).await
     };
@@ -56,15 +56,15 @@ async fn each_kind_wakes_the_waiters_of_the_other(on: Fixture) {
     on.until_clean().await;
 }
 
-async fn who_waits_in_the_queue_comes_before_who_waits_for_the_mutex(on: Fixture) {
+async fn who_waits_in_order_is_not_passed_by_who_asks_later_for_the_mutex(on: Fixture) {
     let client = on.client().await;
     let guard = client.mutex("a").lock().await.unwrap();
-    let lock = Quorate::mutex(&*on.client().await, "a");
-    let plain = tokio::spawn(async move { lock.lock().await.unwrap() });
-    on.until_listening().await;
     let lock = on.client().await.mutex("a");
     let fair = tokio::spawn(async move { lock.lock().await.unwrap() });
     until_waiting(&client, 1).await;
+    let lock = Quorate::mutex(&*on.client().await, "a");
+    let plain = tokio::spawn(async move { lock.lock().await.unwrap() });
+    until_waiting(&client, 2).await;
     guard.release().await.unwrap();
     let fair = fair.await.unwrap();
     assert!(!plain.is_finished());

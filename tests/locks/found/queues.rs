@@ -189,7 +189,7 @@ async fn a_bid_that_a_call_ends_before_a_majority_answered_is_not_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
     for (kind, script) in
-        [("fair", "fair/acquire"), ("read", "rw/acquire"), ("write", "rw/acquire")]
+        [("fair", "mutex/acquire"), ("read", "rw/acquire"), ("write", "rw/acquire")]
     {
         let voters = embedded::voters(3);
         let client = Quorate::builder().embedded(&voters).connect().await.expect("all answer");
@@ -257,7 +257,7 @@ async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
     voters[2].kill();
     let entered = waiter.lock_within(secs(60)).await;
     assert!(entered.expect("two of three answer").is_none());
-    assert!(voters[1].runs("fair/acquire") > 30, "it bid from time to time");
+    assert!(voters[1].runs("mutex/acquire") > 30, "it bid from time to time");
     let leaked = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
         let is_leak = key.key().name() == metric::LEAKED_VOTES;
         is_leak.then_some(value).filter(|count| *count != DebugValue::Counter(0))

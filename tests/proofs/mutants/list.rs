@@ -217,12 +217,7 @@ pub(crate) const ALL: &[Mutant] = &[
         &[TokensGrow],
     ),
     // Waiting
-    Mutant::new(
-        "listens_to_nobody",
-        "Whoever waits does not listen to the channel.",
-        &[FewestTrips],
-    ),
-    Mutant::new("release_calls_nobody", "A release does not call the channel.", &[FewestTrips]),
+    Mutant::new("release_calls_nobody", "A release calls nobody in the queue.", &[FewestTrips]),
     Mutant::new(
         "ended_sleep_is_awaited",
         "A sleep that has ended is waited for once more where a second round is due then.",

@@ -181,8 +181,8 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
         locked(&world.tokens).tells(hold, run.arg("token").unwrap_or_default());
     }
     match run.script() {
-        "mutex/acquire" | "fair/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew"
-        | "semaphore/acquire" | "semaphore/renew" | "election/acquire" | "election/renew" => {
+        "mutex/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" | "semaphore/acquire"
+        | "semaphore/renew" | "election/acquire" | "election/renew" => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }

@@ -7,7 +7,7 @@ use super::{
     connect,
 };
 use crate::{
-    scripts::{Script, election, fair, mutex, redisson, rw, semaphore},
+    scripts::{Script, election, mutex, redisson, rw, semaphore},
     settings::ReplicaAcks,
     voter::{Address, Security},
 };
@@ -45,16 +45,15 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 }
 
 /// All scripts whose answers are votes.
-fn votes() -> [Call; 11] {
+fn votes() -> [Call; 10] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
     let permit = ["calls:", "60000", "60000", "c:1", "3", "1", "0", "", ""];
     let candidate = ["calls:", "60000", "", "60000", "c:1", "", "", "1 - =x", "news"];
     let leader = ["60000", "", "c:1", "", "2 - =x", "news", "1"];
     let reader = ["calls:", "read", "last", "60000", "", "60000", "c:1", "", ""];
     [
-        long(&mutex::ACQUIRE, &["60000", "", "c:1", ""]),
+        long(&mutex::ACQUIRE, &place),
         long(&mutex::RENEW, &["60000", "", "c:1", "1", "", "", "1"]),
-        long(&fair::ACQUIRE, &place),
         long(&rw::ACQUIRE, &reader),
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", "", "1"]),
         long(&semaphore::ACQUIRE, &permit),

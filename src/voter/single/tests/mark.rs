@@ -211,7 +211,8 @@ async fn data_that_were_deleted_have_another_name_afterwards() {
 /// What an answer to a call for a lock says of the data.
 async fn data(node: &Arc<dyn Node>) -> Option<String> {
     let keys = ["lock", "queue", "alive", "fence"];
-    let acquire = Call::of(&mutex::ACQUIRE, &keys, &["5000", "60000", "c:1", "7"]);
+    let acquire =
+        Call::of(&mutex::ACQUIRE, &keys, &["calls:", "5000", "60000", "5000", "c:1", "7", ""]);
     node.send(acquire).await.remove(0).expect("it is granted").data
 }
 

@@ -24,8 +24,11 @@ async fn an_acquired_mutex_is_refused_to_others_and_released() {
     let server = RedisServer::start();
     let (node, _) = connect(&server.url()).await;
     let ask = async |script, args: &[&str]| node.run(call(script, "q:{lock}", args)).await.unwrap();
-    assert_eq!(ask(&mutex::ACQUIRE, &["5000", "", "c:1", ""]).await.code(), 1);
-    let refused = ask(&mutex::ACQUIRE, &["5000", "", "c:2", ""]).await;
+    assert_eq!(
+        ask(&mutex::ACQUIRE, &["calls:", "5000", "", "5000", "c:1", "", ""]).await.code(),
+        1
+    );
+    let refused = ask(&mutex::ACQUIRE, &["calls:", "5000", "", "5000", "c:2", "", ""]).await;
     assert!(matches!(refused.whose(), Verdict::Refused { by, .. } if by.as_str() == "c:1"));
     assert_eq!(ask(&mutex::RELEASE, &["calls:", "", "c:1", "0", "", ""]).await.code(), 1);
     assert!(server.keys().is_empty());
@@ -85,7 +88,7 @@ async fn flushed_scripts_under_load_run_again_and_each_call_runs_once() {
 }
 
 fn acquire() -> Call {
-    call(&mutex::ACQUIRE, "q:{lock}", &["5000", "", "c:1", ""])
+    call(&mutex::ACQUIRE, "q:{lock}", &["calls:", "5000", "", "5000", "c:1", "", ""])
 }
 
 fn release() -> Call {
@@ -153,7 +156,8 @@ async fn no_acquire_lands_behind_its_release_however_often_scripts_are_flushed()
                     let deadline = Duration::from_secs(10);
                     node.run(Call { deadline, ..call(script, &key, args) })
                 };
-                let acquired = ask(&mutex::ACQUIRE, &["60000", "", &hold, ""]);
+                let acquired =
+                    ask(&mutex::ACQUIRE, &["calls:", "60000", "", "60000", &hold, "", ""]);
                 let released = ask(&mutex::RELEASE, &["calls:", "", &hold, "0", "", ""]);
                 let (acquired, released) = tokio::join!(acquired, released);
                 released.unwrap();

@@ -283,7 +283,7 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
             queues.gone.insert((voter, place.clone()), gone);
         }
     }
-    let places = ["fair/acquire", "rw/acquire", "semaphore/acquire", "election/acquire"];
+    let places = ["mutex/acquire", "rw/acquire", "semaphore/acquire", "election/acquire"];
     if places.contains(&run.script()) {
         queues.bid(world, voter, run);
     }
