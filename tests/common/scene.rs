@@ -8,13 +8,12 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use quorate::{Builder, Quorate};
 
-use quorate_support::{Proxy, RedisServer, Reply, without_lasting};
+use quorate_support::{Proxy, RedisServer, Reply, Settings, without_lasting};
 
 pub const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -32,11 +31,7 @@ pub fn servers(count: usize) -> Vec<RedisServer> {
 }
 
 pub fn servers_with(count: usize, flags: &[&str]) -> Vec<RedisServer> {
-    thread::scope(|scope| {
-        let start = || RedisServer::start_with(flags);
-        let starts: Vec<_> = (0..count).map(|_| scope.spawn(start)).collect();
-        starts.into_iter().map(|start| start.join().expect("it starts")).collect()
-    })
+    RedisServer::start_many(&Settings::new().flags(flags), count)
 }
 
 /// A proxy before each server.
@@ -89,17 +84,7 @@ pub fn votes_for(server: &RedisServer, name: &str, hold: &str) -> bool {
 /// How often a server ran these commands since its counters were last set to zero, inside scripts
 /// and outside.
 pub fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
-    let Ok(Reply::Text(info)) = server.command(&["INFO", "commandstats"]) else {
-        panic!("INFO answers with a text")
-    };
-    let of = |command: &&str| {
-        let line = info.lines().find_map(|line| {
-            line.strip_prefix("cmdstat_")?.strip_prefix(*command)?.strip_prefix(":calls=")
-        });
-        let number = line.and_then(|line| line.split(',').next());
-        number.map_or(0, |number| number.parse::<u64>().expect("a number of calls"))
-    };
-    commands.iter().map(of).sum()
+    commands.iter().map(|command| server.calls(command)).sum()
 }
 
 /// The names of the commands that clients send to a server. Counting begins with the client's next
@@ -145,12 +130,25 @@ pub fn connections(server: &RedisServer) -> usize {
 }
 
 pub fn listeners(server: &RedisServer, name: &str) -> i64 {
+    subscribers(server, "NUMSUB", name)
+}
+
+/// How many listen to the channel of a mutex; `SHARDNUMSUB` are those that use its slot.
+pub fn subscribers(server: &RedisServer, kind: &str, name: &str) -> i64 {
     let channel = format!("{}:wake", key(name));
-    match server.command(&["PUBSUB", "NUMSUB", &channel]) {
+    match server.command(&["PUBSUB", kind, &channel]) {
         Ok(Reply::List(list)) => match list[..] {
             [_, Reply::Int(count)] => count,
             _ => panic!("no count: {list:?}"),
         },
+        other => panic!("no list: {other:?}"),
+    }
+}
+
+/// How many channels there are on which a client is called that waits in a queue.
+pub fn called(server: &RedisServer) -> i64 {
+    match server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]) {
+        Ok(Reply::List(channels)) => i64::try_from(channels.len()).expect("there are few"),
         other => panic!("no list: {other:?}"),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo, Verdict};
+use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo};
 
-use quorate_support::{Cluster, Proxy, RedisServer, Settings};
+use quorate_support::{Cluster, RedisServer, Settings};
 use quorate_tests::{
     rights,
     scene::{DURABLE, MS, builder, connect, key, patient, servers},
@@ -164,30 +164,6 @@ async fn locks_that_are_held_or_waited_for_are_found_once_each() {
     fair.release().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looking_for_locks_takes_a_right_of_its_own() {
-    let documented = rights::documented().join(" ");
-    let users =
-        [format!("quorate on >pw {documented}"), format!("looker on >pw {documented} +scan")];
-    let users: Vec<&str> = users.iter().map(String::as_str).collect();
-    let servers = RedisServer::start_many(&Settings::new().users(&users), 3);
-    let connected = async |name| {
-        let urls = servers.iter().map(|server| server.url_as(name, "pw"));
-        connect(Quorate::builder().voters(urls).voter_deadline(MS(2_000))).await
-    };
-    let (quorum, looker) = (connected("quorate").await, connected("looker").await);
-    let guard = quorum.mutex("a").lock().await.unwrap();
-    let found = quorum.find_locks("*", 10).await;
-    let is_denied = |verdict: &Verdict| match verdict {
-        Verdict::Unknown(Cause::Rejected(why)) => why.contains("NOPERM"),
-        _ => false,
-    };
-    assert!(found.locks.is_empty() && found.missing.len() == 3);
-    assert!(found.missing.iter().all(|missing| is_denied(&missing.verdict)), "{found:?}");
-    assert_eq!(looker.find_locks("*", 10).await.locks.len(), 1);
-    guard.release().await.unwrap();
-}
-
 // Twenty locks have their keys on all primaries, each under three names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
@@ -216,19 +192,4 @@ async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
         }
         quorum.close().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_way_is_measured() {
-    let servers = servers(3);
-    let proxy = Proxy::start(servers[0].port()).await;
-    proxy.delay(MS(60), MS(60));
-    let urls = [proxy.url(), servers[1].url(), servers[2].url()];
-    let quorum = connect(Quorate::builder().voters(urls).voter_deadline(MS(2_000))).await;
-    quorate_support::eventually_async("it is connected", async || {
-        quorum.status().await.counting() == 3
-    })
-    .await;
-    let survey = quorum.survey().await;
-    assert!(survey.voters[0].round_trip.is_some_and(|trip| trip >= MS(100)), "{survey:?}");
 }

@@ -33,23 +33,6 @@ async fn primaries_fail_over_under_load_and_no_lock_is_given_twice() {
     load.judge(1).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_held_lock_of_three_voters_outlives_a_failover_of_each_in_turn() {
-    let cluster = Cluster::start(3, 1);
-    let quorum = connect(builder(&cluster.urls(), 3)).await;
-    let guard = quorum.mutex("a").lock().await.unwrap();
-    for slot in [3_546, 9_007, 14_469] {
-        let replica = cluster.replicas_of(cluster.primary_of(slot))[0];
-        cluster.failover(replica).await;
-        eventually_async("all three vote for it again", async || {
-            renew(&guard).await;
-            guard.votes() == 3
-        })
-        .await;
-    }
-    guard.release().await.unwrap();
-}
-
 // The new primary tells of itself before it has heard what became of the old one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_is_seen_as_one_by_who_asks_all_the_time() {

@@ -4,20 +4,13 @@ use std::collections::BTreeSet;
 
 use quorate::{Cluster as Voters, Quorate, SharedPrimaries};
 
-use crate::cluster::{
-    scene::{LEASE, builder},
-    wakeups::listeners,
-};
-use quorate_support::{Cluster, RedisServer, eventually_async, without_lasting};
-use quorate_tests::scene::{MS, connect, patient};
+use crate::cluster::scene::{LEASE, builder};
+use quorate_support::{Cluster, RedisServer, eventually_async};
+use quorate_tests::scene::{MS, are_empty, connect, patient};
 
 fn keys(cluster: &Cluster) -> BTreeSet<(usize, String)> {
     let nodes = cluster.nodes().iter().enumerate();
     nodes.flat_map(|(node, server)| server.keys().into_iter().map(move |key| (node, key))).collect()
-}
-
-fn are_empty(cluster: &Cluster) -> bool {
-    cluster.nodes().iter().all(|node| without_lasting(node.keys()).is_empty())
 }
 
 #[tokio::test]
@@ -42,8 +35,10 @@ async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster(
     for guard in guards {
         guard.release().await.unwrap();
     }
-    eventually_async("nothing is left but what remembers tokens", async || are_empty(&cluster))
-        .await;
+    eventually_async("nothing is left but what remembers tokens", async || {
+        are_empty(cluster.nodes())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -66,7 +61,7 @@ async fn three_voters_have_a_lock_in_three_slots_on_three_servers_and_a_majority
     let guard = quorum.mutex("invoice:42").lock().await.expect("two of three");
     cluster.nodes()[1].resume();
     guard.release().await.unwrap();
-    eventually_async("nothing is left", async || are_empty(&cluster)).await;
+    eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;
 }
 
 // Each voter has what its clients believe of the voters in a slot of its own.
@@ -81,74 +76,6 @@ async fn a_client_of_a_cluster_that_believes_otherwise_does_not_connect() {
     let other = builder(&cluster.urls(), 3).longest_lease(2 * LEASE).connect().await;
     let error = other.expect_err("the others have another longest lease");
     assert!(error.is_out_of_step(), "{error}");
-}
-
-// Once more, and briefly, what other tests claim of each kind of lock on single servers.
-#[tokio::test]
-async fn every_kind_of_lock_works_as_on_single_servers() {
-    let cluster = Cluster::start(3, 0);
-    for voters in [1, 3] {
-        let [ours, theirs] = [(); 2].map(|()| connect(builder(&cluster.urls(), voters)));
-        let (ours, theirs) = (ours.await, theirs.await);
-        // Re-entry, and a waiter that is called.
-        let guard = ours.mutex("a").lock().await.unwrap();
-        let again = guard.reenter().await.unwrap();
-        let waiter = tokio::spawn({
-            let mutex = theirs.mutex("a");
-            async move { mutex.lock().await }
-        });
-        let names = ["a", "a#4xU", "a#4OC", "a#0oO"];
-        let listens = |node| names.iter().any(|name| listeners(node, name) > 0);
-        let listening = async || cluster.nodes().iter().any(listens);
-        eventually_async("the waiter listens", listening).await;
-        again.release().await.unwrap();
-        assert!(theirs.mutex("a").try_lock().await.unwrap().is_none());
-        guard.release().await.unwrap();
-        waiter.await.unwrap().unwrap().release().await.unwrap();
-        // In order.
-        let first = ours.fair_mutex("b").lock().await.unwrap();
-        let second = tokio::spawn({
-            let mutex = theirs.fair_mutex("b");
-            async move { mutex.lock().await }
-        });
-        let mutex = ours.fair_mutex("b");
-        eventually_async("the second waits", async || {
-            mutex.inspect().await.unwrap().voters[0].queue.len() == 1
-        })
-        .await;
-        first.release().await.unwrap();
-        second.await.unwrap().unwrap().release().await.unwrap();
-        // Readers together, a writer alone.
-        let readers = (ours.rw_lock("c").read().await.unwrap(), theirs.rw_lock("c").read().await);
-        assert!(ours.rw_lock("c").try_write().await.unwrap().is_none());
-        drop(readers);
-        let writer = theirs.rw_lock("c").write().await.unwrap();
-        assert!(ours.rw_lock("c").try_read().await.unwrap().is_none());
-        let read = writer.downgrade().await.unwrap();
-        read.release().await.unwrap();
-        // So many at once, in order.
-        let permits = ours.semaphore("e", 2).acquire_many(2).await.unwrap();
-        assert!(theirs.semaphore("e", 2).try_acquire().await.unwrap().is_none());
-        let next = tokio::spawn({
-            let semaphore = theirs.semaphore("e", 2);
-            async move { semaphore.acquire().await }
-        });
-        let semaphore = ours.semaphore("e", 2);
-        eventually_async("the next one waits", async || {
-            semaphore.inspect().await.unwrap().queue().len() == 1
-        })
-        .await;
-        permits.release().await.unwrap();
-        next.await.unwrap().unwrap().release().await.unwrap();
-        // By force.
-        let guard = ours.mutex("d").lock().await.unwrap();
-        assert!(theirs.mutex("d").force_release().await.unwrap());
-        guard.lost().await;
-        drop(guard);
-        eventually_async("nothing is left", async || are_empty(&cluster)).await;
-        ours.close().await;
-        theirs.close().await;
-    }
 }
 
 #[tokio::test]
@@ -199,16 +126,8 @@ async fn what_makes_no_voters_of_a_cluster_is_refused_with_the_reason() {
         error.is_not_connected() && error.to_string().contains("cluster support disabled"),
         "{error}"
     );
-    let refused = async |voters: Voters| {
-        let error = Quorate::builder().cluster(voters).connect().await.unwrap_err();
-        assert!(error.is_invalid(), "{error}");
-        error.to_string()
-    };
-    let none: [&str; 0] = [];
-    assert!(refused(Voters::new(none)).await.contains("has no address"));
-    let url = "redis://127.0.0.1:7000";
-    assert!(refused(Voters::new([url]).voters(0)).await.contains("1 to 15 votes, not 0"));
-    assert!(refused(Voters::new([url]).voters(16)).await.contains("not 16"));
-    let database = refused(Voters::new([format!("{url}/1")])).await;
-    assert!(database.contains("127.0.0.1:7000/1 is no server of a cluster"), "{database}");
+    let database = Voters::new(["redis://127.0.0.1:7000/1"]);
+    let error = Quorate::builder().cluster(database).connect().await.unwrap_err();
+    let told = "127.0.0.1:7000/1 is no server of a cluster";
+    assert!(error.is_invalid() && error.to_string().contains(told), "{error}");
 }

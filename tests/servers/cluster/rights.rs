@@ -2,11 +2,14 @@
 
 use quorate::{Cluster as Voters, Preference, Quorate};
 
-use crate::cluster::scene::{builder, renew};
+use crate::cluster::{
+    scene::{builder, renew},
+    wakeups::listeners,
+};
 use quorate_support::{Cluster, Settings, are_before_7, eventually_async, read_file};
 use quorate_tests::{
     rights,
-    scene::{MS, connect, key},
+    scene::{MS, are_empty, connect, key},
 };
 
 /// Channels with slots, which Redis has since 7.0.
@@ -32,34 +35,77 @@ fn cluster(rights: &str) -> (Cluster, Vec<String>) {
     (cluster, urls)
 }
 
+// Once more, and briefly, what other tests claim of each kind of lock on single servers.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_documented_rights_are_enough_also_while_a_slot_moves() {
+async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_moves() {
     let (cluster, urls) = cluster(&rights());
     for voters in [1, 3] {
-        let builder = || builder(&urls, voters);
-        let (ours, theirs) = (connect(builder()).await, connect(builder()).await);
+        let [ours, theirs] = [(); 2].map(|()| connect(builder(&urls, voters)));
+        let (ours, theirs) = (ours.await, theirs.await);
+        // Re-entry, and a waiter that is called.
         let guard = ours.mutex("a").lock().await.unwrap();
+        let again = guard.reenter().await.unwrap();
         let waiter = tokio::spawn({
             let mutex = theirs.mutex("a");
-            async move { mutex.lock().await.unwrap().release().await }
+            async move { mutex.lock().await }
         });
-        renew(&guard).await;
+        let names = ["a", "a#4xU", "a#4OC", "a#0oO"];
+        let listens = |node| names.iter().any(|name| listeners(node, name) > 0);
+        eventually_async("the waiter listens", async || cluster.nodes().iter().any(listens)).await;
         if voters == 1 {
             let slot = cluster.slot_of(&key("a"));
             cluster.migrate(slot, (cluster.primary_of(slot) + 1) % 3).await;
             renew(&guard).await;
         }
+        again.release().await.unwrap();
+        assert!(theirs.mutex("a").try_lock().await.unwrap().is_none());
         guard.release().await.unwrap();
-        waiter.await.unwrap().unwrap();
+        waiter.await.unwrap().unwrap().release().await.unwrap();
+        // In order.
         let first = ours.fair_mutex("b").lock().await.unwrap();
         assert!(theirs.fair_mutex("b").lock_within(MS(1000)).await.unwrap().is_none());
+        let second = tokio::spawn({
+            let mutex = theirs.fair_mutex("b");
+            async move { mutex.lock().await }
+        });
+        let mutex = ours.fair_mutex("b");
+        eventually_async("the second waits", async || {
+            mutex.inspect().await.unwrap().voters[0].queue.len() == 1
+        })
+        .await;
         first.release().await.unwrap();
+        second.await.unwrap().unwrap().release().await.unwrap();
+        // Readers together, a writer alone.
         let lock = ours.rw_lock("c").preference(Preference::Fair);
-        let read = lock.read().await.unwrap();
+        let readers = (lock.read().await.unwrap(), theirs.rw_lock("c").read().await.unwrap());
         assert!(theirs.rw_lock("c").write_within(MS(1000)).await.unwrap().is_none());
+        drop(readers);
+        let writer = theirs.rw_lock("c").write().await.unwrap();
+        assert!(ours.rw_lock("c").try_read().await.unwrap().is_none());
+        let read = writer.downgrade().await.unwrap();
         read.release().await.unwrap();
-        let write = theirs.rw_lock("c").write().await.unwrap();
-        write.downgrade().await.unwrap().release().await.unwrap();
+        // So many at once, in order.
+        let permits = ours.semaphore("e", 2).acquire_many(2).await.unwrap();
+        assert!(theirs.semaphore("e", 2).try_acquire().await.unwrap().is_none());
+        let next = tokio::spawn({
+            let semaphore = theirs.semaphore("e", 2);
+            async move { semaphore.acquire().await }
+        });
+        let semaphore = ours.semaphore("e", 2);
+        eventually_async("the next one waits", async || {
+            semaphore.inspect().await.unwrap().queue().len() == 1
+        })
+        .await;
+        permits.release().await.unwrap();
+        next.await.unwrap().unwrap().release().await.unwrap();
+        // By force.
+        let guard = ours.mutex("d").lock().await.unwrap();
+        assert!(theirs.mutex("d").force_release().await.unwrap());
+        guard.lost().await;
+        drop(guard);
+        eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;
+        ours.close().await;
+        theirs.close().await;
     }
 }
 

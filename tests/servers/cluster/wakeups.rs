@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::scene::builder;
 use quorate_support::{Cluster, RedisServer, Reply, are_before_7, eventually_async};
-use quorate_tests::scene::{calls, connect, key, timed};
+use quorate_tests::scene::{connect, key, subscribers, timed};
 
 /// So long that nobody is helped by it.
 const POLL: Duration = Duration::from_mins(1);
@@ -17,17 +17,7 @@ const CALLED: Duration = Duration::from_secs(10);
 /// How many listen on a server to the channel of this mutex that has a slot.
 pub(crate) fn listeners(server: &RedisServer, name: &str) -> i64 {
     // On servers older than 7.0 it has none, and is listened to all the same.
-    count(server, if are_before_7() { "NUMSUB" } else { "SHARDNUMSUB" }, name)
-}
-
-fn count(server: &RedisServer, what: &str, name: &str) -> i64 {
-    match server.command(&["PUBSUB", what, &format!("{}:wake", key(name))]) {
-        Ok(Reply::List(list)) => match list[..] {
-            [_, Reply::Int(count)] => count,
-            _ => panic!("no count: {list:?}"),
-        },
-        other => panic!("no list: {other:?}"),
-    }
+    subscribers(server, if are_before_7() { "NUMSUB" } else { "SHARDNUMSUB" }, name)
 }
 
 async fn client(cluster: &Cluster) -> Quorate {
@@ -39,41 +29,33 @@ fn waiter(client: &Quorate) -> JoinHandle<MutexGuard> {
     tokio::spawn(async move { mutex.lock().await.expect("it is given") })
 }
 
+// By the server that has the slot, and the others hear nothing; where the user may not use channels
+// with slots, by those of all servers.
 #[tokio::test]
-async fn a_waiter_is_called_by_the_server_that_has_the_slot_and_the_others_hear_nothing() {
-    let cluster = Cluster::start(3, 0);
-    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
-    let at = &cluster[cluster.primary_of(cluster.slot_of(&key("a")))];
-    let guard = ours.mutex("a").lock().await.unwrap();
-    let waiting = waiter(&theirs);
-    eventually_async("the waiter listens there", async || listeners(at, "a") == 1).await;
-    guard.release().await.unwrap();
-    let (took, given) = timed(waiting).await;
-    assert!(took < CALLED, "{took:?}");
-    given.unwrap().release().await.unwrap();
-    let told_all = cluster.nodes().iter().any(|node| calls(node, &["publish"]) > 0);
-    assert_eq!((calls(at, &["spublish"]) > 0, told_all), (!are_before_7(), are_before_7()));
-    eventually_async("nobody listens any more", async || listeners(at, "a") == 0).await;
-}
-
-#[tokio::test]
-async fn where_the_user_may_not_use_such_channels_a_waiter_is_called_by_the_others() {
-    let cluster = Cluster::start(3, 0);
-    for node in cluster.nodes() {
-        // Where there are none, nobody may use them.
-        let denied = node.command(&["ACL", "SETUSER", "default", "-ssubscribe", "-spublish"]);
-        assert_eq!(denied.is_err(), are_before_7(), "{denied:?}");
+async fn a_waiter_is_called_by_the_channel_of_the_slot_and_without_the_right_by_the_others() {
+    for may_use in [true, false] {
+        let cluster = Cluster::start(3, 0);
+        for node in cluster.nodes().iter().filter(|_| !may_use) {
+            // Where there are none, nobody may use them.
+            let denied = node.command(&["ACL", "SETUSER", "default", "-ssubscribe", "-spublish"]);
+            assert_eq!(denied.is_err(), are_before_7(), "{denied:?}");
+        }
+        let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+        let at = &cluster[cluster.primary_of(cluster.slot_of(&key("a")))];
+        let listeners =
+            || if may_use { listeners(at, "a") } else { subscribers(at, "NUMSUB", "a") };
+        let guard = ours.mutex("a").lock().await.unwrap();
+        let waiting = waiter(&theirs);
+        eventually_async("the waiter listens there", async || listeners() == 1).await;
+        guard.release().await.unwrap();
+        let (took, given) = timed(waiting).await;
+        assert!(took < CALLED, "{took:?}");
+        given.unwrap().release().await.unwrap();
+        let by_slot = may_use && !are_before_7();
+        let told_all = cluster.nodes().iter().any(|node| node.calls("publish") > 0);
+        assert_eq!((at.calls("spublish") > 0, told_all), (by_slot, !by_slot));
+        eventually_async("nobody listens any more", async || listeners() == 0).await;
     }
-    let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
-    let at = &cluster[cluster.primary_of(cluster.slot_of(&key("a")))];
-    let guard = ours.mutex("a").lock().await.unwrap();
-    let waiting = waiter(&theirs);
-    eventually_async("the waiter listens", async || count(at, "NUMSUB", "a") == 1).await;
-    guard.release().await.unwrap();
-    let (took, given) = timed(waiting).await;
-    assert!(took < CALLED, "{took:?}");
-    given.unwrap().release().await.unwrap();
-    eventually_async("nobody listens any more", async || count(at, "NUMSUB", "a") == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_secs(8);
 /// Every voter is named with a cause that says something, except so many that had not been heard
 /// when the others had decided.
 fn expect_causes(error: &Error, servers: &[RedisServer], mut unheard: usize) {
-    assert!(error.is_no_quorum() || error.is_not_connected(), "{error}");
+    assert!(error.is_no_quorum(), "{error}");
     assert_eq!(error.voters().len(), servers.len(), "{error}");
     for (report, server) in error.voters().iter().zip(servers) {
         assert!(report.voter.contains(&server.port().to_string()), "{error}");
@@ -61,16 +61,6 @@ async fn with_all_voters_down_the_error_has_each_cause_in_bounded_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connecting_to_nobody_names_each_cause_in_bounded_time() {
-    let mut servers = servers(3);
-    servers.iter_mut().for_each(RedisServer::kill);
-    let connecting = builder(&servers).connect_timeout(MS(400)).connect();
-    let (took, connected) = timed(connecting).await;
-    expect_causes(&connected.expect_err("nobody is there"), &servers, 0);
-    assert!(took >= MS(400) && took < MS(5000), "it took {took:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
     let mut servers = servers(3);
     servers[2].kill();
@@ -87,24 +77,6 @@ async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
 }
 
 /// One server, one vote, however many addresses it has.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_server_twice_is_refused_at_connecting() {
-    let servers = servers(2);
-    let second = proxies(&servers[..1]).await.remove(0);
-    // It may take its time to say who it is.
-    let builder = builder(&servers).voter(second.url()).voter_deadline(MS(5000));
-    let error = builder
-        .lease(MS(60_000))
-        .longest_lease(MS(60_000))
-        .connect()
-        .await
-        .expect_err("two voters are one server");
-    assert!(error.is_invalid(), "{error}");
-    for port in [servers[0].port(), second.port()] {
-        assert!(error.to_string().contains(&port.to_string()), "{error}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
     let mut servers = servers(2);

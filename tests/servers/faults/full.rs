@@ -19,17 +19,21 @@ async fn is_refused(client: &Quorate, name: &str) {
 
 // Two leases pass. Redis refuses the first write of a script if that could take memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_on_full_servers_is_renewed_entered_again_and_given_back() {
+async fn what_is_held_on_full_servers_is_renewed_entered_again_given_back_and_ended_by_force() {
     let servers = servers(3);
     let lease = MS(8000);
     let client = connect(leased(builder(&servers), lease)).await;
     let mutex = client.mutex("a").lock().await.expect("all are up");
+    let forced = client.mutex("e").lock().await.expect("all are up");
     let reading = client.rw_lock("b").read().await.expect("all are up");
     let other = client.rw_lock("b").read().await.expect("all are up");
     let writing = client.rw_lock("c").write().await.expect("all are up");
     let fair = client.fair_mutex("d").lock().await.expect("all are up");
+    for server in &servers {
+        server.command(&["SET", &key("f"), "text"]).expect("there is room");
+    }
     set_memory(&servers, "1");
-    is_refused(&client, "e").await;
+    is_refused(&client, "g").await;
     sleep(2 * lease).await;
     assert!(mutex.is_held() && reading.is_held() && other.is_held());
     assert!(writing.is_held() && fair.is_held());
@@ -41,11 +45,16 @@ async fn what_is_held_on_full_servers_is_renewed_entered_again_and_given_back() 
     mutex.release().await.expect("a majority confirms");
     fair.release().await.expect("a majority confirms");
     reading.release().await.expect("a majority confirms");
-    other.release().await.expect("a majority confirms");
-    writing.release().await.expect("a majority confirms");
+
+    assert!(client.mutex("f").force_clear().await.expect("a majority confirms"));
+    assert!(client.mutex("e").force_release().await.expect("a majority confirms"));
+    assert!(client.rw_lock("b").force_release(Access::Read).await.expect("a majority confirms"));
+    assert!(client.rw_lock("c").force_release(Access::Write).await.expect("a majority confirms"));
+    assert!(forced.lost().await.is_lost());
+    assert!(other.lost().await.is_lost() && writing.lost().await.is_lost());
     eventually_async("no key is left", async || are_empty(&servers)).await;
     set_memory(&servers, "0");
-    client.mutex("e").lock().await.expect("there is room").release().await.expect("all confirm");
+    client.mutex("g").lock().await.expect("there is room").release().await.expect("all confirm");
 }
 
 // The place is refreshed meanwhile: without that it counts for two seconds.
@@ -74,25 +83,6 @@ async fn who_waits_while_servers_are_full_keeps_its_place() {
     entered.release().await.expect("a majority confirms");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_can_end_a_hold_on_full_servers() {
-    let servers = servers(3);
-    let client = connect(leased(builder(&servers), MS(8000))).await;
-    let mutex = client.mutex("a").lock().await.expect("all are up");
-    let reading = client.rw_lock("b").read().await.expect("all are up");
-    let writing = client.rw_lock("c").write().await.expect("all are up");
-    for server in &servers {
-        server.command(&["SET", &key("d"), "text"]).expect("there is room");
-    }
-    set_memory(&servers, "1");
-    assert!(client.mutex("d").force_clear().await.expect("a majority confirms"));
-    assert!(client.mutex("a").force_release().await.expect("a majority confirms"));
-    assert!(client.rw_lock("b").force_release(Access::Read).await.expect("a majority confirms"));
-    assert!(client.rw_lock("c").force_release(Access::Write).await.expect("a majority confirms"));
-    assert!(mutex.lost().await.is_lost());
-    assert!(reading.lost().await.is_lost() && writing.lost().await.is_lost());
-}
-
 // Who may not set an expiry cannot renew; what stands there goes on until its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewal_that_the_server_denies_takes_no_vote_and_leaves_nothing_without_an_end() {
@@ -105,28 +95,18 @@ async fn a_renewal_that_the_server_denies_takes_no_vote_and_leaves_nothing_witho
     let reading = client.rw_lock("b").read().await.expect("it is up");
     let deny = ["ACL", "SETUSER", "quorate", "-pexpire", "-pexpireat"];
     server.command(&deny).expect("a right can be taken");
-    let denied = || {
-        let log = server.command(&["ACL", "LOG"]).expect("it has a log");
-        let log = format!("{log:?}");
-        log.contains("pexpire") && log.contains("pexpireat")
-    };
-    eventually_async("renewals are denied", async || denied()).await;
-    for (record, hold) in
-        [(key("a"), guard.hold()), ("quorate:{b}:rw:readers".into(), reading.hold())]
-    {
-        let member = ["EVAL", TYPED, "1", &record, hold.as_str()];
-        assert_eq!(server.command(&member), Ok(Reply::Int(1)), "{record}: the vote is gone");
-    }
-    let waiting = client.fair_mutex("a").lock_within(MS(300)).await;
-    drop(waiting);
+    eventually_async("renewals are denied", async || {
+        let log = format!("{:?}", server.command(&["ACL", "LOG"]).expect("it has a log"));
+        log.contains("\"pexpire\"") && log.contains("\"pexpireat\"")
+    })
+    .await;
+    let of = |command, record: &str, hold: &str| server.command(&[command, record, hold]);
+    assert_eq!(of("HEXISTS", &key("a"), guard.hold().as_str()), Ok(Reply::Int(1)));
+    let read = of("ZSCORE", "quorate:{b}:rw:readers", reading.hold().as_str());
+    assert!(matches!(read, Ok(Reply::Text(_))), "the vote is gone: {read:?}");
+    drop(client.fair_mutex("a").lock_within(MS(300)).await);
     for key in server.keys() {
         let Ok(Reply::Int(ms)) = server.command(&["PTTL", &key]) else { panic!("{key}") };
         assert!(ms > 0, "{key} has no end");
     }
 }
-
-/// Whether a hold stands in a record of either type.
-const TYPED: &str = "if redis.call('TYPE', KEYS[1]).ok == 'hash' then
-  return redis.call('HEXISTS', KEYS[1], ARGV[1])
-end
-return redis.call('ZSCORE', KEYS[1], ARGV[1]) and 1 or 0";

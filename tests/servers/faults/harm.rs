@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
+use rand::{
+    RngExt,
+    rngs::StdRng,
+    seq::{IndexedRandom, SliceRandom},
+};
 use tokio::{
     runtime::{Builder, Runtime},
     time::sleep,
 };
 
 use quorate_support::{Proxy, RedisServer};
-use quorate_tests::scene::{MS, now, proxies, servers_with, since};
+use quorate_tests::scene::{DURABLE, MS, now, proxies, servers_with, since};
 
 const VOTERS: usize = 5;
 /// Of five: a majority is always left.
@@ -24,7 +28,7 @@ pub(crate) fn network() -> Runtime {
 /// Killed servers keep their data, as their clients were promised. Without it a voter would forget
 /// whom it gave its vote to.
 pub(crate) async fn nodes() -> Vec<Node> {
-    let servers = servers_with(VOTERS, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let servers = servers_with(VOTERS, &DURABLE);
     let proxies = proxies(&servers).await;
     servers.into_iter().zip(proxies).map(|(server, proxy)| Node { server, proxy }).collect()
 }
@@ -47,15 +51,11 @@ enum Harm {
 }
 
 impl Harm {
-    const ALL: [Self; 7] = [
-        Self::Kill,
-        Self::Stop,
-        Self::Cut,
-        Self::Refuse,
-        Self::BlackHole,
-        Self::HoldReplies,
-        Self::Delay,
-    ];
+    fn drawn(chance: &mut StdRng) -> Self {
+        use Harm::{BlackHole, Cut, Delay, HoldReplies, Kill, Refuse, Stop};
+        let all = [Kill, Stop, Cut, Refuse, BlackHole, HoldReplies, Delay];
+        *all.choose(chance).expect("there are some")
+    }
 }
 
 impl Node {
@@ -92,10 +92,8 @@ pub(crate) async fn harm(voters: &mut [Node], length: Duration, mut chance: StdR
         let mut places: Vec<usize> = (0..VOTERS).collect();
         places.shuffle(&mut chance);
         places.truncate(chance.random_range(1..=TROUBLED));
-        let harms: Vec<_> = places
-            .into_iter()
-            .map(|place| (place, Harm::ALL[chance.random_range(0..Harm::ALL.len())]))
-            .collect();
+        let harms: Vec<_> =
+            places.into_iter().map(|place| (place, Harm::drawn(&mut chance))).collect();
         for &(place, harm) in &harms {
             voters[place].suffer(harm).await;
         }

@@ -6,7 +6,7 @@ use quorate::Builder;
 use tokio::runtime;
 
 use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::scene::{MS, are_empty, builder, connect, now, servers, since};
+use quorate_tests::scene::{MS, are_empty, builder, called, connect, now, servers, since};
 
 /// As long as a dead waiter would hold up those behind it.
 const WAITER_DEADLINE: Duration = Duration::from_secs(20);
@@ -44,13 +44,8 @@ async fn waiters_that_died_in_the_queue_hold_up_nobody() {
     until_queued(&servers, 3).await;
     // As a process that is killed: nothing is said, and its connections are closed.
     doomed.shutdown_background();
-    let listening =
-        |server: &RedisServer| match server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]) {
-            Ok(Reply::List(channels)) => channels.len(),
-            other => panic!("no channels: {other:?}"),
-        };
     eventually_async("one still listens", async || {
-        servers.iter().all(|server| listening(server) == 1)
+        servers.iter().all(|server| called(server) == 1)
     })
     .await;
     until_queued(&servers, 3).await;

@@ -1,33 +1,15 @@
-//! A hundred readers and five writers of one lock while voters are killed, stopped and cut off; a
-//! checker reads who trusted to hold it, and in which order the writers came.
+//! A hundred readers and five writers of one lock while voters are killed, stopped and cut off.
 
-use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
-    thread,
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures::future::{join, join_all};
-use quorate::{Error, Preference, Quorate, ReadGuard, RwLock, WriteGuard};
+use quorate::{Error, Preference, Quorate, RwLock, WriteGuard};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use tokio::{
-    runtime,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
-use crate::faults::{
-    harm::{harm, network, nodes},
-    order::{FIXED, Look, Turn, inversion, standing},
-};
-use quorate_support::{eventually, eventually_async};
-use quorate_tests::{
-    failures::Failures,
-    history::{History, overlap},
-    scene::{Ending, MS, are_empty, connect, knob, now},
-};
+use crate::faults::trial::{Places, Trial, Turn, try_under_harm};
+use quorate_support::eventually_async;
+use quorate_tests::scene::{MS, now};
 
 /// Each is one writer and so many readers.
 const CLIENTS: u64 = 5;
@@ -47,108 +29,39 @@ const PREFERENCES: [Preference; 10] = {
     preferences
 };
 
-/// What all share.
-#[derive(Debug, Default)]
-struct Crowd {
-    history: History,
-    looks: Mutex<Vec<Look>>,
-    turns: Mutex<Vec<Turn>>,
-    over: AtomicBool,
-    reads: AtomicU64,
-    writes: AtomicU64,
-    failures: Failures,
-}
-
-/// `QUORATE_FAULT_SECONDS` makes it longer, `QUORATE_FAULT_SEED` repeats the choices of a run.
 #[test]
 fn a_writer_is_alone_and_in_its_turn_and_everybody_gets_through() {
-    let seed = knob("QUORATE_FAULT_SEED", rand::random());
-    let length = Duration::from_secs(knob("QUORATE_FAULT_SECONDS", 10));
-    println!(
-        "QUORATE_FAULT_SEED={seed} QUORATE_FAULT_SECONDS={} \
-         tests/run servers faults::readers --nocapture",
-        length.as_secs()
+    try_under_harm(
+        CLIENTS,
+        |builder| builder,
+        async |quorum, trial, mut chance| {
+            let lock = quorum.rw_lock("a");
+            let writing = keep_writing(&lock, trial, StdRng::from_rng(&mut chance));
+            let readers = (0..READERS).map(|_| StdRng::from_rng(&mut chance));
+            let reading = readers.map(|chance| keep_reading(&lock, trial, chance));
+            join(writing, join_all(reading)).await;
+        },
+        waiting_writers,
+        |trial, seconds| {
+            let writes = trial.turns.lock().unwrap().len() as u64;
+            trial.history.len() as u64 > 5 * seconds && writes > seconds / 2
+        },
     );
-    let network = network();
-    let mut voters = network.block_on(nodes());
-    let through: Vec<String> = voters.iter().map(|voter| voter.proxy.url()).collect();
-    let past: Vec<String> = voters.iter().map(|voter| voter.server.url()).collect();
-    let crowd = Crowd::default();
-    thread::scope(|scope| {
-        let _ending = Ending(&crowd.over);
-        scope.spawn(|| look_on(&past, &crowd));
-        for client in 0..CLIENTS {
-            let (urls, crowd) = (&through, &crowd);
-            let chance = StdRng::seed_from_u64(seed.wrapping_add(1 + client));
-            scope.spawn(move || live(urls, crowd, chance));
-        }
-        network.block_on(harm(&mut voters, length, StdRng::seed_from_u64(seed)));
-        // A busy machine may have let too few through to judge by.
-        eventually("there are enough holds to judge by", || {
-            let (reads, writes) = (crowd.reads.load(SeqCst), crowd.writes.load(SeqCst));
-            reads + writes > 5 * length.as_secs() && writes > length.as_secs() / 2
-        });
-    });
-    judge(crowd);
-    eventually("no key is left", || are_empty(voters.iter().map(|voter| &voter.server)));
 }
 
-fn judge(crowd: Crowd) {
-    let Crowd { history, reads, writes, failures, .. } = crowd;
-    let (looks, turns) = (crowd.looks.into_inner().unwrap(), crowd.turns.into_inner().unwrap());
-    let waited = turns.iter().filter(|turn| turn.entered > turn.asked + FIXED).count();
-    println!(
-        "{reads:?} reads, {writes:?} writes, {waited} of them waited for long, {failures}, \
-         {} looks",
-        looks.len()
-    );
-    let spans = history.into_spans();
-    if let Some((one, other)) = overlap(spans) {
-        panic!("two holders at the same moment, and one writes: {one:?} and {other:?}");
-    }
-    if let Some((earlier, later)) = inversion(&standing(&looks), &turns) {
-        panic!("{later:?} passed {earlier:?}");
-    }
+async fn waiting_writers(quorum: &Quorate) -> Option<Places> {
+    let seen = quorum.rw_lock("a").inspect().await.ok()?;
+    let places = seen.waiting_writers().into_iter();
+    Some(places.map(|waiting| (waiting.place.to_string(), waiting.ticket)).collect())
 }
 
-/// Looks at the queue again and again, past all proxies.
-fn look_on(urls: &[String], crowd: &Crowd) {
-    let own = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    own.block_on(async {
-        let quorum = connect(Quorate::builder().voters(urls)).await;
-        while !crowd.over.load(SeqCst) {
-            // A voter that is down says nothing, and the others decide.
-            if let Ok(seen) = quorum.rw_lock("a").inspect().await {
-                let places = seen.waiting_writers().into_iter();
-                let places = places.map(|waiting| (waiting.place.to_string(), waiting.ticket));
-                crowd.looks.lock().unwrap().push((now(), places.collect()));
-            }
-            sleep(MS(5)).await;
-        }
-    });
-}
-
-/// One client, with a runtime of its own.
-fn live(urls: &[String], crowd: &Crowd, mut chance: StdRng) {
-    let own = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    own.block_on(async {
-        let quorum = connect(Quorate::builder().voters(urls)).await;
-        let lock = quorum.rw_lock("a");
-        let writing = keep_writing(&lock, crowd, StdRng::from_rng(&mut chance));
-        let readers = (0..READERS).map(|_| StdRng::from_rng(&mut chance));
-        let reading = readers.map(|chance| keep_reading(&lock, crowd, chance));
-        join(writing, join_all(reading)).await;
-        quorum.close().await;
-    });
-}
-
-async fn keep_reading(lock: &RwLock, crowd: &Crowd, mut chance: StdRng) {
-    while !crowd.over.load(SeqCst) {
+async fn keep_reading(lock: &RwLock, trial: &Trial, mut chance: StdRng) {
+    while !trial.is_over() {
         let preference = *PREFERENCES.choose(&mut chance).expect("there are some");
         let lock = lock.clone().preference(preference);
         let patience = if preference == Preference::Writers { LEASE } else { MS(60_000) };
-        let turn = timeout(patience, read_once(lock, crowd, &mut chance)).await;
-        crowd.failures.note(turn.unwrap_or(Ok(())));
+        let turn = timeout(patience, read_once(lock, trial, &mut chance)).await;
+        trial.failures.note(turn.unwrap_or(Ok(())));
         sleep(MS(chance.random_range(0..1000))).await;
     }
     eventually_async("a reader gets through", async || {
@@ -157,9 +70,9 @@ async fn keep_reading(lock: &RwLock, crowd: &Crowd, mut chance: StdRng) {
     .await;
 }
 
-async fn keep_writing(lock: &RwLock, crowd: &Crowd, mut chance: StdRng) {
-    while !crowd.over.load(SeqCst) {
-        crowd.failures.note(write_once(lock, crowd, &mut chance).await);
+async fn keep_writing(lock: &RwLock, trial: &Trial, mut chance: StdRng) {
+    while !trial.is_over() {
+        trial.failures.note(write_once(lock, trial, &mut chance).await);
         sleep(MS(chance.random_range(0..100))).await;
     }
     eventually_async("a writer gets through", async || {
@@ -169,99 +82,80 @@ async fn keep_writing(lock: &RwLock, crowd: &Crowd, mut chance: StdRng) {
 }
 
 /// Reads once, in one of the ways in which users do.
-async fn read_once(lock: RwLock, crowd: &Crowd, chance: &mut StdRng) -> Result<(), Error> {
+async fn read_once(lock: RwLock, trial: &Trial, chance: &mut StdRng) -> Result<(), Error> {
     let short = MS(chance.random_range(0..20));
-    let entered = |guard: ReadGuard| {
-        crowd.reads.fetch_add(1, SeqCst);
-        guard
-    };
     match chance.random_range(0..200) {
         0 => {
             // Renewed a few times.
-            let guard = entered(lock.lease(LEASE).read().await?);
-            crowd.history.trust(&guard, MS(chance.random_range(300..1500))).await;
+            let guard = lock.lease(LEASE).read().await?;
+            trial.history.trust(&guard, MS(chance.random_range(300..1500))).await;
             guard.release().await
         }
         1 => {
             // Kept beyond its end.
-            let guard = entered(lock.lease_fixed(LEASE / 2).read().await?);
-            crowd.history.trust(&guard, 2 * LEASE).await;
+            let guard = lock.lease_fixed(LEASE / 2).read().await?;
+            trial.history.trust(&guard, 2 * LEASE).await;
             drop(guard.release().await.expect_err("it was lost"));
             Ok(())
         }
         2..32 => {
             // Given up, unless it is very quick.
             let Ok(locked) = timeout(2 * short, lock.read()).await else { return Ok(()) };
-            crowd.history.trust(&entered(locked?), short).await;
+            trial.history.trust(&locked?, short).await;
             Ok(())
         }
         _ => {
-            let guard = entered(lock.read().await?);
-            crowd.history.trust(&guard, short).await;
+            let guard = lock.read().await?;
+            trial.history.trust(&guard, short).await;
             guard.release().await
         }
     }
 }
 
 /// Writes once, likewise.
-async fn write_once(lock: &RwLock, crowd: &Crowd, chance: &mut StdRng) -> Result<(), Error> {
-    let short = MS(chance.random_range(0..30));
+async fn write_once(lock: &RwLock, trial: &Trial, chance: &mut StdRng) -> Result<(), Error> {
+    let (short, way) = (MS(chance.random_range(0..30)), chance.random_range(0..24));
+    if way == 0 {
+        // Kept beyond its end. A place with so short a lease does not outlive all trouble.
+        let guard = lock.clone().lease_fixed(LEASE / 2).write().await?;
+        trial.history.trust(&guard, LEASE).await;
+        drop(guard.release().await.expect_err("it was lost"));
+        return Ok(());
+    }
     let asked = now();
-    let entered = |guard: WriteGuard| {
-        crowd.writes.fetch_add(1, SeqCst);
-        guard
-    };
-    let in_turn = |guard: WriteGuard| {
-        // Without a place it did not wait.
-        if let Some((place, _)) = guard.hold().as_str().rsplit_once('.') {
-            let turn = Turn { place: place.to_owned(), asked, entered: now() };
-            crowd.turns.lock().unwrap().push(turn);
-        }
-        entered(guard)
-    };
-    match chance.random_range(0..24) {
-        0 => {
-            // Kept beyond its end. A place with so short a lease does not outlive all trouble.
-            let guard = entered(lock.clone().lease_fixed(LEASE / 2).write().await?);
-            crowd.history.trust(&guard, LEASE).await;
-            drop(guard.release().await.expect_err("it was lost"));
-            Ok(())
-        }
+    let patience = if (7..11).contains(&way) { 4 * short } else { Duration::MAX };
+    let Ok(locked) = timeout(patience, lock.write()).await else { return Ok(()) };
+    let guard = locked?;
+    note_turn(&guard, asked, trial);
+    match way {
         1..5 => {
-            let guard = in_turn(lock.write().await?);
-            crowd.history.trust(&guard, short).await;
+            trial.history.trust(&guard, short).await;
             let guard = guard.downgrade().await?;
-            crowd.history.trust(&guard, short).await;
+            trial.history.trust(&guard, short).await;
             guard.release().await
         }
         5 | 6 => {
-            let guard = in_turn(lock.write().await?);
             let read = guard.read().await?;
-            join(crowd.history.trust(&guard, short), crowd.history.trust(&read, 3 * short)).await;
+            join(trial.history.trust(&guard, short), trial.history.trust(&read, 3 * short)).await;
             guard.release().await?;
-            crowd.history.trust(&read, short).await;
+            trial.history.trust(&read, short).await;
             read.release().await
         }
         7..11 => {
-            let Ok(locked) = timeout(4 * short, lock.write()).await else { return Ok(()) };
-            crowd.history.trust(&in_turn(locked?), short).await;
+            trial.history.trust(&guard, short).await;
             Ok(())
         }
         _ => {
-            let guard = in_turn(lock.write().await?);
-            crowd.history.trust(&guard, short).await;
+            trial.history.trust(&guard, short).await;
             guard.release().await
         }
     }
 }
 
-#[test]
-fn whoever_has_another_ticket_later_did_not_stand_with_the_first() {
-    let look = |ended, places: &[(&str, u64)]| -> Look {
-        (MS(ended), places.iter().map(|(place, ticket)| ((*place).to_owned(), *ticket)).collect())
-    };
-    let looks = vec![look(1, &[("a", 4), ("b", 5)]), look(2, &[("a", 6)]), look(3, &[("a", 6)])];
-    let standing: Vec<Vec<String>> =
-        standing(&looks).into_iter().map(|sight| sight.places.into_iter().collect()).collect();
-    assert_eq!(standing, [vec!["b"], vec!["a"], vec!["a"]]);
+/// Without a place it did not wait.
+fn note_turn(guard: &WriteGuard, asked: Duration, trial: &Trial) {
+    if let Some((place, _)) = guard.hold().as_str().rsplit_once('.') {
+        let turn = Turn { place: place.to_owned(), asked, entered: now() };
+        trial.turns.lock().unwrap().push(turn);
+    }
 }

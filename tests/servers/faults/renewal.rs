@@ -13,7 +13,7 @@ use quorate_tests::scene::{
 };
 
 /// What each renewal runs once, and what is asked of a server on a new connection does not.
-const RENEWAL: [&str; 1] = ["hget"];
+const RENEWAL: &str = "hget";
 
 /// Long enough that the time to connect again, on a busy machine, is not what ends it.
 const LEASE: Duration = Duration::from_secs(15);
@@ -27,17 +27,43 @@ fn expect_all_votes(servers: &[RedisServer], guard: &MutexGuard) {
     }
 }
 
-/// Ten milliseconds without any voter, at one renewal after the other.
+/// At one renewal after the other: a burst of trouble, and its end.
+async fn each_burst_deletes_no_vote(
+    (servers, guard): (&[RedisServer], &MutexGuard),
+    trouble: impl AsyncFn(),
+    heal: impl Fn(),
+) {
+    let forget = || servers.iter().for_each(forget_calls);
+    forget();
+    for _ in 0..rounds(40) {
+        trouble().await;
+        sleep(MS(10)).await;
+        expect_all_votes(servers, guard);
+        forget();
+        heal();
+        eventually_async("the renewal is repeated", async || {
+            assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
+            are_asked(servers)
+        })
+        .await;
+        expect_all_votes(servers, guard);
+        forget();
+    }
+}
+
+fn are_asked(servers: &[RedisServer]) -> bool {
+    servers.iter().all(|server| server.calls(RENEWAL) > 0)
+}
+
+/// Ten milliseconds without any voter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
     let servers = servers(3);
     let proxies = proxies(&servers).await;
     let quorum = connect(leased(builder_through(&proxies), LEASE)).await;
     let guard = quorum.mutex("a").lock().await.expect("all are up");
-    servers.iter().for_each(forget_calls);
-    let asked = async || servers.iter().all(|server| calls(server, &RENEWAL) > 0);
-    for _ in 0..rounds(40) {
-        // Each falls right into a renewal, whose answers are lost.
+    // It falls right into a renewal, whose answers are lost.
+    let trouble = async || {
         let cuts: Vec<_> = proxies.iter().map(Proxy::cuts).collect();
         for proxy in &proxies {
             proxy.cut_after_request_naming(&key("a"), 1);
@@ -48,18 +74,9 @@ async fn a_burst_of_broken_connections_at_renewal_deletes_no_vote() {
             proxy.refuse().await;
             proxy.cut().await;
         }
-        sleep(MS(10)).await;
-        expect_all_votes(&servers, &guard);
-        servers.iter().for_each(forget_calls);
-        proxies.iter().for_each(Proxy::accept);
-        eventually_async("the renewal is repeated", async || {
-            assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
-            asked().await
-        })
-        .await;
-        expect_all_votes(&servers, &guard);
-        servers.iter().for_each(forget_calls);
-    }
+    };
+    let heal = || proxies.iter().for_each(Proxy::accept);
+    each_burst_deletes_no_vote((&servers, &guard), trouble, heal).await;
     guard.release().await.expect("all confirm");
 }
 
@@ -69,29 +86,17 @@ async fn a_burst_of_errors_from_the_servers_at_renewal_deletes_no_vote() {
     let servers = servers(3);
     let quorum = connect(leased(builder(&servers), LEASE)).await;
     let guard = quorum.mutex("a").lock().await.expect("all are up");
-    servers.iter().for_each(forget_calls);
     let replicas = |needed: &str| {
         for server in &servers {
             let set = ["CONFIG", "SET", "min-replicas-to-write", needed];
             server.command(&set).expect("it can be set");
         }
     };
-    let asked = async || servers.iter().all(|server| calls(server, &RENEWAL) > 0);
-    for _ in 0..rounds(40) {
+    let trouble = async || {
         replicas("1");
-        eventually_async("a renewal is refused", asked).await;
-        sleep(MS(10)).await;
-        expect_all_votes(&servers, &guard);
-        replicas("0");
-        servers.iter().for_each(forget_calls);
-        eventually_async("the renewal is repeated", async || {
-            assert!(guard.is_held(), "the lock is lost: {:?}", guard.lost().now_or_never());
-            asked().await
-        })
-        .await;
-        expect_all_votes(&servers, &guard);
-        servers.iter().for_each(forget_calls);
-    }
+        eventually_async("a renewal is refused", async || are_asked(&servers)).await;
+    };
+    each_burst_deletes_no_vote((&servers, &guard), trouble, || replicas("0")).await;
     sleep(LEASE).await;
     expect_all_votes(&servers, &guard);
     guard.release().await.expect("all confirm");

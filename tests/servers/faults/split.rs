@@ -1,7 +1,9 @@
 //! Four voters can be divided two and two.
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use metrics_util::debugging::DebuggingRecorder;
+use quorate::metric;
 
+use crate::counted::counted;
 use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{MS, are_empty, builder, connect, key, servers, timed};
 
@@ -13,23 +15,11 @@ fn plant_split(servers: &[RedisServer], lease_ms: &str) {
     }
 }
 
-/// How many attempts ended with this outcome.
-fn attempts(snapshotter: &Snapshotter, outcome: &str) -> u64 {
-    let of = |(key, _, _, value): (metrics_util::CompositeKey, _, _, DebugValue)| {
-        let named = key.key().name() == "quorate_attempts_total";
-        let labelled = key.key().labels().any(|label| label.value() == outcome);
-        match value {
-            DebugValue::Counter(count) if named && labelled => count,
-            _ => 0,
-        }
-    };
-    snapshotter.snapshot().into_vec().into_iter().map(of).sum()
-}
-
 #[tokio::test]
 async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
+    let splits = || counted(&snapshotter, metric::ATTEMPTS, Some("split"));
     let _recording = metrics::set_default_local_recorder(&recorder);
     let servers = servers(4);
     let quorum = connect(builder(&servers)).await;
@@ -39,12 +29,12 @@ async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     let (took, tried) = timed(mutex.try_lock()).await;
     assert!(tried.expect("all four answer").is_none());
     assert!(took < MS(2000), "a try took {took:?}");
-    assert_eq!(attempts(&snapshotter, "split"), 1);
+    assert_eq!(splits(), 1);
 
     let (took, tried) = timed(mutex.lock_within(MS(300))).await;
     assert!(tried.expect("all four answer").is_none());
     assert!(took >= MS(300) && took < MS(3000), "waiting for 300 ms took {took:?}");
-    assert!(attempts(&snapshotter, "split") >= 1, "it was not retried");
+    assert!(splits() >= 1, "it was not retried");
 
     plant_split(&servers, "600");
     let (took, locked) = timed(mutex.lock()).await;

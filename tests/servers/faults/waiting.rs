@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use quorate_support::{Proxy, RedisServer, Reply, eventually_async};
+use quorate_support::{Proxy, RedisServer, eventually_async};
 use quorate_tests::scene::{
-    MS, SCRIPTS, builder, builder_through, calls, connect, forget_calls, listeners, median, now,
-    proxies, servers, servers_with, since,
+    DURABLE, MS, SCRIPTS, builder, builder_through, called, calls, connect, forget_calls,
+    listeners, median, now, proxies, servers, servers_with, since,
 };
 
 /// Asking again because of time alone is out of reach of these tests.
@@ -79,18 +79,10 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     guard.release().await.expect("a majority confirms");
 }
 
-/// How many channels there are on which a client is called that waits in a queue.
-fn called(server: &RedisServer) -> i64 {
-    match server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]) {
-        Ok(Reply::List(channels)) => i64::try_from(channels.len()).expect("there are few"),
-        other => panic!("no list: {other:?}"),
-    }
-}
-
 /// With their data, so that the lock stays held meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn voters_that_come_back_are_listened_to_again() {
-    let mut servers = servers_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut servers = servers_with(3, &DURABLE);
     let holder = connect(builder(&servers)).await;
     let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");

@@ -1,8 +1,12 @@
 //! Which grants count.
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::DebuggingRecorder;
+use quorate::metric;
 
-use crate::replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder};
+use crate::{
+    counted::counted,
+    replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder, voters},
+};
 use quorate_support::eventually_async;
 use quorate_tests::scene::{MS, are_empty, connect, votes_for};
 
@@ -66,31 +70,32 @@ async fn without_a_replica_that_it_needs_a_lock_has_no_quorum_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_vote_that_did_not_count_is_given_back() {
+async fn a_vote_that_did_not_count_is_given_back_and_counted_by_its_voter() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
     let voter = Voter::start(1);
-    let quorum = connect(builder([&voter], 1)).await;
+    let (with, without) =
+        (connect(builder([&voter], 1)).await, connect(builder([&voter], 0)).await);
+    with.mutex("a").lock().await.expect("the replica answers").release().await.expect("ours");
     voter.replicas[0].stop();
     let before = voter.primary.calls("hset");
-    let error = quorum.mutex("a").try_lock().await.expect_err("the replica is stopped");
-    assert_too_few(&error, 0, 1, REPLICA_TIMEOUT);
+    for _ in 0..3 {
+        let error = with.mutex("a").try_lock().await.expect_err("the replica is stopped");
+        assert_too_few(&error, 0, 1, REPLICA_TIMEOUT);
+    }
     assert!(voter.primary.calls("hset") > before, "the primary granted");
+    let address = voter.primary.url().replace("redis://", "");
+    assert_eq!(counted(&snapshotter, metric::UNACKNOWLEDGED, Some(&address)), 3);
     eventually_async("it is given back", async || are_empty([&voter.primary])).await;
+    // Whoever does not get the lock anyway waits for no replica.
+    let guard = without.mutex("a").lock().await.expect("no replica is needed");
+    assert!(with.mutex("a").try_lock().await.expect("it is refused").is_none());
+    guard.release().await.expect("it is confirmed");
     voter.replicas[0].resume();
     let next = connect(builder([&voter], 1)).await;
     let guard = next.mutex("a").lock().await.expect("it is free, and the replica answers");
     assert!(votes_for(&voter.replicas[0], "a", guard.hold().as_str()));
-}
-
-/// Whoever does not get the lock anyway waits for no replica.
-#[tokio::test]
-async fn a_refusal_counts_though_no_replica_answers() {
-    let voter = Voter::start(1);
-    let (with, without) =
-        (connect(builder([&voter], 1)).await, connect(builder([&voter], 0)).await);
-    voter.replicas[0].stop();
-    let guard = without.mutex("a").lock().await.expect("no replica is needed");
-    assert!(with.mutex("a").try_lock().await.expect("it is refused").is_none());
-    guard.release().await.expect("it is confirmed");
 }
 
 /// A script that was not known comes with its question again.
@@ -117,7 +122,7 @@ async fn a_server_that_forgot_its_scripts_asks_its_replicas_all_the_same() {
 
 #[tokio::test]
 async fn a_minority_without_its_replicas_costs_nobody_a_lock() {
-    let voters = crate::replicas::scene::voters(3, 1);
+    let voters = voters(3, 1);
     let quorum = connect(builder(&voters, 1)).await;
     voters[0].replicas[0].stop();
     for round in 0..20 {
@@ -127,37 +132,4 @@ async fn a_minority_without_its_replicas_costs_nobody_a_lock() {
         }));
         guard.release().await.expect("two confirm");
     }
-}
-
-#[tokio::test]
-async fn grants_that_did_not_count_are_counted_by_voter() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
-    let voter = Voter::start(1);
-    let quorum = connect(builder([&voter], 1)).await;
-    quorum
-        .mutex("a")
-        .lock()
-        .await
-        .expect("the replica answers")
-        .release()
-        .await
-        .expect("it is ours");
-    voter.replicas[0].stop();
-    for _ in 0..3 {
-        quorum.mutex("a").try_lock().await.expect_err("the replica is stopped");
-    }
-    let counted: Vec<_> = snapshotter
-        .snapshot()
-        .into_vec()
-        .into_iter()
-        .filter(|(key, ..)| key.key().name() == "quorate_unacknowledged_total")
-        .collect();
-    let [(key, unit, help, value)] = &counted[..] else { panic!("one counter: {counted:?}") };
-    let labels: Vec<_> = key.key().labels().map(|label| (label.key(), label.value())).collect();
-    let address = voter.primary.url().replace("redis://", "");
-    assert_eq!(labels, [("voter", &*address)]);
-    assert!(unit.is_some() && help.is_some());
-    assert_eq!(*value, DebugValue::Counter(3));
 }

@@ -2,8 +2,8 @@
 
 use quorate::{Quorate, embedded};
 
-use crate::replicas::scene::Voter;
-use quorate_tests::scene::MS;
+use crate::replicas::scene::{Voter, assert_too_few, builder};
+use quorate_tests::scene::{MS, connect};
 
 #[tokio::test]
 async fn voters_inside_the_process_have_no_replicas_to_ask() {
@@ -45,15 +45,8 @@ async fn a_user_who_may_not_ask_for_replicas_gets_no_vote_and_is_told_so() {
 #[tokio::test]
 async fn the_timeout_is_the_one_that_was_set() {
     let voter = Voter::start(1);
-    let quorum = Quorate::builder()
-        .voter(voter.primary.url())
-        .replica_acks(1)
-        .voter_deadline(MS(2000))
-        .replica_timeout(MS(100))
-        .connect()
-        .await
-        .expect("it answers");
+    let quorum = connect(builder([&voter], 1).replica_timeout(MS(100))).await;
     voter.replicas[0].stop();
     let error = quorum.mutex("a").try_lock().await.expect_err("no replica answers");
-    crate::replicas::scene::assert_too_few(&error, 0, 1, MS(100));
+    assert_too_few(&error, 0, 1, MS(100));
 }

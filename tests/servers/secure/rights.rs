@@ -6,7 +6,11 @@ use futures::{StreamExt, stream};
 use quorate::{Error, Preference, Quorate, inspection::Access};
 
 use quorate_support::{RedisServer, Reply, Settings};
-use quorate_tests::{rights, scene::MS};
+use quorate_tests::{
+    kind::{Client, Kind},
+    rights,
+    scene::MS,
+};
 
 /// Whether it takes something away instead of giving it.
 fn is_reset(right: &str) -> bool {
@@ -42,8 +46,8 @@ async fn use_kinds(url: String, name: &str, kinds: Range<usize>) -> Result<(), S
             // Within one client nobody needs a wake-up.
             let (client, next) = (connect().await?, connect().await?);
             let used = match kind {
-                0 => use_mutex(&client, &next, name).await,
-                1 => use_fair_mutex(&client, &next, name).await,
+                0 => use_mutex(Kind::Mutex, &client, &next, name).await,
+                1 => use_mutex(Kind::FairMutex, &client, &next, name).await,
                 _ => use_rw_lock(&client, &next, name).await,
             };
             tokio::join!(client.close(), next.close());
@@ -81,23 +85,14 @@ async fn hand_on<G, H>(
     Ok(release_next(entered?.ok_or("nobody called the next one")?).await?)
 }
 
-async fn use_mutex(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
-    let (mutex, next) = (client.mutex(name), next.mutex(name));
+async fn use_mutex(kind: Kind, client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
+    let of = |client: &Quorate| Client::new(client.clone(), kind).mutex(name);
+    let (mutex, next) = (of(client), of(next));
     let guard = mutex.lock().await?;
     assert!(mutex.lock_within(MS(500)).await?.is_none());
-    tokio::time::sleep(RENEWAL).await;
-    guard.reenter().await?.release().await?;
-    mutex.inspect().await?;
-    hand_on(guard.release(), next.lock_within(SOON), async |guard| guard.release().await).await?;
-    let _guard = mutex.lock().await?;
-    mutex.force_release().await?;
-    Ok(())
-}
-
-async fn use_fair_mutex(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
-    let (mutex, next) = (client.fair_mutex(name), next.fair_mutex(name));
-    let guard = mutex.lock().await?;
-    assert!(mutex.lock_within(MS(500)).await?.is_none());
+    if kind == Kind::Mutex {
+        tokio::time::sleep(RENEWAL).await;
+    }
     guard.reenter().await?.release().await?;
     assert!(client.mutex(name).try_lock().await?.is_none());
     mutex.inspect().await?;

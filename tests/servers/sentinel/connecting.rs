@@ -32,17 +32,15 @@ async fn a_majority_of_the_sentinels_must_say_where_the_primary_is() {
     let client = connect(patient(Quorate::builder().voter(&url))).await;
     let works = async || matches!(client.mutex("a").try_lock().await, Ok(Some(_)));
     assert!(works().await);
+    let seen = client.mutex("a").inspect().await.expect("it is up");
+    let label = format!("{}@{}", sentinels.service(), sentinels.sentinel_addresses().join(","));
+    assert_eq!(seen.voters[0].voter, label);
     sentinels.sentinels()[1].kill();
     assert!(works().await, "for a moment without a majority of them");
     let mut why = String::new();
     eventually_async("the voter is left", async || {
-        why = client
-            .mutex("a")
-            .try_lock()
-            .await
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default();
+        let tried = client.mutex("a").try_lock().await;
+        why = tried.err().map(|error| error.to_string()).unwrap_or_default();
         why.contains("1 of 3 sentinels say where `lock-1` is")
     })
     .await;

@@ -24,8 +24,3 @@ fn make_deaf(server: &RedisServer) {
     let rules = [&user[..], &["+client|id", "+client|list", "+client|setname"]].concat();
     server.command(&rules).expect("the user is set");
 }
-
-/// What errors call it.
-fn label(sentinels: &Sentinels) -> String {
-    format!("{}@{}", sentinels.service(), sentinels.sentinel_addresses().join(","))
-}

@@ -1,6 +1,6 @@
 //! Replicas cannot vote: what they have granted would not be known to their primary.
 
-use quorate::{Quarantine, Quorate};
+use quorate::Quarantine;
 
 use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{MS, builder, connect, servers};
@@ -12,16 +12,6 @@ fn demote(server: &RedisServer, primary: &RedisServer) {
 
 fn promote(server: &RedisServer) {
     server.command(&["REPLICAOF", "NO", "ONE"]).expect("it becomes a primary");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_is_no_voter_and_is_told_so_by_its_name() {
-    let servers = servers(2);
-    demote(&servers[1], &servers[0]);
-    let builder = Quorate::builder().voter(servers[1].url()).connect_timeout(MS(5_000));
-    let error = builder.connect().await.expect_err("it is no voter");
-    let told = format!("127.0.0.1:{} is a replica, which cannot vote", servers[1].port());
-    assert!(error.is_not_connected() && error.to_string().contains(&told), "{error}");
 }
 
 // The connection stands: nobody ends it, as sentinels would.

@@ -23,16 +23,9 @@ impl Cluster {
         self.tell(from, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", self.id(to)]);
     }
 
-    /// Moves the keys that are in the slot now; returns how many.
-    pub fn move_keys(&self, slot: u16, to: usize) -> usize {
-        let mut moved = 0;
-        loop {
-            let batch = self.move_some_keys(slot, to, BATCH);
-            if batch == 0 {
-                return moved;
-            }
-            moved += batch;
-        }
+    /// Moves the keys that are in the slot now.
+    pub fn move_keys(&self, slot: u16, to: usize) {
+        while self.move_some_keys(slot, to, BATCH) > 0 {}
     }
 
     /// As [`move_keys`](Self::move_keys), and no more than so many of them.
@@ -71,16 +64,8 @@ impl Cluster {
         .await;
     }
 
-    /// Closes a slot that was opened; what keys have moved stay where they are, unreachable until
-    /// the slot is opened again.
-    pub fn abandon_migration(&self, slot: u16, to: usize) {
-        for node in [self.primary_of(slot), to] {
-            self.tell(node, &["CLUSTER", "SETSLOT", &slot.to_string(), "STABLE"]);
-        }
-    }
-
     /// The names of at most so many keys that a node has in a slot, whoever serves it.
-    pub fn keys_in(&self, node: usize, slot: u16, most: usize) -> Vec<String> {
+    fn keys_in(&self, node: usize, slot: u16, most: usize) -> Vec<String> {
         let (slot, most) = (slot.to_string(), most.to_string());
         let reply = self[node].command(&["CLUSTER", "GETKEYSINSLOT", &slot, &most]);
         let Ok(Reply::List(keys)) = reply else { panic!("GETKEYSINSLOT answered {reply:?}") };

@@ -17,7 +17,6 @@ pub struct Member {
     epoch: u64,
     connected: bool,
     slots: Vec<RangeInclusive<u16>>,
-    moving: Vec<String>,
 }
 
 impl Member {
@@ -34,10 +33,10 @@ impl Member {
         let primary = Some(words.next()?).filter(|&id| id != "-").map(str::to_owned);
         let epoch = words.nth(2)?.parse().ok()?;
         let connected = words.next()? == "connected";
-        let (moving, slots): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with('['));
-        let slots = slots.into_iter().map(range).collect::<Option<_>>()?;
-        let moving = moving.into_iter().map(str::to_owned).collect();
-        Some(Self { id, port, flags, primary, epoch, connected, slots, moving })
+        // What is on its way from or to it stands in brackets.
+        let slots =
+            words.filter(|word| !word.starts_with('[')).map(range).collect::<Option<_>>()?;
+        Some(Self { id, port, flags, primary, epoch, connected, slots })
     }
 
     /// Its id in the cluster.
@@ -78,11 +77,6 @@ impl Member {
     /// Its slots, as ranges.
     pub fn slots(&self) -> &[RangeInclusive<u16>] {
         &self.slots
-    }
-
-    /// The slots on their way from or to it, as it writes them for itself: `[7->-ID]`, `[7-<-ID]`.
-    pub fn moving(&self) -> &[String] {
-        &self.moving
     }
 }
 
