@@ -4,6 +4,7 @@ use quorate::blocking::Quorate;
 use quorate_support::eventually;
 
 use crate::{
+    losses::assert_dead_at,
     program::{Running, client_name, output},
     screen::Screen,
     status::json,
@@ -21,22 +22,10 @@ fn holder(voters: &Voters, name: &str) -> Option<String> {
 }
 
 #[test]
-fn nobody_can_be_asked_without_a_terminal() {
-    let voters = Voters::start();
-    let mut running = hold(&voters, &["a"]);
-    let before = holder(&voters, "a");
-    let (code, said, errors) = output(&mut voters.quorate(&["break", "a"]));
-    assert_eq!(code, 64, "{errors}");
-    assert!(said.contains(before.as_ref().unwrap()) && errors.contains("--yes"), "{said}{errors}");
-    assert_eq!(holder(&voters, "a"), before);
-    assert!(!running.has_ended());
-}
-
-#[test]
 fn the_holder_that_was_shown_is_ended_and_learns_of_it() {
     let voters = Voters::start();
     let mut running = hold(&voters, &["a"]);
-    let before = holder(&voters, "a").unwrap();
+    let (before, deadline) = (holder(&voters, "a").unwrap(), voters.deadline("a"));
     let (code, said, errors) = output(&mut voters.quorate(&["break", "a", "--yes"]));
     assert_eq!(code, 0, "{errors}");
     assert!(
@@ -49,6 +38,7 @@ fn the_holder_that_was_shown_is_ended_and_learns_of_it() {
     let last = said.lines().last().unwrap();
     let client = format!(" of {}", client_name(running.id()));
     assert_eq!(last, format!("ended: {before}{client}"), "{said}");
+    assert_dead_at(deadline, &running);
     let (code, errors) = running.end();
     assert_eq!(code, 76, "{errors}");
     assert!(errors.contains("ended by force"), "{errors}");
@@ -118,10 +108,13 @@ fn permits_and_a_lead_of_the_name_are_ended_too() {
 }
 
 #[test]
-fn on_a_terminal_it_asks_and_goes_by_the_answer() {
+fn on_a_terminal_it_asks_and_goes_by_the_answer_and_elsewhere_nobody_can_be_asked() {
     let voters = Voters::start();
     let mut running = hold(&voters, &["a"]);
     let before = holder(&voters, "a");
+    let (code, said, errors) = output(&mut voters.quorate(&["break", "a"]));
+    assert_eq!(code, 64, "{errors}");
+    assert!(said.contains(before.as_ref().unwrap()) && errors.contains("--yes"), "{said}{errors}");
     let ask = |answer: &str| {
         let mut screen = Screen::start(&voters.quorate(&["break", "a"]));
         screen.shows("End it by force? [y/N] ");

@@ -11,26 +11,20 @@ use crate::{
 };
 
 #[test]
-fn the_code_is_that_of_the_command() {
+fn the_code_is_that_of_the_command_or_says_that_it_cannot_be_executed() {
     let voters = Voters::start();
     for (script, code) in
         [("true", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
     {
         assert_eq!(output(&mut voters.run(&["a"], script)).0, code, "{script}");
     }
-    let left = || voters.0.iter().flat_map(|server| without_lasting(server.keys())).count();
-    eventually("nothing is left of the locks", || left() == 0);
-}
-
-#[test]
-fn a_command_that_cannot_be_executed_has_a_code_of_its_own() {
-    let voters = Voters::start();
     for (command, code) in [("/no/such/program", 127), ("no-such-program", 127), ("/etc", 126)] {
         let (ended, _, errors) = output(&mut voters.quorate(&["run", "a", "--", command]));
         assert_eq!(ended, code, "{errors}");
         assert!(errors.starts_with(&format!("quorate: cannot execute `{command}`: ")), "{errors}");
     }
-    assert!(!voters.is_held("a"));
+    let left = || voters.0.iter().flat_map(|server| without_lasting(server.keys())).count();
+    eventually("nothing is left of the locks", || left() == 0);
 }
 
 #[test]
@@ -226,32 +220,4 @@ fn a_leader_is_found_by_what_it_says_of_itself() {
     next.group = next.says().parse().unwrap();
     assert!(token(&next) > first);
     eventually("all know it", || leader().1 == "10.0.0.2:80\n");
-}
-
-#[test]
-fn a_fair_lock_is_given_in_the_order_of_asking() {
-    let voters = Voters::start();
-    let holder = Running::start(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
-    let queue = |server: &quorate_support::RedisServer| match server
-        .command(&["ZCARD", "quorate:{a}:queue"])
-    {
-        Ok(quorate_support::Reply::Int(length)) => length,
-        other => panic!("no length: {other:?}"),
-    };
-    let waiters: Vec<_> = (1..=3)
-        .map(|place| {
-            let command = &mut voters.run(&["a", "--fair"], "true");
-            let waiter = Running::start_soon(command);
-            eventually("it stands in the queue", || {
-                voters.0.iter().all(|server| queue(server) == place)
-            });
-            waiter
-        })
-        .collect();
-    drop(holder);
-    // One after the other: each ends as the next begins.
-    for mut waiter in waiters {
-        waiter.says();
-        assert_eq!(waiter.end().0, 0);
-    }
 }

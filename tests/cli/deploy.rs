@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use quorate_support::ROOT;
+use quorate_support::read_file;
 
 use crate::{
     program::{Running, output, quorate},
@@ -12,20 +12,16 @@ use crate::{
 const SERVICE: &str = "deploy/jobs/nightly-report.service";
 const CRON_JOB: &str = "deploy/jobs/cronjob.yaml";
 
-fn text(path: &str) -> String {
-    fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 /// The values of a line of the unit.
 fn unit(name: &str) -> Vec<String> {
-    let text = text(SERVICE);
+    let text = read_file(SERVICE);
     let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     values.map(str::to_owned).collect()
 }
 
 /// A list in brackets, of the manifest.
 fn list(name: &str) -> Vec<String> {
-    let text = text(CRON_JOB);
+    let text = read_file(CRON_JOB);
     let (_, rest) = text.split_once(&format!("{name}: [")).expect("it is there");
     let list = rest.split(']').next().expect("it ends");
     list.split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
@@ -118,7 +114,7 @@ fn both_have_the_time_to_release_the_lock() {
     let grace = seconds(grace.split(' ').next().expect("a time"));
     assert!(seconds(&unit("TimeoutStopSec").concat()) > grace + 5);
     assert_eq!(unit("KillMode"), ["mixed"]);
-    let pod = text(CRON_JOB);
+    let pod = read_file(CRON_JOB);
     let (_, period) = pod.split_once("terminationGracePeriodSeconds: ").expect("it is there");
     let period = seconds(period.lines().next().expect("a number"));
     let command = list("command");
@@ -128,38 +124,9 @@ fn both_have_the_time_to_release_the_lock() {
 
 #[test]
 fn the_nodes_of_kubernetes_are_those_that_the_cron_job_names() {
-    let pod = text(CRON_JOB);
+    let pod = read_file(CRON_JOB);
     for node in 1..=5 {
         assert_eq!(pod.matches(&format!("redis://lock-{node}.locks.quorate.svc")).count(), 1);
     }
     assert!(pod.contains("quorate-client: \"true\"") && pod.contains("secretName: lock-password"));
-}
-
-#[test]
-#[cfg(feature = "full")]
-fn systemd_takes_the_service_and_the_timer() {
-    use std::process::Command;
-
-    if Path::new("/sbin/apk").exists() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let report = report(folder.path(), "true");
-    // It looks whether the programs are there.
-    let service = text(SERVICE).replace("/usr/local/bin/make-report", &report);
-    let service = service.replace("/usr/local/bin/quorate", "/bin/true");
-    fs::write(folder.path().join("nightly-report.service"), service).unwrap();
-    let timer = folder.path().join("nightly-report.timer");
-    fs::copy(Path::new(ROOT).join("deploy/jobs/nightly-report.timer"), &timer).unwrap();
-    let analyze = |arguments: &[&str], path: &Path| {
-        let output = Command::new("systemd-analyze").args(arguments).arg(path).output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
-    };
-    let (taken, said) = analyze(&["verify"], &timer);
-    assert!(taken && !said.contains("nightly-report"), "{said}");
-    let service = folder.path().join("nightly-report.service");
-    let safe = ["security", "--offline=yes", "--threshold=20", "--no-pager"];
-    let (safe, said) = analyze(&safe, &service);
-    assert!(safe, "{said}");
 }

@@ -59,23 +59,26 @@ fn findings(command: &mut Command) -> (i32, Vec<[String; 4]>) {
     (code, bad)
 }
 
-/// Three good servers, and another in the place of the last.
-fn with_one(flags: &[&str]) -> Vec<RedisServer> {
-    let all = [&good()[..], flags].concat();
-    vec![
-        RedisServer::start_with(&good()),
-        RedisServer::start_with(&good()),
-        RedisServer::start_with(&all),
-    ]
+/// Three good servers.
+fn three() -> Vec<RedisServer> {
+    with_one(Settings::new().flags(&good()))
+}
+
+/// Two good servers, and another one.
+fn with_one(settings: Settings) -> Vec<RedisServer> {
+    let mut servers = RedisServer::start_many(&Settings::new().flags(&good()), 2);
+    servers.push(RedisServer::start_as(&settings));
+    servers
 }
 
 /// What is wrong with the last of three servers, where the others are good.
-fn wrong(flags: &[&str]) -> (i32, Vec<[String; 4]>) {
-    let servers = with_one(flags);
-    let place = format!("127.0.0.3:{}", servers[2].port());
+fn wrong(settings: Settings, login: &str) -> (i32, Vec<[String; 4]>) {
+    let servers = with_one(settings);
+    let mut urls = urls(&servers);
+    urls[2] = urls[2].replace("://", &format!("://{login}"));
     // One that may forget is kept out at first, beside others that do not.
-    let arguments = ["--json", "--ignore", "connection"];
-    let (code, mut found) = findings(&mut doctor(&urls(&servers), &arguments));
+    let (code, mut found) = findings(&mut doctor(&urls, &["--json", "--ignore", "connection"]));
+    let place = format!("127.0.0.3:{}", servers[2].port());
     assert!(found.iter().all(|finding| finding[2] == place), "{found:?}");
     found.retain(|finding| finding[0] != "connection");
     (code, found)
@@ -87,17 +90,16 @@ fn checks(found: &[[String; 4]]) -> Vec<(&str, &str)> {
 
 #[test]
 fn good_servers_are_well() {
-    let servers = with_one(&[]);
+    let servers = three();
     let (code, said, errors) = output(&mut doctor(&urls(&servers), &[]));
     assert_eq!((code, &*said), (0, "0 errors, 0 warnings\n"), "{errors}");
     let (code, said, errors) = output(&mut doctor(&urls(&servers), &["-v"]));
     assert_eq!((code, &*errors), (0, ""), "{said}");
     assert!(said.ends_with("0 errors, 0 warnings\n"), "{said}");
     assert!(said.lines().rev().skip(1).all(|line| line.starts_with("ok ")), "{said}");
-    for check in ["number", "distinct", "domains", "connection", "version", "eviction"] {
-        assert!(said.contains(&format!(" {check} ")), "{check}: {said}");
-    }
-    for check in ["persistence", "replicas", "rights", "wakeups", "clock", "latency"] {
+    let checks = "number distinct domains connection version eviction persistence replicas rights \
+                  wakeups clock latency";
+    for check in checks.split(' ') {
         assert!(said.contains(&format!(" {check} ")), "{check}: {said}");
     }
 }
@@ -128,46 +130,38 @@ fn what_is_the_same_of_several_servers_is_one_line_which_fits_the_terminal() {
     assert!(shown.contains(&format!("\n{:22}{},", "", places[1])), "{shown}");
 }
 
-// It reads its file as the user `default` when it starts.
 #[test]
-fn a_server_that_drops_votes_when_it_starts_is_an_error_where_that_can_be_seen() {
-    let users = ["default off resetkeys resetchannels -@all", "operator on >pw ~* &* +@all"];
-    let dropping = Settings::new().flags(&good()).users(&users);
-    let servers = vec![
-        RedisServer::start_with(&good()),
-        RedisServer::start_with(&good()),
-        RedisServer::start_as(&dropping),
-    ];
-    let mut urls = urls(&servers);
-    urls[2] = urls[2].replace("://", "://operator:pw@");
-    let (code, found) = findings(&mut doctor(&urls, &["--json", "--ignore", "connection"]));
-    assert_eq!((code, &checks(&found)[..]), (2, &[("persistence", "error")][..]), "{found:?}");
-    assert!(found[0][3].contains("`default` may not"), "{found:?}");
-}
-
-#[test]
-fn a_server_that_may_delete_votes_is_an_error() {
-    let (code, found) = wrong(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);
-    assert_eq!((code, &checks(&found)[..]), (2, &[("eviction", "error")][..]), "{found:?}");
-    assert!(found[0][3].starts_with("maxmemory-policy allkeys-lru, "), "{found:?}");
-    let (code, found) = wrong(&["--maxmemory-policy", "allkeys-lru"]);
-    assert_eq!((code, &checks(&found)[..]), (1, &[("eviction", "warning")][..]), "{found:?}");
-}
-
-#[test]
-fn a_server_that_forgets_is_a_warning_that_can_be_accepted() {
-    for (flags, seen) in [
-        (&["--appendonly", "no", "--save", ""][..], "appendonly no, save \"\""),
+fn a_server_that_may_lose_votes_is_an_error_or_a_warning_that_can_be_accepted() {
+    let (lru, full) = (["--maxmemory-policy", "allkeys-lru"], ["--maxmemory", "64mb"]);
+    for (flags, check, level, seen) in [
+        (&[lru, full].concat()[..], "eviction", "error", "maxmemory-policy allkeys-lru, "),
+        (&lru, "eviction", "warning", "maxmemory-policy allkeys-lru"),
+        (
+            &["--appendonly", "no", "--save", ""],
+            "persistence",
+            "warning",
+            "appendonly no, save \"\"",
+        ),
         (
             &["--appendfsync", "everysec"],
+            "persistence",
+            "warning",
             "appendonly yes, appendfsync everysec, no-appendfsync-on-rewrite no",
         ),
     ] {
-        let (code, found) = wrong(flags);
-        assert_eq!((code, &checks(&found)[..]), (1, &[("persistence", "warning")][..]));
-        assert_eq!(found[0][3], seen);
+        let (code, found) = wrong(Settings::new().flags(&good()).flags(flags), "");
+        let expected = if level == "error" { 2 } else { 1 };
+        assert_eq!((code, &checks(&found)[..]), (expected, &[(check, level)][..]), "{found:?}");
+        assert!(found[0][3].starts_with(seen), "{found:?}");
     }
-    let servers = with_one(&["--appendonly", "no"]);
+    // It reads its file as the user `default` when it starts.
+    let users = ["default off resetkeys resetchannels -@all", "operator on >pw ~* &* +@all"];
+    let dropping = Settings::new().flags(&good()).users(&users);
+    let (code, found) = wrong(dropping, "operator:pw@");
+    assert_eq!((code, &checks(&found)[..]), (2, &[("persistence", "error")][..]), "{found:?}");
+    assert!(found[0][3].contains("`default` may not"), "{found:?}");
+
+    let servers = with_one(Settings::new().flags(&good()).flags(&["--appendonly", "no"]));
     let arguments = ["--ignore", "persistence", "--ignore", "connection"];
     let (code, said, _) = output(&mut doctor(&urls(&servers), &arguments));
     assert_eq!(code, 0, "{said}");
@@ -223,7 +217,7 @@ fn servers_on_one_host_and_an_even_number_of_them_are_warnings() {
 
 #[test]
 fn voters_that_cannot_be_used_are_errors_with_their_causes() {
-    let mut servers = with_one(&[]);
+    let mut servers = three();
     let replica = servers[0].start_replica();
     let mut urls = urls(&servers);
     urls[2] = replica.url();
@@ -240,7 +234,7 @@ fn voters_that_cannot_be_used_are_errors_with_their_causes() {
 
 #[test]
 fn a_long_way_is_an_error() {
-    let servers = with_one(&[]);
+    let servers = three();
     let runtime = tokio::runtime::Runtime::new().expect("there is a runtime");
     let proxy = runtime.block_on(Proxy::start(servers[2].port()));
     let way = Duration::from_millis(120);
@@ -291,7 +285,7 @@ fn set_ahead(bytes: &mut [u8], seconds: u64) {
 
 #[test]
 fn a_clock_that_is_apart_is_a_warning() {
-    let servers = with_one(&[]);
+    let servers = three();
     let mut urls = urls(&servers);
     urls[2] = format!("redis://127.0.0.1:{}", clock_ahead(servers[2].port(), 5));
     let (code, found) = findings(&mut doctor(&urls, &["--json", "--ignore", "domains"]));
@@ -304,32 +298,25 @@ fn a_clock_that_is_apart_is_a_warning() {
 }
 
 #[test]
-fn voters_of_a_cluster_that_share_a_server_are_an_error() {
-    let cluster = Cluster::start_with(3, 0, &DURABLE);
-    let arguments = |voters: &str| -> Vec<String> {
-        let urls = cluster.urls().into_iter().flat_map(|url| ["--cluster".to_owned(), url]);
-        let more = ["--cluster-voters", voters, "--json", "--ignore", "domains"];
-        ["doctor".to_owned()].into_iter().chain(urls).chain(more.map(str::to_owned)).collect()
-    };
-    let (code, found) = findings(patient(&mut quorate(arguments("3"))));
-    let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "distinct").collect();
-    assert!(found.is_empty() && code < 2, "{found:?}");
-    let (code, found) = findings(patient(&mut quorate(arguments("5"))));
-    assert_eq!(code, 2, "{found:?}");
-}
-
-#[test]
-fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_a_warning() {
+fn a_cluster_that_needs_all_slots_is_a_warning_and_voters_that_share_a_server_are_an_error() {
     for (setting, levels) in [("yes", &["warning"; 3][..]), ("no", &[])] {
         let cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", setting]);
-        let mut command = quorate(["doctor", "--json"]);
-        command.env("QUORATE_CLUSTER", cluster.urls().join(" "));
-        let (_, found) = findings(patient(command.env("QUORATE_CLUSTER_VOTERS", "3")));
+        let seen = |voters: &str| {
+            let mut command = quorate(["doctor", "--json", "--cluster-voters", voters]);
+            for url in cluster.urls() {
+                command.args(["--cluster", &url]);
+            }
+            findings(patient(&mut command))
+        };
+        let (_, found) = seen("3");
+        assert!(found.iter().all(|finding| finding[0] != "distinct"), "{found:?}");
         let found: Vec<_> = found.iter().filter(|finding| finding[0] == "coverage").collect();
         let told: Vec<&str> = found.iter().map(|finding| &*finding[1]).collect();
         assert_eq!(told, levels, "{found:?}");
-        let seen = "cluster-require-full-coverage yes";
-        assert!(found.iter().all(|finding| finding[3] == seen), "{found:?}");
+        let why = "cluster-require-full-coverage yes";
+        assert!(found.iter().all(|finding| finding[3] == why), "{found:?}");
+        let (code, found) = seen("5");
+        assert_eq!(code, 2, "{found:?}");
     }
 }
 

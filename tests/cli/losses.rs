@@ -8,8 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use quorate::Quorate;
-use quorate_support::{Proxy, eventually};
+use quorate_support::Proxy;
 use quorate_tests::scene::knob;
 use rand::RngExt;
 use rustix::process::Signal;
@@ -63,16 +62,17 @@ fn a_while() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "real servers count real time")]
-fn assert_dead_at(deadline: Instant, running: &Running) {
+pub(crate) fn assert_dead_at(deadline: Instant, running: &Running) {
     thread::sleep(deadline.saturating_duration_since(Instant::now()));
     let alive = members(running.group);
     assert!(alive.is_empty(), "{alive:?} of {} are alive at the deadline", running.group);
 }
 
-fn assert_lost(running: &mut Running) {
+fn assert_lost(running: &mut Running) -> String {
     let (code, errors) = running.end();
     assert_eq!(code, 76, "{errors}");
     assert!(errors.starts_with("quorate: lock `"), "{errors}");
+    errors
 }
 
 #[test]
@@ -117,7 +117,12 @@ fn voters_are_stopped() {
         };
         assert_dead_at(deadline, &running);
         voters.0.iter().for_each(quorate_support::RedisServer::resume);
-        assert_lost(&mut running);
+        let errors = assert_lost(&mut running);
+        let why = format!("quorate: lock `{name}` was not renewed in time: the command was ended");
+        assert_eq!(errors.lines().next(), Some(&*why));
+        for (line, server) in errors.lines().skip(1).zip(&voters.0) {
+            assert!(line.starts_with(&format!("  127.0.0.1:{}: ", server.port())), "{errors}");
+        }
     });
 }
 
@@ -136,41 +141,4 @@ fn the_holder_is_stopped_past_its_lease() {
         running.signal(Signal::CONT);
         assert_lost(&mut running);
     });
-}
-
-#[test]
-fn the_hold_is_ended_by_force() {
-    each_loss(|voters, number| {
-        let runtime = Runtime::new().unwrap();
-        let name = format!("force {number}");
-        let mut running = Running::start(&mut voters.run(&[&name], &command(number)));
-        a_while();
-        let deadline = runtime.block_on(async {
-            let urls = voters.urls();
-            let operator = Quorate::builder().voters(urls.split(' ')).only_looks(true);
-            let quorum = operator.connect().await.unwrap();
-            let deadline = voters.deadline(&name);
-            assert!(quorum.mutex(&name).force_release().await.unwrap());
-            quorum.close().await;
-            deadline
-        });
-        assert_dead_at(deadline, &running);
-        assert_lost(&mut running);
-    });
-}
-
-#[test]
-fn a_command_that_ends_in_time_and_well_has_lost_the_lock_all_the_same() {
-    let voters = Voters::start();
-    let mut running = Running::start(&mut voters.run(&["a", "--grace", "500ms"], &command(3)));
-    voters.0.iter().for_each(quorate_support::RedisServer::stop);
-    eventually("the command has ended", || members(running.group).is_empty());
-    let (code, errors) = running.end();
-    voters.0.iter().for_each(quorate_support::RedisServer::resume);
-    assert_eq!(code, 76, "{errors}");
-    let expected = "quorate: lock `a` was not renewed in time: the command was ended";
-    assert_eq!(errors.lines().next(), Some(expected));
-    for (line, server) in errors.lines().skip(1).zip(&voters.0) {
-        assert!(line.starts_with(&format!("  127.0.0.1:{}: ", server.port())), "{errors}");
-    }
 }

@@ -8,7 +8,6 @@
 mod bench;
 mod break_hold;
 mod codes;
-mod contest;
 mod deploy;
 mod doctor;
 mod losses;

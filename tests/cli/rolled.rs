@@ -19,7 +19,6 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rustix::process::Signal;
 
 use crate::{
-    contest::JOB,
     processes::is_alive,
     program::{Running, output, quorate},
     status::json,
@@ -32,6 +31,41 @@ const CONFIG: i32 = 78;
 
 /// A killed holder keeps the lock for its lease.
 const LEASE: Duration = Duration::from_secs(2);
+
+/// Writes its id into a file that nobody else may have made, and takes it away at the end. A file
+/// that is there is of a process that was killed, or of one that runs: that is an overlap.
+const JOB: &str = r#"
+    if ! (set -C; echo $$ > "$WITNESS/holder") 2>/dev/null; then
+        other=$(cat "$WITNESS/holder" 2>/dev/null)
+        case $(cut -d ')' -f 2 "/proc/$other/stat" 2>/dev/null) in
+            '' | ' Z'* | ' X'*) ;;
+            *) echo "$$ while $other runs" >> "$WITNESS/overlaps" ;;
+        esac
+        echo $$ > "$WITNESS/holder"
+    fi
+    for step in 1 2 3 4 5 6 7 8; do
+        sleep 0.05
+        [ "$(cat "$WITNESS/holder")" = $$ ] || echo "$$ was passed" >> "$WITNESS/overlaps"
+    done
+    rm "$WITNESS/holder""#;
+
+#[test]
+fn the_witness_sees_an_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = || {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", JOB]).env("WITNESS", folder.path()).spawn().unwrap()
+    };
+    let overlaps = || fs::read_to_string(folder.path().join("overlaps")).unwrap_or_default();
+    fs::write(folder.path().join("holder"), "999999999\n").unwrap();
+    assert!(job().wait().unwrap().success());
+    assert_eq!(overlaps(), "", "whoever left it is dead");
+    let both = [job(), job()];
+    for mut one in both {
+        drop(one.wait());
+    }
+    assert_ne!(overlaps(), "");
+}
 
 /// The settings of one step.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use quorate::blocking::Quorate;
-use quorate_support::{Cluster, RedisServer, Settings, eventually};
+use quorate_support::{RedisServer, Settings, eventually};
 use quorate_tests::rights;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -132,43 +132,37 @@ fn the_state_comes_first_and_all_fits_a_terminal_unless_more_is_asked_for() {
 }
 
 #[test]
-fn an_election_is_shown_with_its_leader_and_what_that_says() {
-    let voters = Voters::start();
-    let servers = voters.urls();
-    let client = Quorate::connect(servers.split(' ')).unwrap();
-    let leadership = client.election("a").campaign("10.0.0.1:80").unwrap();
-    let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
-    let election = &seen["locks"][0]["election"];
-    assert_eq!((code, &seen["locks"][0]["name"]), (0, &"a".into()), "{seen}");
-    assert_eq!(keys(&seen["locks"][0]), ["election", "name"]);
-    assert_eq!(election["holder"]["hold"], leadership.hold().as_str());
-    assert_eq!((&election["value"], &election["agree"]), (&"10.0.0.1:80".into(), &true.into()));
-    let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
-    assert!(said.starts_with("election `a`: held by "), "{said}");
-    assert!(said.contains("the leader says: 10.0.0.1:80"), "{said}");
-    let (_, said, _) = output(&mut voters.quorate(&["status"]));
-    let line = said.lines().find(|line| line.starts_with("a  ")).expect("it is found");
-    assert!(line.contains("election"), "{said}");
-    leadership.resign().unwrap();
-}
-
-#[test]
-fn a_semaphore_is_shown_with_its_permits_and_who_has_them() {
+fn elections_and_semaphores_are_shown_with_what_is_theirs() {
     let voters = Voters::start();
     let client = Quorate::connect(voters.urls().split(' ')).unwrap();
-    let semaphore = client.semaphore("a", 5);
-    let permits = semaphore.acquire_many(2).unwrap();
+    let leadership = client.election("lead").campaign("10.0.0.1:80").unwrap();
+    let permits = client.semaphore("permits", 5).acquire_many(2).unwrap();
     let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
-    assert_eq!((code, keys(&seen["locks"][0])), (0, vec!["name", "semaphore"]), "{seen}");
-    let seen = &seen["locks"][0]["semaphore"];
-    assert_eq!(seen["holders"][0]["hold"], permits.hold().as_str(), "{seen}");
-    let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
-    assert!(said.starts_with("semaphore `a`: 2 of 5 permits taken"), "{said}");
-    assert!(said.contains(permits.hold().as_str()), "{said}");
-    let (_, said, _) = output(&mut voters.quorate(&["status"]));
-    let line = said.lines().find(|line| line.starts_with("a  ")).expect("it is found");
-    assert!(line.contains("semaphore") && line.contains("2 of 5 permits taken"), "{said}");
+    assert_eq!(code, 0, "{seen}");
+    let (first, second) = (&seen["locks"][0], &seen["locks"][1]);
+    assert_eq!((keys(first), &first["name"]), (vec!["election", "name"], &"lead".into()));
+    assert_eq!((keys(second), &second["name"]), (vec!["name", "semaphore"], &"permits".into()));
+    let (election, semaphore) = (&first["election"], &second["semaphore"]);
+    assert_eq!(election["holder"]["hold"], leadership.hold().as_str());
+    assert_eq!((&election["value"], &election["agree"]), (&"10.0.0.1:80".into(), &true.into()));
+    assert_eq!(semaphore["holders"][0]["hold"], permits.hold().as_str(), "{seen}");
+    let (_, all, _) = output(&mut voters.quorate(&["status"]));
+    for (name, begin, inside, row) in [
+        ("lead", "election `lead`: held by ", "the leader says: 10.0.0.1:80", "election"),
+        (
+            "permits",
+            "semaphore `permits`: 2 of 5 permits taken",
+            permits.hold().as_str(),
+            "2 of 5 permits taken",
+        ),
+    ] {
+        let (_, said, _) = output(&mut voters.quorate(&["status", name]));
+        assert!(said.starts_with(begin) && said.contains(inside), "{said}");
+        let line = all.lines().find(|line| line.starts_with(&format!("{name}  ")));
+        assert!(line.expect("it is found").contains(row), "{all}");
+    }
     permits.release().unwrap();
+    leadership.resign().unwrap();
 }
 
 #[test]
@@ -223,40 +217,24 @@ fn so_many_locks_are_looked_for_and_those_that_fit() {
 
 #[test]
 fn without_the_right_to_look_for_locks_the_voters_are_shown_all_the_same() {
-    let user = format!("quorate on >pw {}", rights::documented().join(" "));
-    let servers = RedisServer::start_many(&Settings::new().users(&[&user]), 3);
-    let urls: Vec<_> = servers.iter().map(|server| server.url_as("quorate", "pw")).collect();
-    let mut command = quorate(["status"]);
-    let (code, said, errors) = output(command.env("QUORATE_VOTERS", urls.join(" ")));
-    assert_eq!(code, 0, "{errors}");
-    assert!(said.starts_with("3 of 3 votes count"), "{said}");
+    let documented = rights::documented().join(" ");
+    let users =
+        [format!("quorate on >pw {documented}"), format!("looker on >pw {documented} +scan")];
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let servers = RedisServer::start_many(&Settings::new().users(&users), 3);
+    let shown = |user: &str| {
+        let urls: Vec<_> = servers.iter().map(|server| server.url_as(user, "pw")).collect();
+        let mut command = quorate(["status"]);
+        let (code, said, errors) = output(command.env("QUORATE_VOTERS", urls.join(" ")));
+        assert_eq!(code, 0, "{errors}");
+        assert!(said.starts_with("3 of 3 votes count"), "{said}");
+        said
+    };
+    let said = shown("quorate");
     assert_eq!(said.matches("not looked for on 127.0.0.1:").count(), 3, "{said}");
     assert!(said.contains("'scan' command"), "{said}");
-}
-
-#[test]
-fn in_a_cluster_all_primaries_are_shown_and_each_lock_once() {
-    let cluster = Cluster::start(3, 0);
-    let arguments = |subcommand: &[&str], more: &[&str]| -> Vec<String> {
-        let mut all: Vec<String> = subcommand.iter().map(|&word| word.to_owned()).collect();
-        for url in cluster.urls() {
-            all.extend(["--cluster".to_owned(), url]);
-        }
-        all.extend(["--cluster-voters", "3"].map(str::to_owned));
-        all.extend(more.iter().map(|&word| word.to_owned()));
-        all
-    };
-    let script = ["--", "sh", "-c", "echo $$; exec sleep 1000"];
-    let _holder = Running::start(&mut quorate(arguments(&["run", "invoice:42"], &script)));
-    let (code, seen) = json(&mut quorate(arguments(&["status", "--json"], &[])));
-    assert_eq!(code, 0);
-    let voters = seen["survey"]["voters"].as_array().unwrap();
-    let servers: Vec<_> =
-        voters.iter().map(|voter| voter["servers"].as_array().unwrap().len()).collect();
-    assert_eq!(servers, [1, 1, 1], "{seen}");
-    let locks = seen["locks"].as_array().unwrap();
-    assert_eq!((locks.len(), &locks[0]["name"]), (1, &"invoice:42".into()));
-    assert_eq!(locks[0]["mutex"]["agree"], true);
+    let said = shown("looker");
+    assert!(!said.contains("not looked for"), "{said}");
 }
 
 /// Of a line, without what only changes colours or moves the cursor.

@@ -46,7 +46,7 @@ fn the_command_reads_the_terminal_and_gets_its_keys() {
 }
 
 #[test]
-fn a_shell_stops_it_and_continues_it() {
+fn a_shell_stops_it_and_continues_it_and_in_the_background_it_may_not_read() {
     let voters = Voters::start();
     let mut console = start(&voters, "sh -i");
     let script = "echo \"group=$$;\"; while read line; do echo \"<$line>\"; done";
@@ -69,6 +69,15 @@ fn a_shell_stops_it_and_continues_it() {
     eventually("the command has ended", || !is_alive(command));
     console.press("echo code-$?\n");
     console.shows("code-0");
+    let script = "echo \"behind=$$;\"; read line; echo \"<$line>\"";
+    console.press(&format!("$QUORATE run a -- sh -c '{script}' &\n"));
+    let command = number(&console, "behind=");
+    eventually("it waits for the terminal", || is_stopped(command));
+    console.press("fg\n");
+    eventually("it goes on", || !is_stopped(command));
+    console.press("hello\n");
+    console.shows("<hello>");
+    eventually("the command has ended", || !is_alive(command));
     console.press("exit\n");
     assert_eq!(console.end(), Some(0));
 }
@@ -105,21 +114,4 @@ fn after_ctrl_c_it_says_what_of_the_command_is_left() {
     let line = shown.lines().find(|line| line.contains("waiting for ")).unwrap();
     assert_eq!(line.matches("sleep (").count(), 1, "{shown}");
     assert!(line.contains(": SIGKILL in ") && shown.matches("waiting").count() == 1, "{shown}");
-}
-
-#[test]
-fn in_the_background_it_stops_when_it_reads_the_terminal() {
-    let voters = Voters::start();
-    let mut console = start(&voters, "sh -i");
-    let script = "echo \"group=$$;\"; read line; echo \"<$line>\"";
-    console.press(&format!("$QUORATE run a -- sh -c '{script}' &\n"));
-    let command = number(&console, "group=");
-    eventually("it waits for the terminal", || is_stopped(command));
-    console.press("fg\n");
-    eventually("it goes on", || !is_stopped(command));
-    console.press("hello\n");
-    console.shows("<hello>");
-    eventually("the command has ended", || !is_alive(command));
-    console.press("exit\n");
-    assert_eq!(console.end(), Some(0));
 }

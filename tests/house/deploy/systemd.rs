@@ -42,28 +42,41 @@ fn only_a_node_without_its_data_waits() {
 
 #[test]
 #[cfg(all(feature = "full", target_os = "linux"))]
-fn systemd_takes_the_service_and_finds_little_that_it_could_harm() {
-    use quorate_support::{ROOT, install_line};
-
+fn systemd_takes_services_and_timer_and_finds_little_that_they_could_harm() {
     // Alpine has no systemd.
     if std::path::Path::new("/sbin/apk").exists() {
         return;
     }
-    let analyze = |arguments: &[&str]| {
+    let folder = tempfile::tempdir().unwrap();
+    for path in [UNIT, "deploy/jobs/nightly-report.service", "deploy/jobs/nightly-report.timer"] {
+        // It looks whether the programs are there.
+        let missing = ["/usr/local/bin/make-report", "/usr/local/bin/quorate"].iter();
+        let text =
+            missing.fold(read_file(path), |text, program| text.replace(program, "/bin/true"));
+        fs::write(folder.path().join(path.rsplit('/').next().unwrap()), text).unwrap();
+    }
+    let analyze = |arguments: &[&str], unit: &str| {
         let mut command = Command::new("systemd-analyze");
-        let output = command.args(arguments).arg(UNIT).current_dir(ROOT).output();
+        let output = command.args(arguments).arg(folder.path().join(unit)).output();
         let output = output.unwrap_or_else(|error| {
-            panic!("systemd-analyze: {error}; install it: {}", install_line(["systemd"; 5]))
+            let line = quorate_support::install_line(["systemd"; 5]);
+            panic!("systemd-analyze: {error}; install it: {line}")
         });
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     };
-    let (taken, said) = analyze(&["verify"]);
-    // Of other units of the machine it may say something.
-    assert!(taken && !said.contains("quorate-node"), "{said}");
     // Of 10, where 10 is a service that may do everything.
-    let (safe, said) = analyze(&["security", "--offline=yes", "--threshold=15", "--no-pager"]);
-    assert!(safe, "{said}");
+    for (name, starts, threshold) in
+        [("quorate-node", "service", 15), ("nightly-report", "timer", 20)]
+    {
+        let (taken, said) = analyze(&["verify"], &format!("{name}.{starts}"));
+        // Of other units of the machine it may say something.
+        assert!(taken && !said.contains(name), "{said}");
+        let threshold = format!("--threshold={threshold}");
+        let security = ["security", "--offline=yes", &threshold, "--no-pager"];
+        let (safe, said) = analyze(&security, &format!("{name}.service"));
+        assert!(safe, "{said}");
+    }
 }
 
 // `systemctl start` returns at this message, so the next node of a rolling restart goes no sooner.
