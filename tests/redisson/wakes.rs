@@ -7,11 +7,7 @@ use tokio::time::timeout;
 use crate::{java::Version, stage::Stage, with_each_redisson};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
 
-with_each_redisson!(
-    an_unlock_in_java_wakes_us,
-    an_unlock_in_java_wakes_those_who_wait_in_order,
-    our_release_wakes_java,
-);
+with_each_redisson!(an_unlock_in_java_wakes_us, our_release_wakes_java,);
 
 const TIMES: usize = 15;
 /// Alone on a machine the median is some 2 ms, over three servers some 7 ms.
@@ -24,31 +20,19 @@ fn median(what: &str, mut times: Vec<Duration>) {
     assert!(median < AT_ONCE, "{what}: {times:?}");
 }
 
+// Also those who wait in order.
 async fn an_unlock_in_java_wakes_us(version: Version) {
-    for servers in [1, 3] {
+    for (servers, in_order) in [(1, false), (3, false), (1, true), (3, true)] {
         let stage = Stage::start(version, servers).await;
         let mut times = Vec::new();
         for _ in 0..TIMES {
             stage.java.does("a", "lock plain orders -1").await;
-            let waiting = stage.wait_for("orders").await;
-            let watch = Stopwatch::start();
-            stage.java.does("a", "unlock plain orders").await;
-            let guard = timeout(secs(20), waiting).await.expect("it is woken").unwrap();
-            times.push(watch.time());
-            guard.release().await.unwrap();
-        }
-        median(&format!("Java to Rust, {servers} servers"), times);
-    }
-}
-
-async fn an_unlock_in_java_wakes_those_who_wait_in_order(version: Version) {
-    for servers in [1, 3] {
-        let stage = Stage::start(version, servers).await;
-        let mut times = Vec::new();
-        for _ in 0..TIMES {
-            stage.java.does("a", "lock plain orders -1").await;
-            let mutex = stage.client.redisson().fair_mutex("orders");
-            let waiting = tokio::spawn(async move { mutex.lock().await.unwrap() });
+            let (mutex, fair) =
+                (stage.mutex("orders"), stage.client.redisson().fair_mutex("orders"));
+            let waiting = tokio::spawn(async move {
+                let entered = if in_order { fair.lock().await } else { mutex.lock().await };
+                entered.unwrap()
+            });
             stage.until_listening("orders").await;
             let watch = Stopwatch::start();
             stage.java.does("a", "unlock plain orders").await;
@@ -56,7 +40,7 @@ async fn an_unlock_in_java_wakes_those_who_wait_in_order(version: Version) {
             times.push(watch.time());
             guard.release().await.unwrap();
         }
-        median(&format!("Java to a fair mutex, {servers} servers"), times);
+        median(&format!("Java to Rust, {servers} servers, in order: {in_order}"), times);
     }
 }
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use quorate::{Cause, Error, Verdict};
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{
-    MS, are_empty, builder, connect, connections, leased, proxies, servers, timed, votes_for,
-};
+use quorate_tests::scene::{MS, are_empty, builder, connect, leased, servers, timed, votes_for};
 
 /// For so long a server that restarted empty is kept out of new holds: the tests wait for its end.
 const LEASE: Duration = Duration::from_secs(8);
@@ -74,43 +72,4 @@ async fn a_voter_that_was_down_at_connecting_joins_when_it_comes() {
     servers[0].kill();
     assert!(quorum.mutex("b").try_lock().await.expect("two of three are up").is_some());
     guard.release().await.expect("two of three confirm");
-}
-
-/// One server, one vote, however many addresses it has.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_address_of_a_server_that_comes_late_has_no_vote() {
-    let mut servers = servers(2);
-    let second = proxies(&servers[..1]).await.remove(0);
-    second.refuse().await;
-    let builder = builder(&servers).voter(second.url()).quorum_timeout(MS(300));
-    let quorum = connect(leased(builder, LEASE)).await;
-    second.accept();
-    servers[1].kill();
-    // One server is left, with two addresses: that is no majority of three.
-    let first = servers[0].port().to_string();
-    eventually_async("the second address is told", async || {
-        let error = match quorum.mutex("a").try_lock().await {
-            Ok(entered) => panic!("one server has two votes: {entered:?}"),
-            Err(error) => error,
-        };
-        let told = |verdict: &Verdict| match verdict {
-            Verdict::Unknown(Cause::Duplicate(of)) => of.contains(&first),
-            _ => false,
-        };
-        error.is_no_quorum() && told(&error.voters()[2].verdict)
-    })
-    .await;
-    let error = quorum.mutex("a").lock().await.expect_err("one server has one vote");
-    assert!(error.to_string().contains("is the same server as"), "{error}");
-    servers[1].restart();
-    let mutex = quorum.mutex("a");
-    eventually_async("two servers are a majority of three voters", async || {
-        matches!(mutex.try_lock().await, Ok(Some(_)))
-    })
-    .await;
-    quorum.close().await;
-    eventually_async("no connection is left", async || {
-        servers.iter().all(|server| connections(server) == 0)
-    })
-    .await;
 }

@@ -10,7 +10,7 @@ use std::{
 use quorate::{Cause, Error, Quorate, Verdict};
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{DURABLE, builder, connect, leased, servers_with};
+use quorate_tests::scene::{DURABLE, builder, connect, connections, leased, servers_with};
 
 /// For so long a voter that has changed its server is kept out of new holds: the test waits for
 /// the end of it.
@@ -43,21 +43,28 @@ async fn a_voter_that_comes_back_as_the_server_of_another_has_no_vote_until_it_i
     for (way, server) in ways.iter().zip(&servers) {
         lead(way, server, &[]);
     }
-    let urls = ways.iter().map(|way| format!("redis+unix://{}", way.display()));
-    let ada = connect(leased(Quorate::builder().voters(urls), LEASE)).await;
+    let urls = || ways.iter().map(|way| format!("redis+unix://{}", way.display()));
+    let ada = connect(leased(Quorate::builder().voters(urls()), LEASE)).await;
     let ben = connect(leased(builder(&servers), LEASE)).await;
     for client in [&ada, &ben] {
         eventually_async("all count", async || client.status().await.counting() == 3).await;
     }
 
+    // Cleo meets the second for the first time when it is the first.
+    fs::remove_file(&ways[1]).expect("it is there");
+    let cleo = connect(leased(Quorate::builder().voters(urls()), LEASE)).await;
     fs::remove_file(&ways[2]).expect("it is there");
     lead(&ways[1], &servers[0], &servers[1..]);
     let mutex = ada.mutex("a");
-    eventually_async("ada knows that they are one server", async || match mutex.try_lock().await {
-        Ok(entered) => panic!("one server is a majority of three: {entered:?}"),
-        Err(error) => error.is_no_quorum() && is_twin(&error, 1, &ways[0]),
-    })
-    .await;
+    for mutex in [&mutex, &cleo.mutex("a")] {
+        eventually_async("they are known to be one server", async || {
+            match mutex.try_lock().await {
+                Ok(entered) => panic!("one server is a majority of three: {entered:?}"),
+                Err(error) => error.is_no_quorum() && is_twin(&error, 1, &ways[0]),
+            }
+        })
+        .await;
+    }
     let status = ada.status().await;
     assert!(matches!(status.voters[1].connection, Err(Cause::Duplicate(_))), "{status}");
     assert!(status.voters[0].counts() && !status.has_quorum(), "{status}");
@@ -75,6 +82,13 @@ async fn a_voter_that_comes_back_as_the_server_of_another_has_no_vote_until_it_i
     servers[2].kill();
     eventually_async("and are needed", async || {
         ada.status().await.counting() == 2 && matches!(mutex.try_lock().await, Ok(Some(_)))
+    })
+    .await;
+    for client in [ada, ben, cleo] {
+        client.close().await;
+    }
+    eventually_async("no connection is left", async || {
+        servers[..2].iter().all(|server| connections(server) == 0)
     })
     .await;
 }

@@ -3,10 +3,10 @@
 use quorate::{Builder, Quorate, RestartGuard};
 
 use crate::replicas::scene::{Voter, promote};
-use quorate_support::{RedisServer, Reply, eventually_async};
+use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::{
-    scene::{MS, are_empty, connect, votes_for},
-    standing::{kept_out, make_old, refused, until_noticed},
+    scene::{MS, are_empty, connect},
+    standing::{kept_out, make_old, until_noticed},
 };
 
 /// A primary with a replica, and two servers without.
@@ -26,27 +26,6 @@ fn voters(first: &RedisServer, others: &[RedisServer]) -> Builder {
     let others = others.iter().map(RedisServer::url);
     let builder = Quorate::builder().voter(first.url()).voters(others);
     builder.longest_lease(MS(30_000)).voter_deadline(MS(2_000))
-}
-
-// As where a name points to another server from some moment on. The third has never had the vote.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_vote_that_a_promotion_lost_is_not_given_to_a_client_that_comes_after_it() {
-    let (Voter { mut primary, replicas }, others) = servers();
-    let holder = connect(voters(&primary, &others)).await;
-    primary.cut_off_replicas();
-    let lock = holder.mutex("a").lease_fixed(MS(30_000));
-    let guard = lock.lock().await.expect("all are up");
-    eventually_async("all have voted", async || guard.votes() == 3).await;
-    assert_eq!(others[1].command(&["DEL", "quorate:{a}"]), Ok(Reply::Int(1)));
-    primary.kill();
-    promote(&replicas[0]);
-    assert!(!votes_for(&replicas[0], "a", guard.hold().as_str()), "the vote is lost");
-    // The second one finds the mark of the first.
-    for _ in 0..2 {
-        let late = connect(voters(&replicas[0], &others)).await;
-        refused(&late, 0).await;
-    }
-    assert!(guard.is_held(), "the machine was too busy to show anything");
 }
 
 // The connections stand all the time.

@@ -178,9 +178,13 @@ async fn a_vote_that_a_failover_lost_lets_nobody_in() {
     let failed_over = now();
     until_kept_out(&ben, 0, Quarantine::Restarted).await;
     let cleo = connect(leased(builder(&sentinels, &servers), lease)).await;
-    let why = kept_out(&cleo, 0).await.map(|it| it.why);
-    assert_eq!(why, Some(Quarantine::Young), "as young as its promotion");
-    for client in [&ben, &cleo] {
+    // She finds the mark of the one before her.
+    let dora = connect(leased(builder(&sentinels, &servers), lease)).await;
+    for client in [&cleo, &dora] {
+        let why = kept_out(client, 0).await.map(|it| it.why);
+        assert_eq!(why, Some(Quarantine::Young), "as young as its promotion");
+    }
+    for client in [&ben, &cleo, &dora] {
         let tried = client.mutex("a").try_lock().await;
         assert!(guard.is_held(), "the machine was too busy to show anything");
         assert!(!matches!(tried, Ok(Some(_))), "a second holder");
