@@ -122,6 +122,12 @@ pub fn forget_calls(server: &RedisServer) {
     server.command(&["CONFIG", "RESETSTAT"]).expect("the counters can be reset");
 }
 
+/// How many connections a server has accepted.
+pub fn accepted(server: &RedisServer) -> usize {
+    let count = server.info(&["INFO", "stats"], "total_connections_received");
+    count.expect("it answers").parse().expect("a number")
+}
+
 /// How many clients are connected to a server.
 pub fn connections(server: &RedisServer) -> usize {
     let Ok(Reply::Text(clients)) = server.command(&["CLIENT", "LIST"]) else { panic!("no text") };

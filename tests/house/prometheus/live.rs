@@ -20,6 +20,7 @@ use super::{DASHBOARD, RULES};
 use quorate_support::{
     ROOT, RedisServer, Settings, Watched, free_port, install_line, read_file, succeeds,
 };
+use quorate_tests::scene::Ending;
 
 fn spawned<T>(program: &str, started: std::io::Result<T>) -> T {
     let dnf = "golang-github-prometheus";
@@ -235,7 +236,7 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
         // Also where a claim below does not hold.
-        let _ends = Ends(&enough);
+        let _ends = Ending(&enough);
         for name in ["a", "a", "b"] {
             scope.spawn(|| {
                 while !enough.load(Ordering::Relaxed) {
@@ -259,14 +260,6 @@ fn alerts_fire_when_locks_are_lost_and_not_before() {
     assert!(service.end().success());
     let told = last.join().expect("it does not panic");
     assert!(!matches!(told, Ok((200, _))), "{told:?}");
-}
-
-struct Ends<'flag>(&'flag AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn well(service: &Server, prometheus: &Server) {

@@ -1,16 +1,12 @@
 //! Primaries with their replicas, and clients of them.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
 use quorate::{Builder, Cause, Error, Quorate, Verdict};
 
 use tokio::task::spawn_blocking;
 
-use quorate_support::{Proxy, RedisServer, Reply, eventually, eventually_async};
+use quorate_support::{Proxy, RedisServer, Reply, eventually_async};
 use quorate_tests::scene::patient;
 
 /// A quarter of the voter deadline of [`patient`] clients, as nothing else is set.
@@ -25,54 +21,29 @@ pub(crate) struct Voter {
 impl Voter {
     /// Returns once the primary counts on all of its replicas.
     pub(crate) fn start(replicas: usize) -> Self {
-        let primary = primary();
-        let port = primary.port();
-        let replicas = side_by_side(replicas, || replica_of(port));
-        let voter = Self { primary, replicas };
-        for what in FOLLOWED {
-            eventually(what, || voter.is_followed());
-        }
-        voter
+        let primary = RedisServer::start();
+        let replicas = side_by_side(replicas, || primary.start_replica());
+        Self { primary, replicas }
     }
 
     /// With one replica, that hears of everything through a proxy. Needs a runtime of several
     /// threads.
     pub(crate) async fn start_behind_proxy() -> (Self, Proxy) {
-        let primary = spawn_blocking(primary).await.expect("it starts");
+        let primary = spawn_blocking(RedisServer::start).await.expect("it starts");
         let proxy = Proxy::start(primary.port()).await;
-        let port = proxy.port();
-        let replica = spawn_blocking(move || replica_of(port)).await.expect("it starts");
+        let port = proxy.port().to_string();
+        let start = move || RedisServer::start_with(&["--replicaof", "127.0.0.1", &port]);
+        let replica = spawn_blocking(start).await.expect("it starts");
         let voter = Self { primary, replicas: vec![replica] };
-        for what in FOLLOWED {
-            eventually_async(what, async || voter.is_followed()).await;
-        }
+        // A fence is no trace of a lock.
+        let written: [&[&str]; 2] = [&["SET", "fence", "1"], &["WAIT", "1", "100"]];
+        eventually_async("the replica follows", async || {
+            let replies = voter.primary.commands(&written).expect("it answers");
+            replies[1] == Ok(Reply::Int(1))
+        })
+        .await;
         (voter, proxy)
     }
-
-    /// Whether all of them have what was written just now.
-    pub(crate) fn is_followed(&self) -> bool {
-        static WRITTEN: AtomicU64 = AtomicU64::new(0);
-        let value = WRITTEN.fetch_add(1, Ordering::Relaxed).to_string();
-        let asked = |server: &RedisServer, words: &[&str]| server.command(words).expect("answered");
-        // A fence is no trace of a lock.
-        asked(&self.primary, &["SET", "fence", &value]);
-        self.replicas
-            .iter()
-            .all(|replica| asked(replica, &["GET", "fence"]) == Reply::Text(value.clone()))
-    }
-}
-
-/// What was written first may have come with the copy of all data; the next has followed it.
-const FOLLOWED: [&str; 2] = ["all replicas have the data", "all replicas follow"];
-
-/// A replica that asks for the data gets it at once, not after waiting for others to ask.
-fn primary() -> RedisServer {
-    RedisServer::start_with(&["--repl-diskless-sync-delay", "0"])
-}
-
-/// A server that copies what listens on this port of 127.0.0.1.
-fn replica_of(port: u16) -> RedisServer {
-    RedisServer::start_with(&["--replicaof", "127.0.0.1", &port.to_string()])
 }
 
 pub(crate) fn voters(count: usize, replicas: usize) -> Vec<Voter> {

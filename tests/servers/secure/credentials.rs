@@ -11,7 +11,7 @@ use std::{
 use quorate::{Credentials, Quorate};
 
 use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::scene::{MS, connect, now, patient, servers, since};
+use quorate_tests::scene::{MS, accepted, connect, now, patient, servers, since};
 
 /// A password that changes, and how often it was asked for.
 #[derive(Clone, Default)]
@@ -88,12 +88,6 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
         assert!(guard.is_held(), "eight seconds were not enough");
     }
     guard.release().await.expect("it was never lost");
-}
-
-/// How many connections a server has accepted.
-fn accepted(server: &RedisServer) -> usize {
-    let count = server.info(&["INFO", "stats"], "total_connections_received");
-    count.expect("it answers").parse().expect("a number")
 }
 
 // A majority has the right one, so the client stays. Each of the two connections is tried at once,
