@@ -64,6 +64,20 @@ pub(crate) fn quorate<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
     command
 }
 
+/// Gives a command the environment of another one.
+pub(crate) fn with_environment_of<'c>(
+    command: &'c mut Command,
+    other: &Command,
+) -> &'c mut Command {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 /// What the client of a process is called: the end of the host's name, and the process.
 pub(crate) fn client_name(process: u32) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");

@@ -9,6 +9,8 @@ use std::{
 
 use quorate_support::eventually;
 
+use crate::program::with_environment_of;
+
 #[derive(Debug)]
 pub(crate) struct Screen {
     process: Child,
@@ -32,12 +34,7 @@ impl Screen {
     pub(crate) fn run(line: &str, program: &Command) -> Self {
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", line, "/dev/null"]).env("TERM", "xterm");
-        for (name, value) in program.get_envs() {
-            match value {
-                Some(value) => script.env(name, value),
-                None => script.env_remove(name),
-            };
-        }
+        let script = with_environment_of(&mut script, program);
         let mut process =
             script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let keys = process.stdin.take().expect("it is piped");

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     processes::{is_alive, is_stopped},
-    program::Running,
+    program::{Running, with_environment_of},
     voters::Voters,
 };
 
@@ -75,13 +75,7 @@ fn what_was_ignored_before_stays_ignored() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
     shell.arg(run.get_program()).args(run.get_args());
-    for (name, value) in run.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    let mut running = Running::start(&mut shell);
+    let mut running = Running::start(with_environment_of(&mut shell, &run));
     running.signal(Signal::HUP);
     // Heard after the other, if at all.
     running.signal(Signal::TERM);
