@@ -85,13 +85,40 @@ impl Step {
         }
     }
 
-    fn settings(&self, command: &mut Command) {
+    /// `quorate` with these arguments and the settings of the step.
+    fn quorate(&self, arguments: &[&str]) -> Command {
+        let mut command = quorate(arguments);
         command.env("QUORATE_LEASE", "2s").env("QUORATE_LONGEST_LEASE", "2s");
         command.env("QUORATE_VOTER_DEADLINE", "200ms");
         command.env("QUORATE_ROSTER", self.roster).env("QUORATE_VOTERS", &self.voters);
         if let Some(replaced) = &self.replaced {
             command.env("QUORATE_REPLACED_VOTERS", replaced);
         }
+        command
+    }
+
+    /// Servers that nobody knew do not count for a longest lease after a client has first met them:
+    /// somebody looks at them for so long.
+    fn introduce(&self) {
+        let mut watch = self.quorate(&["status", "--watch", "--interval", "1s"]);
+        let watching = Running::start_soon(&mut watch);
+        thread::sleep(2 * LEASE);
+        watching.signal(Signal::TERM);
+    }
+
+    /// The code with which a process ends that wants a lock at once.
+    fn tries(&self, name: &str) -> i32 {
+        output(&mut self.quorate(&["run", name, "--try", "--", "true"])).0
+    }
+
+    /// Whether clients are in this step, as the doctor sees it.
+    fn is_seen(&self) -> bool {
+        let (_, said) = json(&mut self.quorate(&["doctor", "--json"]));
+        let belief = self.belief();
+        said["findings"].as_array().expect("it has findings").iter().any(|finding| {
+            let seen = finding["seen"].as_str().unwrap_or_default();
+            finding["check"] == "roster" && seen.contains(&belief)
+        })
     }
 }
 
@@ -110,34 +137,26 @@ struct Fleet<'a> {
 
 #[test]
 fn services_are_rolled_from_three_voters_to_five() {
-    roll(&[0, 1, 2], &[0, 1, 2, 3, 4], Harm::None);
+    roll(&[0, 1, 2], &[0, 1, 2, 3, 4], false);
 }
 
 #[test]
 fn services_are_rolled_from_five_voters_to_three() {
-    roll(&[0, 1, 2, 3, 4], &[0, 1, 2], Harm::None);
+    roll(&[0, 1, 2, 3, 4], &[0, 1, 2], false);
 }
 
 #[test]
 fn services_are_rolled_from_three_voters_to_three_others() {
-    roll(&[0, 1, 2], &[3, 4, 5], Harm::None);
+    roll(&[0, 1, 2], &[3, 4, 5], false);
 }
 
 #[test]
 fn services_are_rolled_while_voters_are_killed_and_stand_still() {
-    roll(&[0, 1, 2], &[2, 3, 4], Harm::OneAtATime);
-}
-
-/// What is done to voters during the steps.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Harm {
-    None,
-    /// It is killed and comes back empty, or stands still.
-    OneAtATime,
+    roll(&[0, 1, 2], &[2, 3, 4], true);
 }
 
 #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
-fn roll(old: &[usize], new: &[usize], harm: Harm) {
+fn roll(old: &[usize], new: &[usize], voters_die: bool) {
     let seed = knob("QUORATE_FAULT_SEED", rand::random());
     println!("QUORATE_FAULT_SEED={seed}");
     let count = old.iter().chain(new).max().expect("there are voters") + 1;
@@ -166,9 +185,9 @@ fn roll(old: &[usize], new: &[usize], harm: Harm) {
             let fleet = &fleet;
             scope.spawn(move || fleet.work(machine, chance));
         }
-        fleet.has_run(0..MACHINES);
-        introduce(&steps[2]);
-        if harm == Harm::OneAtATime {
+        fleet.has_run();
+        steps[2].introduce();
+        if voters_die {
             let (fleet, servers) = (&fleet, &mut servers);
             scope.spawn(move || fleet.harm(servers, StdRng::seed_from_u64(!seed)));
         }
@@ -176,11 +195,12 @@ fn roll(old: &[usize], new: &[usize], harm: Harm) {
         for step in &steps[1..] {
             if step.replaced.is_none() {
                 // Who starts too early is told so; the others go on.
-                assert_eq!(tries("probe", step), CONFIG);
-                eventually("the step may begin", || tries("probe", step) == 0);
+                assert_eq!(step.tries("probe"), CONFIG);
+                eventually("the step may begin", || step.tries("probe") == 0);
             }
             // A lock that is held over the whole step, by a service that moves last.
-            let mut long = hold("long", from);
+            let hold = ["run", "long", "--", "sh", "-c", "echo $$; exec sleep 1000"];
+            let mut long = Running::start(&mut from.quorate(&hold));
             for machine in 0..MACHINES {
                 *fleet.steps[machine].lock().unwrap() = step.clone();
                 fleet.ended[machine].store(0, Relaxed);
@@ -191,13 +211,13 @@ fn roll(old: &[usize], new: &[usize], harm: Harm) {
                         fleet.ended[(machine + 1) % MACHINES].load(Relaxed) > before
                     });
                 }
-                assert_eq!(tries("long", step), 75, "it is held by {from:?}");
+                assert_eq!(step.tries("long"), 75, "it is held by {from:?}");
             }
             assert!(!long.has_ended(), "what is held stays held");
             long.signal(Signal::TERM);
             long.wait();
-            fleet.has_run(0..MACHINES);
-            assert!(roster(step).iter().any(|seen| seen.contains(&step.belief())));
+            fleet.has_run();
+            assert!(step.is_seen());
             from = step;
         }
     });
@@ -209,44 +229,6 @@ fn roll(old: &[usize], new: &[usize], harm: Harm) {
     assert!(longest < LEASE + Duration::from_secs(1), "{longest:?}");
 }
 
-/// Servers that nobody knew do not count for a longest lease after a client has first met them:
-/// somebody looks at them for so long.
-fn introduce(step: &Step) {
-    let mut watch = quorate(["status", "--watch", "--interval", "1s"]);
-    step.settings(&mut watch);
-    let watching = Running::start_soon(&mut watch);
-    thread::sleep(2 * LEASE);
-    watching.signal(Signal::TERM);
-}
-
-/// A process that holds a lock until it is ended.
-fn hold(name: &str, step: &Step) -> Running {
-    let mut run = quorate(["run", name, "--", "sh", "-c", "echo $$; exec sleep 1000"]);
-    step.settings(&mut run);
-    Running::start(&mut run)
-}
-
-/// The code with which a process ends that wants a lock at once.
-fn tries(name: &str, step: &Step) -> i32 {
-    let mut run = quorate(["run", name, "--try", "--", "true"]);
-    step.settings(&mut run);
-    output(&mut run).0
-}
-
-/// In which steps clients are, as the doctor sees it.
-fn roster(step: &Step) -> Vec<String> {
-    let mut doctor = quorate(["doctor", "--json"]);
-    step.settings(&mut doctor);
-    let (_, said) = json(&mut doctor);
-    let findings = said["findings"].as_array().expect("it has findings").clone();
-    let found: Vec<String> = findings
-        .iter()
-        .filter(|finding| finding["check"] == "roster")
-        .map(|finding| finding["seen"].as_str().unwrap_or_default().to_owned())
-        .collect();
-    found
-}
-
 impl Fleet<'_> {
     /// A machine that starts the job again and again, with the settings of its step, and sometimes
     /// kills what it started.
@@ -255,9 +237,8 @@ impl Fleet<'_> {
         while !self.over.load(Relaxed) {
             let step = self.steps[machine].lock().unwrap().clone();
             let script = format!("echo $$; {JOB}");
-            let mut run = quorate(["run", "job", "--wait", "5s", "--", "sh", "-c", &script]);
-            step.settings(run.env("WITNESS", self.folder));
-            let mut running = Running::start_soon(&mut run);
+            let job = ["run", "job", "--wait", "5s", "--", "sh", "-c", &script];
+            let mut running = Running::start_soon(step.quorate(&job).env("WITNESS", self.folder));
             if chance.random_ratio(1, 8) {
                 thread::sleep(Duration::from_millis(chance.random_range(0..800)));
                 if is_alive(running.id()) {
@@ -305,10 +286,9 @@ impl Fleet<'_> {
         assert!(killed > 0 && stopped > 0);
     }
 
-    /// Each of these machines has run a job well in its step.
-    fn has_run(&self, machines: std::ops::Range<usize>) {
-        for machine in machines {
-            eventually("a job has run in its step", || self.ended[machine].load(Relaxed) > 0);
-        }
+    /// Each machine has run a job well in its step.
+    fn has_run(&self) {
+        let all = || self.ended.iter().all(|ended| ended.load(Relaxed) > 0);
+        eventually("jobs have run in their step", all);
     }
 }
