@@ -61,18 +61,18 @@ fn findings(command: &mut Command) -> (i32, Vec<[String; 4]>) {
 
 /// Three good servers.
 fn three() -> Vec<RedisServer> {
-    with_one(Settings::new().flags(&good()))
+    with_one(&Settings::new().flags(&good()))
 }
 
 /// Two good servers, and another one.
-fn with_one(settings: Settings) -> Vec<RedisServer> {
+fn with_one(settings: &Settings) -> Vec<RedisServer> {
     let mut servers = RedisServer::start_many(&Settings::new().flags(&good()), 2);
-    servers.push(RedisServer::start_as(&settings));
+    servers.push(RedisServer::start_as(settings));
     servers
 }
 
 /// What is wrong with the last of three servers, where the others are good.
-fn wrong(settings: Settings, login: &str) -> (i32, Vec<[String; 4]>) {
+fn wrong(settings: &Settings, login: &str) -> (i32, Vec<[String; 4]>) {
     let servers = with_one(settings);
     let mut urls = urls(&servers);
     urls[2] = urls[2].replace("://", &format!("://{login}"));
@@ -149,7 +149,7 @@ fn a_server_that_may_lose_votes_is_an_error_or_a_warning_that_can_be_accepted() 
             "appendonly yes, appendfsync everysec, no-appendfsync-on-rewrite no",
         ),
     ] {
-        let (code, found) = wrong(Settings::new().flags(&good()).flags(flags), "");
+        let (code, found) = wrong(&Settings::new().flags(&good()).flags(flags), "");
         let expected = if level == "error" { 2 } else { 1 };
         assert_eq!((code, &checks(&found)[..]), (expected, &[(check, level)][..]), "{found:?}");
         assert!(found[0][3].starts_with(seen), "{found:?}");
@@ -157,11 +157,11 @@ fn a_server_that_may_lose_votes_is_an_error_or_a_warning_that_can_be_accepted() 
     // It reads its file as the user `default` when it starts.
     let users = ["default off resetkeys resetchannels -@all", "operator on >pw ~* &* +@all"];
     let dropping = Settings::new().flags(&good()).users(&users);
-    let (code, found) = wrong(dropping, "operator:pw@");
+    let (code, found) = wrong(&dropping, "operator:pw@");
     assert_eq!((code, &checks(&found)[..]), (2, &[("persistence", "error")][..]), "{found:?}");
     assert!(found[0][3].contains("`default` may not"), "{found:?}");
 
-    let servers = with_one(Settings::new().flags(&good()).flags(&["--appendonly", "no"]));
+    let servers = with_one(&Settings::new().flags(&good()).flags(&["--appendonly", "no"]));
     let arguments = ["--ignore", "persistence", "--ignore", "connection"];
     let (code, said, _) = output(&mut doctor(&urls(&servers), &arguments));
     assert_eq!(code, 0, "{said}");
