@@ -91,6 +91,12 @@ impl History {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// How many of them were alone.
+    pub fn alone(&self) -> usize {
+        let spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.iter().filter(|span| !span.reads).count()
+    }
+
     pub fn into_spans(self) -> Vec<Span> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -98,12 +98,12 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         .await;
         permits.release().await.unwrap();
         next.await.unwrap().unwrap().release().await.unwrap();
+        eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;
         // By force.
         let guard = ours.mutex("d").lock().await.unwrap();
         assert!(theirs.mutex("d").force_release().await.unwrap());
         guard.lost().await;
         drop(guard);
-        eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;
         ours.close().await;
         theirs.close().await;
     }
