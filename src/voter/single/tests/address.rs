@@ -1,4 +1,5 @@
 use super::{Address, Security};
+use crate::voter::single::address::Secured;
 
 fn parse(text: &str) -> Result<Address, crate::proto::Error> {
     Address::parse(text, &Security::default())
@@ -8,15 +9,13 @@ fn label(text: &str) -> String {
     parse(text).unwrap().label().to_string()
 }
 
-fn message(text: &str) -> String {
-    let error = parse(text).unwrap_err();
-    assert!(error.is_invalid());
-    error.to_string()
+/// User and password.
+fn login(config: &fred::types::config::Config) -> (Option<&str>, Option<&str>) {
+    (config.username.as_deref(), config.password.as_deref())
 }
 
 #[test]
 fn a_label_has_host_port_and_database_and_no_credentials() {
-    assert_eq!(label("redis://a.example"), "a.example:6379");
     assert_eq!(label("redis://a.example:7000/"), "a.example:7000");
     assert_eq!(label("redis://user:secret@a.example/0"), "a.example:6379");
     assert_eq!(label("redis://:secret@a.example:7000/15"), "a.example:7000/15");
@@ -32,20 +31,13 @@ fn a_label_under_sentinels_has_the_service_and_all_of_them() {
                 ?sentinel_user=u%26&sentinel_password=%3Dp";
     assert_eq!(label(text), "lock-1@a.example:26379,b.example:7000,[::1]:26379/3");
     let address = parse(text).unwrap();
-    assert_eq!(address.config().password.as_deref(), Some("a,b@"));
-    assert_eq!(address.config().database, Some(3));
-    for (_, secured) in &address.sentinels().unwrap().all {
-        let config = &secured.config;
-        let login = (config.username.as_deref(), config.password.as_deref());
-        assert_eq!((login, config.database), ((Some("u&"), Some("=p")), None));
+    let config = address.config();
+    assert_eq!((login(config), config.database), ((Some("user"), Some("a,b@")), Some(3)));
+    for (_, Secured { config, .. }) in &address.sentinels().unwrap().all {
+        assert_eq!((login(config), config.database), ((Some("u&"), Some("=p")), None));
     }
-}
-
-#[test]
-fn credentials_are_percent_decoded() {
-    let address = parse("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example").unwrap();
-    assert_eq!(address.config().username.as_deref(), Some("us:er"));
-    assert_eq!(address.config().password.as_deref(), Some("p@ss/w%rdé"));
+    let encoded = parse("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example").unwrap();
+    assert_eq!(login(encoded.config()), (Some("us:er"), Some("p@ss/w%rdé")));
 }
 
 #[test]
@@ -53,7 +45,6 @@ fn what_is_wrong_is_named() {
     for (text, expected) in [
         ("", "the address is empty"),
         ("localhost:6379", "`localhost:6379` is no address: write `redis://localhost:6379`"),
-        ("127.0.0.1", "`127.0.0.1` is no address: write `redis://127.0.0.1`"),
         (
             "user:secret@a.example",
             "the address has no scheme; known are redis://, rediss://, redis+unix:// or redis-s",
@@ -66,9 +57,7 @@ fn what_is_wrong_is_named() {
         ("redis://a.example:99999", "the redis:// address is no address: invalid port number"),
         ("redis://a.example:0", "`redis://a.example:0` has port 0"),
         ("redis://", "has no host"),
-        ("redis:///3", "has no host"),
         ("redis://a.example/256", "`redis://a.example` has a database that is no number from 0"),
-        ("redis://a.example/-1", "has a database that is no number"),
         ("redis://a.example/1/2", "has a database that is no number"),
         ("redis://a.example?db=1", "takes no parameters"),
         ("redis://a.example/#1", "has a `#`"),
@@ -81,14 +70,12 @@ fn what_is_wrong_is_named() {
         ("redis+unix:///run/redis.sock?password=a", "has a parameter other than `db`"),
         ("redis-cluster://a.example", "names a cluster, which is not one server"),
         ("redis-sentinel://", "the redis-sentinel:// address has no host"),
-        ("redis-sentinel:///lock-1", "has no host"),
         ("redis-sentinel://a.example", "`redis-sentinel://a.example:26379` has no service"),
         ("redis-sentinel://a.example,/lock-1", "has no host"),
         ("redis-sentinel://a.example:0/lock-1", "has port 0"),
         ("redis-sentinel://a.example:x/lock-1", "has a host that cannot be read"),
         ("redis-sentinel://a,b:26379,a:26379/lock-1", "names a sentinel twice"),
         ("redis-sentinel://a.example/lock 1", "has a service with characters other than letters"),
-        ("redis-sentinel://a.example/lock-1/x", "has a database that is no number"),
         ("redis-sentinel://a.example/lock-1/1/2", "has a database that is no number"),
         ("redis-sentinel://a.example/lock-1#1", "has a `#`"),
         ("redis-sentinel://user@a.example/lock-1", "has a user without a password"),
@@ -96,18 +83,17 @@ fn what_is_wrong_is_named() {
         ("redis-sentinel://a.example/lock-1?sentinel_password=", "has a parameter that is empty"),
         ("redis-sentinel://a/b?sentinel_user=a", "a `sentinel_user` without a `sentinel_password`"),
     ] {
-        let message = message(text);
-        assert!(message.contains(expected), "{text}: {message}");
+        let error = parse(text).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains(expected), "{text}: {error}");
     }
 }
 
 #[test]
 fn no_message_and_no_debug_form_shows_a_password() {
-    let passwords =
+    const PASSWORDS: [&str; 7] =
         ["hunter2", "hun%74er2", "hun/ter2", "hun#ter2", "hun?ter2", "hun@ter2", "h:er2"];
-    for password in passwords {
-        let credentials = [format!(":{password}"), format!("user:{password}"), password.to_owned()];
-        for credentials in &credentials {
+    for password in PASSWORDS {
+        for credentials in [format!(":{password}"), format!("user:{password}"), password.into()] {
             for form in [
                 "redis://{}@a.example:7000/3",
                 "redis://{}@a.example:7000/x",
@@ -132,7 +118,7 @@ fn no_message_and_no_debug_form_shows_a_password() {
                 if form == "redis://{}" && (credentials == password || password.contains('@')) {
                     continue; // Nothing tells that from a host.
                 }
-                let text = form.replace("{}", credentials);
+                let text = form.replace("{}", &credentials);
                 let shown = match parse(&text) {
                     Ok(address) => format!("{address:?}"),
                     Err(error) => format!("{error} {error:?}"),

@@ -1,9 +1,5 @@
 //! A voter's address: checked, and without its credentials wherever it is shown.
 
-mod parts;
-mod secured;
-mod sentinels;
-
 use std::{fmt, sync::Arc};
 
 use fred::types::{
@@ -12,8 +8,6 @@ use fred::types::{
 };
 use url::Url;
 
-use self::parts::{Login, database, decode, host_and_port, login};
-pub(super) use self::secured::Secured;
 use super::{Security, credentials::Provider};
 use crate::proto::Error;
 #[cfg(feature = "tls")]
@@ -33,6 +27,15 @@ pub(super) struct Sentinels {
     pub(super) service: String,
     /// Each with its name, `host:port`.
     pub(super) all: Vec<(String, Secured)>,
+}
+
+/// What connections are made with, and how they are secured.
+#[derive(Clone)]
+pub(super) struct Secured {
+    pub(super) config: Config,
+    /// Where the scheme asks for TLS.
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<Tls>>,
 }
 
 const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
@@ -78,33 +81,37 @@ impl Address {
         Ok(Self::new(label, secured, None, security))
     }
 
+    /// Several hosts, which `url` does not read.
     fn under_sentinels(scheme: &str, rest: &str, security: &Security) -> Result<Self, Error> {
-        let mut parts = sentinels::Parts::default();
-        let read = parts.read(rest);
-        let wrong = |what: &str| {
-            Error::invalid(match parts.listed() {
-                Some(hosts) => format!("`{scheme}://{hosts}` {what}"),
-                None => format!("the {scheme}:// address {what}"),
-            })
-        };
-        read.map_err(wrong)?;
-        let sentinel = |(host, port): &(String, u16)| {
-            let server = server_at(host, *port);
-            let config = config(server, parts.sentinel_login.clone(), 0);
+        let unclear = |what: &str| Error::invalid(format!("the {scheme}:// address {what}"));
+        let [user, hosts, path, query] = parts(rest).map_err(unclear)?;
+        let hosts = hosts.split(',').map(sentinel).collect::<Result<Vec<_>, _>>();
+        let hosts = hosts.map_err(unclear)?;
+        // From here on it is known that these are hosts, and may be shown.
+        let names: Vec<_> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        let listed = names.join(",");
+        let wrong = |what: &str| Error::invalid(format!("`{scheme}://{listed}` {what}"));
+        if (0..names.len()).any(|at| names[..at].contains(&names[at])) {
+            return Err(wrong("names a sentinel twice, and each has one voice"));
+        }
+        let url = Url::parse(&format!("redis://{user}@host"));
+        let url = url.map_err(|_| wrong("has credentials that cannot be read"))?;
+        let login = login(&url).map_err(wrong)?;
+        let (service, database) = service(path).map_err(wrong)?;
+        let sentinel_login = sentinel_login(query).map_err(wrong)?;
+        let secured = |config| Secured::new(config, scheme, security).map_err(|why| wrong(&why));
+        let all = hosts.iter().zip(names).map(|((host, port), name)| {
+            let config = config(server_at(host, *port), sentinel_login.clone(), 0);
             // What a sentinel answers is the same in either version, and no old one knows HELLO.
-            let config = Config { version: RespVersion::RESP2, ..config };
-            Ok((format!("{host}:{port}"), Secured::new(config, scheme, security)?))
-        };
-        let all = parts.hosts.iter().flatten().map(sentinel).collect::<Result<_, String>>();
-        let all = all.map_err(|why| wrong(&why))?;
+            Ok((name, secured(Config { version: RespVersion::RESP2, ..config })?))
+        });
+        let all = all.collect::<Result<_, Error>>()?;
         // Where the server is has to be asked.
         let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
-        let config = config(server, parts.login.clone(), parts.database);
-        let secured = Secured::new(config, scheme, security).map_err(|why| wrong(&why))?;
-        let hosts = parts.listed().unwrap_or_default();
-        let label = labelled(format!("{}@{hosts}", parts.service), parts.database);
-        let sentinels = Sentinels { service: parts.service.clone(), all };
-        Ok(Self::new(label, secured, Some(Arc::new(sentinels)), security))
+        let secured = secured(config(server, login, database))?;
+        let label = labelled(format!("{service}@{listed}"), database);
+        let sentinels = Arc::new(Sentinels { service: service.to_owned(), all });
+        Ok(Self::new(label, secured, Some(sentinels), security))
     }
 
     fn new(
@@ -177,6 +184,44 @@ impl Address {
     }
 }
 
+impl Secured {
+    /// With TLS where the scheme says so; or what is wrong with the settings or the files of TLS.
+    #[cfg(feature = "tls")]
+    fn new(config: Config, scheme: &str, security: &Security) -> Result<Self, String> {
+        if !scheme.starts_with("rediss") {
+            return Ok(Self { config, tls: None });
+        }
+        let tls = security.tls.clone().unwrap_or_default();
+        let config = Config { tls: Some(tls.connector()?.into()), ..config };
+        Ok(Self { config, tls: Some(tls.into()) })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn new(config: Config, scheme: &str, _: &Security) -> Result<Self, String> {
+        if scheme.starts_with("rediss") {
+            return Err("needs the cargo feature `tls`".to_owned());
+        }
+        Ok(Self { config })
+    }
+
+    /// What the next connection is made with: the files are read again, as certificates that live
+    /// for hours are replaced many times while a client is there.
+    #[cfg(feature = "tls")]
+    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
+        let mut config = self.config.clone();
+        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
+            config.tls = Some(Arc::clone(tls).read().await?.into());
+        }
+        Ok(config)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_async, reason = "with TLS it reads files")]
+    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
+        Ok(self.config.clone())
+    }
+}
+
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Address({})", self.label)
@@ -221,6 +266,22 @@ fn shown(text: &str, url: Option<&Url>) -> String {
     }
 }
 
+/// User and password, each where there is one.
+type Login = (Option<String>, Option<String>);
+
+fn login(url: &Url) -> Result<Login, &'static str> {
+    let decoded = |text: &str| {
+        let text = decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
+        text.ok_or("has credentials that are not percent-encoded UTF-8")
+    };
+    let username = decoded(url.username())?;
+    let password = decoded(url.password().unwrap_or_default())?;
+    if username.is_some() && password.is_none() {
+        return Err("has a user without a password (`user:password@`, or `:password@`)");
+    }
+    Ok((username, password))
+}
+
 fn config(server: ServerConfig, (username, password): Login, database: u8) -> Config {
     Config {
         version: RespVersion::RESP3,
@@ -243,6 +304,23 @@ fn place(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
     let database = database(url.path().trim_start_matches('/'))?;
     let label = labelled(format!("{host}:{port}"), database);
     Ok((label, server_at(&host, port), database))
+}
+
+fn host_and_port(url: &Url, usual_port: u16) -> Result<(String, u16), &'static str> {
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or("has no host")?;
+    match url.port().unwrap_or(usual_port) {
+        0 => Err("has port 0"),
+        port => Ok((host.to_owned(), port)),
+    }
+}
+
+fn database(text: &str) -> Result<u8, &'static str> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if digits { text.parse().ok() } else { None };
+    number.ok_or("has a database that is no number from 0 to 255")
 }
 
 fn labelled(place: String, database: u8) -> String {
@@ -270,6 +348,78 @@ fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
     }
     let label = if number == 0 { path.clone() } else { format!("{path}?db={number}") };
     Ok((label, ServerConfig::Unix { path: path.into() }, number))
+}
+
+/// Credentials, hosts, path and query of what follows `redis-sentinel://`.
+fn parts(text: &str) -> Result<[&str; 4], &'static str> {
+    if text.contains('#') {
+        return Err("has a `#`; in a password it is written %23");
+    }
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (authority, path) = text.split_once('/').unwrap_or((text, ""));
+    // Credentials end at the first `@`: whatever is behind it must not have another.
+    let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
+    if [hosts, path, query].iter().any(|part| part.contains('@')) {
+        return Err("has an `@` too many; in a password it is written %40");
+    }
+    Ok([user, hosts, path, query])
+}
+
+fn sentinel(text: &str) -> Result<(String, u16), &'static str> {
+    let url = Url::parse(&format!("redis://{text}"));
+    host_and_port(&url.map_err(|_| "has a host that cannot be read")?, 26379)
+}
+
+/// The name by which sentinels know the servers, and the database.
+fn service(path: &str) -> Result<(&str, u8), &'static str> {
+    let (service, number) = path.split_once('/').unwrap_or((path, ""));
+    if service.is_empty() {
+        return Err("has no service: `/name` behind the sentinels");
+    }
+    // What sentinels allow.
+    if !service.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
+        return Err("has a service with characters other than letters, digits and `.-_`");
+    }
+    Ok((service, database(number)?))
+}
+
+fn sentinel_login(query: &str) -> Result<Login, &'static str> {
+    let (mut user, mut password) = (None, None);
+    for pair in query.split('&').filter(|_| !query.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let place = match name {
+            "sentinel_user" => &mut user,
+            "sentinel_password" => &mut password,
+            _ => return Err("has a parameter other than `sentinel_user`, `sentinel_password`"),
+        };
+        let value = decode(value).filter(|value| !value.is_empty());
+        let value = value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?;
+        if place.replace(value).is_some() {
+            return Err("has a parameter twice");
+        }
+    }
+    if user.is_some() && password.is_none() {
+        return Err("has a `sentinel_user` without a `sentinel_password`");
+    }
+    Ok((user, password))
+}
+
+/// Undoes percent-encoding; `None` where it is broken or not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, tail) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// A server by its host, an IPv6 address in brackets.
