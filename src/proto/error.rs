@@ -191,76 +191,6 @@ impl Error {
         }
     }
 
-    /// Of the kind [`Invalid`](ErrorKind::Invalid).
-    pub fn is_invalid(&self) -> bool {
-        self.kind() == ErrorKind::Invalid
-    }
-
-    /// Of the kind [`NotConnected`](ErrorKind::NotConnected).
-    pub fn is_not_connected(&self) -> bool {
-        self.kind() == ErrorKind::NotConnected
-    }
-
-    /// Of the kind [`NoQuorum`](ErrorKind::NoQuorum).
-    pub fn is_no_quorum(&self) -> bool {
-        self.kind() == ErrorKind::NoQuorum
-    }
-
-    /// Of the kind [`Busy`](ErrorKind::Busy).
-    pub fn is_busy(&self) -> bool {
-        self.kind() == ErrorKind::Busy
-    }
-
-    /// Of the kind [`Lost`](ErrorKind::Lost).
-    pub fn is_lost(&self) -> bool {
-        self.kind() == ErrorKind::Lost
-    }
-
-    /// Of the kind [`Released`](ErrorKind::Released).
-    pub fn is_released(&self) -> bool {
-        self.kind() == ErrorKind::Released
-    }
-
-    /// Of the kind [`Unconfirmed`](ErrorKind::Unconfirmed).
-    pub fn is_unconfirmed(&self) -> bool {
-        self.kind() == ErrorKind::Unconfirmed
-    }
-
-    /// Of the kind [`NotEntered`](ErrorKind::NotEntered).
-    pub fn is_not_entered(&self) -> bool {
-        self.kind() == ErrorKind::NotEntered
-    }
-
-    /// Of the kind [`NotHolding`](ErrorKind::NotHolding).
-    pub fn is_not_holding(&self) -> bool {
-        self.kind() == ErrorKind::NotHolding
-    }
-
-    /// Of the kind [`Deadlock`](ErrorKind::Deadlock).
-    pub fn is_deadlock(&self) -> bool {
-        self.kind() == ErrorKind::Deadlock
-    }
-
-    /// Of the kind [`Overloaded`](ErrorKind::Overloaded).
-    pub fn is_overloaded(&self) -> bool {
-        self.kind() == ErrorKind::Overloaded
-    }
-
-    /// Of the kind [`OutOfStep`](ErrorKind::OutOfStep).
-    pub fn is_out_of_step(&self) -> bool {
-        self.kind() == ErrorKind::OutOfStep
-    }
-
-    /// Of the kind [`Closed`](ErrorKind::Closed).
-    pub fn is_closed(&self) -> bool {
-        self.kind() == ErrorKind::Closed
-    }
-
-    /// Of the kind [`InsideRuntime`](ErrorKind::InsideRuntime).
-    pub fn is_inside_runtime(&self) -> bool {
-        self.kind() == ErrorKind::InsideRuntime
-    }
-
     fn needed(&self) -> Option<Majorities> {
         match self.0.kind {
             Kind::Connect { needed, .. }
@@ -271,38 +201,35 @@ impl Error {
         }
     }
 
-    /// The name of the lock that it is about, if of one.
-    pub fn lock(&self) -> Option<&str> {
+    /// The lock and the hold that it is about.
+    fn subject(&self) -> (Option<&str>, Option<&HoldId>) {
         match &self.0.kind {
             Kind::NoQuorum { lock, .. }
             | Kind::Busy { lock, .. }
-            | Kind::Lost { lock, .. }
-            | Kind::Released { lock, .. }
-            | Kind::Reads { lock, .. }
-            | Kind::Unconfirmed { lock, .. }
-            | Kind::NotEntered { lock, .. }
-            | Kind::NotHolding { lock, .. }
-            | Kind::Overloaded { lock, .. } => Some(lock),
+            | Kind::Overloaded { lock, .. } => (Some(lock), None),
+            Kind::Lost { lock, hold, .. }
+            | Kind::Released { lock, hold }
+            | Kind::Reads { lock, hold }
+            | Kind::Unconfirmed { lock, hold, .. }
+            | Kind::NotEntered { lock, hold, .. }
+            | Kind::NotHolding { lock, hold } => (Some(lock), Some(hold)),
             Kind::Invalid(_)
             | Kind::Connect { .. }
             | Kind::TooFar(_)
             | Kind::OutOfStep(_)
-            | Kind::Refused { .. } => None,
+            | Kind::Refused { .. } => (None, None),
         }
+    }
+
+    /// The name of the lock that it is about, if of one.
+    pub fn lock(&self) -> Option<&str> {
+        self.subject().0
     }
 
     /// The hold that was lost, was not confirmed to be released, stands in the way of its own
     /// owner, or was to be ended by force and has no vote.
     pub fn hold(&self) -> Option<&HoldId> {
-        match &self.0.kind {
-            Kind::Lost { hold, .. }
-            | Kind::Released { hold, .. }
-            | Kind::Reads { hold, .. }
-            | Kind::Unconfirmed { hold, .. }
-            | Kind::NotEntered { hold, .. }
-            | Kind::NotHolding { hold, .. } => Some(hold),
-            _ => None,
-        }
+        self.subject().1
     }
 
     /// In how long the lock is free at the latest, counted from when the error was made, where its
@@ -314,23 +241,24 @@ impl Error {
         }
     }
 
+    fn taker(&self) -> Option<&Taker> {
+        match &self.0.kind {
+            Kind::Busy { by, .. } => by.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
     /// voters named, or the place in the queue that comes before the caller's. `None` if they named
     /// nobody, as when several clients split the votes.
     pub fn holder(&self) -> Option<&HoldId> {
-        match &self.0.kind {
-            Kind::Busy { by, .. } => by.as_ref().map(|by| &by.hold),
-            _ => None,
-        }
+        self.taker().map(|taker| &taker.hold)
     }
 
     /// What the [`holder`](Self::holder) does with the lock: holds a mutex, reads, writes, or waits
     /// in front of the caller.
     pub fn holder_kind(&self) -> Option<HolderKind> {
-        match &self.0.kind {
-            Kind::Busy { by, .. } => by.as_ref().map(|by| by.kind),
-            _ => None,
-        }
+        self.taker().map(|taker| taker.kind)
     }
 
     /// What is left of the [`holder`](Self::holder)'s lease, or of the time for which its place in
@@ -349,6 +277,39 @@ impl Error {
     pub fn voters(&self) -> &[VoterReport] {
         &self.0.voters
     }
+}
+
+/// A method for each kind.
+macro_rules! predicates {
+    ($($name:ident: $kind:ident,)*) => {
+        impl Error {
+            $(
+                #[doc = concat!(
+                    "Of the kind [`", stringify!($kind), "`](ErrorKind::", stringify!($kind), ")."
+                )]
+                pub fn $name(&self) -> bool {
+                    self.kind() == ErrorKind::$kind
+                }
+            )*
+        }
+    };
+}
+
+predicates! {
+    is_invalid: Invalid,
+    is_not_connected: NotConnected,
+    is_no_quorum: NoQuorum,
+    is_busy: Busy,
+    is_lost: Lost,
+    is_released: Released,
+    is_unconfirmed: Unconfirmed,
+    is_not_entered: NotEntered,
+    is_not_holding: NotHolding,
+    is_deadlock: Deadlock,
+    is_overloaded: Overloaded,
+    is_out_of_step: OutOfStep,
+    is_closed: Closed,
+    is_inside_runtime: InsideRuntime,
 }
 
 impl fmt::Display for Error {
