@@ -246,43 +246,76 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn refusal(change: impl FnOnce(&mut Settings)) -> String {
-        let mut settings = Settings::default();
-        change(&mut settings);
-        let error = settings.check().unwrap_err();
-        assert!(error.is_invalid());
-        error.to_string()
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+    const SECS: fn(u64) -> Duration = Duration::from_secs;
+
+    fn acks(replicas: u32, timeout: Duration) -> ReplicaAcks {
+        ReplicaAcks { replicas, timeout: Some(timeout) }
     }
 
     #[test]
-    fn the_defaults_are_good() {
-        Settings::default().check().unwrap();
-    }
-
-    #[test]
-    fn leases_that_cannot_work_are_refused_with_the_values_that_clash() {
-        let ms = Duration::from_millis;
-        assert_eq!(refusal(|s| s.lease = Duration::ZERO), "the lease is zero");
-        assert_eq!(
-            refusal(|s| s.lease = Duration::from_micros(999)),
-            "the lease of 999µs is less than a millisecond"
-        );
-        assert_eq!(
-            refusal(|s| s.lease = ms(399)),
-            "the lease of 399ms is less than 400ms, twice the voter deadline of 200ms"
-        );
-        assert_eq!(
-            refusal(|s| s.lease = Duration::from_secs(86_401)),
-            "the lease of 86401s is over the limit of 86400s"
-        );
-        assert_eq!(
-            refusal(|s| s.drift = Drift { ppm: 10_000, fixed: Duration::from_secs(30) }),
-            "the lease of 30s has no validity left after a drift of 30.3s"
-        );
-        assert_eq!(
-            refusal(|s| s.minimum_validity = Some(Duration::from_secs(30))),
-            "the lease of 30s leaves 29.698s after drift, not more than the minimum validity of 30s"
-        );
+    fn what_cannot_work_is_refused_with_the_values_that_clash() {
+        let refused: [(fn(&mut Settings), &str); 14] = [
+            (|it| it.lease = MS(0), "the lease is zero"),
+            (|it| it.lease = MS(1) / 2, "the lease of 500µs is less than a millisecond"),
+            (
+                |it| it.lease = MS(399),
+                "the lease of 399ms is less than 400ms, twice the voter deadline of 200ms",
+            ),
+            (|it| it.lease = SECS(86_401), "the lease of 86401s is over the limit of 86400s"),
+            (
+                |it| it.drift = Drift { ppm: 10_000, fixed: SECS(30) },
+                "the lease of 30s has no validity left after a drift of 30.3s",
+            ),
+            (
+                |it| it.minimum_validity = Some(SECS(30)),
+                "the lease of 30s leaves 29.698s after drift, not more than the minimum validity \
+                 of 30s",
+            ),
+            (
+                |it| it.fence_memory = Duration::MAX,
+                "the fence memory of 18446744073709551615.999999999s is over the limit of \
+                 315360000s",
+            ),
+            (
+                |it| it.waiter_deadline = Some(MS(799)),
+                "the waiter deadline of 799ms is less than 800ms, four times the voter deadline \
+                 of 200ms",
+            ),
+            (
+                |it| it.replica_acks = acks(1, MS(101)),
+                "the lease of 30s leaves each voter 200ms to answer, less than twice the replica \
+                 timeout of 101ms",
+            ),
+            (
+                |it| it.replica_acks = acks(1, MS(1) / 2),
+                "the replica timeout of 500µs is less than a millisecond",
+            ),
+            (|it| it.voter_deadline = MS(0), "the voter deadline is zero"),
+            (|it| it.poll_interval = MS(0), "the poll interval is zero"),
+            (|it| it.quorum_timeout = MS(0), "the quorum timeout is zero"),
+            (|it| it.batch_size = 0, "the batch size is zero"),
+        ];
+        for (change, told) in refused {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            let error = settings.check().unwrap_err();
+            assert!(error.is_invalid() && error.to_string() == told, "{error}");
+        }
+        let fine: [fn(&mut Settings); 4] = [
+            |_| {},
+            |it| it.fence_memory = Settings::LONGEST_MEMORY,
+            |it| it.replica_acks = acks(1, MS(100)),
+            |it| it.replica_acks = acks(0, MS(101)),
+        ];
+        for change in fine {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.check().unwrap();
+        }
+        let settings = Settings { replica_acks: acks(1, MS(100)), ..Settings::default() };
+        let error = settings.rules(MS(1_000)).unwrap_err().to_string();
+        assert!(error.contains("leaves each voter 100ms to answer"), "of one lock alone: {error}");
     }
 
     #[test]
@@ -290,73 +323,22 @@ mod tests {
         let drift = Drift { ppm: 0, fixed: Duration::ZERO };
         let settings = Settings { drift, ..Settings::default() };
         let rules = settings.rules(Duration::from_micros(400_999)).unwrap();
-        assert_eq!(rules.terms.validity(), Duration::from_millis(400));
-    }
-
-    #[test]
-    fn a_fence_memory_that_servers_cannot_count_to_is_refused() {
-        assert_eq!(
-            refusal(|s| s.fence_memory = Duration::MAX),
-            "the fence memory of 18446744073709551615.999999999s is over the limit of 315360000s"
-        );
-        let longest = Settings { fence_memory: Settings::LONGEST_MEMORY, ..Settings::default() };
-        assert!(longest.check().is_ok());
-    }
-
-    #[test]
-    fn a_waiter_deadline_too_short_to_be_kept_is_refused() {
-        let ms = Duration::from_millis;
-        assert_eq!(
-            refusal(|s| s.waiter_deadline = Some(ms(799))),
-            "the waiter deadline of 799ms is less than 800ms, four times the voter deadline of \
-             200ms"
-        );
-    }
-
-    #[test]
-    fn a_replica_timeout_that_the_voter_deadline_has_no_room_for_is_refused() {
-        let ms = Duration::from_millis;
-        let with = |replicas, timeout| ReplicaAcks { replicas, timeout: Some(timeout) };
-        assert_eq!(
-            refusal(|s| s.replica_acks = with(1, ms(101))),
-            "the lease of 30s leaves each voter 200ms to answer, less than twice the replica \
-             timeout of 101ms"
-        );
-        assert_eq!(
-            refusal(|s| s.replica_acks = with(1, Duration::from_micros(999))),
-            "the replica timeout of 999µs is less than a millisecond"
-        );
-        for fine in [with(1, ms(100)), with(0, ms(101))] {
-            let settings = Settings { replica_acks: fine, ..Settings::default() };
-            settings.check().unwrap();
-        }
-        let settings = Settings { replica_acks: with(1, ms(100)), ..Settings::default() };
-        let error = settings.rules(ms(1_000)).unwrap_err().to_string();
-        assert!(error.contains("leaves each voter 100ms to answer"), "of one lock alone: {error}");
+        assert_eq!(rules.terms.validity(), MS(400));
     }
 
     #[test]
     fn replicas_have_a_quarter_of_the_voters_time_and_never_none_or_for_ever() {
-        let ms = Duration::from_millis;
         let usual = ReplicaAcks { replicas: 1, timeout: None };
-        assert_eq!(usual.within(ms(200)), ms(50));
-        assert_eq!(usual.within(ms(3)), ms(1), "zero would be no limit");
-        let set = ReplicaAcks { replicas: 1, timeout: Some(ms(80)) };
-        assert_eq!((set.within(ms(200)), set.within(ms(30))), (ms(80), ms(30)));
-    }
-
-    #[test]
-    fn zero_times_are_refused_by_name() {
-        assert_eq!(refusal(|s| s.voter_deadline = Duration::ZERO), "the voter deadline is zero");
-        assert_eq!(refusal(|s| s.poll_interval = Duration::ZERO), "the poll interval is zero");
-        assert_eq!(refusal(|s| s.quorum_timeout = Duration::ZERO), "the quorum timeout is zero");
+        assert_eq!(usual.within(MS(200)), MS(50));
+        assert_eq!(usual.within(MS(3)), MS(1), "zero would be no limit");
+        let set = acks(1, MS(80));
+        assert_eq!((set.within(MS(200)), set.within(MS(30))), (MS(80), MS(30)));
     }
 
     #[test]
     fn a_voter_has_at_most_a_tenth_of_the_lease_to_answer() {
         let settings = Settings::default();
-        let deadline = |ms| settings.rules(Duration::from_millis(ms)).unwrap().voter_deadline;
-        assert_eq!(deadline(30_000), Duration::from_millis(200));
-        assert_eq!(deadline(1_000), Duration::from_millis(100));
+        let deadline = |ms| settings.rules(MS(ms)).unwrap().voter_deadline;
+        assert_eq!([30_000, 1_000].map(deadline), [200, 100].map(MS));
     }
 }

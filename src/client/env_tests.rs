@@ -19,79 +19,51 @@ fn refused(variables: &[(&str, &str)], told: &str) {
 
 #[test]
 fn every_setting_is_read() {
-    let secs = Duration::from_secs;
-    let read = read(&[
-        (VOTERS, "redis://10.0.0.1 redis://10.0.0.2,redis://10.0.0.3"),
-        ("QUORATE_LEASE", "20s"),
-        ("QUORATE_LONGEST_LEASE", "1h"),
-        ("QUORATE_VOTER_DEADLINE", " 500ms "),
-        ("QUORATE_WAITER_DEADLINE", "6s"),
-        ("QUORATE_QUORUM_TIMEOUT", "7s"),
-        ("QUORATE_CONNECT_TIMEOUT", "8s"),
-        ("QUORATE_POLL_INTERVAL", "9s"),
-        ("QUORATE_FENCE_MEMORY", "2m"),
-        ("QUORATE_REPLICA_TIMEOUT", "10ms"),
-        ("QUORATE_REPLICA_ACKS", "2"),
-        ("QUORATE_RESTART_GUARD", "strict"),
-        ("QUORATE_PREFIX", "billing"),
-        ("QUORATE_CLIENT_NAME", "web-1"),
-        ("QUORATE_MINIMUM_VALIDITY", "11s"),
-        ("QUORATE_DRIFT", "20000ppm 5ms"),
-        ("QUORATE_BATCH_SIZE", "8"),
-        ("QUORATE_ALLOW_EVICTION", "true"),
-    ]);
-    let set = Quorate::builder()
-        .voters(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-        .lease(secs(20))
-        .longest_lease(secs(3_600))
-        .voter_deadline(Duration::from_millis(500))
-        .waiter_deadline(secs(6))
-        .quorum_timeout(secs(7))
-        .connect_timeout(secs(8))
-        .poll_interval(secs(9))
-        .fence_memory(secs(120))
-        .replica_timeout(Duration::from_millis(10))
-        .replica_acks(2)
-        .restart_guard(RestartGuard::Strict)
-        .prefix("billing")
-        .client_name("web-1")
-        .minimum_validity(secs(11))
-        .drift(20_000, Duration::from_millis(5))
-        .batch_size(8)
-        .allow_eviction(true);
-    assert_eq!(format!("{:?}", read.unwrap()), format!("{set:?}"));
+    const SECS: fn(u64) -> Duration = Duration::from_secs;
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+    let settings: [(&str, &str, fn(Builder) -> Builder); SETTINGS.len()] = [
+        ("QUORATE_LEASE", "20s", |builder| builder.lease(SECS(20))),
+        ("QUORATE_LONGEST_LEASE", "1h", |builder| builder.longest_lease(SECS(3_600))),
+        ("QUORATE_VOTER_DEADLINE", " 500ms ", |builder| builder.voter_deadline(MS(500))),
+        ("QUORATE_WAITER_DEADLINE", "6s", |builder| builder.waiter_deadline(SECS(6))),
+        ("QUORATE_QUORUM_TIMEOUT", "7s", |builder| builder.quorum_timeout(SECS(7))),
+        ("QUORATE_CONNECT_TIMEOUT", "8s", |builder| builder.connect_timeout(SECS(8))),
+        ("QUORATE_POLL_INTERVAL", "9s", |builder| builder.poll_interval(SECS(9))),
+        ("QUORATE_FENCE_MEMORY", "2m", |builder| builder.fence_memory(SECS(120))),
+        ("QUORATE_REPLICA_TIMEOUT", "10ms", |builder| builder.replica_timeout(MS(10))),
+        ("QUORATE_REPLICA_ACKS", "2", |builder| builder.replica_acks(2)),
+        ("QUORATE_MINIMUM_VALIDITY", "11s", |builder| builder.minimum_validity(SECS(11))),
+        ("QUORATE_DRIFT", "20000ppm 5ms", |builder| builder.drift(20_000, MS(5))),
+        ("QUORATE_BATCH_SIZE", "8", |builder| builder.batch_size(8)),
+        ("QUORATE_ALLOW_EVICTION", "true", |builder| builder.allow_eviction(true)),
+        ("QUORATE_RESTART_GUARD", "strict", |it| it.restart_guard(RestartGuard::Strict)),
+        ("QUORATE_ROSTER", "3", |builder| builder.roster(3)),
+        ("QUORATE_CLIENT_NAME", "web-1", |builder| builder.client_name("web-1")),
+        ("QUORATE_PREFIX", "billing", |builder| builder.prefix("billing")),
+    ];
+    for ((name, value, set), (known, _)) in settings.into_iter().zip(SETTINGS) {
+        let set = set(Quorate::builder().voter("redis://10.0.0.1"));
+        let read = read(&[ONE, (name, value)]).unwrap();
+        assert_eq!((name, format!("{read:?}")), (known, format!("{set:?}")));
+    }
 }
 
 #[test]
-fn a_cluster_votes_alone_or_beside_servers() {
+fn a_cluster_votes_alone_or_beside_servers_and_what_is_empty_is_not_set() {
     let seeds = ["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"];
     let text = seeds.join(" ");
-    let cluster = || Cluster::new(seeds);
+    let (cluster, one) = (|| Cluster::new(seeds), || Quorate::builder().voter("redis://10.0.0.1"));
     for (variables, set) in [
         (vec![(CLUSTER, &*text)], Quorate::builder().cluster(cluster())),
         (
             vec![(CLUSTER, &*text), (CLUSTER_VOTERS, " 3 ")],
             Quorate::builder().cluster(cluster().voters(3)),
         ),
-        (
-            vec![ONE, (CLUSTER, &*text)],
-            Quorate::builder().voter("redis://10.0.0.1").cluster(cluster()),
-        ),
+        (vec![ONE, (CLUSTER, &*text)], one().cluster(cluster())),
+        (vec![ONE, ("QUORATE_LEASE", ""), (PASSWORD, " "), ("PATH", "/bin")], one()),
     ] {
         assert_eq!(format!("{:?}", read(&variables).unwrap()), format!("{set:?}"));
     }
-    refused(&[ONE, (CLUSTER_VOTERS, "3")], "QUORATE_CLUSTER_VOTERS is set without QUORATE_CLUSTER");
-    refused(
-        &[(CLUSTER, &text), (CLUSTER_VOTERS, "all")],
-        "QUORATE_CLUSTER_VOTERS is \"all\": a number of voters is expected",
-    );
-}
-
-#[test]
-fn without_variables_all_is_as_by_default() {
-    let set = Quorate::builder().voter("redis://10.0.0.1");
-    let empty = [ONE, ("QUORATE_LEASE", ""), (PASSWORD, " "), ("PATH", "/bin")];
-    assert_eq!(format!("{:?}", read(&empty).unwrap()), format!("{set:?}"));
 }
 
 #[test]
@@ -108,40 +80,32 @@ fn without_voters_it_is_said_how_to_set_them() {
     let told = "QUORATE_VOTERS is not set: it names the servers, for example \
                 QUORATE_VOTERS=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"; the \
                 servers of a Redis Cluster go into QUORATE_CLUSTER";
-    refused(&[], told);
     refused(&[(VOTERS, " ")], told);
 }
 
 #[test]
 fn a_value_that_cannot_be_read_is_named_with_its_variable() {
-    let time = "a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
     for value in ["30", "s", "1.5s", "-1s", "30 s", "30sec", "99999999999999999999s", "9e9h"] {
-        refused(&[ONE, ("QUORATE_LEASE", value)], &format!("QUORATE_LEASE is {value:?}: {time}"));
+        assert!(time(value).is_err(), "{value}");
     }
-    refused(
-        &[ONE, ("QUORATE_REPLICA_ACKS", "all")],
-        "QUORATE_REPLICA_ACKS is \"all\": a number of replicas is expected",
-    );
     for value in ["10000ppm", "10000 2ms", "1%", "10000ppm 2", "-1ppm 2ms"] {
-        refused(
-            &[ONE, ("QUORATE_DRIFT", value)],
-            &format!(
-                "QUORATE_DRIFT is {value:?}: parts per million of the lease and a time are \
-                 expected, as in `10000ppm 2ms`"
-            ),
-        );
+        assert!(drift(value).is_err(), "{value}");
+    }
+    let a_time = "a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
+    let parts = "parts per million of the lease and a time are expected, as in `10000ppm 2ms`";
+    for (name, value, expected) in [
+        ("QUORATE_LEASE", "30", a_time),
+        ("QUORATE_DRIFT", "1%", parts),
+        ("QUORATE_REPLICA_ACKS", "all", "a number of replicas is expected"),
+        ("QUORATE_BATCH_SIZE", "-1", "a number of requests is expected"),
+        ("QUORATE_ALLOW_EVICTION", "yes", "`true` or `false` is expected"),
+        ("QUORATE_RESTART_GUARD", "on", "`relative`, `strict` or `off` is expected"),
+    ] {
+        refused(&[ONE, (name, value)], &format!("{name} is {value:?}: {expected}"));
     }
     refused(
-        &[ONE, ("QUORATE_BATCH_SIZE", "-1")],
-        "QUORATE_BATCH_SIZE is \"-1\": a number of requests is expected",
-    );
-    refused(
-        &[ONE, ("QUORATE_ALLOW_EVICTION", "yes")],
-        "QUORATE_ALLOW_EVICTION is \"yes\": `true` or `false` is expected",
-    );
-    refused(
-        &[ONE, ("QUORATE_RESTART_GUARD", "on")],
-        "QUORATE_RESTART_GUARD is \"on\": `relative`, `strict` or `off` is expected",
+        &[(CLUSTER, "redis://10.0.0.1"), (CLUSTER_VOTERS, "all")],
+        "QUORATE_CLUSTER_VOTERS is \"all\": a number of voters is expected",
     );
 }
 
@@ -183,23 +147,20 @@ async fn the_login_is_that_of_the_variables_or_of_the_file() {
 
 #[test]
 fn settings_that_need_or_exclude_each_other_are_refused() {
-    refused(
-        &[ONE, (PASSWORD, "secret"), (PASSWORD_FILE, "a")],
-        "QUORATE_PASSWORD and QUORATE_PASSWORD_FILE are both set",
-    );
-    refused(
-        &[ONE, (USER, "ann")],
-        "QUORATE_USER is set without QUORATE_PASSWORD or QUORATE_PASSWORD_FILE",
-    );
+    let without = "QUORATE_USER is set without QUORATE_PASSWORD or QUORATE_PASSWORD_FILE";
+    refused(&[ONE, (USER, "ann")], without);
+    let both = "QUORATE_PASSWORD and QUORATE_PASSWORD_FILE are both set";
+    refused(&[ONE, (PASSWORD, "secret"), (PASSWORD_FILE, "a")], both);
+    let without = "QUORATE_CLUSTER_VOTERS is set without QUORATE_CLUSTER";
+    refused(&[ONE, (CLUSTER_VOTERS, "3")], without);
     #[cfg(feature = "tls")]
     {
         let told = "QUORATE_TLS_CERTIFICATE_FILE and QUORATE_TLS_KEY_FILE need each other";
         refused(&[ONE, (KEY_FILE, "a")], told);
         refused(&[ONE, (CA_FILE, "a"), (CERTIFICATE_FILE, "a")], told);
-        assert!(read(&[ONE, (CA_FILE, "a")]).unwrap().security.tls.is_some());
-        let both = [ONE, (KEY_FILE, "a"), (CERTIFICATE_FILE, "a")];
-        assert!(read(&both).unwrap().security.tls.is_some());
-        assert!(read(&[ONE]).unwrap().security.tls.is_none());
+        let has_tls = |variables: &[_]| read(variables).unwrap().security.tls.is_some();
+        let client = [ONE, (KEY_FILE, "a"), (CERTIFICATE_FILE, "a")];
+        assert!(has_tls(&[ONE, (CA_FILE, "a")]) && has_tls(&client) && !has_tls(&[ONE]));
     }
     #[cfg(not(feature = "tls"))]
     refused(&[ONE, (KEY_FILE, "a")], "QUORATE_TLS_KEY_FILE is set, but the feature `tls` is off");

@@ -18,6 +18,11 @@ fn says(hold: &str, number: u64, version: u64, token: Option<u64>) -> Option<Sig
     Some(Ok(Some(Incumbent { hold, left, number: Token::new(number), said })))
 }
 
+/// A leader that has told its token.
+fn told(hold: &str, token: u64) -> Option<Sight> {
+    says(hold, token, 2, Some(token))
+}
+
 const FREE: Option<Sight> = Some(Ok(None));
 const SILENT: Option<Sight> = Some(Err(Cause::Unheard));
 const OPEN: Option<Sight> = None;
@@ -27,52 +32,65 @@ fn census(sights: impl IntoIterator<Item = Option<Sight>>) -> Census {
     Census { quorum: Quorum::of(sights.len()), sights }
 }
 
-/// Token, version and value of the leader.
-fn led(census: &Census) -> Option<(u64, u64, String)> {
-    match census.decide()? {
-        WhoLeads::Led { leader, version } => {
-            Some((leader.token().into(), version, leader.text()?.to_owned()))
+/// Three new voters, and three old ones.
+fn joint(sights: impl IntoIterator<Item = Option<Sight>>) -> Census {
+    Census { quorum: Quorum::joint(3, 0, 3), sights: sights.into_iter().collect() }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Token and version of the leader, which says so too.
+    Led(u64, u64),
+    Vacant,
+    Unclear,
+    /// What is to come may change it.
+    Awaited,
+}
+
+fn found(census: &Census) -> Found {
+    match census.decide() {
+        Some(WhoLeads::Led { leader, version }) => {
+            assert!(leader.text().unwrap().ends_with(&format!(" {version}")), "{leader:?}");
+            Found::Led(leader.token().into(), version)
         }
-        WhoLeads::Vacant | WhoLeads::Unclear => None,
+        Some(WhoLeads::Vacant) => Found::Vacant,
+        Some(WhoLeads::Unclear) => Found::Unclear,
+        None => Found::Awaited,
     }
 }
 
 #[test]
-fn a_leader_is_whom_a_majority_names() {
-    let told = || says("a", 7, 2, Some(7));
-    let leader = || Some((7, 2, "a 2".to_owned()));
-    assert_eq!(led(&census([told(), told(), OPEN])), leader());
-    assert_eq!(led(&census([told(), SILENT, told()])), leader());
-    assert_eq!(led(&census([told(), FREE, OPEN])), None);
-    assert_eq!(led(&census([has("a", 7, 1)])), Some((7, 1, "a 1".into())));
-    let split = [has("a", 7, 1), has("b", 7, 1), has("a", 7, 1), has("b", 7, 1)];
-    assert_eq!(led(&census(split)), None, "half of four is no majority");
+fn a_leader_is_whom_a_majority_names_and_nobody_leads_where_no_hold_can_have_one() {
+    use Found::{Awaited, Led, Unclear, Vacant};
+    let (a, b) = (|| has("a", 7, 1), || has("b", 8, 1));
+    let told = || told("a", 7);
+    for (sights, expected) in [
+        (vec![told(), told(), OPEN], Led(7, 2)),
+        (vec![told(), SILENT, told()], Led(7, 2)),
+        (vec![told(), FREE, OPEN], Awaited),
+        (vec![a()], Led(7, 1)),
+        // Half of four is no majority.
+        (vec![a(), b(), a(), b()], Vacant),
+        // The latest counts of what it said, which at least one of a majority knows.
+        (vec![a(), says("a", 7, 3, Some(7)), told(), OPEN, OPEN], Led(7, 3)),
+        (vec![FREE, FREE, OPEN], Vacant),
+        (vec![FREE, FREE, SILENT], Vacant),
+        (vec![a(), FREE, FREE], Vacant),
+        (vec![a(), b(), FREE], Vacant),
+        // The silent one may have voted for it.
+        (vec![a(), FREE, SILENT], Unclear),
+        (vec![a(), FREE, OPEN], Awaited),
+        (vec![FREE, SILENT, SILENT], Unclear),
+        // Of four it needs three.
+        (vec![FREE, FREE, a(), SILENT], Vacant),
+        (vec![FREE, a(), a(), SILENT], Unclear),
+    ] {
+        assert_eq!(found(&census(sights.clone())), expected, "{sights:?}");
+    }
 }
 
 #[test]
-fn the_latest_of_what_it_said_counts_which_at_least_one_of_a_majority_knows() {
-    let told = [has("a", 7, 1), says("a", 7, 3, Some(7)), says("a", 7, 2, Some(7)), OPEN, OPEN];
-    assert_eq!(led(&census(told)), Some((7, 3, "a 3".into())));
-}
-
-#[test]
-fn nobody_leads_where_no_hold_can_have_a_majority() {
-    let vacant = |sights: Vec<Option<Sight>>| census(sights).decide() == Some(WhoLeads::Vacant);
-    assert!(vacant(vec![FREE, FREE, OPEN]) && vacant(vec![FREE, FREE, SILENT]));
-    assert!(vacant(vec![has("a", 7, 1), FREE, FREE]));
-    assert!(vacant(vec![has("a", 7, 1), has("b", 8, 1), FREE]), "the votes are split");
-    assert!(!vacant(vec![has("a", 7, 1), FREE, SILENT]), "the silent one may have voted for it");
-    assert!(!vacant(vec![FREE, SILENT, SILENT]));
-    assert!(vacant(vec![FREE, FREE, has("a", 7, 1), SILENT]), "of four it needs three");
-    assert!(!vacant(vec![FREE, has("a", 7, 1), has("a", 7, 1), SILENT]));
-}
-
-#[test]
-fn what_cannot_be_known_is_unclear_and_what_may_still_be_known_is_awaited() {
-    let decided = |sights: [Option<Sight>; 3]| census(sights).decide();
-    assert_eq!(decided([has("a", 7, 1), FREE, SILENT]), Some(WhoLeads::Unclear));
-    assert_eq!(decided([has("a", 7, 1), FREE, OPEN]), None);
-    assert_eq!(decided([FREE, SILENT, SILENT]), Some(WhoLeads::Unclear), "too few are left");
+fn who_has_not_answered_in_time_is_silent() {
     let mut census = census([has("a", 7, 1), OPEN, OPEN]);
     census.close(MS(200));
     assert_eq!(census.decide(), Some(WhoLeads::Unclear));
@@ -83,31 +101,63 @@ fn what_cannot_be_known_is_unclear_and_what_may_still_be_known_is_awaited() {
 
 #[test]
 fn the_token_is_what_the_leader_wrote_or_the_number_that_a_majority_and_nobody_else_passed() {
-    let all = |numbers: [u64; 3]| census(numbers.map(|number| has("a", number, 1)));
-    // One voter had counted less far, and is told by a renewal.
-    assert_eq!(led(&all([10, 10, 8])).unwrap().0, 10);
-    assert_eq!(led(&census([has("a", 10, 1), has("a", 10, 1), FREE])).unwrap().0, 10);
-    // Or further. The leader knows whether that one is of its majority, or writes nothing yet.
-    let third = [has("a", 12, 1), OPEN, SILENT];
-    for sights in third.map(|third| [has("a", 10, 1), has("a", 10, 1), third]) {
-        let is_open = sights.contains(&OPEN);
-        let census = census(sights);
-        assert!(census.lacks_token());
-        assert_eq!(census.decide(), (!is_open).then_some(WhoLeads::Unclear));
+    use Found::{Awaited, Led, Unclear};
+    let ten = || has("a", 10, 1);
+    for (sights, expected, lacks_token) in [
+        ([ten(), ten(), ten()], Led(10, 1), false),
+        // One voter had counted less far, and is told by a renewal.
+        ([ten(), ten(), has("a", 8, 1)], Led(10, 1), false),
+        ([ten(), ten(), FREE], Led(10, 1), false),
+        // Or further. The leader knows whether that one is of its majority, or writes nothing yet.
+        ([ten(), ten(), has("a", 12, 1)], Unclear, true),
+        ([ten(), ten(), OPEN], Awaited, true),
+        ([ten(), ten(), SILENT], Unclear, true),
+        ([says("a", 10, 2, Some(10)), ten(), SILENT], Led(10, 2), false),
+        ([says("a", 12, 2, Some(12)), ten(), SILENT], Led(12, 2), false),
+        // Nobody that too few name is waited for.
+        ([ten(), FREE, OPEN], Awaited, false),
+    ] {
+        let census = census(sights.clone());
+        assert_eq!((found(&census), census.lacks_token()), (expected, lacks_token), "{sights:?}");
     }
-    for token in [10, 12] {
-        let renewed = [says("a", token, 2, Some(token)), has("a", 10, 1), SILENT];
-        assert_eq!(led(&census(renewed)).unwrap().0, token);
+}
+
+#[test]
+fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
+    use Found::{Awaited, Led, Unclear, Vacant};
+    let free = || [FREE, FREE, FREE];
+    let led = |hold, token, third| [told(hold, token), told(hold, token), third];
+    // A candidate that still asks the other set says the same as a leader without a token.
+    let asks = |hold, third| [has(hold, 7, 1), has(hold, 7, 1), third];
+    let one = || [has("a", 7, 1), FREE, FREE];
+    for (new, old, expected) in [
+        (free(), led("a", 7, FREE), Led(7, 2)),
+        ([FREE, FREE, SILENT], led("a", 7, SILENT), Led(7, 2)),
+        // The other voters may name another.
+        (free(), led("a", 7, OPEN), Awaited),
+        ([FREE, SILENT, SILENT], led("a", 7, FREE), Unclear),
+        (free(), asks("a", FREE), Unclear),
+        (asks("a", FREE), asks("a", FREE), Led(7, 1)),
+        // Of two that a set names each, the one with the lower token has resigned or lost there.
+        (led("a", 7, SILENT), led("b", 8, SILENT), Led(8, 2)),
+        (led("b", 8, SILENT), led("a", 7, SILENT), Led(8, 2)),
+        // One that has not told its token may lead already.
+        (led("a", 7, SILENT), asks("b", SILENT), Unclear),
+        // No hold can have a majority of either.
+        (one(), one(), Vacant),
+        (one(), [FREE, FREE, OPEN], Vacant),
+        (one(), [FREE, SILENT, SILENT], Unclear),
+    ] {
+        let sights = new.into_iter().chain(old);
+        assert_eq!(found(&joint(sights.clone())), expected, "{:?}", sights.collect::<Vec<_>>());
     }
-    // Nobody that too few name is waited for.
-    assert!(!census([has("a", 10, 1), FREE, OPEN]).lacks_token());
-    assert!(!all([10, 10, 10]).lacks_token());
 }
 
 fn sight() -> impl Strategy<Value = Option<Sight>> {
     prop_oneof![
         4 => (0..3_usize).prop_map(|hold| has(["a", "b", "c"][hold], 7, 1)),
-        2 => Just(FREE),
+        3 => (0..3_usize).prop_map(|at| told(["a", "b", "c"][at], 7 + at as u64)),
+        3 => Just(FREE),
         1 => Just(SILENT),
         1 => Just(OPEN),
     ]
@@ -116,7 +166,12 @@ fn sight() -> impl Strategy<Value = Option<Sight>> {
 proptest! {
     // Whatever is still to come, and whatever the silent would have said.
     #[test]
-    fn what_is_decided_stays_so(sights in vec(sight(), 1..7), later in vec(sight(), 7)) {
+    fn what_is_decided_stays_so(
+        sights in prop_oneof![vec(sight(), 1..7), vec(sight(), 6)],
+        later in vec(sight(), 7), has_two_sets: bool,
+    ) {
+        let has_two_sets = has_two_sets && sights.len() == 6;
+        let census = |sights| if has_two_sets { joint(sights) } else { census(sights) };
         let Some(finding) = census(sights.clone()).decide() else { return Ok(()) };
         let mut all = sights.clone();
         for (sight, later) in all.iter_mut().zip(later) {
@@ -128,77 +183,4 @@ proptest! {
         let after = census(all).decide();
         prop_assert!(after.is_none() || after == Some(finding), "{sights:?}: {after:?}");
     }
-}
-
-fn said() -> impl Strategy<Value = Option<Sight>> {
-    prop_oneof![
-        6 => (0..3_usize).prop_map(|at| {
-            let (hold, token) = [("a", 7), ("b", 8), ("c", 9)][at];
-            says(hold, token, 2, Some(token))
-        }),
-        2 => Just(FREE),
-        1 => Just(SILENT),
-        1 => Just(OPEN),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn of_two_sets_what_is_decided_stays_so_too(
-        sights in vec(said(), 6), later in vec(said(), 6),
-    ) {
-        let joint = |sights| Census { quorum: Quorum::joint(3, 0, 3), sights };
-        let Some(finding) = joint(sights.clone()).decide() else { return Ok(()) };
-        let mut all = sights.clone();
-        for (sight, later) in all.iter_mut().zip(later) {
-            if *sight == OPEN || *sight == SILENT && finding != WhoLeads::Unclear {
-                *sight = later;
-            }
-        }
-        let after = joint(all).decide();
-        prop_assert!(after.is_none() || after == Some(finding), "{sights:?}: {after:?}");
-    }
-}
-
-/// Three new voters, and three old ones.
-fn joint(new: [Option<Sight>; 3], old: [Option<Sight>; 3]) -> Census {
-    Census { quorum: Quorum::joint(3, 0, 3), sights: new.into_iter().chain(old).collect() }
-}
-
-#[test]
-fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
-    let old = |third| [says("a", 7, 2, Some(7)), says("a", 7, 2, Some(7)), third];
-    let leads = Some((7, 2, "a 2".into()));
-    assert_eq!(led(&joint([FREE, FREE, FREE], old(FREE))), leads);
-    // The other voters may name another.
-    assert_eq!(joint([FREE, FREE, FREE], old(OPEN)).decide(), None);
-    assert_eq!(led(&joint([FREE, FREE, SILENT], old(SILENT))), leads);
-    assert_eq!(joint([FREE, SILENT, SILENT], old(FREE)).decide(), Some(WhoLeads::Unclear));
-    // A candidate that still asks the other set says the same as a leader without a token.
-    let asks = || [has("a", 7, 1), has("a", 7, 1), FREE];
-    assert_eq!(joint([FREE, FREE, FREE], asks()).decide(), Some(WhoLeads::Unclear));
-    assert_eq!(led(&joint(asks(), asks())), Some((7, 1, "a 1".into())));
-}
-
-// The one that each set names alone has resigned or lost where it is not named any more.
-#[test]
-fn of_two_that_a_set_names_each_the_one_with_the_higher_token_leads() {
-    let told = |hold, token| {
-        let says = || says(hold, token, 2, Some(token));
-        [says(), says(), SILENT]
-    };
-    let leads = Some((8, 2, "b 2".into()));
-    assert_eq!(led(&joint(told("a", 7), told("b", 8))), leads);
-    assert_eq!(led(&joint(told("b", 8), told("a", 7))), leads);
-    // One that has not told its token may lead already.
-    let asks = || [has("b", 8, 1), has("b", 8, 1), SILENT];
-    assert_eq!(joint(told("a", 7), asks()).decide(), Some(WhoLeads::Unclear));
-}
-
-#[test]
-fn of_two_sets_of_voters_nobody_leads_where_no_hold_can_have_a_majority_of_either() {
-    let one = || [has("a", 7, 1), FREE, FREE];
-    assert_eq!(joint(one(), one()).decide(), Some(WhoLeads::Vacant));
-    assert_eq!(joint(one(), [FREE, SILENT, SILENT]).decide(), Some(WhoLeads::Unclear));
-    assert_eq!(joint(one(), [FREE, FREE, OPEN]).decide(), Some(WhoLeads::Vacant));
 }

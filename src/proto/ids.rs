@@ -277,24 +277,17 @@ mod tests {
         let (first, second) = (ids.fresh(), ids.fresh());
         assert_ne!(first, second);
         let (client, number) = first.as_str().split_once(':').unwrap();
-        assert_eq!(client, ids.client().to_string());
-        assert_eq!((client.len(), number.len()), (36, 13));
+        assert_eq!((client, number.len()), (&*ids.client().to_string(), 13));
         assert!(number.starts_with('1') && number.parse::<u64>().is_ok(), "{number}");
     }
 
     // A snapshot of a process that is restored twice: the same client, and the same count.
     #[test]
-    fn copies_of_a_client_do_not_make_the_same_hold_ids() {
+    fn copies_of_a_client_make_the_same_hold_ids_only_where_they_are_seeded() {
         let (one, other) = (ids(None), ids(None));
         let place = one.fresh();
         assert_ne!(one.attempt(&place, 1), other.attempt(&place, 1), "from one place in a queue");
-        for (one, other) in drawn(&one).into_iter().zip(drawn(&other)) {
-            assert_ne!(one, other);
-        }
-    }
-
-    #[test]
-    fn a_seeded_client_makes_the_same_hold_ids_again() {
+        assert!(drawn(&one).iter().zip(&drawn(&other)).all(|(one, other)| one != other));
         let seeded = || drawn(&ids(Some(StdRng::seed_from_u64(1))));
         assert_eq!(seeded(), seeded());
     }
@@ -311,13 +304,10 @@ mod tests {
             assert_eq!(id.client(), Some(&*ids.client().to_string()));
         }
         // Of other programs.
-        for text in ["", ".", ".1", "a.", "a.b", "a/1b", "no uuid:1"] {
+        for text in ["", ".", ".1", "a.", "a.b", "a/1b", "no uuid:1", "no uuid:r1"] {
             let other = HoldId::parse(text);
-            assert_eq!(
-                (other.place(), other.write(), other.client()),
-                (None, None, None),
-                "{text}"
-            );
+            let parts = [other.place(), other.write(), other.client()];
+            assert_eq!((parts, other.reads()), ([None; 3], false), "{text}");
         }
     }
 
@@ -328,7 +318,6 @@ mod tests {
         assert!(!write.reads() && !ids.attempt(&write, 1).reads());
         assert!(read.reads() && ids.attempt(&read, 1).reads() && ids.under(&write).reads());
         assert_eq!(ids.attempt(&read, 1).place(), Some(read.as_str()));
-        assert!(!HoldId::parse("no uuid:r1").reads());
         // As another library has it.
         let ends = HoldId::parse(&format!("{write}:write"));
         let under = ids.under(&ends);

@@ -11,14 +11,17 @@ fn at(ms: u64) -> Moment {
 }
 
 fn lease(renewed: bool) -> Lease {
-    Lease::new(Terms::new(MS(30_000), Drift::DEFAULT), at(0), renewed)
+    Lease::new(TERMS(30_000), at(0), renewed)
 }
 
 #[test]
-fn it_renews_from_a_third_of_the_lease_on() {
-    let lease = lease(true);
-    assert_eq!(lease.duty(at(0)), Duty::Sleep(at(10_000)));
-    assert_eq!(lease.duty(at(10_000)), Duty::Renew);
+fn it_renews_from_a_third_of_the_lease_on_and_trust_ends_at_the_deadline() {
+    let (renewed, fixed, deadline) = (lease(true), lease(false), at(29_698));
+    let before = deadline - Duration::from_nanos(1);
+    assert_eq!(renewed.duty(at(0)), Duty::Sleep(at(10_000)));
+    assert_eq!([at(10_000), before].map(|now| renewed.duty(now)), [Duty::Renew; 2]);
+    assert_eq!([at(0), before].map(|now| fixed.duty(now)), [Duty::Sleep(deadline); 2]);
+    assert_eq!([renewed, fixed].map(|lease| lease.duty(deadline)), [Duty::Lost; 2]);
 }
 
 #[test]
@@ -26,27 +29,10 @@ fn it_may_be_made_to_renew_at_once_unless_it_is_fixed() {
     let (mut renewed, mut fixed) = (lease(true), lease(false));
     renewed.renew_now(at(500));
     fixed.renew_now(at(500));
-    assert_eq!(
-        (renewed.duty(at(500)), fixed.duty(at(500))),
-        (Duty::Renew, Duty::Sleep(at(29_698)))
-    );
+    let duties = (renewed.duty(at(500)), fixed.duty(at(500)));
+    assert_eq!(duties, (Duty::Renew, Duty::Sleep(at(29_698))));
     assert!(renewed.renewed(TERMS(30_000), at(500), at(501)));
     assert_eq!(renewed.duty(at(501)), Duty::Sleep(at(10_500)));
-}
-
-#[test]
-fn trust_ends_at_the_deadline_and_not_a_nanosecond_later() {
-    let lease = lease(true);
-    let deadline = at(29_698);
-    assert_eq!(lease.duty(deadline - Duration::from_nanos(1)), Duty::Renew);
-    assert_eq!(lease.duty(deadline), Duty::Lost);
-}
-
-#[test]
-fn a_fixed_lease_is_never_renewed() {
-    let lease = lease(false);
-    assert_eq!(lease.duty(at(29_697)), Duty::Sleep(at(29_698)));
-    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
 }
 
 #[test]
@@ -55,25 +41,10 @@ fn what_passed_while_the_client_stood_still_is_gone_and_no_more() {
     lease.shorten(MS(12_000));
     assert_eq!(lease.deadline(), at(17_698));
     assert!(lease.renewed(TERMS(30_000), at(1_000), at(1_100)), "it is renewed as before");
-    assert_eq!(lease.deadline(), at(30_698));
+    assert_eq!(lease.deadline(), at(30_698), "from the start of the renewal on");
     lease.shorten(MS(40_000));
     assert_eq!(lease.duty(at(1_200)), Duty::Lost);
     assert!(!lease.renewed(TERMS(30_000), at(1_200), at(1_300)));
-}
-
-#[test]
-fn a_renewal_counts_from_its_own_start() {
-    let mut lease = lease(true);
-    assert!(lease.renewed(TERMS(30_000), at(10_000), at(10_150)));
-    assert_eq!(lease.deadline(), at(39_698));
-    assert_eq!(lease.duty(at(10_150)), Duty::Sleep(at(20_000)));
-}
-
-#[test]
-fn a_renewal_that_comes_after_the_deadline_saves_nothing() {
-    let mut lease = lease(true);
-    assert!(!lease.renewed(TERMS(30_000), at(29_600), at(29_698)));
-    assert_eq!(lease.duty(at(29_698)), Duty::Lost);
 }
 
 #[test]
@@ -103,38 +74,34 @@ fn by(name: &str) -> Verdict {
 }
 
 #[test]
-fn one_voter_without_an_answer_does_not_end_a_round_that_can_still_be_won() {
-    let mut round = round(3);
-    round.heard(0, Verdict::Unknown(Cause::Unheard), false);
-    assert_eq!(round.next(at(1), || 0), RoundNext::Wait(at(200)));
-    round.heard(1, Verdict::Granted, false);
-    round.heard(2, Verdict::Granted, false);
-    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Renewed));
-}
-
-#[test]
-fn one_voter_that_knows_of_the_force_ends_a_round_that_a_majority_grants() {
-    let mut round = round(3);
-    round.heard(1, Verdict::Granted, false);
-    round.heard(2, Verdict::Granted, false);
-    round.heard(0, Verdict::Revoked, true);
-    assert_eq!(round.next(at(2), || 0), RoundNext::End(RoundEnd::Superseded));
-}
-
-#[test]
-fn a_round_without_answers_fails_when_they_are_due() {
-    let mut round = round(3);
-    assert_eq!(round.next(at(199), || 0), RoundNext::Wait(at(200)));
-    assert_eq!(round.next(at(200), || 0), RoundNext::End(RoundEnd::Failed));
-}
-
-#[test]
-fn a_round_fails_as_soon_as_too_few_voters_can_answer() {
-    let mut round = round(3);
-    for voter in 0..2 {
-        round.heard(voter, Verdict::Unknown(Cause::Unheard), false);
+fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
+    let silent = || Verdict::Unknown(Cause::Unheard);
+    let (granted, end) = (|| Verdict::Granted, RoundNext::End);
+    // Whoever refused is asked again.
+    let soon = || RoundNext::Wait(at(1) + MS(200) / 64);
+    // A suspected voter's vote may count for nobody.
+    for (heard, now_ms, next) in [
+        (vec![(0, silent(), false)], 199, RoundNext::Wait(at(200))),
+        (vec![(0, silent(), false)], 200, end(RoundEnd::Failed)),
+        (vec![(0, silent(), false), (1, silent(), false)], 1, end(RoundEnd::Failed)),
+        (vec![(1, granted(), false), (2, granted(), false)], 1, end(RoundEnd::Renewed)),
+        // One that knows of the force is enough, whoever grants.
+        (
+            vec![(1, granted(), false), (2, granted(), false), (0, Verdict::Revoked, true)],
+            1,
+            end(RoundEnd::Superseded),
+        ),
+        (vec![(0, by("b"), false), (1, by("b"), false)], 1, end(RoundEnd::Superseded)),
+        (vec![(0, by("b"), false)], 1, soon()),
+        // Such votes do not count for the rival either, and it will give them back.
+        (vec![(0, granted(), false), (1, by("b"), true), (2, by("b"), false)], 1, soon()),
+    ] {
+        let mut round = round(3);
+        for (voter, verdict, suspected) in heard.clone() {
+            round.heard(voter, verdict, suspected);
+        }
+        assert_eq!(round.next(at(now_ms), || 0), next, "{heard:?}");
     }
-    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Failed));
 }
 
 #[test]
@@ -155,15 +122,6 @@ fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
     assert_eq!(round.next(at(75), || 0), again);
     round.heard(1, Verdict::Granted, false);
     assert_eq!(round.next(at(95), || 0), RoundNext::End(RoundEnd::Renewed));
-}
-
-#[test]
-fn a_rival_with_a_majority_ends_the_round() {
-    let mut round = round(3);
-    round.heard(0, by("rival"), false);
-    assert!(matches!(round.next(at(1), || 0), RoundNext::Wait(_)));
-    round.heard(1, by("rival"), false);
-    assert_eq!(round.next(at(1), || 0), RoundNext::End(RoundEnd::Superseded));
 }
 
 #[test]
@@ -207,15 +165,4 @@ proptest! {
             prop_assert_eq!(lost, lease.duty(now) == Duty::Lost);
         }
     }
-}
-
-/// Such votes do not count for the rival either, and it will give them back.
-#[test]
-fn a_rival_does_not_end_the_round_by_voters_in_quarantine_and_they_are_asked_again() {
-    let mut round = round(3);
-    round.heard(0, Verdict::Granted, false);
-    round.heard(1, by("b"), true);
-    round.heard(2, by("b"), false);
-    assert!(matches!(round.next(at(2), || 0), RoundNext::Wait(_)));
-    assert_eq!(round.next(at(100), || 0), RoundNext::AskAgain(vec![1, 2]));
 }

@@ -63,16 +63,6 @@ fn slots_that_others_took_meanwhile_are_no_silence() {
 }
 
 #[test]
-fn several_slots_are_fixed_together() {
-    let mut votes = votes(3);
-    hear(&mut votes, [(0, [8, 9]), (1, [8, 0]), (2, [9, 0])]);
-    let next = votes.advance();
-    assert_eq!(next, SlotNext::Ask { floors: slots([8, 0]), voters: vec![0] });
-    hear(&mut votes, [(0, [8, 0])]);
-    assert!(matches!(votes.advance(), SlotNext::Fixed(fixed, _) if fixed == slots([8, 0])));
-}
-
-#[test]
 fn a_minority_that_gives_something_fixes_nothing() {
     let mut votes = votes(3);
     hear(&mut votes, [(0, [9])]);

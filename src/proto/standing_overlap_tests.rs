@@ -1,7 +1,7 @@
 //! Servers that took over from another while some clients still counted what that one granted.
 
 use super::{
-    tests::{SECS, at, only, register},
+    tests::{SECS, at, met, only, register},
     *,
 };
 use crate::proto::{Asked, RoundId, Support, Terms, Verdict};
@@ -10,10 +10,7 @@ const OVERLAP: Duration = Duration::from_secs(9);
 
 /// The second voter's server has one promotion behind it, and then this one.
 fn promoted(at_secs: u64) -> Register {
-    let mut register = register(RestartGuard::Relative);
-    for voter in 0..3 {
-        register.met(only(voter), "life", SECS(100), true, at(0));
-    }
+    let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
     register.follows(only(1), OVERLAP);
     register.met(only(1), "successor", SECS(0), false, at(at_secs));
     register
@@ -32,40 +29,35 @@ fn a_successor_is_out_until_no_lease_of_its_predecessor_can_be_left() {
     assert_eq!(left, OVERLAP + SECS(30));
 }
 
-// It was promoted 5 s before, and the others are older than any lease.
+/// Three voters that are met 50 s after the beginning, of which the second took over from another.
+fn met_after_a_promotion(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
+    let mut register = register(guard);
+    register.follows(only(1), OVERLAP);
+    for (voter, uptime) in uptimes.into_iter().enumerate() {
+        register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, at(50));
+    }
+    register
+}
+
 #[test]
 fn who_comes_after_a_promotion_keeps_the_successor_out_for_as_long() {
-    for (others, guard) in [(100, RestartGuard::Relative), (5, RestartGuard::Strict)] {
-        let mut register = register(guard);
-        register.follows(only(1), OVERLAP);
-        for (voter, uptime) in [others, 5, others].into_iter().enumerate() {
-            register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, at(50));
-        }
-        assert!(is_out(&register, 45 + 9 + 29) && !is_out(&register, 45 + 9 + 30), "{guard:?}");
+    for (guard, uptimes, until) in [
+        // It was promoted 5 s before, and the others are older than any lease, or not.
+        (RestartGuard::Relative, [100, 5, 100], 45 + 9 + 30),
+        (RestartGuard::Strict, [5, 5, 5], 45 + 9 + 30),
+        // All were promoted longer ago than a lease lasts. Clients may still have counted it.
+        (RestartGuard::Relative, [31, 31, 31], 19 + 9 + 30),
+    ] {
+        let register = met_after_a_promotion(guard, uptimes);
+        assert!(is_out(&register, until - 1) && !is_out(&register, until), "{uptimes:?}");
     }
 }
 
 // The time in which others may have counted its predecessor makes it no younger than it is.
 #[test]
 fn servers_that_started_together_are_not_kept_out_for_what_they_might_follow() {
-    let mut register = register(RestartGuard::Relative);
-    register.follows(only(1), OVERLAP);
-    for voter in 0..3 {
-        register.met(only(voter), &format!("life {voter}"), SECS(2), false, at(50));
-    }
+    let register = met_after_a_promotion(RestartGuard::Relative, [2, 2, 2]);
     assert!((0..3).all(|voter| register.kept_out(only(voter), at(50)).is_none()));
-}
-
-// One that was promoted longer ago than a lease lasts, and all others with it: still not one that
-// nobody can have counted.
-#[test]
-fn a_longest_lease_of_its_own_is_not_enough_where_all_are_as_old() {
-    let mut register = register(RestartGuard::Relative);
-    register.follows(only(1), OVERLAP);
-    for voter in 0..3 {
-        register.met(only(voter), &format!("life {voter}"), SECS(31), false, at(50));
-    }
-    assert!(is_out(&register, 50) && is_out(&register, 57) && !is_out(&register, 58));
 }
 
 #[test]

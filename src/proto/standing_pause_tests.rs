@@ -1,5 +1,5 @@
 use super::{
-    tests::{MS, SECS, at_ms, kept_out, only, register},
+    tests::{MS, SECS, at_ms, kept_out, only, register, register_of},
     *,
 };
 use crate::proto::RestartGuard;
@@ -85,13 +85,10 @@ fn a_client_that_stands_still_again_knows_of_both_times() {
             client.stamped(voter, 0, ms);
         }
         assert!(client.known >= MS(client.still_ms), "{pauses}: {:?}", client.known);
-        assert!(client.known <= MS(client.still_ms) + pauses_in_doubt(pauses), "{pauses}");
+        let in_doubt = MS(30 * pauses);
+        assert!(client.known <= MS(client.still_ms) + in_doubt, "{pauses}");
         assert!(client.kept_out(ms + 2).is_empty(), "{pauses}");
     }
-}
-
-fn pauses_in_doubt(pauses: u64) -> Duration {
-    MS(30 * pauses)
 }
 
 #[test]
@@ -120,36 +117,26 @@ fn a_quarantine_from_before_goes_on_by_the_clock_that_stood_still() {
     assert_eq!((client.kept_out(30_199), client.kept_out(30_200)), (vec![1], vec![]));
 }
 
-// Two voters are set right one after the other, by as much: neither step can be the client's, as
-// the other voter did not show it at that time.
 #[test]
-fn steps_at_different_times_are_the_voters() {
-    let mut client = Paused::after(0);
-    for (voter, ahead_ms, ms) in [(0, 60_000, 1_000), (1, 0, 2_000), (1, 60_000, 3_000)] {
-        assert!(!matches!(client.stamped(voter, ahead_ms, ms), Shown::StoodStill(_)));
+fn steps_at_different_times_or_back_are_the_voters() {
+    for (steps, out) in [
+        // The second was asked in between, and did not show the step of the first.
+        (&[(0, 60_000, 1_000), (1, 0, 2_000), (1, 60_000, 3_000)][..], vec![0, 1]),
+        (&[(0, -1_000, 1_000), (1, -1_000, 1_000), (2, -1_000, 1_000)], vec![0, 1, 2]),
+    ] {
+        let mut client = Paused::after(0);
+        for (voter, ahead_ms, ms) in steps {
+            let shown = client.stamped(*voter, *ahead_ms, *ms);
+            assert!(!matches!(shown, Shown::StoodStill(_)), "{steps:?}");
+        }
+        assert_eq!(client.kept_out(3_003), out, "{steps:?}");
     }
-    assert_eq!(client.kept_out(3_003), [0, 1]);
 }
-
-#[test]
-fn a_step_back_is_never_the_clients() {
-    let mut client = Paused::after(0);
-    for voter in 0..3 {
-        assert_eq!(client.stamped(voter, -1_000, 1_000), Shown::Moved);
-    }
-    assert_eq!(client.kept_out(1_003), [0, 1, 2]);
-}
-
-const SUSPICION: Suspicion = Suspicion {
-    guard: RestartGuard::Relative,
-    longest: Duration::from_secs(30),
-    drift: Drift::DEFAULT,
-};
 
 // The leases end early all the same: nobody is the worse for that but this client.
 #[test]
 fn who_was_measured_since_and_shows_no_step_proves_that_the_client_did_not_stand_still() {
-    let five = Register::new((0..5).collect(), Quorum::of(5), SUSPICION);
+    let five = register_of((0..5).collect());
     let mut client = Paused::with(five, (0..5).map(only), 0);
     for (voter, ahead_ms, ms) in
         [(0, 60_000, 1_000), (3, 0, 1_010), (1, 60_000, 1_020), (2, 60_000, 1_030)]
@@ -168,7 +155,7 @@ fn server(number: usize) -> Place {
 // A lock has one primary of each voter. On 0, 3 and 5 one clock has stepped, of three.
 #[test]
 fn in_a_cluster_the_step_is_the_clients_where_all_servers_of_a_majority_show_it() {
-    let cluster = Register::new(vec![0; 3], Quorum::of(3), SUSPICION);
+    let cluster = register_of(vec![0; 3]);
     let mut client = Paused::with(cluster, (0..6).map(server), 60_000);
     let out = |client: &Paused, ms| -> Vec<usize> {
         let is_out =
@@ -188,7 +175,7 @@ fn in_a_cluster_the_step_is_the_clients_where_all_servers_of_a_majority_show_it(
 // Nobody can tell which of the two clocks it was.
 #[test]
 fn with_a_single_voter_a_step_is_the_voters() {
-    let mut register = Register::new(vec![0], Quorum::of(1), SUSPICION);
+    let mut register = register_of(vec![0]);
     let stamp = |shown_ms: u64, ms: u64| Stamp {
         shown: MS(10_000_000 + shown_ms),
         asked: at_ms(ms),

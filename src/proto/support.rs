@@ -145,7 +145,7 @@ impl Support {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{Drift, HoldId, Quarantine, Quarantined};
+    use crate::proto::{Drift, HoldId, Quarantine};
 
     const SECS: fn(u64) -> Duration = Duration::from_secs;
 
@@ -158,72 +158,47 @@ mod tests {
         Moment::BEGINNING + SECS(secs)
     }
 
-    const REMEMBERS: Option<KeptOut> = None;
-
     fn asked(sent: u64) -> Asked {
         Asked { round: RoundId::FIRST, sent: at(sent), terms: terms(), heard: at(sent) }
     }
 
-    fn support() -> Support {
-        Support::of(1)
-    }
-
     fn forgot(secs: u64) -> KeptOut {
-        let quarantined = Quarantined { why: Quarantine::Restarted, left: SECS(20) };
-        KeptOut { quarantined, forgot: at(secs) }
+        KeptOut::new(Quarantine::Restarted, SECS(20), at(secs))
     }
 
-    fn counts(support: &Support, kept_out: impl Into<Option<KeptOut>>) -> bool {
-        support.counted(0, Verdict::Granted, kept_out.into()) == Verdict::Granted
+    fn counts(support: &Support, kept_out: Option<KeptOut>) -> bool {
+        support.counted(0, Verdict::Granted, kept_out) == Verdict::Granted
     }
 
     #[test]
     fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_stood() {
-        let mut support = support();
-        assert!(counts(&support, REMEMBERS), "it has forgotten nothing");
-        assert!(!counts(&support, forgot(30)), "it never had the hold");
+        let mut support = Support::of(1);
+        assert!(counts(&support, None), "it has forgotten nothing");
+        assert!(!counts(&support, Some(forgot(30))), "it never had the hold");
         support.heard(0, &Verdict::Granted, asked(1));
-        assert!(counts(&support, forgot(20)) && counts(&support, forgot(29)));
-        assert!(!counts(&support, forgot(30)), "by a fast clock the vote had ended before");
-    }
-
-    #[test]
-    fn a_vote_from_before_a_pause_proves_nothing_of_the_time_after_its_end() {
-        let mut support = support();
-        support.heard(0, &Verdict::Granted, asked(1));
+        assert!(counts(&support, Some(forgot(20))) && counts(&support, Some(forgot(29))));
+        assert!(!counts(&support, Some(forgot(30))), "by a fast clock the vote had ended before");
+        support.heard(0, &Verdict::Unknown(Cause::Unheard), asked(2));
+        assert_eq!(support.votes(), 0);
+        assert!(counts(&support, Some(forgot(29))), "silence does not take the proof");
+        // Twelve seconds of that passed while the client stood still.
         support.shorten(SECS(12));
-        assert!(counts(&support, forgot(17)) && !counts(&support, forgot(18)));
+        assert!(counts(&support, Some(forgot(17))) && !counts(&support, Some(forgot(18))));
     }
 
     #[test]
-    fn a_grant_that_did_not_count_proves_nothing() {
-        let mut support = support();
+    fn a_grant_that_did_not_count_proves_nothing_and_a_refusal_stays_one() {
+        let mut support = Support::of(1);
         let verdict = support.counted(0, Verdict::Granted, Some(forgot(40)));
+        assert_eq!(verdict, forgot(40).verdict());
         support.heard(0, &verdict, asked(41));
         assert_eq!(support.votes(), 0);
-        assert!(!counts(&support, forgot(45)), "it forgot once more");
-        assert!(counts(&support, REMEMBERS), "the quarantine has ended");
-    }
-
-    #[test]
-    fn silence_takes_the_vote_from_the_count_and_not_the_proof() {
-        let mut support = support();
-        support.heard(0, &Verdict::Granted, asked(11));
-        assert_eq!(support.votes(), 1);
-        support.heard(0, &Verdict::Unknown(Cause::Unheard), asked(20));
-        assert_eq!(support.votes(), 0);
-        assert!(counts(&support, forgot(39)));
-    }
-
-    #[test]
-    fn a_refusal_stays_one_and_a_grant_that_does_not_count_says_why() {
-        let support = support();
+        assert!(!counts(&support, Some(forgot(45))), "it forgot once more");
+        assert!(counts(&support, None), "the quarantine has ended");
         let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
         assert_eq!(support.counted(0, refused.clone(), Some(forgot(40))), refused);
-        let granted = support.counted(0, Verdict::Granted, Some(forgot(40)));
-        let text = "in quarantine for 20s more: restarted, perhaps without its data";
-        assert_eq!(granted.to_string(), text);
     }
+
     /// Three voters that granted at 1 s, so that their votes stand until 30 s.
     fn granted_by_three() -> Support {
         let mut support = Support::of(3);
@@ -240,7 +215,9 @@ mod tests {
         support.heard(voter, &Verdict::Granted, asked);
     }
 
-    const THREE: fn() -> Quorum = || Quorum::of(3);
+    fn is_forgotten(support: &Support, round: RoundId) -> bool {
+        support.is_forgotten(Quorum::of(3), round)
+    }
 
     #[test]
     fn a_majority_that_lost_the_vote_has_forgotten_the_hold() {
@@ -248,10 +225,10 @@ mod tests {
         let round = support.begin();
         anew(&mut support, 0, round);
         anew(&mut support, 0, round);
-        assert!(!support.is_forgotten(THREE(), round), "one voter, however often it says so");
+        assert!(!is_forgotten(&support, round), "one voter, however often it says so");
         let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
         support.heard(1, &refused, Asked { round, ..asked(11) });
-        assert!(support.is_forgotten(THREE(), round), "it has given the vote to another");
+        assert!(is_forgotten(&support, round), "it has given the vote to another");
     }
 
     #[test]
@@ -265,10 +242,10 @@ mod tests {
             }
             let next = support.begin();
             anew(&mut support, 1, next);
-            assert_eq!(support.is_forgotten(THREE(), next), !succeeds);
+            assert_eq!(is_forgotten(&support, next), !succeeds);
             // A late answer belongs to the round that it answers.
             anew(&mut support, 2, round);
-            assert!(support.is_forgotten(THREE(), round));
+            assert!(is_forgotten(&support, round));
         }
     }
 
@@ -286,7 +263,7 @@ mod tests {
             let next = support.begin();
             support.heard(0, &Verdict::Granted, Asked { round: next, ..asked(11) });
             support.heard(1, &Verdict::Absent, Asked { round: next, ..asked(11) });
-            assert_eq!(support.is_forgotten(THREE(), next), !heard);
+            assert_eq!(is_forgotten(&support, next), !heard);
         }
     }
 
@@ -295,17 +272,14 @@ mod tests {
         let mut support = Support::of(3);
         let round = support.begin();
         (0..3).for_each(|voter| anew(&mut support, voter, round));
-        assert!(!support.is_forgotten(THREE(), round), "none had it before");
-        let late = Asked { round, sent: at(38), terms: terms(), heard: at(39) };
-        for voter in 0..3 {
-            support.heard(voter, &Verdict::Absent, late);
+        assert!(!is_forgotten(&support, round), "none had it before");
+        // The votes may have ended in time, and silence is no answer.
+        for (verdict, sent) in [(Verdict::Absent, 39), (Verdict::Unknown(Cause::Unheard), 40)] {
+            let round = support.begin();
+            for voter in 0..3 {
+                support.heard(voter, &verdict, Asked { round, ..asked(sent) });
+            }
+            assert!(!is_forgotten(&support, round), "{verdict}");
         }
-        assert!(!support.is_forgotten(THREE(), round), "the votes may have ended in time");
-        let (round, silent) = (support.begin(), Verdict::Unknown(Cause::Unheard));
-        let asked = Asked { round, ..asked(40) };
-        for voter in 0..3 {
-            support.heard(voter, &silent, asked);
-        }
-        assert!(!support.is_forgotten(THREE(), round), "silence is no answer");
     }
 }

@@ -32,14 +32,13 @@ mod tests {
 
     #[test]
     fn a_time_is_a_whole_number_of_seconds_unless_it_has_a_unit() {
-        let read = |text| parse(text).ok().map(|time| time.as_millis());
-        assert_eq!(read("500ms"), Some(500));
-        assert_eq!(read("0s"), Some(0));
-        assert_eq!(read("5"), Some(5_000));
-        assert_eq!(read("2m"), Some(120_000));
-        assert_eq!(read("1h"), Some(3_600_000));
+        for (text, ms) in
+            [("500ms", 500), ("0s", 0), ("5", 5_000), ("2m", 120_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(parse(text), Ok(Duration::from_millis(ms)));
+        }
         for wrong in ["", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -47,6 +46,5 @@ mod tests {
     fn servers_are_not_asked_without_a_pause() {
         assert_eq!(parse_interval("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(parse_interval("99ms").unwrap_err(), "it is at least 100ms");
-        assert_eq!(parse_interval("0s").unwrap_err(), "it is at least 100ms");
     }
 }

@@ -193,24 +193,17 @@ mod tests {
     #[test]
     fn a_bar_is_as_full_as_the_time_is_over() {
         let secs = Duration::from_secs;
-        assert_eq!(
-            [0, 5, 9, 10, 11].map(|time| share_of(secs(time), secs(10), 8)),
-            [0, 4, 7, 8, 8]
-        );
+        let shares = [0, 5, 9, 10, 11].map(|time| share_of(secs(time), secs(10), 8));
+        assert_eq!(shares, [0, 4, 7, 8, 8]);
         assert_eq!(share_of(secs(1), secs(0), 8), 8);
     }
 
     #[test]
-    fn a_long_time_has_one_unit() {
+    fn times_have_three_figures_and_long_ones_one_unit() {
         let minutes = [1, 2, 119, 120, 2_879, 2_880];
         let shown = minutes.map(|minutes| long(Duration::from_secs(minutes * 60)));
         assert_eq!(shown, ["60s", "2m", "119m", "2h", "47h", "2d"]);
-    }
-
-    #[test]
-    fn times_have_three_figures() {
         let short = |nanos| Short(Duration::from_nanos(nanos)).to_string();
-        assert_eq!([short(1_234_567), short(29_786_000_000)], ["1.23ms", "29.8s"]);
-        assert_eq!([short(0), short(7)], ["0ns", "7ns"]);
+        assert_eq!([1_234_567, 29_786_000_000, 0].map(short), ["1.23ms", "29.8s", "0ns"]);
     }
 }

@@ -168,8 +168,11 @@ mod tests {
             setup.builder().unwrap_err().what
         };
         let expected = " is \"5\": a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
-        let file = wrong(Layer::file(Path::new("a.toml")));
-        assert_eq!(file, format!("a.toml: `voter_deadline`{expected}"));
-        assert_eq!(wrong(Layer::command_line()), format!("--voter-deadline{expected}"));
+        for (layer, place) in [
+            (Layer::file(Path::new("a.toml")), "a.toml: `voter_deadline`"),
+            (Layer::command_line(), "--voter-deadline"),
+        ] {
+            assert_eq!(wrong(layer), format!("{place}{expected}"));
+        }
     }
 }

@@ -18,6 +18,11 @@ fn thirds() -> [ClusterServer; 4] {
     ]
 }
 
+/// What is known once these were told.
+pub(crate) fn map_of(servers: &[ClusterServer]) -> Map {
+    Map::default().next(servers).0
+}
+
 fn leader(map: &Map, slot: u16) -> &str {
     &map.route(slot).unwrap().1.0
 }
@@ -31,26 +36,28 @@ fn the_answer_of_a_server_is_read() {
         6ec2 :0@0 master,noaddr - 0 0 0 disconnected\n";
     let servers = read(text, "10.0.0.9", false).unwrap();
     let at = |host: &str, port| (host.to_owned(), port);
-    let seen: Vec<_> = servers.iter().map(|server| (&*server.id, server.is_primary)).collect();
-    assert_eq!(seen, [("07c3", false), ("67ed", true), ("292f", false)]);
-    let doubted: Vec<_> = servers.iter().map(|server| server.is_doubted).collect();
-    assert_eq!(doubted, [true, false, true]);
+    let seen = |it: &ClusterServer| (it.id.clone(), it.is_primary, it.is_doubted, it.epoch);
+    let seen: Vec<_> = servers.iter().map(seen).collect();
+    let expected = [("07c3", false, true, 4), ("67ed", true, false, 2), ("292f", false, true, 3)];
+    assert_eq!(
+        seen,
+        expected.map(|(id, primary, doubt, epoch)| (id.into(), primary, doubt, epoch))
+    );
     assert_eq!(servers[1].slots, [5_461..=10_922, 15_000..=15_000]);
-    assert_eq!(servers.iter().map(|server| server.epoch).collect::<Vec<_>>(), [4, 2, 3]);
     assert_eq!(servers[1].endpoint, at("10.0.0.9", 30_002));
     assert!(read("ERR", "", false).is_err());
     assert_eq!(servers[0].alias.as_deref(), Some("host4"));
     let named = read(text, "10.0.0.9", true).unwrap();
     assert_eq!(named[0].endpoint, at("host4", 30_004));
-    let (map, _) = Map::default().next(&[ClusterServer { is_primary: true, ..named[0].clone() }]);
-    assert_eq!(map.led_by(&at("127.0.0.1", 30_004)), Some(0));
-    assert_eq!(map.led_by(&at("host4", 30_004)), Some(0));
-    assert_eq!(map.led_by(&at("host4", 30_005)), None);
+    let map = map_of(&[ClusterServer { is_primary: true, ..named[0].clone() }]);
+    let places = [("127.0.0.1", 30_004), ("host4", 30_004), ("host4", 30_005)];
+    let led = places.map(|(host, port)| map.led_by(&at(host, port)));
+    assert_eq!(led, [Some(0), Some(0), None]);
 }
 
 #[test]
 fn who_does_not_reach_a_leader_or_knows_of_none_is_not_believed_alone() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     assert!(map.follows(&thirds()));
     let doubts = |at: usize| {
         let mut servers = thirds();
@@ -64,22 +71,6 @@ fn who_does_not_reach_a_leader_or_knows_of_none_is_not_believed_alone() {
     later[1].epoch = 7;
     let (map, _) = map.next(&later);
     assert!(map.follows(&later) && !map.follows(&thirds()), "what was");
-}
-
-#[test]
-fn a_failover_leaves_the_shard_and_changes_its_server() {
-    let (map, moves) = Map::default().next(&thirds());
-    assert_eq!((leader(&map, 6_000), moves), ("b", vec![]));
-    let [a, mut b, c, mut b2] = thirds();
-    (b.is_primary, b2.is_primary) = (false, true);
-    b2.slots = std::mem::take(&mut b.slots);
-    let (after, moves) = map.next(&[a, b, c, b2]);
-    let taken = vec![Move { from: 1, to: 1, lost: true }];
-    assert_eq!((leader(&after, 6_000), &moves), ("b2", &taken));
-    assert_eq!(after.shard(6_000), map.shard(6_000));
-    // And back.
-    let (back, moves) = after.next(&thirds());
-    assert_eq!((back.shard(6_000), moves), (map.shard(6_000), taken));
 }
 
 /// Before and after the second server failed over to its replica.
@@ -96,7 +87,7 @@ fn failed_over() -> [[ClusterServer; 4]; 2] {
 #[test]
 fn what_a_server_tells_that_is_cut_off_takes_no_slot_back() {
     let [before, after] = failed_over();
-    let (map, _) = Map::default().next(&before);
+    let map = map_of(&before);
     assert!(!map.is_ahead_of(&before) && !map.is_ahead_of(&after));
     let (map, moves) = map.next(&after);
     assert_eq!((leader(&map, 6_000), moves.len()), ("b2", 1));
@@ -110,7 +101,7 @@ fn what_a_server_tells_that_is_cut_off_takes_no_slot_back() {
 #[test]
 fn what_is_told_of_other_slots_in_the_same_answer_counts() {
     let [before, after] = failed_over();
-    let (map, _) = Map::default().next(&before);
+    let map = map_of(&before);
     let (map, _) = map.next(&after);
     let mut mixed = before.clone();
     // It has a slot more of the third, as the one that is behind has heard.
@@ -124,7 +115,7 @@ fn what_is_told_of_other_slots_in_the_same_answer_counts() {
 #[test]
 fn a_failover_back_has_a_higher_epoch_and_counts() {
     let [mut before, after] = failed_over();
-    let (map, _) = Map::default().next(&before);
+    let map = map_of(&before);
     let (map, _) = map.next(&after);
     before[1].epoch = 5;
     let (back, moves) = map.next(&before);
@@ -135,59 +126,51 @@ fn a_failover_back_has_a_higher_epoch_and_counts() {
 #[test]
 fn a_cluster_that_was_made_anew_counts_whatever_its_epochs_are() {
     let [before, _] = failed_over();
-    let (map, _) = Map::default().next(&before);
+    let map = map_of(&before);
     let anew = [server("new", true, &[0..=16_383])];
     assert!(!map.is_ahead_of(&anew));
     assert_eq!(leader(&map.next(&anew).0, 6_000), "new");
 }
 
-// As the new primary tells it before it has heard of the old one.
-#[test]
-fn a_failover_is_none_the_less_where_the_old_primary_still_counts_as_one() {
-    let (map, _) = Map::default().next(&thirds());
-    for first in [true, false] {
-        let [a, mut b, c, mut b2] = thirds();
-        b2.is_primary = true;
-        b2.slots = std::mem::take(&mut b.slots);
-        let servers = if first { [b, b2, a, c] } else { [b2, b, a, c] };
-        let (after, moves) = map.next(&servers);
-        assert_eq!((leader(&after, 6_000), after.shard(6_000)), ("b2", Some(1)));
-        assert_eq!(moves, [Move { from: 1, to: 1, lost: true }]);
+/// Whether the second server and its replica are primaries, and which of the two has the slots.
+fn with(b: bool, b2: bool, has_slots: &str) -> [ClusterServer; 4] {
+    let [a, mut old, c, mut new] = thirds();
+    (old.is_primary, new.is_primary) = (b, b2);
+    if has_slots == "b2" {
+        new.slots = std::mem::take(&mut old.slots);
     }
+    [old, new, a, c]
 }
 
-// A primary that was replaced is one without slots for a moment, then a replica, then back.
+// A primary that was replaced is one without slots for a moment, as it tells before it has heard of
+// the new one; then a replica, then back.
 #[test]
-fn a_failover_back_is_one_too() {
-    let with = |b: (bool, bool), b2: (bool, bool)| {
-        let [a, mut old, c, mut new] = thirds();
-        let slots = std::mem::take(&mut old.slots);
-        for (server, (is_primary, serves)) in [(&mut old, b), (&mut new, b2)] {
-            server.is_primary = is_primary;
-            server.slots = if serves { slots.clone() } else { vec![] };
-        }
-        [old, new, a, c]
-    };
-    let (no, bare, serves) = ((false, false), (true, false), (true, true));
-    let (mut map, _) = Map::default().next(&thirds());
-    let taken = [Move { from: 1, to: 1, lost: true }];
-    for (servers, moves) in [
-        (with(bare, serves), &taken[..]),
-        (with(bare, serves), &[]),
-        (with(no, serves), &[]),
-        (with(serves, bare), &taken),
-        (with(serves, no), &[]),
-        (with(no, serves), &taken),
+fn a_failover_leaves_the_shard_and_changes_its_server_and_so_does_one_back() {
+    let (mut map, moves) = Map::default().next(&thirds());
+    assert_eq!((leader(&map, 6_000), moves), ("b", vec![]));
+    for (b, b2, serves, is_news) in [
+        (true, true, "b2", true),
+        (true, true, "b2", false),
+        (false, true, "b2", false),
+        (true, true, "b", true),
+        (true, false, "b", false),
+        (false, true, "b2", true),
     ] {
-        let (next, moved) = map.next(&servers);
-        assert_eq!((next.shard(6_000), &*moved), (Some(1), moves));
+        let mut servers = with(b, b2, serves);
+        let in_order = map.next(&servers);
+        servers.swap(0, 1);
+        let (next, moves) = map.next(&servers);
+        assert_eq!((&next, &moves), (&in_order.0, &in_order.1), "in whichever order");
+        let taken = Move { from: 1, to: 1, lost: true };
+        assert_eq!(moves, vec![taken; usize::from(is_news)]);
+        assert_eq!((next.shard(6_000), leader(&next, 6_000)), (Some(1), serves));
         map = next;
     }
 }
 
 #[test]
 fn slots_that_a_server_gives_away_bring_their_data_along() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     let [mut a, b, c, _] = thirds();
     a.slots = vec![];
     let fresh = server("d", true, &[]);
@@ -204,7 +187,7 @@ fn slots_that_a_server_gives_away_bring_their_data_along() {
 
 #[test]
 fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     let [a, b, c, _] = thirds();
     let b_too = ClusterServer { slots: vec![0..=10_922], ..b };
     let (after, moves) = map.next(&[ClusterServer { is_primary: false, ..a }, b_too, c]);
@@ -213,7 +196,7 @@ fn slots_of_a_server_that_is_gone_have_lost_their_data_where_another_takes_them(
 
 #[test]
 fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     let [a, b, c, b2] = thirds();
     let dead = ClusterServer { is_primary: false, ..b.clone() };
     let (gap, moves) = map.next(&[a.clone(), dead.clone(), c.clone(), b2.clone()]);
@@ -227,7 +210,7 @@ fn slots_that_nobody_serves_for_a_while_come_back_as_their_shard() {
 
 #[test]
 fn where_the_slots_of_a_dead_server_go_to_two_one_of_them_takes_its_place() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     let [a, b, c, _] = thirds();
     let dead = ClusterServer { is_primary: false, ..b };
     let heirs = [server("d", true, &[5_461..=7_000]), server("e", true, &[7_001..=10_922])];
@@ -239,7 +222,7 @@ fn where_the_slots_of_a_dead_server_go_to_two_one_of_them_takes_its_place() {
 
 #[test]
 fn an_address_is_its_latest_owners() {
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     let [mut a, b, c, _] = thirds();
     a.slots = vec![0..=10_922];
     let (map, _) = map.next(&[a.clone(), c.clone()]);
@@ -252,10 +235,10 @@ fn an_address_is_its_latest_owners() {
 #[test]
 fn voters_on_one_server_are_found() {
     let [seat, last] = [0, 2].map(|voter| Seat::new(voter, 3));
-    let (map, _) = Map::default().next(&thirds());
+    let map = map_of(&thirds());
     assert_eq!((map.shared(seat), map.servers(seat)[0].0, map.servers(last)[0].0), (None, 0, 2));
     let two = [server("a", true, &[0..=8_191]), server("b", true, &[8_192..=16_383])];
-    let (map, _) = Map::default().next(&two);
+    let map = map_of(&two);
     let (other, slot) = map.shared(seat).unwrap();
     assert_eq!((other, leader(&map, slot)), (1, "a"));
     assert_eq!(map.twin(seat, slot, 0..0), None);
@@ -265,7 +248,7 @@ fn voters_on_one_server_are_found() {
     let stray = seat.slots().next().unwrap();
     (a.slots, b.slots) =
         (vec![0..=stray - 1, stray + 1..=5_460], vec![stray..=stray, 5_461..=10_922]);
-    let (map, _) = Map::default().next(&[a, b, c]);
+    let map = map_of(&[a, b, c]);
     assert_eq!((map.shared(seat), map.is_cramped(seat)), (Some((1, stray)), false));
     let whole = stray + 1;
     assert_eq!(map.apart(seat), Some(whole));

@@ -64,22 +64,14 @@ mod tests {
     use super::*;
     use crate::scripts::mutex;
 
-    fn words(packs: bool, call: &Call) -> Vec<Vec<u8>> {
-        marked(packs, call, None)
-    }
-
-    fn marked(packs: bool, call: &Call, mark: Option<&str>) -> Vec<Vec<u8>> {
+    fn words(packs: bool, call: &Call, mark: Option<&str>) -> Vec<Vec<u8>> {
         let word = |word: Argument| word.into_bytes().map(|word| word.to_vec());
         let words = of(call, Bytes::from_static(b"sha"), "PUBLISH", packs, mark);
         words.into_iter().filter_map(word).collect()
     }
 
-    #[test]
-    fn the_mark_is_the_last_key() {
-        let call = Call::of(&mutex::CLEAR, &["lock", "revoked", "fence", "queue", "alive"], &[]);
-        let words = marked(true, &call, Some("mark"));
-        let expected = ["sha", "6", "lock", "revoked", "fence", "queue", "alive", "mark"];
-        assert_eq!(words, expected.map(|word| word.as_bytes().to_vec()));
+    fn texts(words: &[&str]) -> Vec<Vec<u8>> {
+        words.iter().map(|word| word.as_bytes().to_vec()).collect()
     }
 
     #[test]
@@ -87,20 +79,20 @@ mod tests {
         let keys = ["lock", "queue", "alive"];
         let args = ["calls:", "", "a:1", "0", "", "wake"];
         let call = Call::of(&mutex::RELEASE, &keys, &args);
-        let before = ["sha", "3", "lock", "queue", "alive", "calls:", "", "PUBLISH"];
-        let before = before.map(|word| word.as_bytes().to_vec());
-        let apart = ["a:1", "0", "", "wake"].map(|word| word.as_bytes().to_vec());
-        assert_eq!(words(false, &call), [&before[..], &apart].concat());
+        let before = texts(&["sha", "3", "lock", "queue", "alive", "calls:", "", "PUBLISH"]);
+        let apart = texts(&["a:1", "0", "", "wake"]);
+        assert_eq!(words(false, &call, None), [&before[..], &apart].concat());
         let packed = [b"\x94\xa3a:1\xa10\xa0\xa4wake".to_vec()];
-        assert_eq!(words(true, &call), [&before[..], &packed].concat());
+        assert_eq!(words(true, &call, None), [&before[..], &packed].concat());
     }
 
     #[test]
     fn requests_without_arguments_of_their_own_or_with_one_are_not_packed() {
-        let call = Call::of(&mutex::CLEAR, &["lock", "revoked", "fence", "queue", "alive"], &[]);
-        assert_eq!(words(true, &call), words(false, &call));
-        let call =
-            Call::of(&crate::scripts::semaphore::INSPECT, &["a", "b", "c", "d", "e"], &["0"]);
-        assert_eq!(words(true, &call), words(false, &call));
+        let keys = ["lock", "revoked", "fence", "queue", "alive"];
+        let inspect = Call::of(&crate::scripts::semaphore::INSPECT, &keys, &["0"]);
+        assert_eq!(words(true, &inspect, None), words(false, &inspect, None));
+        let clear = Call::of(&mutex::CLEAR, &keys, &[]);
+        let expected = ["sha", "6", "lock", "revoked", "fence", "queue", "alive", "mark"];
+        assert_eq!(words(true, &clear, Some("mark")), texts(&expected), "the mark is the last key");
     }
 }

@@ -189,31 +189,19 @@ mod tests {
 
     #[test]
     fn what_a_later_request_of_its_hold_has_overtaken_never_goes_again() {
-        let order = Order::new();
-        let (first, _) = order.leave(&acquire("c:1"));
-        let (second, _) = order.leave(&release("c:1"));
-        assert!(!goes_again(&order, &acquire("c:1"), first));
-        let (third, _) = order.leave(&acquire("c:1"));
-        assert!(!goes_again(&order, &release("c:1"), second));
-        assert!(goes_again(&order, &acquire("c:1"), third));
-        assert!(!goes_again(&order, &acquire("c:1"), third), "it has left again since");
-    }
-
-    #[test]
-    fn what_other_holds_sent_since_is_no_matter() {
-        let order = Order::new();
-        let (number, _) = order.leave(&release("c:1"));
-        order.leave(&acquire("c:2"));
-        assert!(goes_again(&order, &release("c:1"), number));
-    }
-
-    #[test]
-    fn an_attempt_does_not_go_again_once_its_place_has_asked_or_left_since() {
-        let order = Order::new();
-        let (number, _) = order.leave(&acquire("c:1.1"));
-        assert!(goes_again(&order, &acquire("c:1.1"), number));
-        order.leave(&release("c:1.2"));
-        assert!(!goes_again(&order, &acquire("c:1.1"), number + 1));
+        for (first, second, again) in [
+            (acquire("c:1"), release("c:1"), false),
+            (release("c:1"), acquire("c:1"), false),
+            (release("c:1"), acquire("c:2"), true),
+            // Once its place has asked or left since, an attempt does not go again.
+            (acquire("c:1.1"), release("c:1.2"), false),
+        ] {
+            let order = Order::new();
+            let (number, _) = order.leave(&first);
+            order.leave(&second);
+            assert_eq!(goes_again(&order, &first, number), again);
+            assert!(!goes_again(&order, &first, number), "it has left again since");
+        }
     }
 
     #[test]

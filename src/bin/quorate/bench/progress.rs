@@ -63,19 +63,3 @@ fn write(line: &str) {
     let mut stderr = io::stderr();
     let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_is_as_full_as_the_time_is_over() {
-        let secs = Duration::from_secs;
-        let full = |line: &str| line.matches('█').count();
-        assert_eq!(full(&line(secs(0), secs(10), 0)), 0);
-        let half = line(secs(5), secs(10), 123);
-        assert_eq!(full(&half), WIDTH / 2);
-        assert!(half.ends_with("] 5s of 10s  123 locks"), "{half}");
-        assert_eq!(full(&line(secs(11), secs(10), 0)), WIDTH);
-    }
-}

@@ -195,14 +195,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_what_stands_before_the_port() {
-        assert_eq!(host("10.0.0.1:6379"), "10.0.0.1");
-        assert_eq!(host("[::1]:6379"), "[::1]");
-        assert_eq!(host("/run/redis.socket"), "/run/redis.socket");
-    }
-
-    #[test]
-    fn an_offset_has_a_sign() {
+    fn a_host_is_what_stands_before_the_port_and_an_offset_has_a_sign() {
+        for (address, expected) in [
+            ("10.0.0.1:6379", "10.0.0.1"),
+            ("[::1]:6379", "[::1]"),
+            ("/run/redis.socket", "/run/redis.socket"),
+        ] {
+            assert_eq!(host(address), expected);
+        }
         assert_eq!([signed(-1_500), signed(0)], ["-1.5ms", "+0ns"]);
     }
 }

@@ -65,21 +65,17 @@ mod tests {
 
     #[test]
     fn both_signals_are_counted_backwards_from_the_deadline() {
+        use Measure::{Kill, Terminate, Wait};
         let plan = Plan::new(30 * SECOND, Some(5 * SECOND)).unwrap();
         assert_eq!(plan, Plan { grace: 5 * SECOND, margin: SECOND });
-        assert_eq!(plan.measure(20 * SECOND), Measure::Wait(14 * SECOND));
-        assert_eq!(plan.measure(6 * SECOND), Measure::Terminate(5 * SECOND));
-        assert_eq!(plan.measure(2 * SECOND), Measure::Terminate(SECOND));
-        assert_eq!(plan.measure(SECOND), Measure::Kill);
-        assert_eq!(plan.measure(Duration::ZERO), Measure::Kill);
-    }
-
-    #[test]
-    fn without_grace_there_is_only_the_kill() {
+        let measures = [20, 6, 2, 1, 0].map(|secs| plan.measure(secs * SECOND));
+        let expected = [Wait(14 * SECOND), Terminate(5 * SECOND), Terminate(SECOND), Kill, Kill];
+        assert_eq!(measures, expected);
+        // Without grace there is only the kill.
         let plan = Plan::new(SECOND, Some(Duration::ZERO)).unwrap();
         assert_eq!(plan.margin, SECOND / 10);
-        assert_eq!(plan.measure(SECOND / 2), Measure::Wait(SECOND * 4 / 10));
-        assert_eq!(plan.measure(SECOND / 10), Measure::Kill);
+        let measures = [SECOND / 2, SECOND / 10].map(|left| plan.measure(left));
+        assert_eq!(measures, [Wait(SECOND * 4 / 10), Kill]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use futures::future::join_all;
 
 use super::{
     Address, Call, Cause, DEADLINE, Identity, RedisServer, Security, WRITE, answers, call, connect,
-    connections, count, fails, is_unreachable, listen, number, start,
+    connections, count, fails, listen, number,
 };
 use crate::{
     clock::Clock,
@@ -40,19 +40,6 @@ fn counted(server: &RedisServer, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_at_the_start_is_used_once_it_is_up() {
-    let mut server = RedisServer::start();
-    server.kill();
-    let (node, _) = start(&server.url());
-    assert!(is_unreachable(&node.run(count("a")).await, ""), "at once, whatever is known");
-    fails(&node, |cause| *cause == Cause::Unreachable("Connection refused (os error 111)".into()))
-        .await;
-    server.restart();
-    answers(&node).await;
-    assert_eq!(node.run(count("a")).await, Ok(number(1)));
-}
-
-#[tokio::test]
 async fn a_killed_server_is_used_again_soon_after_it_is_back() {
     let mut server = RedisServer::start();
     let (node, heard) = connect(&server.url()).await;
@@ -67,24 +54,6 @@ async fn a_killed_server_is_used_again_soon_after_it_is_back() {
     let took = Clock::System.now().since(back);
     assert!(took < Duration::from_secs(2), "{took:?}");
     eventually_async("the ear is told", async || heard.missed() > 0).await;
-}
-
-#[tokio::test]
-async fn a_connection_cut_between_execution_and_reply_is_no_refusal_and_runs_once() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.port()).await;
-    let (node, _) = connect(&proxy.url()).await;
-    for round in 1..=5 {
-        node.run(count("warm")).await.unwrap();
-        let key = format!("cut {round}");
-        proxy.cut_after_request_naming(&key, 1);
-        let outcome = node.run(count(&key)).await;
-        let unknown = matches!(outcome, Err(Cause::Broken(_) | Cause::TimedOut(_)));
-        assert!(unknown, "{outcome:?}");
-        answers(&node).await;
-        assert_eq!(counted(&server, &key), "1");
-    }
-    assert_eq!(proxy.cuts(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,10 +8,12 @@ use std::{
 use futures::FutureExt;
 
 use super::{
-    Cause, Heard, RedisServer, answers, connect, count, fails, is_unreachable, number, start,
+    Cause, Heard, Looks, RedisServer, answers, connect, count, fails, is_unreachable, number,
+    run_ids, start, start_with,
 };
 use crate::{
     clock::Clock,
+    scripts::voter,
     voter::{Identity, Stamp},
 };
 use quorate_support::{Proxy, Reply, eventually_async};
@@ -21,24 +23,19 @@ fn last(heard: &Heard) -> (Identity, Option<Stamp>) {
     heard.met.lock().unwrap().last().unwrap().clone()
 }
 
-fn run_ids(heard: &Heard) -> Vec<String> {
-    heard.met.lock().unwrap().iter().map(|(identity, _)| identity.run_id.clone()).collect()
-}
-
-async fn durable(flags: &[&str]) -> bool {
-    let server = RedisServer::start_with(flags);
-    let (_node, heard) = connect(&server.url()).await;
-    last(&heard).0.durable
-}
-
 #[tokio::test]
 async fn a_server_is_durable_where_it_syncs_each_change_before_it_answers() {
-    assert!(durable(&["--appendonly", "yes", "--appendfsync", "always"]).await);
-    assert!(!durable(&["--appendonly", "yes", "--appendfsync", "everysec"]).await);
-    assert!(!durable(&["--appendonly", "no", "--appendfsync", "always"]).await);
-    // While it writes its file anew it would sync nothing.
-    let always = ["--appendonly", "yes", "--appendfsync", "always"];
-    assert!(!durable(&[&always[..], &["--no-appendfsync-on-rewrite", "yes"]].concat()).await);
+    for (flags, durable) in [
+        ("--appendonly yes --appendfsync always", true),
+        ("--appendonly yes --appendfsync everysec", false),
+        ("--appendonly no --appendfsync always", false),
+        // While it writes its file anew it would sync nothing.
+        ("--appendonly yes --appendfsync always --no-appendfsync-on-rewrite yes", false),
+    ] {
+        let server = RedisServer::start_with(&flags.split(' ').collect::<Vec<_>>());
+        let (_node, heard) = connect(&server.url()).await;
+        assert_eq!(last(&heard).0.durable, durable, "{flags}");
+    }
 }
 
 // What it writes to disk is not what its predecessor had there.
@@ -79,22 +76,6 @@ async fn the_stamp_lies_between_the_moments_and_shows_the_servers_time() {
     let now = Duration::from_secs(seconds.parse().unwrap());
     let ago = now.abs_diff(shown);
     assert!(ago < Duration::from_secs(5), "{ago:?}");
-}
-
-#[tokio::test]
-async fn without_a_mark_the_age_is_what_the_server_says() {
-    let server = RedisServer::start();
-    let Reply::Text(info) = server.command(&["INFO", "server"]).unwrap() else { panic!("a text") };
-    let up = |info: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
-        Duration::from_secs(line.unwrap().parse().unwrap())
-    };
-    let before = up(&info);
-    eventually_async("a second goes by", async || {
-        let (_node, heard) = connect(&server.url()).await;
-        last(&heard).0.age > before
-    })
-    .await;
 }
 
 /// INFO without a section, as it is asked on each new connection; fred's own names one.
@@ -175,18 +156,23 @@ async fn a_restarted_server_is_met_before_the_first_script_that_it_runs() {
     }
 }
 
+// Neither by INFO nor by its mark.
 #[tokio::test]
 async fn a_server_that_does_not_say_who_it_is_is_given_up_and_asked_again() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port()).await;
-    proxy.hold_replies_from(INFO);
-    let (node, heard) = start(&proxy.url());
-    let told = "does not say who it is: no answer within 3s";
-    fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
-    assert!(run_ids(&heard).is_empty());
-    proxy.pass();
-    answers(&node).await;
-    assert_eq!(run_ids(&heard).len(), 1);
+    let look = format!("EVAL\r\n${}\r\n", voter::LOOK.source.len());
+    for question in [INFO, &look] {
+        proxy.hold_replies_from(question);
+        let mark = Some("quorate:{%voter}".into());
+        let (node, heard) = start_with(&proxy.url(), Looks { mark, ..Looks::default() });
+        let told = "does not say who it is: no answer within 3s";
+        fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
+        assert!(run_ids(&heard).is_empty());
+        proxy.pass();
+        answers(&node).await;
+        assert_eq!(run_ids(&heard).len(), 1);
+    }
 }
 
 #[tokio::test]

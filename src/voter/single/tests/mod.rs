@@ -174,6 +174,11 @@ fn connections(server: &RedisServer) -> Vec<String> {
     ids.into_iter().map(str::to_owned).collect()
 }
 
+/// Of the servers that it met.
+fn run_ids(heard: &Heard) -> Vec<String> {
+    heard.met.lock().unwrap().iter().map(|(identity, _)| identity.run_id.clone()).collect()
+}
+
 fn is_unreachable(outcome: &Outcome<Answer>, why: &str) -> bool {
     matches!(outcome, Err(Cause::Unreachable(text)) if text.contains(why))
 }
