@@ -135,12 +135,6 @@ impl Coordinator {
         self.ids.client()
     }
 
-    /// From now on the ids are drawn from the operating system, though there is a seed.
-    #[cfg(test)]
-    pub(crate) fn draw_ids_anew(&mut self) {
-        self.ids = HoldIds::new(self.client().clone(), None);
-    }
-
     /// Starts a task that lives as long as the client's runtime, whichever runtime this is called
     /// in.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

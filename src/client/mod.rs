@@ -4,8 +4,6 @@ mod builder;
 mod changing;
 mod cluster;
 mod connect;
-#[cfg(test)]
-mod copies_tests;
 mod env;
 mod finding;
 mod reach;

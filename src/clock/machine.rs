@@ -332,15 +332,12 @@ mod tests {
         let machine = Machine::new("a");
         let clock = clock(&machine);
         let until = clock.now() + 60 * SECOND;
-        let told = clock.clone();
+        let (told, own) = (clock.clone(), machine.clone());
         let slept = tokio::spawn(machine.run(async move {
             told.sleep_until(until).await;
             told.now()
         }));
-        let short = tokio::spawn(machine.run({
-            let machine = machine.clone();
-            async move { machine.sleep(2 * SECOND).await }
-        }));
+        let short = tokio::spawn(machine.run(async move { own.sleep(2 * SECOND).await }));
         sleep(SECOND + SECOND / 4).await;
         machine.suspend();
         advance(3600 * SECOND).await;

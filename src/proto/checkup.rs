@@ -91,6 +91,7 @@ mod tests {
         }
     }
 
+    // And a grant of the same round that comes late heals nothing.
     #[test]
     fn a_voter_that_fails_is_asked_in_full_again() {
         let mut checkup = Checkup::of(3);
@@ -98,7 +99,6 @@ mod tests {
         grant(&mut checkup, 0..3, true);
         assert!(!checkup.begins(at(20), MEMORY));
         checkup.heard(2, false, false);
-        // A grant of the same round that comes late heals nothing.
         checkup.heard(2, true, false);
         assert!(checkup.begins(at(30), MEMORY));
     }

@@ -265,10 +265,10 @@ mod tests {
     }
 
     /// One of each form.
-    fn drawn(ids: &HoldIds) -> [HoldId; 3] {
+    fn drawn(ids: &HoldIds) -> [HoldId; 5] {
         let hold = ids.fresh();
         let (attempt, under) = (ids.attempt(&hold, 3), ids.under(&hold));
-        [hold, attempt, under]
+        [hold, attempt, under, ids.fresh_read(), ids.fresh_unordered()]
     }
 
     #[test]

@@ -197,59 +197,61 @@ fn durable() -> Register {
     register
 }
 
-fn twins(register: &Register) -> [Option<usize>; 3] {
-    [0, 1, 2].map(|voter| register.twin(only(voter)))
-}
-
+// What the other server granted is none of its votes, nor is an answer that is still to come; and
+// its grants may still be counted as those of the voter that had it before.
 #[test]
 fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_own() {
-    let mut register = durable();
-    assert_eq!(twins(&register), [None; 3]);
-    assert!(register.met(only(1), "a", SECS(150), true, at(50)));
-    assert_eq!(twins(&register), [None, Some(0), None]);
-    // The first has it, though it connects again.
-    register.met(only(0), "a", SECS(155), true, at(55));
-    assert_eq!((twins(&register), kept_out(&register, at(79))), ([None, Some(0), None], vec![1]));
-    register.met(only(1), "b", SECS(200), true, at(100));
-    assert_eq!(twins(&register), [None; 3]);
-    // What the other server granted is none of its votes, nor is an answer that is still to come.
-    assert_eq!(kept_out(&register, at(129)), [1]);
-    assert!(kept_out(&register, at(130)).is_empty());
-}
-
-// Its grants may still be counted as those of the voter that had it before.
-#[test]
-fn who_has_the_server_of_another_voter_alone_is_kept_out_at_first() {
-    let mut register = durable();
-    register.met(only(2), "a", SECS(110), true, at(10));
-    register.met(only(1), "a", SECS(120), true, at(20));
-    assert_eq!(twins(&register), [None, Some(0), Some(0)]);
-    register.met(only(0), "d", SECS(1), true, at(100));
-    assert_eq!(twins(&register), [None, Some(2), None]);
-    assert_eq!(kept_out(&register, at(129)), [1, 2]);
-    assert!(kept_out(&register, at(130)).is_empty());
-    // Back again it is the one that came last.
-    register.met(only(0), "a", SECS(300), true, at(200));
-    assert_eq!(twins(&register), [Some(2), Some(2), None]);
-}
-
-#[test]
-fn two_voters_that_change_their_servers_both_vote_again() {
-    let mut register = durable();
-    register.met(only(0), "b", SECS(150), true, at(50));
-    assert_eq!(twins(&register), [Some(1), None, None]);
-    register.met(only(1), "a", SECS(151), true, at(51));
-    assert_eq!(twins(&register), [None; 3]);
-}
-
-#[test]
-fn a_server_is_the_same_after_its_promotion_and_another_after_its_restart() {
-    let mut register = durable();
-    register.met(only(0), "a/1", SECS(110), false, at(10));
-    register.met(only(1), "a/2/tenure", SECS(110), false, at(20));
-    assert_eq!(twins(&register), [None, Some(0), None]);
-    register.met(only(1), "e", SECS(0), false, at(30));
-    assert_eq!(twins(&register), [None; 3]);
+    // Voter, server, second, and whose twin each is then; in the end who is out for a lease.
+    for (steps, out) in [
+        // The first has it, though it connects again.
+        (
+            &[
+                (1, "a", 50, [None, Some(0), None]),
+                (0, "a", 55, [None, Some(0), None]),
+                (1, "b", 100, [None; 3]),
+            ][..],
+            vec![1],
+        ),
+        // Two are left when the first goes, and one of them has the server.
+        (
+            &[
+                (2, "a", 10, [None, None, Some(0)]),
+                (1, "a", 20, [None, Some(0), Some(0)]),
+                (0, "d", 100, [None, Some(2), None]),
+            ],
+            vec![1, 2],
+        ),
+        // They change their servers, and both vote again.
+        (&[(0, "b", 50, [Some(1), None, None]), (1, "a", 51, [None; 3])], vec![0]),
+        // Back again it is the one that came last.
+        (
+            &[
+                (0, "d", 10, [None; 3]),
+                (1, "a", 50, [None; 3]),
+                (0, "a", 60, [Some(1), None, None]),
+            ],
+            vec![0],
+        ),
+        // A server is the same after its promotion, and another after its restart.
+        (
+            &[
+                (0, "a/1", 20, [None; 3]),
+                (1, "a/2/tenure", 20, [None, Some(0), None]),
+                (1, "e", 20, [None; 3]),
+            ],
+            vec![1],
+        ),
+    ] {
+        let mut register = durable();
+        for (voter, server, secs, twins) in steps {
+            register.met(only(*voter), server, SECS(*secs), true, at(*secs));
+            let found = [0, 1, 2].map(|voter| register.twin(only(voter)));
+            assert_eq!(found, *twins, "{server} in {steps:?}");
+        }
+        let last = steps[steps.len() - 1].2;
+        assert_eq!(kept_out(&register, at(last + 29)), out, "{steps:?}");
+        assert!(kept_out(&register, at(last + 30)).is_empty(), "{steps:?}");
+    }
 }
 
 // One primary may have slots of several voters of its cluster, which sees to that by the slots.

@@ -187,16 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_that_did_not_count_proves_nothing_and_a_refusal_stays_one() {
-        let mut support = Support::of(1);
-        let verdict = support.counted(0, Verdict::Granted, Some(forgot(40)));
-        assert_eq!(verdict, forgot(40).verdict());
-        support.heard(0, &verdict, asked(41));
-        assert_eq!(support.votes(), 0);
-        assert!(!counts(&support, Some(forgot(45))), "it forgot once more");
-        assert!(counts(&support, None), "the quarantine has ended");
+    fn a_refusal_in_quarantine_stays_one() {
         let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
-        assert_eq!(support.counted(0, refused.clone(), Some(forgot(40))), refused);
+        let counted = Support::of(1).counted(0, refused.clone(), Some(forgot(40)));
+        assert_eq!(counted, refused);
     }
 
     /// Three voters that granted at 1 s, so that their votes stand until 30 s.

@@ -81,30 +81,24 @@ mod tests {
         tickets
     }
 
+    // Whoever has asked since has a higher ticket from one of the majority. A voter with another
+    // one, or without the place, is to be told.
     #[test]
-    fn the_highest_of_a_majority_is_fixed_and_a_minority_fixes_nothing() {
-        assert_eq!(tickets([Some((7, true)), None, None]).fixed(), None);
-        let both = tickets([Some((7, true)), None, Some((3, true))]);
-        assert_eq!(both.fixed(), Some(Ticket(7)));
-        let all = tickets([Some((7, true)), Some((5, true)), Some((3, true))]);
-        assert_eq!(all.fixed(), Some(Ticket(5)), "two are a majority, and one of them said 5");
-    }
-
-    /// Whoever has asked since has a higher ticket from one of that majority.
-    #[test]
-    fn what_a_majority_said_is_fixed_whatever_the_others_say() {
-        for other in [1, 9] {
-            let agreed = tickets([Some((4, true)), Some((other, true)), Some((4, true))]);
-            assert_eq!(agreed.fixed(), Some(Ticket(4)));
-            assert!(agreed.stand_at(Ticket(4)) && !agreed.agree_on(Ticket(4)));
+    fn the_highest_of_the_lowest_majority_is_fixed_whatever_the_others_say() {
+        let said = |ticket| Some((ticket, true));
+        for (voters, fixed, stands, agree) in [
+            ([said(7), None, said(3)], 7, false, false),
+            ([said(7), said(5), said(3)], 5, false, false),
+            ([said(4), said(1), said(4)], 4, true, false),
+            ([said(4), said(9), said(4)], 4, true, false),
+            ([said(3), said(3), None], 3, true, true),
+            ([said(3), Some((3, false)), None], 3, false, false),
+        ] {
+            let (tickets, fixed) = (tickets(voters), Ticket(fixed));
+            assert_eq!(tickets.fixed(), Some(fixed), "{voters:?}");
+            let known = (tickets.stand_at(fixed), tickets.agree_on(fixed));
+            assert_eq!(known, (stands, agree), "{voters:?}");
         }
-        assert!(!tickets([Some((4, true)), Some((4, false)), None]).stand_at(Ticket(4)));
-    }
-
-    #[test]
-    fn a_voter_with_another_ticket_or_without_the_place_is_to_be_told() {
-        assert!(tickets([Some((3, true)), Some((3, true)), None]).agree_on(Ticket(3)));
-        assert!(!tickets([Some((3, true)), Some((2, true)), None]).agree_on(Ticket(3)));
-        assert!(!tickets([Some((3, true)), Some((3, false)), None]).agree_on(Ticket(3)));
+        assert_eq!(tickets([said(7), None, None]).fixed(), None, "a minority fixes nothing");
     }
 }

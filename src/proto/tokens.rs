@@ -51,16 +51,15 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_is_the_token_and_those_with_a_lower_one_are_to_be_told() {
-        assert_eq!(fixed([None; 5]), None);
-        let agreed = [Some(7), Some(7), None, Some(7), None];
-        assert_eq!(fixed(agreed), Some((7, vec![2, 4], true)));
-        let apart = [Some(7), Some(9), None, Some(7), None];
-        assert_eq!(fixed(apart), Some((9, vec![0, 2, 3, 4], false)));
-    }
-
-    #[test]
-    fn what_a_majority_stores_needs_no_second_trip_whatever_the_others_said() {
-        assert_eq!(fixed([Some(9), Some(8), Some(9), Some(9), None]), Some((9, vec![1, 4], true)));
+    fn the_highest_is_the_token_and_those_with_a_lower_one_are_to_be_told_until_a_majority_has_it()
+    {
+        for (said, token) in [
+            ([None; 5], None),
+            ([Some(7), Some(7), None, Some(7), None], Some((7, vec![2, 4], true))),
+            ([Some(7), Some(9), None, Some(7), None], Some((9, vec![0, 2, 3, 4], false))),
+            ([Some(9), Some(8), Some(9), Some(9), None], Some((9, vec![1, 4], true))),
+        ] {
+            assert_eq!(fixed(said), token);
+        }
     }
 }

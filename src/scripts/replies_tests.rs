@@ -20,30 +20,23 @@ fn vote(code: i64, ms: i64, id: &str, token: &str, ticket: i64) -> Vote {
 }
 
 #[test]
-fn a_refusal_names_the_holder_and_what_is_left_of_its_lease() {
-    let refused = vote(0, 1500, "c:1", "", -1);
-    let (by, ttl) = (HoldId::parse("c:1"), Some(MS(1500)));
-    assert_eq!((refused.verdict, refused.ticket), (Verdict::Refused { by, ttl }, None));
-    let endless = vote(0, -1, "c:1", "", -1).verdict;
-    assert_eq!(endless, Verdict::Refused { by: HoldId::parse("c:1"), ttl: None });
-}
-
-#[test]
-fn who_asks_from_a_place_hears_its_ticket_whatever_else_it_hears() {
-    let behind = vote(3, 1500, "c:1", "", 7);
-    let place = HoldId::parse("c:1");
-    assert_eq!(behind.verdict, Verdict::Behind { place, ttl: Some(MS(1500)) });
-    let granted = vote(1, 30_000, "", "12", 7);
-    assert_eq!((granted.verdict, granted.token), (Verdict::Granted, Token::new(12)));
-    assert_eq!((behind.ticket, granted.ticket), (Some(7), Some(7)));
-    assert_eq!(vote(0, 5, "c:1", "12", 7).token, None, "refused");
-}
-
-#[test]
-fn a_renewal_says_whether_anybody_has_the_vote() {
-    let verdict = |code| Vote::read(&answer(code, 5, "", &[])).verdict;
-    let verdicts = [1, 2, 4].map(verdict);
-    assert_eq!(verdicts, [Verdict::Granted, Verdict::Revoked, Verdict::Absent]);
+fn a_vote_says_who_has_it_for_how_long_and_the_ticket_of_who_asks_from_a_place() {
+    let (c, ttl) = (|| HoldId::parse("c:1"), Some(MS(1500)));
+    let refused = |ttl| Verdict::Refused { by: c(), ttl };
+    for (code, ms, id, ticket, verdict) in [
+        (0, 1500, "c:1", None, refused(ttl)),
+        (0, -1, "c:1", None, refused(None)),
+        (3, 1500, "c:1", Some(7), Verdict::Behind { place: c(), ttl }),
+        (1, 30_000, "", Some(7), Verdict::Granted),
+        (2, 5, "", None, Verdict::Revoked),
+        (4, 5, "", None, Verdict::Absent),
+    ] {
+        let vote = vote(code, ms, id, "12", ticket.map_or(-1, u64::cast_signed));
+        let token = Token::new(12).filter(|_| verdict == Verdict::Granted);
+        assert_eq!((vote.verdict, vote.ticket, vote.token), (verdict, ticket, token));
+    }
+    // Renewals give no more than that.
+    assert_eq!(Vote::read(&answer(1, 5, "", &[])).verdict, Verdict::Granted);
 }
 
 #[test]

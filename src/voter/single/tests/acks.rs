@@ -74,6 +74,11 @@ fn is_granted(outcome: &Outcome<Answer>) -> bool {
 async fn no_vote_counts_for_what_another_connection_wrote_and_no_replica_has() {
     let (primary, replica) = pair();
     let (with, (without, _)) = (acknowledged(&primary).await, connect(&primary.url()).await);
+    with.run(long(&mutex::RELEASE, &["calls:", "", "c:1", "0", "", ""])).await.unwrap();
+    with.run(long(&mutex::INSPECT, &[])).await.unwrap();
+    assert_eq!(primary.calls("wait"), 0, "they do not vote");
+    let voting = crate::scripts::ALL.iter().filter(|script| script.votes).count();
+    assert_eq!((voting, votes().iter().filter(|vote| vote.script.votes).count()), (11, 11));
     for vote in votes() {
         assert!(is_granted(&with.run(vote.clone()).await), "{}", vote.script.name);
     }
@@ -88,18 +93,6 @@ async fn no_vote_counts_for_what_another_connection_wrote_and_no_replica_has() {
         let name = vote.script.name;
         assert_eq!(with.run(vote).await, Err(none.clone()), "{name}");
     }
-}
-
-#[tokio::test]
-async fn every_script_that_votes_is_asked_about_and_no_other() {
-    let voting: Vec<_> = crate::scripts::ALL.iter().filter(|script| script.votes).collect();
-    assert_eq!(voting.len(), votes().len());
-    assert!(votes().iter().all(|vote| vote.script.votes));
-    let (primary, _replica) = pair();
-    let node = acknowledged(&primary).await;
-    node.run(long(&mutex::RELEASE, &["calls:", "", "c:1", "0", "", ""])).await.unwrap();
-    node.run(long(&mutex::INSPECT, &[])).await.unwrap();
-    assert_eq!(primary.calls("wait"), 0);
 }
 
 /// Nobody may be there any more to send it later.

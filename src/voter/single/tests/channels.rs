@@ -13,8 +13,7 @@ async fn what_is_published_after_subscribing_is_heard_and_after_unsubscribing_is
     let (node, heard) = connect(&server.url()).await;
     listen(&node, "a").await;
     assert_eq!(publish(&server, "a"), "Int(1)", "in force as soon as it was answered");
-    eventually_async("the message", async || heard.messages() == ["0"]).await;
-    assert_eq!(heard.called(), ["a"]);
+    eventually_async("the message", async || heard.called() == ["a"]).await;
     node.unsubscribe("a".into()).await.unwrap();
     assert_eq!(publish(&server, "a"), "Int(0)");
 }

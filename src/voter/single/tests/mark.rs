@@ -227,23 +227,31 @@ async fn a_mark_that_cannot_be_read_is_no_key_of_a_call() {
     assert_eq!(data(&node).await, None);
 }
 
-// What it says of its disk is true, and the data are gone all the same.
+// What it says of its disk is true, and the data are gone all the same, or lack something.
 #[tokio::test]
 async fn data_are_as_old_as_they_are_known_whatever_the_server_says_of_its_disk() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let age = async || {
+    let met = async || {
         let met = met(&server.url()).await;
-        assert!(met.durable && met.birth.is_some());
-        met.age
+        assert!(met.durable);
+        (name(&met), met.age)
     };
-    assert!(age().await < SECS(1));
+    let (node, _heard) = connect(&server.url()).await;
+    let first = met().await.0;
     plant(&server, 2, "3600000");
-    assert!(age().await >= SECS(3600));
+    assert!(met().await.1 >= SECS(3600));
+    node.rename(0).await.unwrap();
+    let (renamed, age) = met().await;
+    assert!(renamed != first && age < SECS(10), "{age:?}");
+    node.rename(0).await.unwrap();
+    assert_eq!(met().await.0, renamed, "it is renamed once");
+    plant(&server, 2, "3600000");
     tell(&server, &["FLUSHALL"]);
-    assert!(age().await < SECS(1));
-    assert!(age().await < SECS(10), "also for who comes after the first");
+    assert!(met().await.1 < SECS(1));
+    assert!(met().await.1 < SECS(10), "also for who comes after the first");
 }
 
+// And all clients are told how old they were then: whoever looks first makes them older.
 #[tokio::test]
 async fn a_restart_makes_data_no_younger_where_all_was_on_disk_before_and_is_now() {
     let ways = [("always", "always", true), ("everysec", "always", false)];
@@ -253,15 +261,22 @@ async fn a_restart_makes_data_no_younger_where_all_was_on_disk_before_and_is_now
         let first = met(&server.url()).await;
         plant(&server, 2, "3600000");
         // Who does not ask how it writes changes nothing of that.
-        let (node, _heard) = connect(&server.url()).await;
-        node.identify().await.unwrap();
+        connect(&server.url()).await.0.identify().await.unwrap();
         // So that the mark itself is on disk.
         tell(&server, &["CONFIG", "SET", "appendfsync", "always"]);
         tell(&server, &["SET", "a", "b"]);
+        let known = Duration::from_millis(mark(&server)[2].parse().expect("an age"));
         server.restart();
         let again = met(&server.url()).await;
         assert_eq!(name(&again), name(&first));
         assert_eq!(again.age >= SECS(3600), keeps, "{before}, {after}: {:?}", again.age);
+        if keeps {
+            plant(&server, 2, "7200000");
+            let second = met(&server.url()).await;
+            assert!(second.age >= SECS(7200), "{second:?}");
+            let began = [again, second].map(|met| met.birth.expect("it has a name").began);
+            assert_eq!(began, [known; 2]);
+        }
     }
 }
 
@@ -367,37 +382,6 @@ async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
     let _server = restarted.await.unwrap();
     answers(&node).await;
     assert_eq!(run_ids(&heard).len(), 2);
-}
-
-// Whoever looks first after the restart makes it older.
-#[tokio::test]
-async fn all_clients_are_told_how_old_the_data_were_when_the_server_started() {
-    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    met(&server.url()).await;
-    plant(&server, 2, "3600000");
-    let before = met(&server.url()).await.birth.expect("the data have a name");
-    assert!(before.age >= SECS(3600) && before.began == Duration::ZERO, "{before:?}");
-    // A client may have looked more than once.
-    let known = Duration::from_millis(mark(&server)[2].parse().expect("an age"));
-    server.restart();
-    let first = met(&server.url()).await.birth.expect("the data have a name");
-    plant(&server, 2, "7200000");
-    let second = met(&server.url()).await.birth.expect("the data have a name");
-    assert_eq!(first.began, known);
-    assert!(second.began == known && second.age >= SECS(7200), "{second:?}");
-}
-
-#[tokio::test]
-async fn data_that_lack_something_get_another_name_once() {
-    let server = RedisServer::start();
-    let (node, heard) = connect(&server.url()).await;
-    let first = last(&heard);
-    plant(&server, 2, "3600000");
-    node.rename(0).await.unwrap();
-    let again = met(&server.url()).await;
-    assert!(name(&again) != name(&first) && again.age < SECS(10), "{again:?}");
-    node.rename(0).await.unwrap();
-    assert_eq!(name(&met(&server.url()).await), name(&again));
 }
 
 // So what loses transactions, or the end of the file, loses the mark with them.
