@@ -182,20 +182,19 @@ mod tests {
 
     #[test]
     fn an_entry_says_what_is_believed_by_whom_and_when() {
-        let read = |belief| RosterEntry::read(&format!("0 12000 75000 {belief}\tweb-1@c")).unwrap();
-        assert_eq!(
-            read("1 3 5 3 60000 10000 2000 0").to_string(),
-            "roster 2 with 5 voters that replace 3, a longest lease of 60s, a drift of 10000 ppm \
-             and 2ms, no restart guard, last seen 12s ago by web-1@c"
-        );
-        let other = read("2 who knows");
-        assert_eq!(
-            other.to_string(),
-            "records in a format that this release does not know, last seen 12s ago by web-1@c"
-        );
-        assert_eq!(
-            (other.number, other.told(SECS(0))),
-            (0, "12000 75000 2 who knows\tweb-1@c\n".into())
-        );
+        for (belief, number, told) in [
+            (
+                "1 3 5 3 60000 10000 2000 0",
+                2,
+                "roster 2 with 5 voters that replace 3, a longest lease of 60s, a drift of 10000 \
+                 ppm and 2ms, no restart guard",
+            ),
+            ("2 who knows", 0, "records in a format that this release does not know"),
+        ] {
+            let entry = RosterEntry::read(&format!("0 12000 75000 {belief}\tweb-1@c")).unwrap();
+            assert_eq!(entry.to_string(), format!("{told}, last seen 12s ago by web-1@c"));
+            assert_eq!(entry.told(SECS(0)), format!("12000 75000 {belief}\tweb-1@c\n"));
+            assert_eq!(entry.number, number);
+        }
     }
 }
