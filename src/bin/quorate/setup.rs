@@ -152,10 +152,11 @@ mod tests {
         let file = [("voters", "redis://a"), ("lease", "20s"), ("password", "secret")];
         let mut setup = Setup::default();
         setup.put_on(of(Layer::file(Path::new("a.toml")), &file));
-        setup.put_on(of(Layer::command_line(), &[("cluster", "redis://b"), ("lease", "10s")]));
+        let given = [("cluster", "redis://b"), ("lease", "10s"), ("password_file", "a")];
+        setup.put_on(of(Layer::command_line(), &given));
         assert_eq!(setup.lease(), Duration::from_secs(10));
         let names: Vec<_> = setup.0.keys().map(String::as_str).collect();
-        assert_eq!(names, ["QUORATE_CLUSTER", "QUORATE_LEASE", "QUORATE_PASSWORD"]);
+        assert_eq!(names, ["QUORATE_CLUSTER", "QUORATE_LEASE", "QUORATE_PASSWORD_FILE"]);
     }
 
     #[test]
