@@ -91,25 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_all_at_once_and_then_waits_for_the_one_that_is_taken_alone() {
+    fn it_waits_for_the_one_that_is_taken_alone_and_after_two_failures_takes_all_in_order() {
         let mut several = Several::new(Limit::Never);
         assert_eq!(several.next(at(0)), SeveralNext::AskAll);
         several.missed(1);
-        assert_eq!(several.next(at(1)), SeveralNext::WaitFor(1, Limit::Never));
-        several.waited(true);
-        assert_eq!(several.next(at(2)), SeveralNext::AskOthers(1));
-        several.missed(0);
-        assert_eq!(several.next(at(3)), SeveralNext::WaitFor(0, Limit::Never));
-    }
-
-    #[test]
-    fn who_had_one_and_not_the_others_twice_takes_them_in_order() {
-        let mut several = Several::new(Limit::Never);
-        several.missed(0);
-        for _ in 0..2 {
-            assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, Limit::Never));
+        for (taken, next) in [(1, 0), (0, 2)] {
+            assert_eq!(several.next(at(0)), SeveralNext::WaitFor(taken, Limit::Never));
             several.waited(true);
-            several.missed(0);
+            assert_eq!(several.next(at(0)), SeveralNext::AskOthers(taken));
+            several.missed(next);
         }
         assert_eq!(several.next(at(0)), SeveralNext::TakeInOrder(Limit::Never));
     }

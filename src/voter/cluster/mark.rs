@@ -80,7 +80,8 @@ mod tests {
             let others = (0..SLOTS).filter(|slot| !own.contains(slot));
             let others: Vec<_> = others.map(|slot| slot..=slot).collect();
             let servers = [server("a", true, &others), server("b", true, &ranges)];
-            let mark = mark_of(1, &map_of(&servers), &Prefix::default().mark()).expect("it has slots");
+            let mark = mark_of(1, &map_of(&servers), &Prefix::default().mark());
+            let mark = mark.expect("it has slots");
             prop_assert!(own.contains(&slot_of(&mark)), "{}", mark);
         }
 
