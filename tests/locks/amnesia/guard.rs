@@ -6,31 +6,8 @@ use quorate::{
 };
 use tokio::time::sleep;
 
-use crate::amnesia::inside::{
-    LEASE, TRUSTED, builder, client, client_on, cut_off, kept_out, old_voters,
-};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
-
-// The vote counts for the hold that had it: renewed on the empty voter and one other.
-#[tokio::test(start_paused = true)]
-async fn whoever_had_a_vote_before_it_was_forgotten_renews_by_it() {
-    let voters = old_voters(3);
-    let (ben, ada) = (client(&voters).await, client(&voters).await);
-    let guard = ada.mutex("a").lock().await.unwrap();
-    sleep(secs(1)).await;
-    assert_eq!(guard.votes(), 3);
-    voters[2].kill();
-    voters[1].restart_empty();
-    for _ in 0..60 {
-        sleep(secs(1)).await;
-        assert!(guard.is_held());
-        let entered = ben.mutex("a").try_lock().await;
-        assert!(!matches!(entered, Ok(Some(_))), "{entered:?}");
-    }
-    assert_eq!(guard.votes(), 2);
-    guard.release().await.unwrap();
-    assert!(ben.mutex("a").try_lock().await.unwrap().is_some(), "the quarantine is over");
-}
+use crate::amnesia::inside::{LEASE, client, client_on, cut_off, kept_out, old_voters};
+use quorate_tests::fixture::{ms, secs};
 
 // There is no await between the grant and the restart. The next renewal is due in ten seconds.
 #[tokio::test(start_paused = true)]
@@ -62,26 +39,6 @@ async fn a_voter_that_forgets_in_its_first_seconds_lets_nobody_in_who_comes_then
     }
 }
 
-// A grant that was given in quarantine is no such vote: the voter forgets it once more, and then
-// renewals cannot build on it either.
-#[tokio::test(start_paused = true)]
-async fn a_vote_that_was_given_in_quarantine_does_not_outlive_the_next_restart() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
-    voters[0].restart_empty();
-    sleep(secs(1)).await;
-    let watch = Stopwatch::start();
-    let guard = ada.mutex("a").lock().await.unwrap();
-    sleep(secs(1)).await;
-    assert_eq!(guard.votes(), 2, "the one in quarantine is none");
-    voters[0].restart_empty();
-    voters[1].kill();
-    assert!(guard.lost().await.is_lost());
-    // The one in quarantine granted all the time: its renewals did not count.
-    let held = watch.time();
-    assert!(held >= TRUSTED && held <= TRUSTED + secs(1), "{held:?}");
-}
-
 // The answer comes when the quarantine is over, but the voter may have granted before: it could
 // have forgotten the vote of another hold that still stands. Ada renews every ten seconds.
 #[tokio::test(start_paused = true)]
@@ -98,22 +55,4 @@ async fn a_renewal_that_left_in_the_quarantine_does_not_count_when_its_answer_co
     assert_eq!(guard.votes(), 2, "the second renewal left ten milliseconds before the end");
     sleep(secs(10)).await;
     assert_eq!(guard.votes(), 3);
-}
-
-// The lease of one client is the longest of all: for so long the voter is kept out.
-#[tokio::test(start_paused = true)]
-async fn a_quarantine_takes_as_long_as_the_longest_lease_is_said_to_be() {
-    for longest in [secs(2), secs(120)] {
-        let voters = old_voters(3);
-        let lease = secs(2);
-        let settings =
-            builder(&voters).lease(lease).longest_lease(longest).quorum_timeout(2 * longest);
-        let ben = settings.connect().await.unwrap();
-        voters[2].kill();
-        voters[1].restart_empty();
-        let watch = Stopwatch::start();
-        ben.mutex("a").lock().await.unwrap().release().await.unwrap();
-        let waited = watch.time();
-        assert!(waited >= longest && waited <= longest + ms(750), "{waited:?}");
-    }
 }

@@ -1,7 +1,8 @@
 //! Voters inside the process that have run for long, and clients of them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use metrics_util::debugging::{DebugValue, Snapshotter};
 use quorate::{
     Builder, Cause, Error, Quarantine, Quorate, RestartGuard, Verdict,
     embedded::{self, EmbeddedVoter, Fault, Machine},
@@ -84,4 +85,29 @@ pub(crate) async fn kept_out(client: &Quorate, voter: usize) -> (Quarantine, Dur
     let seen = client.mutex("a").inspect().await.expect("a majority answers");
     let quarantined = seen.voters[voter].quarantine.expect("it is in quarantine");
     (quarantined.why, quarantined.left)
+}
+
+/// What was recorded of one metric, by the values of the labels. Reading takes it all away: what is
+/// not recorded again is zero.
+pub(crate) fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let value = match value {
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Counter(count) => f64::from(u32::try_from(count).expect("it is small")),
+            DebugValue::Histogram(_) => continue,
+        };
+        if key.key().name() == name {
+            let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
+            found.insert(labels.join(" "), value);
+        }
+    }
+    found
+}
+
+/// Of what was counted, what has grown since.
+pub(crate) fn counted(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
+    let mut counted = recorded(snapshotter, name);
+    counted.retain(|_, count| *count > 0.5);
+    counted
 }

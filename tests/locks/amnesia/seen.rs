@@ -2,31 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use metrics_util::debugging::DebuggingRecorder;
 use tokio::time::sleep;
 
-use crate::amnesia::inside::{LEASE, client, old_voters};
+use crate::amnesia::inside::{LEASE, client, counted, old_voters, recorded};
 use quorate_tests::fixture::{ms, secs};
 
 const MINUTE_MICROS: i64 = 60_000_000;
-
-/// What was recorded of one metric, by the values of the labels. Reading takes it all away: what is
-/// not recorded again is zero.
-fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
-    let mut found = BTreeMap::new();
-    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
-        let value = match value {
-            DebugValue::Gauge(value) => value.into_inner(),
-            DebugValue::Counter(count) => f64::from(u32::try_from(count).expect("it is small")),
-            DebugValue::Histogram(_) => continue,
-        };
-        if key.key().name() == name {
-            let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
-            found.insert(labels.join(" "), value);
-        }
-    }
-    found
-}
 
 /// The voters that are shown as in quarantine so long after one of them has restarted empty, while
 /// nobody asks anything.
@@ -61,11 +43,7 @@ async fn quarantines_are_counted_by_their_reason() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     let voters = old_voters(3);
     let ours = client(&voters).await;
-    let counted = || {
-        let mut counted = recorded(&snapshotter, "quorate_quarantines_total");
-        counted.retain(|_, count| *count > 0.5);
-        counted
-    };
+    let counted = || counted(&snapshotter, "quorate_quarantines_total");
     assert_eq!(counted(), BTreeMap::new());
     let once = |reason: &str| BTreeMap::from([(format!("embedded-2 {reason}"), 1.0)]);
 

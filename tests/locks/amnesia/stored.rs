@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
 use quorate::{
     Token,
     embedded::{EmbeddedVoter, Reply},
@@ -11,9 +11,12 @@ use quorate::{
 };
 use tokio::time::sleep;
 
-use crate::amnesia::{
-    growth::Way,
-    inside::{builder, client, drop_script, heal, old_voters},
+use crate::{
+    amnesia::{
+        growth::token_of,
+        inside::{builder, client, counted, drop_script, heal, old_voters},
+    },
+    cancel::kinds::Access,
 };
 use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
 
@@ -31,40 +34,22 @@ fn stored(voters: &[EmbeddedVoter], token: Token) -> usize {
     voters.iter().filter(|voter| voter.command(&["GET", FENCE]) == Ok(text.clone())).count()
 }
 
+/// How long it takes until all three of them do.
+async fn until_all_store(voters: &[EmbeddedVoter], token: Token) -> Duration {
+    let watch = Stopwatch::start();
+    while stored(voters, token) < 3 {
+        sleep(ms(100)).await;
+    }
+    watch.time()
+}
+
 fn renewals(voters: &[EmbeddedVoter], script: &str) -> u64 {
     voters.iter().map(|voter| voter.runs(script)).sum()
 }
 
 /// Repairs of tokens since the last call, by kind and outcome.
-fn repairs(snapshotter: &Snapshotter) -> BTreeMap<String, u64> {
+fn repairs(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
     counted(snapshotter, metric::TOKEN_REPAIRS)
-}
-
-/// What a counter has counted since anything was read, by its labels.
-fn counted(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, u64> {
-    let mut found = BTreeMap::new();
-    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
-        let DebugValue::Counter(count) = value else { continue };
-        if key.key().name() == name && count > 0 {
-            let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
-            found.insert(labels.join(" "), count);
-        }
-    }
-    found
-}
-
-#[tokio::test(start_paused = true)]
-async fn where_all_voters_know_the_same_a_token_costs_no_second_trip() {
-    let voters = old_voters(5);
-    let clients = [client(&voters).await, client(&voters).await];
-    for (way, renew) in
-        [(Way::Mutex, "mutex/renew"), (Way::Fair, "mutex/renew"), (Way::Write, "rw/renew")]
-    {
-        for round in 0..10 {
-            way.token(&clients[round % 2]).await;
-        }
-        assert_eq!(renewals(&voters, renew), 0, "{way:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,37 +58,19 @@ async fn where_one_voter_knows_a_higher_one_the_others_are_told_once() {
     let snapshotter = recorder.snapshotter();
     let _recording = metrics::set_default_local_recorder(&recorder);
     for (way, fence, renew, kind) in [
-        (Way::Mutex, FENCE, "mutex/renew", "mutex"),
-        (Way::Fair, FENCE, "mutex/renew", "fair_mutex"),
-        (Way::Write, "quorate:{a}:rw:fence", "rw/renew", "write"),
+        (Access::Lock, FENCE, "mutex/renew", "mutex"),
+        (Access::FairLock, FENCE, "mutex/renew", "fair_mutex"),
+        (Access::Write, "quorate:{a}:rw:fence", "rw/renew", "write"),
     ] {
         let voters = old_voters(5);
         let ours = client(&voters).await;
         set_ahead(&voters[0], fence);
-        assert_eq!(u64::from(way.token(&ours).await), AHEAD + 1, "{way:?}");
+        assert_eq!(u64::from(token_of(way, &ours).await), AHEAD + 1, "{way:?}");
         assert_eq!(renewals(&voters, renew), 4, "{way:?}: all but the one that knows");
-        assert_eq!(repairs(&snapshotter), BTreeMap::from([(format!("{kind} stored"), 1)]));
-        assert_eq!(u64::from(way.token(&ours).await), AHEAD + 2);
+        assert_eq!(repairs(&snapshotter), BTreeMap::from([(format!("{kind} stored"), 1.0)]));
+        assert_eq!(u64::from(token_of(way, &ours).await), AHEAD + 2);
         assert_eq!(renewals(&voters, renew), 4, "now all know it");
         assert_eq!(repairs(&snapshotter), BTreeMap::new());
-    }
-}
-
-// The moment is that of the guard: there is no await in between.
-#[tokio::test(start_paused = true)]
-async fn a_majority_stores_the_token_when_the_guard_is_there() {
-    let voters = old_voters(5);
-    let ours = client(&voters).await;
-    for ahead in 0..5 {
-        set_ahead(&voters[ahead], FENCE);
-        let mutex = ours.mutex("a");
-        let guard = if ahead % 2 == 0 {
-            mutex.try_lock().await.unwrap().expect("it is free")
-        } else {
-            ours.fair_mutex("a").lock().await.unwrap()
-        };
-        assert!(stored(&voters, guard.token()) >= 3);
-        guard.release().await.unwrap();
     }
 }
 
@@ -119,7 +86,7 @@ async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_l
     drop_script(&voters, "mutex/renew");
     let tried = ours.mutex("a").try_lock().await;
     assert!(tried.as_ref().is_err_and(quorate::Error::is_no_quorum), "{tried:?}");
-    assert_eq!(repairs(&snapshotter), BTreeMap::from([("mutex failed".to_owned(), 1)]));
+    assert_eq!(repairs(&snapshotter), BTreeMap::from([("mutex failed".to_owned(), 1.0)]));
     sleep(ms(1)).await;
     on.until_clean().await;
 }
@@ -155,8 +122,8 @@ async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
         let guard = waited.expect("it is free at last");
         assert!(watch.time() <= secs(21), "fair: {fair}: {:?}", watch.time());
         let seen = counted(&snapshotter, metric::ATTEMPTS);
-        let asked: u64 = seen.values().sum();
-        assert!((10..100).contains(&asked), "with pauses of up to 750 ms: {seen:?}");
+        let asked: f64 = seen.values().sum();
+        assert!((10.0..100.0).contains(&asked), "with pauses of up to 750 ms: {seen:?}");
         let lacking = seen.keys().find(|labels| labels.ends_with("no_quorum"));
         assert_eq!(lacking, None);
         guard.release().await.unwrap();
@@ -197,11 +164,7 @@ async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memo
     let guard = ours.mutex("a").lock().await.unwrap();
     sleep(secs(25)).await;
     voters[0].command(&["DEL", FENCE]).unwrap();
-    let watch = Stopwatch::start();
-    while stored(&voters, guard.token()) < 3 {
-        sleep(ms(100)).await;
-    }
-    let (took, renewal) = (watch.time(), secs(10));
+    let (took, renewal) = (until_all_store(&voters, guard.token()).await, secs(10));
     assert!(took > renewal && took <= secs(60) + renewal, "{took:?}");
     guard.release().await.unwrap();
 }
@@ -221,11 +184,8 @@ async fn a_voter_that_restarts_is_told_the_token_within_two_renewals() {
     ] {
         voters[0].command(words).unwrap();
     }
-    let watch = Stopwatch::start();
-    while stored(&voters, guard.token()) < 3 {
-        sleep(ms(100)).await;
-    }
-    assert!(watch.time() <= secs(21), "{:?}", watch.time());
+    let took = until_all_store(&voters, guard.token()).await;
+    assert!(took <= secs(21), "{took:?}");
     guard.release().await.unwrap();
 }
 

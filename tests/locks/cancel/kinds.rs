@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{
     AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
-    ReadGuard, WriteGuard,
+    ReadGuard, Token, WriteGuard,
 };
 
 /// What somebody asks for, or has.
@@ -145,6 +145,20 @@ impl Held {
 
     pub(crate) fn count(&self) -> u32 {
         each!(self, it => it.count(), u32::from(it.is_held()), u32::from(it.is_held()))
+    }
+
+    pub(crate) async fn lost(&self) -> Error {
+        each!(self, it => it.lost().await, it.lost().await, it.lost().await)
+    }
+
+    /// That of an exclusive hold of one lock.
+    pub(crate) fn token(&self) -> Token {
+        match self {
+            Self::Mutex(guard) => guard.token(),
+            Self::Write(guard) => guard.token(),
+            Self::Lead(leadership) => leadership.token(),
+            _ => unreachable!("it is {self:?}"),
+        }
     }
 
     pub(crate) async fn release(self) -> Result<(), Error> {

@@ -6,7 +6,7 @@ mod acquire;
 mod check;
 mod client;
 mod held;
-mod kinds;
+pub(crate) mod kinds;
 mod polls;
 mod scene;
 mod trouble;

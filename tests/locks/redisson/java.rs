@@ -35,15 +35,6 @@ redis.call(ARGV[4], KEYS[2], ARGV[1]); \
 return 1; \
 end;";
 
-/// `RedissonLock.forceUnlockAsync`, which leaves no mark.
-const FORCE_UNLOCK: &str = "\
-if (redis.call('del', KEYS[1]) == 1) then \
-redis.call('publish', KEYS[2], ARGV[1]); \
-return 1; \
-else \
-return 0; \
-end;";
-
 /// `RedissonFencedLock.tryLockAndGetTokenAsync`: -1 and the token where it was taken.
 const TRY_FENCED_LOCK: &str = "\
 if (redis.call('exists', KEYS[1]) == 0 or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then \
@@ -93,10 +84,6 @@ impl<'a> Java<'a> {
     pub(super) fn unlock(&self, name: &str) -> bool {
         let args = ["0", "30000", &self.owner, "publish"];
         self.eval(UNLOCK, &[name, &channel(name)], &args) == Reply::Int(1)
-    }
-
-    pub(super) fn force_unlock(&self, name: &str) -> bool {
-        self.eval(FORCE_UNLOCK, &[name, &channel(name)], &["0"]) == Reply::Int(1)
     }
 
     /// The token, if it was free.

@@ -1,7 +1,6 @@
 //! What services in Java share with us by the names of Redisson: the other side is Redisson's own
-//! scripts.
+//! scripts. `tests/redisson` has Redisson itself there.
 
-mod fair;
 mod holders;
 mod java;
 mod java_rw;
@@ -9,17 +8,15 @@ mod red_lock;
 mod rights;
 mod rw;
 mod rw_model;
-mod rw_waits;
 mod splits;
 mod tokens;
 mod turns;
-mod wakes;
 
 use std::time::Duration;
 
 use quorate::{Builder, Quorate};
 
-use quorate_support::RedisServer;
+use quorate_support::{RedisServer, Reply, eventually_async};
 use quorate_tests::fixture::secs;
 
 const NAME: &str = "orders";
@@ -38,4 +35,14 @@ async fn client(servers: &[RedisServer]) -> Quorate {
 
 fn servers<const N: usize>() -> [RedisServer; N] {
     std::array::from_fn(|_| RedisServer::start())
+}
+
+/// Waits until somebody listens to this channel on each of these servers.
+async fn until_listening(servers: &[RedisServer], channel: &str) {
+    let listening = Ok(Reply::List(vec![Reply::Text(channel.to_owned()), Reply::Int(1)]));
+    eventually_async("it listens on all servers", async || {
+        let mut answers = servers.iter().map(|it| it.command(&["PUBSUB", "NUMSUB", channel]));
+        answers.all(|answer| answer == listening)
+    })
+    .await;
 }

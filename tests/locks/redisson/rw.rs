@@ -1,8 +1,10 @@
-//! Our read/write lock and an `RReadWriteLock` of the same name are one lock.
+//! Our read/write lock and an `RReadWriteLock` of the same name are one lock: what the model beside
+//! it does not show.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use quorate::Owner;
+use quorate::{HolderKind, Owner, Preference, inspection::Access};
+use tokio::time::{sleep, timeout};
 
 use super::{
     LEASE, NAME, builder, client,
@@ -10,143 +12,14 @@ use super::{
     java_rw::rw_channel,
     servers,
 };
-use quorate_support::{RedisServer, Reply, eventually_async, without_lasting};
+use quorate_support::{RedisServer, Reply, eventually_async};
 use quorate_tests::fixture::{ms, secs};
-
-/// The fields of the record.
-fn record(server: &RedisServer) -> BTreeMap<String, String> {
-    let Ok(Reply::List(fields)) = server.command(&["HGETALL", NAME]) else { panic!("no list") };
-    let text = |reply: &Reply| match reply {
-        Reply::Text(text) => text.clone(),
-        other => panic!("no text: {other:?}"),
-    };
-    fields.chunks(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
-}
-
-fn fields<const N: usize>(of: [(&str, &str); N]) -> BTreeMap<String, String> {
-    of.map(|(field, value)| (field.to_owned(), value.to_owned())).into()
-}
 
 fn lease_left(server: &RedisServer, key: &str) -> Duration {
     match server.command(&["PTTL", key]) {
         Ok(Reply::Int(left)) => ms(u64::try_from(left).expect("it expires")),
         other => panic!("no time: {other:?}"),
     }
-}
-
-// As the classes of Redisson write it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_and_a_write_are_written_as_in_java() {
-    let [server] = servers::<1>();
-    let client = client(std::slice::from_ref(&server)).await;
-    let owner = Owner::new();
-    let lock = client.redisson().rw_lock(NAME).owner(&owner);
-    let reading = client.redisson().rw_lock(NAME).read().await.unwrap();
-    let other = client.redisson().rw_lock(NAME).read().await.unwrap();
-    let (one, two) = (reading.hold().as_str(), other.hold().as_str());
-    assert_eq!(record(&server), fields([("mode", "read"), (one, "1"), (two, "1")]));
-    let key = format!("{{{NAME}}}:{one}:rwlock_timeout:1");
-    assert!((secs(20)..=LEASE).contains(&lease_left(&server, &key)));
-    assert!((secs(20)..=LEASE).contains(&lease_left(&server, NAME)));
-    reading.release().await.unwrap();
-    other.release().await.unwrap();
-    assert_eq!(without_lasting(server.keys()), Vec::<String>::new());
-
-    let writing = lock.write().await.unwrap();
-    let again = lock.write().await.unwrap();
-    let hold = writing.hold().as_str();
-    assert!(hold.ends_with(":write") && again.hold().as_str() == hold, "{hold}");
-    assert_eq!(record(&server), fields([("mode", "write"), (hold, "2")]));
-    assert!(u64::from(writing.token()) > 1);
-    again.release().await.unwrap();
-    assert_eq!(record(&server), fields([("mode", "write"), (hold, "1")]));
-    writing.release().await.unwrap();
-    let left = without_lasting(server.keys());
-    assert_eq!(left, Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn readers_of_both_share_it_and_writers_of_both_are_alone() {
-    let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
-    assert!(java.try_read(NAME, LEASE));
-    let reading = lock.try_read().await.unwrap().expect("readers share it");
-    assert!(lock.try_write().await.unwrap().is_none() && !java.try_write(NAME, LEASE));
-    assert_eq!(java.end_read(NAME), Some(0), "we go on to read");
-    assert!(!java.try_write(NAME, LEASE));
-    assert!(java.try_read(NAME, LEASE));
-    reading.release().await.unwrap();
-    assert!(lock.try_write().await.unwrap().is_none(), "Java goes on to read");
-    assert_eq!(java.end_read(NAME), Some(1));
-
-    let writing = lock.try_write().await.unwrap().expect("it is free");
-    assert!(!java.try_read(NAME, LEASE) && !java.try_write(NAME, LEASE));
-    assert!(lock.try_read().await.unwrap().is_none());
-    assert_eq!((java.end_write(NAME), java.end_read(NAME)), (None, None), "it has neither");
-    writing.release().await.unwrap();
-    assert!(java.try_write(NAME, LEASE) && java.try_write(NAME, LEASE));
-    for left in [0, 1] {
-        assert!(lock.try_read().await.unwrap().is_none());
-        assert!(lock.try_write().await.unwrap().is_none());
-        assert_eq!(java.end_write(NAME), Some(left));
-    }
-    lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_in_java_that_entered_twice_keeps_it_until_it_has_left_twice() {
-    let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
-    assert!(java.try_read(NAME, secs(600)) && java.try_read(NAME, LEASE));
-    let reading = lock.read().await.unwrap();
-    reading.release().await.unwrap();
-    // The longest of its leases counts, as in Java.
-    assert!(lease_left(&servers[0], NAME) > secs(500));
-    assert_eq!(java.end_read(NAME), Some(0));
-    assert!(lock.try_write().await.unwrap().is_none());
-    assert_eq!(java.end_read(NAME), Some(1));
-    lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_java_writes_and_reads_itself_excludes_us_until_both_have_ended() {
-    let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
-    assert!(java.try_write(NAME, LEASE) && java.try_read(NAME, LEASE));
-    assert!(lock.try_read().await.unwrap().is_none());
-    let seen = lock.inspect().await.unwrap();
-    assert_eq!(seen.writer().unwrap().hold.as_str(), format!("{}:write", java.owner));
-    assert_eq!(seen.readers()[0].hold.as_str(), java.owner);
-    assert_eq!(java.end_write(NAME), Some(1));
-    let reading = lock.try_read().await.unwrap().expect("it only reads now");
-    assert!(lock.try_write().await.unwrap().is_none());
-    assert_eq!(java.end_read(NAME), Some(0));
-    reading.release().await.unwrap();
-    assert!(java.try_write(NAME, LEASE));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_under_the_own_write_goes_on_and_lets_readers_in_java_in() {
-    let servers = servers::<1>();
-    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
-    let mut waiter = Subscriber::listen_to(&servers[0], &rw_channel(NAME)).await;
-    let writing = lock.write().await.unwrap();
-    let under = writing.read().await.unwrap();
-    assert!(!java.try_read(NAME, LEASE));
-    under.release().await.unwrap();
-    assert!(!java.try_read(NAME, LEASE) && writing.is_held());
-    let reading = writing.downgrade().await.unwrap();
-    assert_eq!(waiter.message().await, "1", "all who wait to read in Java are woken");
-    assert_eq!(record(&servers[0]), fields([("mode", "read"), (reading.hold().as_str(), "1")]));
-    assert!(java.try_read(NAME, LEASE) && !java.try_write(NAME, LEASE));
-    assert_eq!(java.end_read(NAME), Some(0));
-    reading.release().await.unwrap();
-    assert_eq!(waiter.message().await, "0");
-    assert!(java.try_write(NAME, LEASE));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,47 +41,151 @@ async fn a_reader_that_would_write_is_refused_as_in_java_it_waits_for_ever() {
     writing.release().await.unwrap();
 }
 
-// Whose lease has ended is out, also where others who came later go on.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dead_reader_does_not_keep_the_lock() {
-    let servers = servers::<1>();
-    let builder = builder(&servers).voter_deadline(ms(300));
-    let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
-    assert!(java.try_read(NAME, ms(700)));
-    let reading = lock.read().await.unwrap();
-    eventually_async("it has ended", async || lock.inspect().await.unwrap().readers().len() == 1)
-        .await;
-    assert!(!Java::new(&servers[0], 2).try_write(NAME, LEASE), "we read");
-    reading.release().await.unwrap();
-    lock.try_write().await.unwrap().expect("its field is no reader").release().await.unwrap();
-
-    let dying = lock.clone().lease_fixed(secs(1)).read().await.unwrap();
-    dying.keep_for(secs(1)).await.unwrap();
-    assert!(java.try_read(NAME, LEASE));
-    eventually_async("ours has ended", async || lock.inspect().await.unwrap().readers().len() == 1)
-        .await;
-    assert_eq!(java.end_read(NAME), Some(1), "it was the last");
-    lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_are_renewed_and_their_leases_never_shortened() {
     let servers = servers::<1>();
     let builder = builder(&servers).voter_deadline(ms(300));
     let (client, java) = (builder.connect().await.unwrap(), Java::new(&servers[0], 1));
     let lock = client.redisson().rw_lock(NAME).lease(ms(1500));
-    assert!(java.try_read(NAME, secs(600)));
+    // It enters twice: the longest of its leases counts, as in Java.
+    assert!(java.try_read(NAME, secs(600)) && java.try_read(NAME, LEASE));
     let reading = lock.read().await.unwrap();
     let key = format!("{{{NAME}}}:{}:rwlock_timeout:1", reading.hold());
-    tokio::time::sleep(secs(3)).await;
+    sleep(secs(3)).await;
     assert!(reading.is_held() && lease_left(&servers[0], &key) > ms(300));
+    lock.read().await.unwrap().release().await.unwrap();
     assert!(lease_left(&servers[0], NAME) > secs(500), "Java's lease is longer");
-    assert_eq!(java.end_read(NAME), Some(0));
+    assert_eq!([java.end_read(NAME), java.end_read(NAME)], [Some(0); 2]);
     assert!(lease_left(&servers[0], NAME) <= ms(1500), "ours is left");
     reading.release().await.unwrap();
     let writing = lock.write().await.unwrap();
-    tokio::time::sleep(secs(3)).await;
+    sleep(secs(3)).await;
     assert!(writing.is_held() && !java.try_read(NAME, LEASE));
     writing.release().await.unwrap();
+}
+
+// `0` wakes one of those who wait in a JVM, and `1` all: behind readers only writers wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn our_releases_are_told_as_those_of_java_are() {
+    let servers = servers::<1>();
+    let client = client(&servers).await;
+    let lock = client.redisson().rw_lock(NAME);
+    let mut java = Subscriber::listen_to(&servers[0], &rw_channel(NAME)).await;
+    let (one, other) = (lock.read().await.unwrap(), lock.read().await.unwrap());
+    one.release().await.unwrap();
+    other.release().await.unwrap();
+    assert_eq!(java.message().await, "0", "of the last");
+    lock.write().await.unwrap().release().await.unwrap();
+    assert_eq!(java.message().await, "1");
+    let reading = lock.write().await.unwrap().downgrade().await.unwrap();
+    assert_eq!(java.message().await, "1", "all who wait to read in Java are woken");
+    lock.force_release(Access::Read).await.unwrap();
+    assert_eq!(java.message().await, "0");
+    assert!(reading.release().await.is_err());
+    let writing = lock.write().await.unwrap();
+    lock.force_release_hold(writing.hold()).await.unwrap();
+    assert_eq!(java.message().await, "1");
+    assert!(writing.release().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_it_in_java_is_named_shown_and_ended_by_force() {
+    let servers = servers::<1>();
+    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let lock = client.redisson().rw_lock(NAME);
+    let write = format!("{}:write", java.owner);
+    let lock_twice: [&dyn Fn() -> bool; 2] =
+        [&|| java.try_read(NAME, LEASE) && java.try_read(NAME, LEASE), &|| {
+            java.try_write(NAME, LEASE) && java.try_write(NAME, LEASE)
+        }];
+    let kinds = [(Access::Read, HolderKind::Read), (Access::Write, HolderKind::Write)];
+    for ((access, kind), (hold, lock_twice)) in
+        kinds.into_iter().zip([&java.owner, &write].into_iter().zip(lock_twice))
+    {
+        assert!(lock_twice());
+        let error = lock.write_or_busy(ms(100)).await.unwrap_err();
+        assert_eq!((error.holder().unwrap().as_str(), error.holder_kind()), (&**hold, Some(kind)));
+        let seen = lock.inspect().await.unwrap();
+        assert_eq!(seen.mode(), Some(access));
+        let reads = seen.readers().into_iter().map(|reader| reader.hold.to_string());
+        let writes = seen.writer().map(|writer| (writer.hold.to_string(), writer.count));
+        match access {
+            Access::Read => assert!(reads.eq([hold.clone()]) && writes.is_none(), "{seen}"),
+            Access::Write => assert_eq!(writes, Some((hold.clone(), 2))),
+        }
+        assert!(lock.force_release(access).await.unwrap());
+        assert!(!lock.force_release(access).await.unwrap());
+        assert!(java.end_read(NAME).is_none() && java.end_write(NAME).is_none());
+        lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forced_unlock_in_java_ends_our_hold_at_its_next_renewal() {
+    let servers = servers::<1>();
+    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let lock = client.redisson().rw_lock(NAME).lease(secs(6));
+    for (writes, somebody_is_let_in) in [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let force = || {
+            assert!(java.force_rw(NAME, writes) && !java.force_rw(NAME, !writes));
+            assert!(!somebody_is_let_in || java.try_write(NAME, LEASE));
+        };
+        let lost = if writes {
+            let writing = lock.write().await.unwrap();
+            force();
+            timeout(secs(20), async { writing.lost().await.is_lost() }).await
+        } else {
+            let reading = lock.read().await.unwrap();
+            force();
+            timeout(secs(20), async { reading.lost().await.is_lost() }).await
+        };
+        assert!(lost.expect("it is told"));
+        assert!(!somebody_is_let_in || java.end_write(NAME) == Some(1), "it was not harmed");
+        eventually_async("it is free", async || java.try_write(NAME, LEASE)).await;
+        assert_eq!(java.end_write(NAME), Some(1));
+    }
+}
+
+// Java's readers would join it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mutex_of_the_same_name_keeps_all_of_ours_out() {
+    let servers = servers::<1>();
+    let client = client(&servers).await;
+    let (lock, mutex) = (client.redisson().rw_lock(NAME), client.redisson().mutex(NAME));
+    let guard = mutex.lock().await.unwrap();
+    assert!(lock.try_read().await.unwrap().is_none() && lock.try_write().await.unwrap().is_none());
+    assert_eq!(lock.inspect().await.unwrap().writer().unwrap().hold, *guard.hold());
+    guard.release().await.unwrap();
+    let reading = lock.read().await.unwrap();
+    assert!(mutex.try_lock().await.unwrap().is_none());
+    reading.release().await.unwrap();
+    servers[0].command(&["SET", NAME, "no hash"]).unwrap();
+    assert!(lock.try_read().await.is_err());
+    assert!(lock.force_clear().await.unwrap());
+    lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_voters_and_preferences_that_java_lacks_are_refused_with_the_reason() {
+    let several = servers::<3>();
+    let client = client(&several).await;
+    let lock = client.redisson().rw_lock(NAME);
+    let voters = "a read/write lock of Redisson has one voter, and this client has 3";
+    // Clients of one prefix agree about the voters.
+    let one = builder(&several[..1]).prefix("one").connect().await.unwrap();
+    let lacks = |preference| one.redisson().rw_lock(NAME).preference(preference);
+    let unknown = "is unknown to an RReadWriteLock: the only one of Redisson is `Readers`";
+    for (refused, why) in [
+        (lock.read().await.map(drop), voters),
+        (lock.try_write().await.map(drop), voters),
+        (lock.inspect().await.map(drop), voters),
+        (lock.force_release(Access::Read).await.map(drop), voters),
+        (lacks(Preference::Writers).try_read().await.map(drop), unknown),
+        (lacks(Preference::Fair).try_read().await.map(drop), unknown),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains(why), "{error}");
+    }
+    lacks(Preference::Readers).read().await.unwrap().release().await.unwrap();
 }
