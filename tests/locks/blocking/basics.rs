@@ -1,18 +1,15 @@
 //! Exclusion, renewal, release, loss and the end of a client.
 
 use std::{
-    sync::{
-        Barrier,
-        atomic::{
-            AtomicBool, AtomicU32,
-            Ordering::{Relaxed, SeqCst},
-        },
+    sync::atomic::{
+        AtomicBool, AtomicU32,
+        Ordering::{Relaxed, SeqCst},
     },
     thread,
     time::Duration,
 };
 
-use quorate::{Observed, blocking::Quorate};
+use quorate::{Observed, Owner, blocking::Quorate};
 use quorate_support::eventually;
 use quorate_tests::{
     fixture::{Fixture, ms, secs, trusted},
@@ -44,7 +41,6 @@ macro_rules! on_three {
 
 on_three!(
     clients_of_both_sorts_and_threads_of_one_client_exclude_each_other,
-    many_threads_hold_locks_of_one_client,
     a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else,
     what_is_dropped_last_is_still_released,
     a_loss_is_seen,
@@ -119,22 +115,6 @@ fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixtu
     assert_eq!(room.visits.load(Relaxed), 6 * ROUNDS);
 }
 
-// All of them hold theirs at the same moment.
-fn many_threads_hold_locks_of_one_client(on: &Fixture) {
-    let (quorum, all) = (client(on), Barrier::new(24));
-    thread::scope(|scope| {
-        for number in 0..24 {
-            let (quorum, all) = (&quorum, &all);
-            scope.spawn(move || {
-                let guard = quorum.mutex(number.to_string()).lock().unwrap();
-                let reading = quorum.rw_lock("prices").read().unwrap();
-                all.wait();
-                assert!(guard.is_held() && reading.is_held());
-            });
-        }
-    });
-}
-
 // Two and a half leases pass, in which the thread asks the client for nothing.
 fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fixture) {
     let (ours, theirs) = (client_with_lease(on, SHORT), client_with_lease(on, SHORT));
@@ -202,4 +182,40 @@ fn close_releases_everything(on: &Fixture) {
     assert!(guard.release().unwrap_err().is_lost());
     assert!(quorum.mutex("a").lock().unwrap_err().is_closed());
     quorum.close().unwrap();
+}
+
+// Of the calls by whose table all others are made too.
+#[test]
+fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() {
+    let on = Fixture::embedded(3);
+    let (ours, theirs) = (client(&on), client(&on));
+    let mutex = ours.mutex("a").owner(&Owner::new());
+    let outer = mutex.clone().lease_fixed(secs(8)).lock().unwrap();
+    assert!(outer.remaining() <= secs(8) && outer.votes() > 1);
+    outer.extend(secs(20)).unwrap();
+    assert!(outer.remaining() > secs(15));
+    let inner = mutex.lock().unwrap();
+    let seen = (inner.name(), inner.hold(), inner.token(), inner.count());
+    assert_eq!(seen, ("a", outer.hold(), outer.token(), 2));
+    assert!(theirs.mutex("a").is_locked().unwrap());
+    assert!(theirs.fair_mutex("a").lock_within(ms(100)).unwrap().is_none());
+    let busy = theirs.mutex("a").lock_or_busy(ms(100)).unwrap_err();
+    assert!(busy.is_busy() && busy.holder() == Some(outer.hold()), "{busy}");
+    assert!(theirs.mutex("a").force_release().unwrap());
+
+    let writing = ours.rw_lock("b").write().unwrap();
+    let under = writing.read().unwrap();
+    assert!(theirs.rw_lock("b").try_read().unwrap().is_none());
+    let reading = writing.downgrade().unwrap();
+    assert!(under.is_held() && theirs.rw_lock("b").try_read().unwrap().is_some());
+    assert!(theirs.rw_lock("b").try_write().unwrap().is_none());
+    reading.release().unwrap();
+
+    let permits = ours.semaphore("c", 3).acquire_many(2).unwrap();
+    assert_eq!((permits.permits(), permits.slots().len()), (2, 2));
+    assert!(permits.slots().contains(&permits.slot()));
+    let several = [ours.rw_lock("d").reading(), ours.fair_mutex("e").into()];
+    let several = ours.lock_all(several).lock().unwrap();
+    let tokens: Vec<_> = several.tokens().map(|(name, token)| (name, token.is_some())).collect();
+    assert_eq!(tokens, [("d", false), ("e", true)]);
 }

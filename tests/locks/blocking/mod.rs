@@ -3,7 +3,6 @@
 
 mod basics;
 mod calls;
-mod mirror;
 mod runtime;
 #[cfg(target_os = "linux")]
 mod thread;

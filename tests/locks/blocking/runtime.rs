@@ -1,9 +1,8 @@
 //! Where tokio runs: a call that blocks is refused inside a future, and works beside one.
 
-use std::{panic::resume_unwind, sync::mpsc, thread};
+use std::{panic::resume_unwind, thread};
 
 use quorate::{
-    Error, ErrorKind,
     blocking::Quorate,
     embedded::{self, EmbeddedVoter},
 };
@@ -54,10 +53,8 @@ async fn task(call: Call) -> Outcome {
 
 type Place = (&'static str, fn(Call) -> Outcome);
 
-const INSIDE_FUTURES: [Place; 7] = [
+const INSIDE_FUTURES: [Place; 5] = [
     ("the main future", |call| one_thread().block_on(async { call() })),
-    ("the main future of many threads", |call| Runtime::new().unwrap().block_on(async { call() })),
-    ("a task", |call| one_thread().block_on(async { tokio::spawn(task(call)).await.unwrap() })),
     ("a task of many threads", |call| {
         Runtime::new().unwrap().block_on(async { tokio::spawn(task(call)).await.unwrap() })
     }),
@@ -86,7 +83,7 @@ fn make(places: &'static [Place], check: impl Fn(&str, Outcome, bool)) {
     for row in calls::all() {
         for (place, run) in places {
             let on = Props::new();
-            let call = (row.blocking)(&on.quorum);
+            let call = (row.prepare)(&on.quorum);
             // A majority is enough for a guard, and the last voter may be asked a little later.
             eventually("every voter was asked for the guard", || {
                 let asked = on.asked();
@@ -115,12 +112,7 @@ fn no_call_blocks_a_future() {
 #[test]
 fn every_call_works_where_tokio_lets_a_thread_block() {
     make(&BESIDE_FUTURES, |name, outcome, _| {
-        let is_alright = |error: &Error| {
-            error.kind() == ErrorKind::NotHolding
-                || name.contains("NOBODY")
-                || name.contains("me()).write")
-        };
-        assert!(outcome.as_ref().map_or_else(is_alright, |_| true), "{name}: {outcome:?}");
+        assert!(outcome.is_ok() || name.contains("NOBODY"), "{name}: {outcome:?}");
     });
 }
 
@@ -146,23 +138,4 @@ fn a_task_goes_on_after_a_refusal() {
     one_thread().block_on(async { holding.release().unwrap_err() });
     let next = on.quorum.mutex("a").lock_within(secs(20)).unwrap();
     assert!(next.is_some());
-}
-
-// A thread that waits in vain for a task of its own would hang for ever.
-#[test]
-fn a_task_does_not_wait_for_another_of_its_thread() {
-    let on = Props::new();
-    let (voters, quorum) = (on.voters.clone(), on.quorum.clone());
-    let (done, ended) = mpsc::channel();
-    thread::spawn(move || {
-        one_thread().block_on(async {
-            let client = quorate::Quorate::builder().embedded(&voters).connect().await.unwrap();
-            let guard = client.mutex("a").lock().await.unwrap();
-            let releases = tokio::spawn(guard.release());
-            let refused = quorum.mutex("a").lock().unwrap_err();
-            releases.await.unwrap().unwrap();
-            done.send(refused).unwrap();
-        });
-    });
-    assert!(ended.recv_timeout(secs(30)).expect("it does not hang").is_inside_runtime());
 }

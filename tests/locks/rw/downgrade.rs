@@ -1,7 +1,7 @@
 //! From a write to a read.
 
 use quorate::{
-    RestartGuard,
+    Owner, RestartGuard,
     embedded::{self, Fault, Machine},
 };
 
@@ -14,11 +14,11 @@ use quorate_tests::{
 claims!(everywhere:
     a_downgrade_lets_readers_in_at_once_and_no_writer_in_between,
     a_guard_reads_without_an_owner,
-    a_writer_that_waits_comes_behind_a_downgrade,
 );
 claims!(minority: a_read_under_a_write_passes_the_queue_where_the_write_was_not_heard);
 
-// Two wait to read; another comes to write when they have gone.
+// Two wait to read; another comes to write when they have gone. Then one that has waited for longer
+// than the read: it enters when the read has ended.
 async fn a_downgrade_lets_readers_in_at_once_and_no_writer_in_between(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
     let writing = ours.rw_lock("a").write().await.unwrap();
@@ -32,6 +32,13 @@ async fn a_downgrade_lets_readers_in_at_once_and_no_writer_in_between(on: Fixtur
     assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
     let writer = write(&theirs);
     until_waiting(&ours, 1, 0).await;
+    assert!(reading.is_held() && !writer.is_finished());
+    release(&on, reading.release()).await;
+    let writing = writer.await.unwrap();
+    let writer = write(&ours);
+    until_waiting(&ours, 1, 0).await;
+    let reading = writing.downgrade().await.unwrap();
+    assert!(ours.rw_lock("a").try_read().await.unwrap().is_none(), "others stand behind it");
     assert!(reading.is_held() && !writer.is_finished());
     release(&on, reading.release()).await;
     release(&on, writer.await.unwrap().release()).await;
@@ -53,20 +60,6 @@ async fn a_guard_reads_without_an_owner(on: Fixture) {
     let other = lock.try_read().await.unwrap().expect("it is only read");
     release(&on, other.release()).await;
     release(&on, reading.release()).await;
-    on.until_clean().await;
-}
-
-// It has waited for longer than the read, and enters when the read has ended.
-async fn a_writer_that_waits_comes_behind_a_downgrade(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let writing = ours.rw_lock("a").write().await.unwrap();
-    let writer = write(&theirs);
-    until_waiting(&ours, 1, 0).await;
-    let reading = writing.downgrade().await.unwrap();
-    assert!(ours.rw_lock("a").try_read().await.unwrap().is_none(), "others stand behind it");
-    assert!(reading.is_held() && !writer.is_finished());
-    release(&on, reading.release()).await;
-    release(&on, writer.await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -134,17 +127,23 @@ async fn a_read_that_comes_after_the_write_has_ended_is_none() {
     }
 }
 
-// The answers do not come: the write is as it was, and can be released.
+// The answers do not come: the write is as it was, and can be released. The caller's limit is
+// shorter than the deadline of the voters, which have their time.
 #[tokio::test(start_paused = true)]
 async fn a_read_that_too_few_confirm_leaves_the_write_as_it_is() {
     let voters = embedded::voters(3);
     let on = Fixture::of(&voters);
-    let writing = on.client().await.rw_lock("a").write().await.unwrap();
+    let lock = on.client().await.rw_lock("a").owner(&Owner::new());
+    let writing = lock.write().await.unwrap();
     voters[0].stop();
     voters[1].stop();
-    let error = writing.read().await.unwrap_err();
-    assert!(error.is_not_entered() && writing.is_held(), "{error}");
-    assert_eq!(error.voters().len(), 3);
+    let watch = Stopwatch::start();
+    for refused in [writing.read().await, lock.read_within(ms(30)).await.map(|it| it.unwrap())] {
+        let error = refused.unwrap_err();
+        assert!(error.is_not_entered() && writing.is_held(), "{error}");
+        assert_eq!(error.voters().len(), 3);
+    }
+    assert_eq!(watch.time(), ms(400));
     voters[0].resume();
     voters[1].resume();
     writing.read().await.unwrap().release().await.unwrap();
@@ -157,7 +156,7 @@ async fn a_write_that_is_lost_gives_no_read() {
     let voters = embedded::voters(3);
     let on = Fixture::of(&voters);
     let client = on.client().await;
-    let owner = quorate::Owner::new();
+    let owner = Owner::new();
     let lock = client.rw_lock("a").owner(&owner).lease_fixed(secs(1));
     let writing = lock.write().await.unwrap();
     writing.lost().await;

@@ -1,6 +1,6 @@
 //! Ending holds by force.
 
-use quorate::inspection::Access;
+use quorate::{Error, inspection::Access};
 
 use crate::rw::waiting::{read, release, until_waiting, write};
 use quorate_support::eventually_async;
@@ -15,6 +15,15 @@ claims!(everywhere:
     one_read_or_write_is_ended_by_its_id_and_no_other,
 );
 
+async fn until_marks_end(on: &Fixture) {
+    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+}
+
+async fn must_end_by_force(lost: impl Future<Output = Error>) {
+    let why = lost.await;
+    assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
+}
+
 async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_it(on: Fixture) {
     let (ours, theirs) = (on.client_with_lease(secs(3)).await, on.client().await);
     let operator = on.client_with_lease(secs(3)).await.rw_lock("a");
@@ -26,12 +35,11 @@ async fn ending_the_reads_by_force_lets_the_writer_in_and_the_readers_learn_of_i
     assert!(operator.force_release(Access::Read).await.unwrap());
     let writing = writer.await.unwrap();
     for guard in [one, other] {
-        let why = guard.lost().await;
-        assert!(why.is_lost() && why.to_string().contains("ended by force"), "{why}");
+        must_end_by_force(guard.lost()).await;
     }
     assert!(writing.is_held());
     release(&on, writing.release()).await;
-    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+    until_marks_end(&on).await;
 }
 
 async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on: Fixture) {
@@ -43,13 +51,12 @@ async fn ending_the_write_by_force_lets_the_readers_in_and_leaves_reads_alone(on
     until_waiting(&theirs, 0, 1).await;
     assert!(operator.force_release(Access::Write).await.unwrap());
     let reading = reader.await.unwrap();
-    let why = writing.lost().await;
-    assert!(why.to_string().contains("ended by force"), "{why}");
+    must_end_by_force(writing.lost()).await;
     assert!(own.is_held() && reading.is_held());
     assert!(operator.try_write().await.unwrap().is_none(), "it is read");
     release(&on, own.release()).await;
     release(&on, reading.release()).await;
-    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+    until_marks_end(&on).await;
 }
 
 async fn one_read_or_write_is_ended_by_its_id_and_no_other(on: Fixture) {
@@ -57,8 +64,7 @@ async fn one_read_or_write_is_ended_by_its_id_and_no_other(on: Fixture) {
         (on.client_with_lease(secs(3)).await, on.client_with_lease(secs(3)).await.rw_lock("a"));
     let (one, other) = (read(&ours).await.unwrap(), read(&ours).await.unwrap());
     operator.force_release_hold(one.hold()).await.unwrap();
-    let why = one.lost().await;
-    assert!(why.to_string().contains("ended by force"), "{why}");
+    must_end_by_force(one.lost()).await;
     assert!(other.is_held());
     let error = operator.force_release_hold(one.hold()).await.unwrap_err();
     assert!(error.is_not_holding(), "{error}");
@@ -66,6 +72,6 @@ async fn one_read_or_write_is_ended_by_its_id_and_no_other(on: Fixture) {
     let writing = write(&ours).await.unwrap();
     assert_eq!(operator.inspect().await.unwrap().token(), Some(writing.token()));
     operator.force_release_hold(writing.hold()).await.unwrap();
-    assert!(writing.lost().await.is_lost());
-    eventually_async("the marks end too", async || on.keys().iter().all(Vec::is_empty)).await;
+    must_end_by_force(writing.lost()).await;
+    until_marks_end(&on).await;
 }

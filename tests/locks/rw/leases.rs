@@ -1,7 +1,5 @@
 //! Each reader has a lease of its own.
 
-use tokio::time::sleep;
-
 use crate::rw::waiting::{READERS, read, release, until, until_waiting, write};
 use quorate_tests::{
     claims,
@@ -12,10 +10,7 @@ use quorate_tests::{
 
 claims!(everywhere:
     a_writer_enters_when_the_longest_read_lease_still_standing_ends,
-    a_writer_enters_earlier_if_the_longest_read_is_released,
     a_dead_reader_ends_at_its_own_deadline_although_others_renew,
-    releasing_one_read_leaves_the_deadlines_of_the_others_exact,
-    a_read_and_a_write_outlive_many_leases,
     a_fixed_write_ends_and_the_readers_enter_without_any_message,
 );
 
@@ -26,22 +21,8 @@ async fn three_clients(on: &Fixture) -> [Client; 3] {
     [client().await, client().await, client().await]
 }
 
+// The longest is given back before it ends.
 async fn a_writer_enters_when_the_longest_read_lease_still_standing_ends(on: Fixture) {
-    let clients = three_clients(&on).await;
-    let watch = Stopwatch::start();
-    let long = clients[0].rw_lock("a").lease_fixed(secs(10)).read().await.unwrap();
-    let short = clients[1].rw_lock("a").lease_fixed(secs(3)).read().await.unwrap();
-    let writing = clients[2].rw_lock("a").write().await.unwrap();
-    let entered = watch.time();
-    // The reader gives back what it does not trust any more.
-    let ends = trusted(secs(10));
-    assert!(entered >= ends && entered <= on.at_most(secs(10) + ms(10)), "{entered:?}");
-    assert!(!long.is_held() && !short.is_held());
-    release(&on, writing.release()).await;
-    on.until_clean().await;
-}
-
-async fn a_writer_enters_earlier_if_the_longest_read_is_released(on: Fixture) {
     let clients = three_clients(&on).await;
     let watch = Stopwatch::start();
     let long = clients[0].rw_lock("a").lease_fixed(secs(600)).read().await.unwrap();
@@ -78,60 +59,6 @@ async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixtur
     assert!(live.is_held());
     on.until_only(READERS).await;
     release(&on, live.release()).await;
-    on.until_clean().await;
-}
-
-// Each voter's own list of deadlines, read before and after: not one of them has moved.
-async fn releasing_one_read_leaves_the_deadlines_of_the_others_exact(on: Fixture) {
-    let client = on.connect(on.builder().longest_lease(secs(500))).await;
-    let fixed = |seconds| client.rw_lock("a").lease_fixed(secs(seconds));
-    let long = fixed(500).read().await.unwrap();
-    let middle = fixed(200).read().await.unwrap();
-    let short = fixed(100).read().await.unwrap();
-    until(&client, "every voter has all three", |seen| {
-        let states = seen.voters.iter().filter_map(|view| view.state.as_ref().ok());
-        states.filter(|state| state.readers.len() == 3).count() == on.voters()
-    })
-    .await;
-    let before = on.deadlines(READERS[0]);
-    release(&on, long.release()).await;
-    until(&client, "every voter has two", |seen| {
-        let states = seen.voters.iter().filter_map(|view| view.state.as_ref().ok());
-        states.filter(|state| state.readers.len() == 2).count() == on.voters()
-    })
-    .await;
-    let kept = |deadlines: &[(String, String)]| {
-        let mine = [middle.hold().as_str(), short.hold().as_str()];
-        let kept = deadlines.iter().filter(|(hold, _)| mine.contains(&hold.as_str()));
-        kept.cloned().collect::<Vec<_>>()
-    };
-    let after = on.deadlines(READERS[0]);
-    for (before, after) in before.iter().zip(&after) {
-        assert_eq!(&kept(before), after);
-        assert_eq!(after.len(), 2);
-    }
-    // And the key itself ends with the last of them, no longer with the one that is gone.
-    for left in on.ttls(READERS[0]) {
-        assert!(left <= secs(200) && left > secs(150), "{left:?}");
-    }
-    drop((middle, short));
-}
-
-async fn a_read_and_a_write_outlive_many_leases(on: Fixture) {
-    let client = on.client_with_lease(secs(3)).await;
-    let lock = client.rw_lock("a");
-    let (one, other) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-    sleep(secs(7)).await;
-    assert!(one.is_held() && other.is_held());
-    release(&on, one.release()).await;
-    sleep(secs(4)).await;
-    assert!(other.is_held());
-    release(&on, other.release()).await;
-    let writing = lock.write().await.unwrap();
-    sleep(secs(7)).await;
-    assert!(writing.is_held());
-    on.must_be_refused(lock.try_read().await);
-    release(&on, writing.release()).await;
     on.until_clean().await;
 }
 

@@ -21,9 +21,7 @@ claims!(everywhere:
     readers_wait_for_a_writer_and_enter_together_when_it_leaves,
     a_writer_is_alone_among_many,
     what_inspect_says_follows_the_lock,
-    a_mutex_of_the_same_name_is_another_lock,
 );
-claims!(minority: a_minority_that_is_dead_is_not_missed);
 
 async fn readers_share_and_a_writer_waits_for_all_of_them(on: Fixture) {
     let (ours, theirs) = (on.client().await, on.client().await);
@@ -135,27 +133,4 @@ async fn what_inspect_says_follows_the_lock(on: Fixture) {
     release(&on, reader.await.unwrap().release()).await;
     until(&theirs, "it is free", quorate::inspection::RwInspection::is_free).await;
     on.until_clean().await;
-}
-
-async fn a_mutex_of_the_same_name_is_another_lock(on: Fixture) {
-    let client = on.client().await;
-    let exclusive = client.mutex("a").lock().await.unwrap();
-    let writing = client.rw_lock("a").try_write().await.unwrap().expect("nobody has it");
-    release(&on, writing.release()).await;
-    release(&on, exclusive.release()).await;
-    on.until_clean().await;
-}
-
-async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    on.kill(1);
-    on.stop(3);
-    let (one, other) = (ours.rw_lock("a").read().await.unwrap(), read(&theirs).await.unwrap());
-    let writer = write(&theirs);
-    until_waiting(&ours, 1, 0).await;
-    release(&on, one.release()).await;
-    release(&on, other.release()).await;
-    let writing = writer.await.unwrap();
-    on.resume(3);
-    release(&on, writing.release()).await;
 }

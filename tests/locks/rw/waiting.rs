@@ -14,8 +14,6 @@ use quorate_tests::{
 claims!(everywhere:
     whoever_gives_up_leaves_nothing_and_lets_the_others_pass,
     whoever_is_dropped_while_waiting_leaves_nothing,
-    a_try_answers_at_once,
-    waiting_ends_in_time_where_the_lock_is_released,
 );
 
 /// The keys of a lock that is only read, or only written.
@@ -66,20 +64,28 @@ async fn must_take(on: &Fixture, limit: Duration, work: impl Future<Output = boo
     assert!(waited >= limit && waited <= on.at_most(limit + ms(2)), "{waited:?}");
 }
 
-// Afterwards the voters have the holder's record and nothing else, so a reader passes.
+// Afterwards the voters have the holder's record and nothing else, so a reader passes. Who waits for
+// longer than the lock is held has it.
 async fn whoever_gives_up_leaves_nothing_and_lets_the_others_pass(on: Fixture) {
-    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
-    let reading = ours.read().await.unwrap();
-    must_take(&on, secs(1), async { theirs.write_within(secs(1)).await.unwrap().is_some() }).await;
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let (our, their) = (ours.rw_lock("a"), theirs.rw_lock("a"));
+    let reading = our.read().await.unwrap();
+    must_take(&on, secs(1), async { their.write_within(secs(1)).await.unwrap().is_some() }).await;
     on.until_only(READERS).await;
-    let other = theirs.try_read().await.unwrap().expect("nobody waits to write any more");
+    let other = their.try_read().await.unwrap().expect("nobody waits to write any more");
     release(&on, other.release()).await;
+    let waiting = tokio::spawn(async move { their.write_within(secs(20)).await });
+    until_waiting(&ours, 1, 0).await;
     release(&on, reading.release()).await;
-    let writing = ours.write().await.unwrap();
-    must_take(&on, secs(1), async { theirs.read_within(secs(1)).await.unwrap().is_some() }).await;
-    must_take(&on, secs(1), async { theirs.write_within(secs(1)).await.unwrap().is_some() }).await;
+    let writing = waiting.await.unwrap().unwrap().expect("it was released in time");
+    must_take(&on, secs(1), async { our.read_within(secs(1)).await.unwrap().is_some() }).await;
+    must_take(&on, secs(1), async { our.write_within(secs(1)).await.unwrap().is_some() }).await;
     on.until_only(WRITER).await;
+    let waiting = tokio::spawn(async move { our.read_within(secs(20)).await });
+    until_waiting(&theirs, 0, 1).await;
     release(&on, writing.release()).await;
+    let reading = waiting.await.unwrap().unwrap().expect("it was released in time");
+    release(&on, reading.release()).await;
     on.until_clean().await;
 }
 
@@ -97,38 +103,6 @@ async fn whoever_is_dropped_while_waiting_leaves_nothing(on: Fixture) {
     assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
     on.until_clean_but_for_places(READERS).await;
     release(&on, second.release()).await;
-    release(&on, reading.release()).await;
-    on.until_clean().await;
-}
-
-async fn a_try_answers_at_once(on: Fixture) {
-    let lock = on.client().await.rw_lock("a");
-    let watch = Stopwatch::start();
-    let reading = lock.try_read().await.unwrap().expect("it is free");
-    let again = lock.try_read().await.unwrap().expect("it is only read");
-    assert!(lock.try_write().await.unwrap().is_none());
-    release(&on, again.release()).await;
-    release(&on, reading.release()).await;
-    let writing = lock.try_write().await.unwrap().expect("it is free");
-    assert!(lock.try_read().await.unwrap().is_none() && lock.try_write().await.unwrap().is_none());
-    release(&on, writing.release()).await;
-    assert!(watch.time() <= on.at_most(ms(10)), "{:?}", watch.time());
-    on.until_clean().await;
-}
-
-async fn waiting_ends_in_time_where_the_lock_is_released(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let reading = ours.rw_lock("a").read().await.unwrap();
-    let lock = theirs.rw_lock("a");
-    let waiting = tokio::spawn(async move { lock.write_within(secs(20)).await });
-    until_waiting(&ours, 1, 0).await;
-    release(&on, reading.release()).await;
-    let writing = waiting.await.unwrap().unwrap().expect("it was released in time");
-    let lock = ours.rw_lock("a");
-    let waiting = tokio::spawn(async move { lock.read_within(secs(20)).await });
-    until_waiting(&ours, 0, 1).await;
-    release(&on, writing.release()).await;
-    let reading = waiting.await.unwrap().unwrap().expect("it was released in time");
     release(&on, reading.release()).await;
     on.until_clean().await;
 }
