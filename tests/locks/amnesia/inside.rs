@@ -87,9 +87,9 @@ pub(crate) async fn kept_out(client: &Quorate, voter: usize) -> (Quarantine, Dur
     (quarantined.why, quarantined.left)
 }
 
-/// What was recorded of one metric, by the values of the labels. Reading takes it all away: what is
-/// not recorded again is zero.
-pub(crate) fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
+/// What was recorded of these metrics, by the values of the labels. Reading takes it all away: what
+/// is not recorded again is zero.
+pub(crate) fn recorded(snapshotter: &Snapshotter, names: &[&str]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
         let value = match value {
@@ -97,7 +97,7 @@ pub(crate) fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String
             DebugValue::Counter(count) => f64::from(u32::try_from(count).expect("it is small")),
             DebugValue::Histogram(_) => continue,
         };
-        if key.key().name() == name {
+        if names.contains(&key.key().name()) {
             let labels: Vec<_> = key.key().labels().map(metrics::Label::value).collect();
             found.insert(labels.join(" "), value);
         }
@@ -107,7 +107,7 @@ pub(crate) fn recorded(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String
 
 /// Of what was counted, what has grown since.
 pub(crate) fn counted(snapshotter: &Snapshotter, name: &str) -> BTreeMap<String, f64> {
-    let mut counted = recorded(snapshotter, name);
+    let mut counted = recorded(snapshotter, &[name]);
     counted.retain(|_, count| *count > 0.5);
     counted
 }

@@ -33,7 +33,7 @@ async fn tokens_grow_and_nobody_holds_with_another_while_servers_restart_empty_i
     for _ in 0..restarts {
         let server = chance.random_range(0..VOTERS);
         // As somebody enters.
-        load.goes_on(1).await;
+        load.goes_on(10).await;
         servers[server].kill();
         sleep(MS(chance.random_range(0..300))).await;
         servers[server].restart();
@@ -43,7 +43,7 @@ async fn tokens_grow_and_nobody_holds_with_another_while_servers_restart_empty_i
             cut(&proxies[chance.random_range(0..VOTERS)], &mut chance).await;
         }
     }
-    load.judge(usize::try_from(20 * restarts).expect("there are few")).await;
+    load.judge(usize::try_from(10 * restarts).expect("there are few")).await;
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 

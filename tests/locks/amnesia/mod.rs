@@ -5,7 +5,7 @@ mod clocks;
 mod emptied;
 mod growth;
 mod guard;
-mod inside;
+pub(crate) mod inside;
 mod kinds;
 mod live;
 mod paused;

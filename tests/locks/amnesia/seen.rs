@@ -21,7 +21,7 @@ async fn kept_out(after: Duration) -> Vec<String> {
         voters[1].restart_empty();
         sleep(after).await;
     }
-    let gauges = recorded(&recorder.snapshotter(), "quorate_quarantined");
+    let gauges = recorded(&recorder.snapshotter(), &["quorate_quarantined"]);
     assert_eq!(gauges.len(), 3, "every voter is shown: {gauges:?}");
     // What it takes back when it ends is nothing to who listens next.
     ours.close().await;
@@ -80,7 +80,7 @@ async fn how_far_each_clock_is_ahead_is_shown_from_the_first_connection_on() {
     voters[1].jump_clock(-3_000_000);
     let ours = client(&voters).await;
     let ahead = || {
-        let ahead = recorded(&snapshotter, "quorate_clock_ahead_seconds");
+        let ahead = recorded(&snapshotter, &["quorate_clock_ahead_seconds"]);
         ahead.into_values().map(|ahead| format!("{ahead:+.1}")).collect::<Vec<_>>()
     };
     assert_eq!(ahead(), ["+2.0", "-3.0", "+0.0"]);

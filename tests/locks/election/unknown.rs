@@ -84,17 +84,3 @@ async fn where_the_votes_are_split_nobody_leads() {
     assert!(leadership.is_held());
     tokio::time::sleep(ms(10)).await;
 }
-
-// What stands there nobody of ours has written: of that voter it cannot be known.
-#[tokio::test(start_paused = true)]
-async fn a_record_that_no_leader_has_written_says_nothing() {
-    let on = Fixture::embedded(3);
-    let election = on.client().await.election("a");
-    for voter in 0..2 {
-        on.command(voter, &["HSET", "quorate:{a}:election", "c:1", "1"]);
-        on.command(voter, &["PEXPIRE", "quorate:{a}:election", "5000"]);
-    }
-    assert!(election.leader().await.unwrap_err().is_no_quorum());
-    assert!(election.force_clear().await.unwrap());
-    assert_eq!(election.leader().await.unwrap(), None);
-}

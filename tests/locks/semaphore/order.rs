@@ -9,8 +9,7 @@ use quorate_tests::{claims, fixture::Fixture};
 
 claims!(everywhere:
     waiters_enter_in_the_order_of_asking,
-    whoever_wants_many_is_not_passed_by_those_who_want_one,
-    whoever_gives_up_in_front_lets_in_those_behind,
+    whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in_by_giving_up,
 );
 
 // Twelve that want one or two of two permits: each waits until the one before it stands there.
@@ -39,38 +38,36 @@ async fn waiters_enter_in_the_order_of_asking(on: Fixture) {
 }
 
 // Three of four are given back one by one: none of them goes to those behind.
-async fn whoever_wants_many_is_not_passed_by_those_who_want_one(on: Fixture) {
+async fn whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in_by_giving_up(
+    on: Fixture,
+) {
     let (ours, theirs) = (on.client().await, on.client().await);
-    let mut guards = Vec::new();
-    for _ in 0..4 {
-        guards.push(ours.semaphore("a", 4).acquire().await.unwrap());
+    for gives_up in [false, true] {
+        let mut guards = Vec::new();
+        for _ in 0..4 {
+            guards.push(ours.semaphore("a", 4).acquire().await.unwrap());
+        }
+        let big = wait(&theirs, 4, 4);
+        until_waiting(&ours, 1).await;
+        let small = wait(&ours, 4, 1);
+        until_waiting(&ours, 2).await;
+        for guard in guards.split_off(1) {
+            assert!(!big.is_finished() && !small.is_finished());
+            release(&on, guard).await;
+        }
+        if gives_up {
+            big.abort();
+            release(&on, small.await.unwrap()).await;
+            assert!(guards[0].is_held());
+            release(&on, guards.remove(0)).await;
+        } else {
+            assert!(!big.is_finished() && !small.is_finished());
+            release(&on, guards.remove(0)).await;
+            let big = big.await.unwrap();
+            assert!(!small.is_finished(), "it asked later");
+            release(&on, big).await;
+            release(&on, small.await.unwrap()).await;
+        }
+        on.until_clean().await;
     }
-    let big = wait(&theirs, 4, 4);
-    until_waiting(&ours, 1).await;
-    let small = wait(&ours, 4, 1);
-    until_waiting(&ours, 2).await;
-    for guard in guards {
-        assert!(!big.is_finished() && !small.is_finished());
-        release(&on, guard).await;
-    }
-    let big = big.await.unwrap();
-    assert!(!small.is_finished(), "it asked later");
-    release(&on, big).await;
-    release(&on, small.await.unwrap()).await;
-    on.until_clean().await;
-}
-
-async fn whoever_gives_up_in_front_lets_in_those_behind(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let guard = ours.semaphore("a", 2).acquire().await.unwrap();
-    let both = wait(&theirs, 2, 2);
-    until_waiting(&ours, 1).await;
-    let one = wait(&ours, 2, 1);
-    until_waiting(&ours, 2).await;
-    both.abort();
-    let other = one.await.unwrap();
-    assert!(guard.is_held() && other.is_held());
-    release(&on, guard).await;
-    release(&on, other).await;
-    on.until_clean().await;
 }

@@ -10,7 +10,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::semaphore::waiting::{release, until, until_waiting, wait};
+use crate::{
+    cancel::kinds::{Access, Ask},
+    semaphore::waiting::{release, until, until_waiting, wait},
+};
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms, secs},
@@ -18,13 +21,11 @@ use quorate_tests::{
 
 claims!(everywhere:
     no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own,
-    several_permits_are_had_all_or_none,
     what_inspect_says_follows_the_semaphore,
     locks_of_the_same_name_are_others,
     an_owner_enters_again_what_it_holds,
     every_release_lets_in_as_many_as_it_frees,
 );
-claims!(minority: a_minority_that_is_dead_is_not_missed);
 
 // Twelve tasks of three clients want one to three of four permits each, again and again. Whoever
 // is in notes its slots: no other has one of them meanwhile.
@@ -54,21 +55,6 @@ async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: F
         });
     }
     tasks.join_all().await;
-    on.until_clean().await;
-}
-
-async fn several_permits_are_had_all_or_none(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let big = ours.semaphore("a", 10).acquire_many(7).await.unwrap();
-    assert_eq!((big.permits(), big.slots().len()), (7, 7));
-    assert_eq!(big.slots().into_iter().collect::<BTreeSet<_>>().len(), 7);
-    let semaphore = theirs.semaphore("a", 10);
-    on.must_be_refused(semaphore.try_acquire_many(4).await);
-    let small = semaphore.try_acquire_many(3).await.unwrap().expect("three are free");
-    assert!(small.slots().iter().all(|slot| !big.slots().contains(slot)));
-    on.must_be_refused(semaphore.try_acquire().await);
-    release(&on, big).await;
-    release(&on, small).await;
     on.until_clean().await;
 }
 
@@ -102,12 +88,14 @@ async fn what_inspect_says_follows_the_semaphore(on: Fixture) {
 
 async fn locks_of_the_same_name_are_others(on: Fixture) {
     let client = on.client().await;
-    let exclusive = client.mutex("a").lock().await.unwrap();
-    let writing = client.rw_lock("a").write().await.unwrap();
-    let permit = client.semaphore("a", 1).try_acquire().await.unwrap().expect("nobody has it");
-    release(&on, permit).await;
-    writing.release().await.unwrap();
-    on.release(exclusive).await;
+    let mut all = Vec::new();
+    for access in [Access::Lock, Access::Write, Access::BothPermits, Access::Lead] {
+        all.push(access.ask(&client, Ask::Try, None).await.unwrap().expect("nobody has it"));
+    }
+    for held in all {
+        assert!(held.is_held());
+        drop(held);
+    }
     on.until_clean().await;
 }
 
@@ -149,20 +137,4 @@ async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
         release(&on, guard).await;
     }
     on.until_clean().await;
-}
-
-async fn a_minority_that_is_dead_is_not_missed(mut on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    on.kill(1);
-    on.stop(3);
-    let (one, other) = (ours.semaphore("a", 2).acquire().await.unwrap(), wait(&theirs, 2, 1));
-    let other = other.await.unwrap();
-    assert_ne!(one.slot(), other.slot());
-    let waiting = wait(&theirs, 2, 2);
-    until_waiting(&ours, 1).await;
-    release(&on, one).await;
-    release(&on, other).await;
-    let both = waiting.await.unwrap();
-    on.resume(3);
-    release(&on, both).await;
 }

@@ -12,7 +12,7 @@ use quorate_tests::{
 
 claims!(everywhere:
     ten_thousand_permits_are_taken_and_given_back,
-    a_semaphore_is_found_by_its_name,
+    a_semaphore_and_an_election_are_found_by_their_names,
 );
 claims!(three:
     voters_that_know_of_others_agree_on_a_slot,
@@ -58,18 +58,19 @@ async fn ten_thousand_permits_are_taken_and_given_back(on: Fixture) {
     on.until_clean().await;
 }
 
-async fn a_semaphore_is_found_by_its_name(on: Fixture) {
+async fn a_semaphore_and_an_election_are_found_by_their_names(on: Fixture) {
     let client = on.client().await;
-    let guard = client.semaphore("a", 3).acquire().await.unwrap();
+    let _permit = client.semaphore("a", 3).acquire().await.unwrap();
+    let _leadership = client.election("b").campaign("ada:1").await.unwrap();
     let found = client.find_locks("*", 10).await;
     if let [missing] = &*found.missing {
         // Whoever may only lock may not list keys.
         assert!(missing.to_string().contains("'scan'"), "{found:?}");
     } else {
         let locks = found.locks.iter().map(|lock| (&*lock.name, lock.kind));
-        assert!(locks.eq([("a", FoundKind::Semaphore)]), "{found:?}");
+        let both = [("a", FoundKind::Semaphore), ("b", FoundKind::Election)];
+        assert!(locks.eq(both), "{found:?}");
     }
-    release(&on, guard).await;
 }
 
 async fn until_all_agree(client: &Quorate, permits: u32, guards: &[&PermitGuard]) {

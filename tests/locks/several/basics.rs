@@ -16,7 +16,6 @@ claims!(everywhere:
     who_waits_for_one_holds_none_of_the_others,
     who_waits_for_a_while_leaves_nothing,
 );
-claims!(inside: two_take_one_round_trip);
 
 async fn mutexes_and_sides_of_read_write_locks_are_held_as_one(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
@@ -120,20 +119,6 @@ async fn all_that_are_free_are_had_by_one_call_to_each_voter() {
     assert_eq!(on.scripts_run(), before + 6);
 }
 
-async fn two_take_one_round_trip(on: Fixture) {
-    let mut on = on;
-    let quorum = client(&on).await;
-    for voter in 0..on.voters() {
-        on.delay(voter, ms(20));
-    }
-    let watch = Stopwatch::start();
-    let all = quorum.lock_all([quorum.mutex("a"), quorum.mutex("b")]);
-    let guard = all.lock().await.unwrap();
-    assert!(watch.time() <= ms(21), "{:?}", watch.time());
-    guard.release().await.unwrap();
-    assert!(watch.time() <= ms(42), "{:?}", watch.time());
-}
-
 #[track_caller]
 fn assert_invalid(error: &Error, message: &str) {
     assert!(error.is_invalid() && error.to_string().contains(message), "{error}");
@@ -144,28 +129,18 @@ async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
     let on = Fixture::embedded(3);
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let asked = on.runs("mutex/acquire").unwrap();
-    let nothing: [Lockable; 0] = [];
+    let (ours, mutex) = (quorum.mutex("a"), |name: &str| Lockable::from(quorum.mutex(name)));
+    let (rw, fair) = (quorum.rw_lock("a"), quorum.fair_mutex("a"));
+    let (other, twice) = (theirs.mutex("a"), "the lock `a` is in the list twice");
     let lists: [(Vec<Lockable>, &str); 8] = [
-        (nothing.into(), "there is no lock in the list of those to be locked"),
-        (
-            vec![quorum.mutex("a").into(), quorum.mutex("a").into()],
-            "the lock `a` is in the list twice",
-        ),
-        (
-            vec![quorum.mutex("a").into(), quorum.fair_mutex("a").into()],
-            "the lock `a` is in the list twice",
-        ),
-        (
-            vec![quorum.rw_lock("a").reading(), quorum.rw_lock("a").writing()],
-            "the lock `a` is in the list twice",
-        ),
-        (vec![quorum.mutex("a").owner(&Owner::new()).into()], "the lock `a` has an owner"),
-        (vec![theirs.mutex("a").into()], "the lock `a` is of another client"),
-        (
-            vec![quorum.mutex("a").into(), theirs.mutex("a").into()],
-            "the lock `a` is of another client",
-        ),
-        (vec![quorum.mutex("a").into(), quorum.mutex("").into()], "empty"),
+        (vec![], "there is no lock in the list of those to be locked"),
+        (vec![mutex("a"), mutex("a")], twice),
+        (vec![mutex("a"), fair.into()], twice),
+        (vec![rw.reading(), rw.writing()], twice),
+        (vec![ours.owner(&Owner::new()).into()], "the lock `a` has an owner"),
+        (vec![other.clone().into()], "the lock `a` is of another client"),
+        (vec![mutex("a"), other.into()], "the lock `a` is of another client"),
+        (vec![mutex("a"), mutex("")], "empty"),
     ];
     for (list, message) in lists {
         let all = quorum.lock_all(list);
