@@ -1,13 +1,6 @@
 //! Exclusion, renewal, release, loss and the end of a client.
 
-use std::{
-    sync::atomic::{
-        AtomicBool, AtomicU32,
-        Ordering::{Relaxed, SeqCst},
-    },
-    thread,
-    time::Duration,
-};
+use std::{sync::Mutex, thread, time::Duration};
 
 use quorate::{Observed, Owner, blocking::Quorate};
 use quorate_support::eventually;
@@ -58,36 +51,24 @@ pub(super) fn client_with_lease(on: &Fixture, lease: Duration) -> Quorate {
     builder.only_looks(true).connect_blocking().expect("a majority answers")
 }
 
-/// Fails where two are inside at once, and counts who was.
-#[derive(Default)]
-struct Room {
-    taken: AtomicBool,
-    visits: AtomicU32,
-}
-
-impl Room {
-    fn enter(&self) {
-        assert!(!self.taken.swap(true, SeqCst), "two are inside at once");
-        // Read and written apart: what another does in between would be lost.
-        let visits = self.visits.load(Relaxed);
-        thread::yield_now();
-        self.visits.store(visits + 1, Relaxed);
-        assert!(self.taken.swap(false, SeqCst));
-    }
-}
-
 const ROUNDS: u32 = 20;
 
 // The threads of one client have clones of a lock, and all of them share the client's thread.
 fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixture) {
-    let (room, quorum) = (Room::default(), client(on));
+    // Two who are inside at once find it locked.
+    let (room, quorum) = (Mutex::new(0), client(on));
+    let enter = || {
+        let mut visits = room.try_lock().expect("nobody else is inside");
+        thread::yield_now();
+        *visits += 1;
+    };
     let mutex = quorum.mutex("a");
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
                     let guard = mutex.lock().unwrap();
-                    room.enter();
+                    enter();
                     // The guard may be dropped on any thread.
                     thread::spawn(move || drop(guard));
                 }
@@ -97,7 +78,7 @@ fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixtu
             let other = client(on);
             for _ in 0..ROUNDS {
                 let guard = other.mutex("a").lock().unwrap();
-                room.enter();
+                enter();
                 guard.release().unwrap();
             }
         });
@@ -106,13 +87,13 @@ fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixtu
                 let quorum = on.client().await;
                 for _ in 0..ROUNDS {
                     let guard = quorum.mutex("a").lock().await.unwrap();
-                    room.enter();
+                    enter();
                     guard.release().await.unwrap();
                 }
             });
         });
     });
-    assert_eq!(room.visits.load(Relaxed), 6 * ROUNDS);
+    assert_eq!(room.into_inner().unwrap(), 6 * ROUNDS);
 }
 
 // Two and a half leases pass, in which the thread asks the client for nothing.

@@ -11,25 +11,14 @@ use quorate_tests::fixture::{Fixture, secs};
 
 use super::basics::client_with_lease;
 
-/// What work fails with.
-#[derive(Debug)]
-enum Failure {
-    Work(&'static str),
-    Lock(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Lock(error)
-    }
-}
-
-type Work<'a> = &'a dyn Fn() -> Result<(), Failure>;
-type Run<'a> = &'a dyn Fn(Work<'_>) -> Result<(), Failure>;
+/// What work fails with, or its lock.
+type Done = Result<(), Box<dyn std::error::Error>>;
+type Work<'a> = &'a dyn Fn() -> Done;
+type Run<'a> = &'a dyn Fn(Work<'_>) -> Done;
 
 /// Runs work under a lock of each kind. Nobody else has that lock meanwhile, and another client can
 /// have it afterwards, whatever the work came to.
-fn under_each(work: Work<'_>) -> Vec<Result<(), Failure>> {
+fn under_each(work: Work<'_>) -> Vec<Done> {
     let on = Fixture::embedded(3);
     let [ours, theirs] = [(); 2].map(|()| on.builder().connect_blocking().unwrap());
     let (mutex, fair) = (ours.mutex("a"), ours.fair_mutex("a"));
@@ -55,23 +44,22 @@ fn under_each(work: Work<'_>) -> Vec<Result<(), Failure>> {
         };
         let caught = catch_unwind(AssertUnwindSafe(|| run(&work)));
         eventually("it is given back", || other().is_some());
-        caught.unwrap_or(Err(Failure::Work("it panicked")))
+        caught.unwrap_or_else(|_| Err("it panicked".into()))
     });
     ends.into()
 }
 
 #[test]
 fn work_runs_under_the_lock_and_gives_it_back_also_when_it_fails_or_panics() {
-    let all = |ends: Vec<Result<(), Failure>>, expected: Result<(), &str>| {
-        let is_expected = |end: &Result<(), Failure>| match end {
+    let all = |ends: Vec<Done>, expected: Result<(), &str>| {
+        let is_expected = |end: &Done| match end {
             Ok(()) => expected.is_ok(),
-            Err(Failure::Work(why)) => expected == Err(*why),
-            Err(Failure::Lock(_)) => false,
+            Err(why) => expected == Err(&*why.to_string()),
         };
         assert!(ends.iter().all(is_expected), "{ends:?} is not {expected:?}");
     };
     all(under_each(&|| Ok(())), Ok(()));
-    all(under_each(&|| Err(Failure::Work("no paper"))), Err("no paper"));
+    all(under_each(&|| Err("no paper".into())), Err("no paper"));
     all(under_each(&|| panic!("on fire")), Err("it panicked"));
 }
 
@@ -98,6 +86,6 @@ fn work_that_outlives_its_lock_is_done_and_the_loss_is_said() {
     });
     assert!(ran.unwrap_err().is_lost());
     quorum.close().unwrap();
-    let ran = mutex.run(|_| -> Result<(), Failure> { panic!("it began") });
-    assert!(matches!(ran, Err(Failure::Lock(error)) if error.is_closed()));
+    let ran = mutex.run(|_| -> Result<(), Error> { panic!("it began") });
+    assert!(ran.unwrap_err().is_closed());
 }

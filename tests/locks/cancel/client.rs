@@ -27,17 +27,9 @@ fn question<T>(rivals: [Rivals; 2], ask: &impl AsyncFn(&Quorate) -> T) {
 }
 
 #[test]
-fn an_inspection_given_up_at_any_await_changes_nothing() {
+fn a_question_given_up_at_any_await_changes_nothing_and_leaves_no_listener() {
     question([Nobody, Holds(Lock)], &async |client| client.mutex("a").inspect().await);
-}
-
-#[test]
-fn a_question_who_leads_given_up_at_any_await_changes_nothing() {
     question([Nobody, Holds(Lead)], &async |client| client.election("a").leader().await);
-}
-
-#[test]
-fn an_observation_given_up_at_any_await_leaves_no_listener() {
     question([Nobody, Holds(Lead)], &async |client| client.election("a").observe().next().await);
 }
 

@@ -49,17 +49,3 @@ pub(crate) async fn abandon<F: Future>(future: F, polls: usize, way: Way) -> Opt
     }
     output
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_future_is_polled_as_often_as_told_and_then_dropped() {
-    for (polls, expected) in [(0, None), (1, None), (2, None), (3, Some(3))] {
-        let mut polled = 0;
-        let third_time = poll_fn(|context| {
-            polled += 1;
-            context.waker().wake_by_ref();
-            if polled == 3 { Poll::Ready(polled) } else { Poll::Pending }
-        });
-        assert_eq!(abandon(third_time, polls, Way::WhenWoken).await, expected);
-        assert_eq!(polled, polls);
-    }
-}

@@ -1,12 +1,9 @@
 //! How a lead ends, and what a late word of an old leader does.
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use crate::election::{PATIENCE, observed, until_led};
-use quorate::{
-    Observed,
-    embedded::{self, Fault},
-};
+use crate::election::{PATIENCE, until_led};
+use quorate::embedded::{self, Fault};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
@@ -104,22 +101,4 @@ async fn a_late_renewal_does_not_bring_an_old_value_back() {
         assert_eq!(election.leader().await.unwrap().unwrap().text(), Some("2"));
     }
     assert!(leadership.is_held());
-}
-
-// A voter that comes back without its data is told the latest value by the next renewal.
-#[tokio::test(start_paused = true)]
-async fn a_voter_that_lost_its_data_is_told_the_latest_value_by_a_renewal() {
-    let voters = embedded::voters(3);
-    let on = Fixture::of(&voters);
-    let election = on.client().await.election("a");
-    let leadership = election.campaign("1").await.unwrap();
-    leadership.proclaim("2").await.unwrap();
-    voters[2].restart_empty();
-    sleep(secs(1)).await;
-    let record = voters[2].command(&["HGETALL", "quorate:{a}:election"]).unwrap();
-    let said = format!("3 {} =2", leadership.token());
-    let hold = leadership.hold().to_string();
-    assert_eq!(record, embedded::Reply::List([hold, said].map(embedded::Reply::Text).into()));
-    let mut observer = election.observe();
-    assert!(matches!(observed(&mut observer).await, Observed::Leader(_)));
 }

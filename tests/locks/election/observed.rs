@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::election::{PATIENCE, led_by, observed, resign, until_led, until_vacant};
 use quorate::{
     Observed,
     embedded::{self, Fault, InFlight},
 };
-use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -195,23 +193,4 @@ async fn a_minority_changes_nothing_that_is_observed() {
     voters[1].resume();
     assert!(timeout(secs(60), observer.next()).await.is_err());
     assert!(leadership.is_held());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_observer_is_a_stream() {
-    let on = Fixture::embedded(1);
-    let election = on.client().await.election("a");
-    let leaders = election.observe().filter_map(async |observed| match observed {
-        Observed::Leader(leader) => leader.text().map(str::to_owned),
-        _ => None,
-    });
-    let heard = tokio::spawn(leaders.take(2).collect::<Vec<_>>());
-    let leadership = election.campaign("1").await.unwrap();
-    sleep(ms(10)).await;
-    leadership.proclaim("2").await.unwrap();
-    assert_eq!(heard.await.unwrap(), ["1", "2"]);
-    eventually_async("nobody listens", async || {
-        on.subscriptions().iter().flatten().all(|channel| !channel.ends_with(":news"))
-    })
-    .await;
 }

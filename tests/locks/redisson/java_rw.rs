@@ -69,15 +69,6 @@ redis.call('del', KEYS[1]); \
 redis.call(ARGV[3], KEYS[2], ARGV[1]); \
 return 1;";
 
-/// `RedissonReadLock.forceUnlockAsync`.
-const READ_FORCE: &str = "\
-if (redis.call('hget', KEYS[1], 'mode') == 'read') then \
-redis.call('del', KEYS[1]); \
-redis.call(ARGV[2], KEYS[2], ARGV[1]); \
-return 1; \
-end; \
-return 0;";
-
 /// `RedissonWriteLock.tryLockInnerAsync`.
 const WRITE_LOCK: &str = "\
 local mode = redis.call('hget', KEYS[1], 'mode'); \
@@ -127,15 +118,6 @@ end; \
 end; \
 return nil;";
 
-/// `RedissonWriteLock.forceUnlockAsync`.
-const WRITE_FORCE: &str = "\
-if (redis.call('hget', KEYS[1], 'mode') == 'write') then \
-redis.call('del', KEYS[1]); \
-redis.call(ARGV[2], KEYS[2], ARGV[1]); \
-return 1; \
-end; \
-return 0;";
-
 /// Where those listen who wait for it.
 pub(super) fn rw_channel(name: &str) -> String {
     format!("redisson_rwlock:{{{name}}}")
@@ -172,13 +154,6 @@ impl Java<'_> {
     pub(super) fn end_write(&self, name: &str) -> Option<i64> {
         let args = ["1", "30000", &self.writer(), "publish"];
         number(&self.eval(WRITE_UNLOCK, &[name, &rw_channel(name)], &args))
-    }
-
-    /// Ends all reads, or the write.
-    pub(super) fn force_rw(&self, name: &str, writes: bool) -> bool {
-        let (script, message) = if writes { (WRITE_FORCE, "1") } else { (READ_FORCE, "0") };
-        let ended = self.eval(script, &[name, &rw_channel(name)], &[message, "publish"]);
-        number(&ended) == Some(1)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{
 use quorate::{Preference, Quorate};
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use crate::rw::waiting::{read, release, until_waiting, write};
@@ -21,7 +21,6 @@ claims!(everywhere:
     a_reader_of_readers_passes_a_writer_that_waits,
     a_reader_of_writers_comes_behind_every_writer,
     in_fair_order_readers_between_two_writers_enter_together,
-    users_that_name_different_preferences_do_not_wait_for_each_other,
 );
 
 fn read_as(client: &Quorate, preference: Preference) -> JoinHandle<quorate::ReadGuard> {
@@ -111,27 +110,6 @@ async fn in_fair_order_readers_between_two_writers_enter_together(on: Fixture) {
     let mut entered = entered.lock().unwrap().clone();
     entered[2..4].sort_unstable();
     assert_eq!(entered, [0, 1, 2, 3, 4, 5]);
-    on.until_clean().await;
-}
-
-// Every pair that waits is ordered the same way by both, so nothing stands still.
-async fn users_that_name_different_preferences_do_not_wait_for_each_other(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let writing = ours.rw_lock("a").write().await.unwrap();
-    let preferences = [Preference::Writers, Preference::Fair, Preference::Readers];
-    let mut tasks = JoinSet::new();
-    for (number, preference) in preferences.into_iter().cycle().take(9).enumerate() {
-        let client = if number % 2 == 0 { &ours } else { &theirs };
-        let lock = client.rw_lock("a").preference(preference);
-        tasks.spawn(async move { lock.read().await.unwrap().release().await.unwrap() });
-        until_waiting(&ours, number, number + 1).await;
-        let lock = client.rw_lock("a").preference(preference);
-        tasks.spawn(async move { lock.write().await.unwrap().release().await.unwrap() });
-        until_waiting(&ours, number + 1, number + 1).await;
-    }
-    release(&on, writing.release()).await;
-    let through = timeout(secs(15), tasks.join_all()).await;
-    assert!(through.is_ok(), "somebody waits for somebody who waits for it");
     on.until_clean().await;
 }
 

@@ -1,14 +1,8 @@
 //! One writes, or many read.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
 
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::rw::waiting::{read, release, until, until_waiting, write};
 use quorate_tests::{
@@ -19,7 +13,6 @@ use quorate_tests::{
 claims!(everywhere:
     readers_share_and_a_writer_waits_for_all_of_them,
     readers_wait_for_a_writer_and_enter_together_when_it_leaves,
-    a_writer_is_alone_among_many,
     what_inspect_says_follows_the_lock,
 );
 
@@ -66,38 +59,6 @@ async fn readers_wait_for_a_writer_and_enter_together_when_it_leaves(on: Fixture
     for guard in guards {
         release(&on, guard.release()).await;
     }
-    on.until_clean().await;
-}
-
-// Readers count up from 0, a writer finds 0 and makes it -1: seen from inside, whatever the order.
-async fn a_writer_is_alone_among_many(on: Fixture) {
-    let clients = [on.client().await, on.client().await, on.client().await];
-    let inside = Arc::new(AtomicI64::new(0));
-    let mut tasks = JoinSet::new();
-    let rounds = on.rounds(20, (20, 5));
-    for (number, client) in clients.iter().cycle().take(12).enumerate() {
-        let (lock, inside) = (client.rw_lock("a"), Arc::clone(&inside));
-        tasks.spawn(async move {
-            for _ in 0..rounds {
-                if number % 4 == 0 {
-                    let guard = lock.write().await.unwrap();
-                    assert_eq!(inside.swap(-1, Ordering::SeqCst), 0, "a writer is alone");
-                    sleep(ms(1)).await;
-                    assert!(guard.is_held());
-                    assert_eq!(inside.swap(0, Ordering::SeqCst), -1);
-                    guard.release().await.unwrap();
-                } else {
-                    let guard = lock.read().await.unwrap();
-                    assert!(inside.fetch_add(1, Ordering::SeqCst) >= 0, "nobody writes");
-                    sleep(ms(1)).await;
-                    assert!(guard.is_held());
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    guard.release().await.unwrap();
-                }
-            }
-        });
-    }
-    tasks.join_all().await;
     on.until_clean().await;
 }
 

@@ -1,9 +1,8 @@
 //! Each hold has a lease of its own.
 
 use quorate::Owner;
-use tokio::time::sleep;
 
-use crate::semaphore::waiting::{HELD, release, until, until_waiting, wait};
+use crate::semaphore::waiting::{HELD, release, until_waiting, wait};
 use quorate_tests::{
     claims,
     doomed::Doomed,
@@ -12,7 +11,6 @@ use quorate_tests::{
 
 claims!(everywhere:
     a_dead_holders_permits_come_back_at_its_own_deadline_although_others_renew,
-    permits_outlive_many_leases_with_the_same_slots,
     a_fixed_lease_ends_and_the_next_enters_without_any_message,
     a_lease_can_be_extended,
     who_enters_again_for_a_shorter_time_shortens_nothing,
@@ -39,25 +37,6 @@ async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_re
     release(&on, next).await;
     on.until_only(HELD).await;
     release(&on, live).await;
-    on.until_clean().await;
-}
-
-async fn permits_outlive_many_leases_with_the_same_slots(on: Fixture) {
-    let client = on.client_with_lease(secs(3)).await;
-    let semaphore = client.semaphore("a", 3);
-    let (one, two) = (semaphore.acquire().await.unwrap(), semaphore.acquire_many(2).await.unwrap());
-    sleep(secs(7)).await;
-    assert!(one.is_held() && two.is_held());
-    on.must_be_refused(semaphore.try_acquire().await);
-    until(&client, 3, "both have what they had", |seen| {
-        let holders = seen.holders();
-        holders.len() == 2 && holders.iter().any(|held| held.slots == [one.slot()])
-    })
-    .await;
-    release(&on, one).await;
-    sleep(secs(4)).await;
-    assert!(two.is_held());
-    release(&on, two).await;
     on.until_clean().await;
 }
 

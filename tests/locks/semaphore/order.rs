@@ -55,6 +55,8 @@ async fn whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in
             assert!(!big.is_finished() && !small.is_finished());
             release(&on, guard).await;
         }
+        // Three are free, and kept for who has asked first.
+        on.must_be_refused(ours.semaphore("a", 4).try_acquire().await);
         if gives_up {
             big.abort();
             release(&on, small.await.unwrap()).await;

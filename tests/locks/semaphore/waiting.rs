@@ -13,7 +13,6 @@ use quorate_tests::{
 
 claims!(everywhere:
     whoever_gives_up_leaves_nothing_and_lets_the_others_pass,
-    a_try_answers_at_once_and_passes_nobody,
     a_caller_is_told_who_has_the_permits_and_for_how_long,
 );
 
@@ -76,24 +75,6 @@ async fn whoever_gives_up_leaves_nothing_and_lets_the_others_pass(on: Fixture) {
     until_waiting(&ours, 0).await;
     release(&on, guard).await;
     release(&on, other).await;
-    on.until_clean().await;
-}
-
-async fn a_try_answers_at_once_and_passes_nobody(on: Fixture) {
-    let (ours, theirs) = (on.client().await, on.client().await);
-    let semaphore = ours.semaphore("a", 3);
-    let guard = semaphore.acquire().await.unwrap();
-    on.must_be_refused(semaphore.try_acquire_many(3).await);
-    let waiting = wait(&theirs, 3, 3);
-    until_waiting(&ours, 1).await;
-    // Two are free, and kept for who has asked first.
-    on.must_be_refused(semaphore.try_acquire().await);
-    release(&on, guard).await;
-    let all = waiting.await.unwrap();
-    on.must_be_refused(semaphore.try_acquire().await);
-    release(&on, all).await;
-    let again = semaphore.try_acquire_many(3).await.unwrap().expect("all are free");
-    release(&on, again).await;
     on.until_clean().await;
 }
 
