@@ -30,9 +30,9 @@ async fn observers_are_counted_and_what_they_are_told() {
     let expected = [
         ("", 1.0),
         ("named", 0.0),
-        (" leader", 1.0),
-        (" no_leader", 2.0),
-        (" unknown", 1.0),
+        ("leader", 1.0),
+        ("no_leader", 2.0),
+        ("unknown", 1.0),
         ("named no_leader", 1.0),
     ];
     assert_eq!(seen(), expected.map(|(labels, value)| (labels.to_owned(), value)).into());
