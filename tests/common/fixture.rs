@@ -241,26 +241,6 @@ impl Fixture {
         .await;
     }
 
-    /// Each voter's members of a sorted set, with their scores.
-    pub fn deadlines(&self, key: &str) -> Vec<Vec<(String, String)>> {
-        let entries = |voter| {
-            let reply = self.ask(voter, &["ZRANGE", key, "0", "-1", "WITHSCORES"]);
-            let Reply::List(entries) = reply else { panic!("no list: {reply:?}") };
-            let mut texts = entries.into_iter().map(text);
-            std::iter::from_fn(move || texts.next().zip(texts.next())).collect()
-        };
-        (0..self.voters()).map(entries).collect()
-    }
-
-    /// What is left of a key on each voter.
-    pub fn ttls(&self, key: &str) -> Vec<Duration> {
-        let ttl = |voter| {
-            let Reply::Int(left) = self.ask(voter, &["PTTL", key]) else { panic!("no number") };
-            ms(u64::try_from(left).expect("the key is there and has an end"))
-        };
-        (0..self.voters()).map(ttl).collect()
-    }
-
     /// What one voter answers to a command, past all faults.
     pub(crate) fn ask(&self, voter: usize, words: &[&str]) -> Reply {
         match &self.sites[voter] {

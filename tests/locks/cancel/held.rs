@@ -112,23 +112,6 @@ fn work_given_up_at_any_await_is_dropped_and_the_lock_stays_held() {
 }
 
 #[test]
-fn waiting_for_the_loss_can_be_given_up_at_any_await() {
-    every("loss", &[Nobody], async |scene| {
-        let held = Lock.have(scene.client(), None).await;
-        let trouble = scene.inflict();
-        let lost = scene.give_up(held.mutex().lost()).await;
-        // Without a loss it never completes: a few polls are all there are.
-        let completed = lost || scene.case.polls > 3;
-        if held.is_held() {
-            return expect_held_once(scene, Lock, held, trouble).await.map(|()| completed);
-        }
-        drop(held);
-        let nobody = scene.rivals().await;
-        scene.expect_nothing(nobody, trouble).await.map(|()| completed)
-    });
-}
-
-#[test]
 fn a_proclamation_given_up_at_any_await_leaves_the_lead_with_one_value_on_all_voters() {
     every("proclamation", &[Nobody], async |mut scene| {
         let held = Lead.have(scene.client(), None).await;

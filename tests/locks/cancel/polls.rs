@@ -24,7 +24,7 @@ impl Way {
 
 /// Long enough for a request that takes no time, shorter than the way there in `Trouble::Slow`.
 const UNDERWAY: Duration = Duration::from_millis(2);
-/// Nothing wakes a future that waits for a loss which does not come.
+/// For a future that nothing wakes.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Polls `future` up to `polls` times, each time as soon as it is woken, and drops it. What it came

@@ -2,7 +2,7 @@
 
 use quorate::Owner;
 
-use crate::rw::waiting::{READERS, WRITER, read, release, until, until_waiting, write};
+use crate::rw::waiting::{READERS, WRITER, read, release, until_waiting, write};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -13,7 +13,6 @@ claims!(everywhere:
     whoever_reads_enters_again_past_writers_that_wait,
     a_writer_reads_at_once_and_reads_on_when_the_write_ends,
     a_writer_that_has_read_writes_on_and_again,
-    what_was_entered_again_is_counted,
     a_write_that_waits_is_refused_when_its_owner_comes_to_read,
     a_lost_read_does_not_hide_the_write_of_its_owner,
 );
@@ -104,24 +103,6 @@ async fn a_writer_that_has_read_writes_on_and_again(on: Fixture) {
     release(&on, inner.release()).await;
     assert!(lock.try_write().await.unwrap_err().is_deadlock());
     release(&on, reading.release()).await;
-    on.until_clean().await;
-}
-
-async fn what_was_entered_again_is_counted(on: Fixture) {
-    let (client, theirs) = (on.client().await, on.client().await);
-    let outer = client.rw_lock("a").write().await.unwrap();
-    let inner = outer.reenter().await.unwrap();
-    until(&theirs, "a count of two", |seen| seen.writer().is_some_and(|it| it.count == 2)).await;
-    release(&on, inner.release()).await;
-    assert!(theirs.rw_lock("a").try_read().await.unwrap().is_none(), "entered once more");
-    until(&theirs, "a count of one", |seen| seen.writer().is_some_and(|it| it.count == 1)).await;
-    release(&on, outer.release()).await;
-    let outer = client.rw_lock("a").read().await.unwrap();
-    let inner = outer.reenter().await.unwrap();
-    assert_eq!(outer.count(), 2);
-    release(&on, outer.release()).await;
-    assert!(theirs.rw_lock("a").try_write().await.unwrap().is_none(), "entered once more");
-    release(&on, inner.release()).await;
     on.until_clean().await;
 }
 

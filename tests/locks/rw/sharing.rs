@@ -89,7 +89,10 @@ async fn what_inspect_says_follows_the_lock(on: Fixture) {
         writer && seen.waiting_readers().len() == 1 && seen.waiting_writers().is_empty()
     })
     .await;
-    drop(again);
+    release(&on, again.release()).await;
+    until(&client, "it is written once", |seen| seen.writer().is_some_and(|it| it.count == 1))
+        .await;
+    assert!(!reader.is_finished() && writing.is_held());
     release(&on, writing.release()).await;
     release(&on, reader.await.unwrap().release()).await;
     until(&theirs, "it is free", quorate::inspection::RwInspection::is_free).await;
