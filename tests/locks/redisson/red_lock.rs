@@ -43,7 +43,8 @@ async fn it_is_a_holder_that_is_listened_to_and_whose_release_wakes_us_at_once()
         tokio::time::sleep(secs(1)).await;
         assert!(!waiter.is_finished());
         let more = scripts_run(&servers) - before;
-        assert!(more <= 3, "{more} scripts in a second");
+        // Who waits in order refreshes its place.
+        assert!(in_order || more <= 3, "{more} scripts in a second");
         let watch = Stopwatch::start();
         assert!(java.iter().all(|java| java.unlock(NAME)));
         let guard = timeout(secs(20), waiter).await.expect("it is woken").unwrap().unwrap();
