@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use quorate::{
-    AllGuard, Election, Error, FairMutex, HoldId, Leadership, Mutex, MutexGuard, Owner,
-    PermitGuard, Preference, Quorate, ReadGuard, RwLock, Semaphore, Token, WriteGuard,
-    inspection::Access,
+    AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
+    ReadGuard, Token, WriteGuard, inspection::Access,
 };
 
-use crate::sim::locks::Lock;
+use crate::sim::{
+    locks::Lock,
+    plan::{How, Lease},
+};
 
 /// How a lock is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,106 +40,121 @@ impl Kind {
             Self::Election => Lock::Election(number),
         }
     }
+
+    /// The script by which it is asked for.
+    pub(crate) fn acquires(self) -> &'static str {
+        match self {
+            Self::Plain | Self::All => "mutex/acquire",
+            Self::Fair => "fair/acquire",
+            Self::Read(_) | Self::Write => "rw/acquire",
+            Self::Permits { .. } => "semaphore/acquire",
+            Self::Election => "election/acquire",
+        }
+    }
 }
 
 /// A lock that is asked for.
 #[derive(Clone, Debug)]
-pub(crate) enum Asking {
-    Plain(Mutex),
-    Fair(FairMutex),
-    Read(RwLock),
-    Write(RwLock),
-    Permits(Semaphore, u32),
-    Election(Election),
+pub(crate) struct Asking {
+    quorum: Quorate,
+    name: String,
+    kind: Kind,
+    owner: Option<Owner>,
+    lease: Lease,
 }
 
 /// What a candidate says of itself; a leader counts on from there.
 const CANDIDATE: &str = "0";
 
+/// Asks for a lock in one of the three ways.
+macro_rules! ask {
+    ($lock:expr, $how:expr, ($wait:ident, $try:ident, $within:ident)($($arg:expr)?) => $guard:path) => {{
+        let lock = $lock;
+        let asked = match $how {
+            How::Wait => lock.$wait($($arg)?).await.map(Some),
+            How::Try => lock.$try($($arg)?).await,
+            How::Within(ms) => lock.$within($($arg,)? Duration::from_millis(ms)).await,
+        };
+        asked.map(|guard| guard.map($guard))
+    }};
+}
+
+/// A lock with the owner and the lease that are asked for.
+macro_rules! with_terms {
+    ($asking:expr, $lock:expr) => {{
+        let lock = match &$asking.owner {
+            Some(owner) => $lock.owner(owner),
+            None => $lock,
+        };
+        match $asking.lease {
+            Lease::Default => lock,
+            Lease::Renewed(ms) => lock.lease(Duration::from_millis(ms)),
+            Lease::Fixed(ms) => lock.lease_fixed(Duration::from_millis(ms)),
+        }
+    }};
+}
+
 impl Asking {
     pub(crate) fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
-        match kind {
-            Kind::Plain => Self::Plain(quorum.mutex(name)),
-            Kind::Fair => Self::Fair(quorum.fair_mutex(name)),
-            Kind::Read(preference) => Self::Read(quorum.rw_lock(name).preference(preference)),
-            Kind::Write => Self::Write(quorum.rw_lock(name)),
-            Kind::Permits { wanted, of } => Self::Permits(quorum.semaphore(name, of), wanted),
-            Kind::Election => Self::Election(quorum.election(name)),
-            Kind::All => unreachable!("they are asked for together"),
-        }
+        let (quorum, name) = (quorum.clone(), name.to_owned());
+        Self { quorum, name, kind, owner: None, lease: Lease::Default }
     }
 
     pub(crate) fn owner(self, owner: Owner) -> Self {
-        match self {
-            Self::Plain(mutex) => Self::Plain(mutex.owner(&owner)),
-            Self::Fair(mutex) => Self::Fair(mutex.owner(&owner)),
-            Self::Read(lock) => Self::Read(lock.owner(&owner)),
-            Self::Write(lock) => Self::Write(lock.owner(&owner)),
-            Self::Permits(lock, wanted) => Self::Permits(lock.owner(&owner), wanted),
-            // It has none.
-            Self::Election(election) => Self::Election(election),
-        }
+        Self { owner: Some(owner), ..self }
     }
 
-    pub(crate) fn lease(self, lease: Duration) -> Self {
-        match self {
-            Self::Plain(mutex) => Self::Plain(mutex.lease(lease)),
-            Self::Fair(mutex) => Self::Fair(mutex.lease(lease)),
-            Self::Read(lock) => Self::Read(lock.lease(lease)),
-            Self::Write(lock) => Self::Write(lock.lease(lease)),
-            Self::Permits(lock, wanted) => Self::Permits(lock.lease(lease), wanted),
-            Self::Election(election) => Self::Election(election.lease(lease)),
-        }
-    }
-
-    pub(crate) fn lease_fixed(self, lease: Duration) -> Self {
-        match self {
-            Self::Plain(mutex) => Self::Plain(mutex.lease_fixed(lease)),
-            Self::Fair(mutex) => Self::Fair(mutex.lease_fixed(lease)),
-            Self::Read(lock) => Self::Read(lock.lease_fixed(lease)),
-            Self::Write(lock) => Self::Write(lock.lease_fixed(lease)),
-            Self::Permits(lock, wanted) => Self::Permits(lock.lease_fixed(lease), wanted),
-            Self::Election(_) => unreachable!("a lead is always renewed"),
-        }
+    pub(crate) fn lease(self, lease: Lease) -> Self {
+        Self { lease, ..self }
     }
 
     pub(crate) async fn lock(&self) -> Result<Guard, Error> {
-        match self {
-            Self::Plain(mutex) => mutex.lock().await.map(Guard::Mutex),
-            Self::Fair(mutex) => mutex.lock().await.map(Guard::Mutex),
-            Self::Read(lock) => lock.read().await.map(Guard::Read),
-            Self::Write(lock) => lock.write().await.map(Guard::Write),
-            Self::Permits(lock, wanted) => lock.acquire_many(*wanted).await.map(Guard::Permits),
-            Self::Election(election) => election.campaign(CANDIDATE).await.map(Guard::Lead),
-        }
+        Ok(self.ask(How::Wait).await?.expect("it waits"))
     }
 
     pub(crate) async fn try_lock(&self) -> Result<Option<Guard>, Error> {
-        Ok(match self {
-            Self::Plain(mutex) => mutex.try_lock().await?.map(Guard::Mutex),
-            Self::Fair(mutex) => mutex.try_lock().await?.map(Guard::Mutex),
-            Self::Read(lock) => lock.try_read().await?.map(Guard::Read),
-            Self::Write(lock) => lock.try_write().await?.map(Guard::Write),
-            Self::Permits(lock, wanted) => {
-                lock.try_acquire_many(*wanted).await?.map(Guard::Permits)
-            }
-            Self::Election(election) => election.try_campaign(CANDIDATE).await?.map(Guard::Lead),
-        })
+        self.ask(How::Try).await
     }
 
-    pub(crate) async fn lock_within(&self, limit: Duration) -> Result<Option<Guard>, Error> {
-        Ok(match self {
-            Self::Plain(mutex) => mutex.lock_within(limit).await?.map(Guard::Mutex),
-            Self::Fair(mutex) => mutex.lock_within(limit).await?.map(Guard::Mutex),
-            Self::Read(lock) => lock.read_within(limit).await?.map(Guard::Read),
-            Self::Write(lock) => lock.write_within(limit).await?.map(Guard::Write),
-            Self::Permits(lock, wanted) => {
-                lock.acquire_many_within(*wanted, limit).await?.map(Guard::Permits)
+    pub(crate) async fn ask(&self, how: How) -> Result<Option<Guard>, Error> {
+        let (quorum, name) = (&self.quorum, &self.name);
+        match self.kind {
+            Kind::Plain => {
+                let mutex = with_terms!(self, quorum.mutex(name));
+                ask!(mutex, how, (lock, try_lock, lock_within)() => Guard::Mutex)
             }
-            Self::Election(election) => {
-                election.campaign_within(CANDIDATE, limit).await?.map(Guard::Lead)
+            Kind::Fair => {
+                let mutex = with_terms!(self, quorum.fair_mutex(name));
+                ask!(mutex, how, (lock, try_lock, lock_within)() => Guard::Mutex)
             }
-        })
+            Kind::Read(preference) => {
+                let lock = with_terms!(self, quorum.rw_lock(name).preference(preference));
+                ask!(lock, how, (read, try_read, read_within)() => Guard::Read)
+            }
+            Kind::Write => {
+                let lock = with_terms!(self, quorum.rw_lock(name));
+                ask!(lock, how, (write, try_write, write_within)() => Guard::Write)
+            }
+            Kind::Permits { wanted, of } => {
+                let permits = with_terms!(self, quorum.semaphore(name, of));
+                ask!(
+                    permits, how,
+                    (acquire_many, try_acquire_many, acquire_many_within)(wanted) => Guard::Permits
+                )
+            }
+            Kind::Election => {
+                // It has no owner, and a lead is always renewed.
+                let election = match self.lease {
+                    Lease::Renewed(ms) => quorum.election(name).lease(Duration::from_millis(ms)),
+                    _ => quorum.election(name),
+                };
+                ask!(
+                    election, how,
+                    (campaign, try_campaign, campaign_within)(CANDIDATE) => Guard::Lead
+                )
+            }
+            Kind::All => unreachable!("they are asked for together"),
+        }
     }
 }
 

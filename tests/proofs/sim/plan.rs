@@ -14,7 +14,7 @@ pub(crate) use trouble::{Part, Trouble, What};
 use crate::sim::locks::Lock;
 
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) mood: Mood,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
 }
 
 /// Which voters are new, in both sets, and old, in this order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change {
     pub(crate) only_new: usize,
     pub(crate) both: usize,
@@ -74,7 +74,7 @@ pub(crate) enum Mood {
     Chaos,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct VoterPlan {
     pub(crate) clock_ppm: i32,
     pub(crate) clock_ahead_ms: i64,
@@ -82,7 +82,7 @@ pub(crate) struct VoterPlan {
     pub(crate) troubled: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) starts_at_ms: u64,
     pub(crate) clock_ppm: i32,
@@ -96,7 +96,7 @@ pub(crate) struct ClientPlan {
 
 /// The settings of all clients.
 #[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {
     pub(crate) lease_ms: u64,
     pub(crate) voter_deadline_ms: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Times {
 }
 
 /// What befalls each request by chance, in millionths.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Network {
     /// The most that a request takes one way, most of the time.
     pub(crate) usual_ms: u64,

@@ -96,9 +96,9 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::taken_over(&calm).await;
         // Each takes a quarter of a whole schedule.
         match world.plan.seed % 5 {
-            0 => laws::turns::measure(&calm).await,
-            1 => laws::sharing::measure(&calm).await,
-            2 => laws::permits::measure(&calm).await,
+            0 => laws::turns::of_fair(&calm).await,
+            1 => laws::turns::of_readers(&calm).await,
+            2 => laws::turns::of_permits(&calm).await,
             3 => laws::leaders::measure(&calm).await,
             _ => laws::several::measure(&calm).await,
         }

@@ -11,6 +11,22 @@ use crate::sim::{
 /// One way to make a plan smaller.
 type Cut = Box<dyn Fn(&mut Plan)>;
 
+/// What makes a step plainer.
+const PLAINER: [fn(&mut Step); 8] = [
+    |step| step.pause_ms = 0,
+    |step| {
+        if step.kind == Kind::Fair {
+            step.kind = Kind::Plain;
+        }
+    },
+    |step| step.owner = None,
+    |step| step.lease = Lease::Default,
+    |step| step.how = How::Wait,
+    |step| step.cancel = Cancel::Never,
+    |step| step.further = Further::Nothing,
+    |step| step.meanwhile = Meanwhile::Sleep(0),
+];
+
 /// More is not worth the wait: so many scripts take half a minute.
 const MOST_SCRIPTS: u64 = 2_000_000;
 
@@ -27,7 +43,7 @@ pub(crate) fn shrink(plan: &Plan, law: Law) -> Plan {
             let Some(cut) = cuts(&smallest).into_iter().nth(number) else { continue };
             let mut candidate = smallest.clone();
             cut(&mut candidate);
-            if size(&candidate) >= size(&smallest) {
+            if candidate == smallest {
                 continue;
             }
             let outcome = schedule::run(candidate.clone(), Verbosity::Silent);
@@ -46,58 +62,18 @@ pub(crate) fn shrink(plan: &Plan, law: Law) -> Plan {
     }
 }
 
-/// How much there is to read in a plan.
-fn size(plan: &Plan) -> usize {
-    let steps = plan.clients.iter().flat_map(|client| client.tasks.iter().flatten());
-    let network = plan.network;
-    let chances = [
-        network.tail_ppm,
-        network.lost_request_ppm,
-        network.lost_reply_ppm,
-        network.cut_before_ppm,
-        network.cut_after_ppm,
-        network.twice_ppm,
-    ];
-    let clocks = plan.clients.iter().filter(|client| client.clock_ppm != 0).count()
-        + plan.voters.iter().filter(|voter| voter.clock_ppm != 0).count()
-        + plan.voters.iter().filter(|voter| voter.clock_ahead_ms != 0).count()
-        + plan.clients.iter().filter(|client| client.wall_ahead_ms != 0).count();
-    let closed = plan.clients.iter().filter(|client| client.closes).count();
-    steps.map(size_of_step).sum::<usize>()
-        + 20 * plan.troubles.len()
-        + 10 * chances.iter().filter(|ppm| **ppm > 0).count()
-        + clocks
-        + closed
-}
-
-fn size_of_step(step: &Step) -> usize {
-    10 + usize::from(step.pause_ms > 0)
-        + usize::from(step.kind != Kind::Plain)
-        + usize::from(step.owner.is_some())
-        + usize::from(step.lease != Lease::Default)
-        + usize::from(step.how != How::Wait)
-        + usize::from(step.cancel != Cancel::Never)
-        + usize::from(step.further != Further::Nothing)
-        + usize::from(step.meanwhile != Meanwhile::Sleep(0))
-}
-
 fn cuts(plan: &Plan) -> Vec<Cut> {
     let mut cuts: Vec<Cut> = Vec::new();
     for (client, tasks) in plan.clients.iter().map(|client| &client.tasks).enumerate() {
         for (task, steps) in tasks.iter().enumerate() {
-            for step in 0..steps.len() {
-                cuts.extend(cuts_of_step(move |plan, change| {
-                    if let Some(step) = plan.clients[client].tasks[task].get_mut(step) {
-                        change(step);
-                    }
+            for (step, change) in (0..steps.len()).flat_map(|step| PLAINER.map(|it| (step, it))) {
+                cuts.push(Box::new(move |plan| {
+                    change(&mut plan.clients[client].tasks[task][step]);
                 }));
             }
             for step in 0..steps.len() {
                 cuts.push(Box::new(move |plan| {
-                    let steps = &mut plan.clients[client].tasks[task];
-                    if step < steps.len() {
-                        steps.remove(step);
-                    }
+                    plan.clients[client].tasks[task].remove(step);
                 }));
             }
             cuts.push(Box::new(move |plan| plan.clients[client].tasks[task].clear()));
@@ -124,33 +100,10 @@ fn cuts(plan: &Plan) -> Vec<Cut> {
     if plan.mood != Mood::Calm {
         for trouble in 0..plan.troubles.len() {
             cuts.push(Box::new(move |plan| {
-                if trouble < plan.troubles.len() {
-                    plan.troubles.remove(trouble);
-                }
+                plan.troubles.remove(trouble);
             }));
         }
         cuts.push(Box::new(|plan| plan.troubles.clear()));
     }
     cuts
-}
-
-fn cuts_of_step(at: impl Fn(&mut Plan, fn(&mut Step)) + Copy + 'static) -> Vec<Cut> {
-    let plainer: [fn(&mut Step); 8] = [
-        |step| step.pause_ms = 0,
-        |step| {
-            if step.kind == Kind::Fair {
-                step.kind = Kind::Plain;
-            }
-        },
-        |step| step.owner = None,
-        |step| step.lease = Lease::Default,
-        |step| step.how = How::Wait,
-        |step| step.cancel = Cancel::Never,
-        |step| step.further = Further::Nothing,
-        |step| step.meanwhile = Meanwhile::Sleep(0),
-    ];
-    plainer
-        .into_iter()
-        .map(|change| Box::new(move |plan: &mut Plan| at(plan, change)) as Cut)
-        .collect()
 }

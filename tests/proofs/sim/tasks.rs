@@ -2,6 +2,7 @@
 //! does through the public API.
 
 use std::{
+    fmt,
     future::{Future, poll_fn},
     pin::pin,
     sync::Arc,
@@ -15,7 +16,11 @@ use tokio::time::sleep;
 use crate::sim::{
     asking::{Asking, Guard, Kind},
     clients::Healed,
-    laws::{Law, answers, leaders, minority, order, tokens, told},
+    laws::{
+        Law, answers, leaders, minority,
+        order::{self, Before},
+        tokens, told,
+    },
     locks::Lock,
     plan::{Cancel, End, Further, How, Lease, Meanwhile, Mood, Step},
     world::{World, locked},
@@ -41,18 +46,12 @@ impl Task {
             if self.healed.is_so() {
                 break;
             }
-            if step.kind == Kind::All {
-                match self.enter_all(step).await {
-                    Ok(Some(guard)) => self.hold_all(step, guard).await,
-                    Ok(None) => {}
-                    Err(error) if error.is_closed() => break,
-                    Err(_) => self.pause(1).await,
-                }
-                continue;
-            }
-            match self.enter(step).await {
-                Ok(Some(guard)) => self.hold(step, guard).await,
-                Ok(None) => {}
+            let outcome = match step.kind {
+                Kind::All => self.take_all(step).await,
+                _ => self.take(step).await,
+            };
+            match outcome {
+                Ok(()) => {}
                 Err(error) if error.is_closed() => break,
                 // Where a voter is asked in vain without a pause, no time would pass.
                 Err(_) => self.pause(1).await,
@@ -74,31 +73,37 @@ impl Task {
         }
     }
 
-    async fn enter(&self, step: Step) -> Result<Option<Guard>, Error> {
-        let _busy = self.world.busy(self.client, step.lock());
+    async fn take(&self, step: Step) -> Result<(), Error> {
         let started_ms = self.world.now_ms();
-        self.say(|| {
-            format!(
-                "asks for {} ({:?}, {:?}, {:?}, owner {:?}, {:?})",
-                step.lock().name(),
-                step.kind,
-                step.how,
-                step.lease,
-                step.owner,
-                step.cancel
-            )
-        });
         let lock = self.lock(step);
-        let before = order::who_stands(&self.world, step.lock(), step.kind);
-        let asked = async {
-            match step.how {
-                How::Try => lock.try_lock().await,
-                How::Within(ms) => lock.lock_within(Duration::from_millis(ms)).await,
-                How::Wait => lock.lock().await.map(Some),
-            }
+        let Some((guard, before)) = self.ask(step, lock.ask(step.how)).await? else {
+            return Ok(());
         };
+        tokens::handed_out(&self.world, step, &guard, started_ms);
+        told::granted(&self.world, step, &guard);
+        leaders::leads(&self.world, step.lock(), guard.hold().as_str());
+        order::granted(&self.world, &before[0], guard.hold().as_str());
+        self.hold(step, guard).await;
+        Ok(())
+    }
+
+    /// What was asked for, and who stood before it for each of its locks.
+    pub(crate) async fn ask<G: fmt::Debug>(
+        &self,
+        step: Step,
+        asked: impl Future<Output = Result<Option<G>, Error>>,
+    ) -> Result<Option<(G, Vec<Before>)>, Error> {
+        let locks = step.locks();
+        let _busy: Vec<_> = locks.iter().map(|lock| self.world.busy(self.client, *lock)).collect();
+        let started_ms = self.world.now_ms();
+        self.say(|| format!("asks for {locks:?}: {step:?}"));
+        let stands = |lock: &Lock| order::who_stands(&self.world, *lock, step.part(*lock).kind);
+        let before = locks.iter().map(stands).collect();
         let outcome = give_up(asked, step.cancel).await;
-        answers::asked(&self.world, self.client, step.how, started_ms);
+        let is_one = step.kind != Kind::All;
+        if is_one {
+            answers::asked(&self.world, self.client, step.how, started_ms);
+        }
         match outcome {
             Err(GivenUp) => {
                 self.say(|| "gives up".into());
@@ -106,19 +111,14 @@ impl Task {
             }
             Ok(Ok(None)) => {
                 self.say(|| "is told that another has it".into());
-                told::anothers(&self.world, self.client, step.lock(), started_ms);
+                if is_one {
+                    told::anothers(&self.world, self.client, step.lock(), started_ms);
+                }
                 Ok(None)
             }
             Ok(Ok(Some(guard))) => {
-                self.say(|| {
-                    let (hold, left) = (guard.hold(), guard.remaining());
-                    format!("has {hold} for {left:?}, token {:?}", guard.token())
-                });
-                tokens::handed_out(&self.world, step, &guard, started_ms);
-                told::granted(&self.world, step, &guard);
-                leaders::leads(&self.world, step.lock(), guard.hold().as_str());
-                order::granted(&self.world, &before, guard.hold().as_str());
-                Ok(Some(guard))
+                self.say(|| format!("has {guard:?}"));
+                Ok(Some((guard, before)))
             }
             Ok(Err(error)) => {
                 self.say(|| format!("fails: {error}"));
@@ -137,14 +137,10 @@ impl Task {
     }
 
     fn lock(&self, step: Step) -> Asking {
-        let mut lock = Asking::of(&self.quorum, step.lock().name(), step.kind);
-        if let Some(owner) = step.owner {
-            lock = lock.owner(self.owners[owner]);
-        }
-        match step.lease {
-            Lease::Default => lock,
-            Lease::Renewed(ms) => lock.lease(Duration::from_millis(ms)),
-            Lease::Fixed(ms) => lock.lease_fixed(Duration::from_millis(ms)),
+        let lock = Asking::of(&self.quorum, step.lock().name(), step.kind).lease(step.lease);
+        match step.owner {
+            Some(owner) => lock.owner(self.owners[owner]),
+            None => lock,
         }
     }
 

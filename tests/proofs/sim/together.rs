@@ -5,32 +5,15 @@ use std::{sync::Arc, time::Duration};
 use quorate::{AllGuard, Error, Lockable};
 
 use crate::sim::{
-    asking::{Guard, Kind},
+    asking::Guard,
     laws::{answers, minority, order, tokens},
     locks::Lock,
     plan::{End, How, Meanwhile, Step},
-    tasks::{GivenUp, Task, give_up},
+    tasks::Task,
 };
 
-/// The step of one of several.
-fn part(step: Step, lock: Lock) -> Step {
-    match lock {
-        Lock::Rw(number) => Step { kind: Kind::Write, number, ..step },
-        Lock::Mutex(number) | Lock::Election(number) | Lock::Semaphore(number) => {
-            Step { kind: Kind::Plain, number, ..step }
-        }
-    }
-}
-
 impl Task {
-    pub(crate) async fn enter_all(&self, step: Step) -> Result<Option<AllGuard>, Error> {
-        let locks = step.locks();
-        let _busy: Vec<_> = locks.iter().map(|lock| self.world.busy(self.client, *lock)).collect();
-        self.say(|| format!("asks for {locks:?} ({:?}, {:?})", step.how, step.cancel));
-        let before: Vec<_> = locks
-            .iter()
-            .map(|lock| order::who_stands(&self.world, *lock, part(step, *lock).kind))
-            .collect();
+    pub(crate) async fn take_all(&self, step: Step) -> Result<(), Error> {
         let lockable = |lock: &Lock| -> Lockable {
             match lock {
                 Lock::Rw(_) => self.quorum.rw_lock(lock.name()).writing(),
@@ -39,7 +22,7 @@ impl Task {
                 _ => self.quorum.mutex(lock.name()).into(),
             }
         };
-        let all = self.quorum.lock_all(locks.iter().map(lockable));
+        let all = self.quorum.lock_all(step.locks().iter().map(lockable));
         let asked = async {
             match step.how {
                 How::Try => all.try_lock().await,
@@ -47,35 +30,15 @@ impl Task {
                 How::Wait => all.lock().await.map(Some),
             }
         };
-        match give_up(asked, step.cancel).await {
-            Err(GivenUp) => {
-                self.say(|| "gives up".into());
-                Ok(None)
-            }
-            Ok(Ok(None)) => {
-                self.say(|| "is told that others have some of them".into());
-                Ok(None)
-            }
-            Ok(Ok(Some(guard))) => {
-                self.say(|| format!("has {guard:?}"));
-                for (before, (_, hold)) in before.iter().zip(guard.holds()) {
-                    order::granted(&self.world, before, hold.as_str());
-                }
-                Ok(Some(guard))
-            }
-            Ok(Err(error)) => {
-                self.say(|| format!("fails: {error}"));
-                let deadline_ms = self.world.plan.times.voter_deadline_ms;
-                let short = matches!(step.how, How::Within(ms) if ms < deadline_ms);
-                if !(short && error.is_no_quorum()) {
-                    minority::failed(&self.world, self.client, "asking for all", &error, None);
-                }
-                Err(error)
-            }
+        let Some((guard, before)) = self.ask(step, asked).await? else { return Ok(()) };
+        for (before, (_, hold)) in before.iter().zip(guard.holds()) {
+            order::granted(&self.world, before, hold.as_str());
         }
+        self.hold_all(step, guard).await;
+        Ok(())
     }
 
-    pub(crate) async fn hold_all(&self, step: Step, guard: AllGuard) {
+    async fn hold_all(&self, step: Step, guard: AllGuard) {
         let (all, started_ms) = (Arc::new(guard), self.world.now_ms());
         let parts: Vec<_> = step
             .locks()
@@ -83,7 +46,7 @@ impl Task {
             .enumerate()
             .map(|(at, lock)| {
                 let guard = Arc::new(Guard::Part { all: Arc::clone(&all), at });
-                let step = part(step, lock);
+                let step = step.part(lock);
                 tokens::handed_out(&self.world, step, &guard, started_ms);
                 self.world.watch(self.client, step, &guard);
                 guard
@@ -93,7 +56,7 @@ impl Task {
             Meanwhile::Sleep(ms) | Meanwhile::Lost(ms) => self.pause(ms).await,
             Meanwhile::Work(ms) => {
                 if let Err(error) = all.while_held(self.pause(ms)).await {
-                    self.lost_all(&all, &error);
+                    self.fails("work", &error);
                 }
             }
             Meanwhile::Inspect | Meanwhile::Force => {}
@@ -112,17 +75,15 @@ impl Task {
             let released = all.release().await;
             answers::released(&self.world, self.client, started_ms);
             if let Err(error) = released {
-                self.say(|| format!("release fails: {error}"));
-                let hold = error.hold().map(ToString::to_string);
-                minority::failed(&self.world, self.client, "release", &error, hold.as_deref());
+                self.fails("release", &error);
             }
         }
         self.world.changed.notify_one();
     }
 
-    fn lost_all(&self, all: &AllGuard, error: &Error) {
-        self.say(|| format!("work under {all:?} fails: {error}"));
+    fn fails(&self, what: &str, error: &Error) {
+        self.say(|| format!("{what} fails: {error}"));
         let hold = error.hold().map(ToString::to_string);
-        minority::failed(&self.world, self.client, "work", error, hold.as_deref());
+        minority::failed(&self.world, self.client, what, error, hold.as_deref());
     }
 }

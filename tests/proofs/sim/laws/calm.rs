@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use quorate::{Error, Quorate, embedded::Machine};
 use rand::RngExt;
-use tokio::time::sleep;
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use super::Law;
 use crate::sim::{
+    asking::Guard,
     clients::settings,
     plan::Times,
     voters::{Way, Ways, chance},
@@ -19,6 +23,14 @@ use crate::sim::{
 pub(crate) const LEASE_MS: u64 = 60_000;
 pub(crate) const PATIENCE_MS: u64 = 10_000;
 pub(crate) const WAITER_DEADLINE_MS: u64 = 5_000;
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+
+/// What stops a measurement: it has been told.
+pub(crate) struct Told;
+
+/// Somebody who asks for a lock.
+pub(crate) type Waiting = JoinHandle<Result<Guard, Error>>;
 
 pub(crate) struct Calm<'a> {
     pub(crate) world: &'a World,
@@ -74,6 +86,65 @@ impl<'a> Calm<'a> {
 
     pub(crate) fn since(&self, started_ms: u64) -> Duration {
         Duration::from_millis(self.world.now_ms() - started_ms)
+    }
+
+    /// Until a waiter has its ticket on all voters, and hears when it is called.
+    pub(crate) fn settling(&self) -> Duration {
+        6 * self.slowest + 10 * MS
+    }
+
+    /// How often each voter has run this script.
+    pub(crate) fn runs(&self, script: &str) -> Vec<u64> {
+        self.world.voters.iter().map(|voter| voter.runs(script)).collect()
+    }
+
+    /// Since `before` no voter has run it more often than that.
+    pub(crate) fn expect_runs(&self, script: &str, before: Vec<u64>, most: usize) {
+        let mut runs = self.runs(script).into_iter().zip(before);
+        if runs.any(|(now, before)| now > before + most as u64) {
+            self.costs(format!("a voter ran {script} more than {most} times"));
+        }
+    }
+
+    /// It takes exactly the round trip to the fastest majority.
+    pub(crate) async fn in_one_trip<T>(
+        &self,
+        what: &str,
+        asked: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Told> {
+        let started_ms = self.world.now_ms();
+        let outcome = asked.await;
+        let (took, fastest) = (self.since(started_ms), self.fastest);
+        if took != fastest {
+            self.costs(format!("{what} took {took:?}, the fastest majority {fastest:?}"));
+        }
+        outcome.map_err(|error| self.stops(format!("{what} fails: {error}")))
+    }
+
+    /// Whoever is called has the lock soon.
+    pub(crate) async fn handed(
+        &self,
+        who: &str,
+        waiting: Waiting,
+        most: Duration,
+    ) -> Result<Guard, Told> {
+        let started_ms = self.world.now_ms();
+        match timeout(most, waiting).await {
+            Ok(Ok(Ok(guard))) => Ok(guard),
+            other => {
+                let took = self.since(started_ms);
+                Err(self.stops(format!("{who}: {other:?} after {took:?}, {most:?} are the most")))
+            }
+        }
+    }
+
+    pub(crate) fn costs(&self, what: String) {
+        self.world.breach(Law::FewestTrips, None, what);
+    }
+
+    pub(crate) fn stops(&self, what: String) -> Told {
+        self.costs(what);
+        Told
     }
 }
 

@@ -19,7 +19,7 @@ use crate::sim::{
     clients::{Clients, FENCE_MEMORY_MS, builder, with_sets},
     draft::PERMITS,
     locks::Lock,
-    plan::Sets,
+    plan::{How, Sets},
     world::{World, claims, locked},
 };
 
@@ -111,7 +111,7 @@ async fn acquire_all(world: &Arc<World>) {
     };
     let tasks: u64 = world.plan.clients.iter().map(|client| client.tasks.len() as u64).sum();
     // Whoever waits may come before, and lets go at once.
-    let limit = Duration::from_millis(1_000 + 1_000 * tasks + quarantines_ms(world));
+    let limit_ms = 1_000 + 1_000 * tasks + quarantines_ms(world);
     // Voters whose clocks are apart do not count before that has passed.
     sleep(Duration::from_millis(world.plan.longest_lease_ms())).await;
     for lock in &world.locks {
@@ -122,14 +122,14 @@ async fn acquire_all(world: &Arc<World>) {
             Lock::Election(_) => &[Kind::Election],
         };
         for kind in kinds {
-            acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit).await;
+            acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit_ms).await;
         }
     }
     quorum.close().await;
 }
 
-async fn acquire(world: &World, lock: &Asking, limit: Duration) {
-    let outcome = lock.lock_within(limit).await;
+async fn acquire(world: &World, lock: &Asking, limit_ms: u64) {
+    let outcome = lock.ask(How::Within(limit_ms)).await;
     world.note("heal", || format!("asks for {lock:?}: {outcome:?}"));
     let failed = match outcome {
         Ok(Some(guard)) => guard

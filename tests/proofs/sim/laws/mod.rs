@@ -10,9 +10,7 @@
 //! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
 //! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
-//! | `turns` | the same in order: nobody passes, and nobody asks whose turn it is not |
-//! | `sharing` | the same with readers and writers: who enters with whom, and who is called |
-//! | `permits` | the same with semaphores: who enters with whom, and whose permits come back |
+//! | `turns` | the same in order, by the terms of each kind: who enters with whom, and who is called |
 //! | `several` | several locks at once are lost together, and others who take them starve nobody |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
@@ -32,11 +30,9 @@ pub(crate) mod leaks;
 pub(crate) mod minority;
 pub(crate) mod once;
 pub(crate) mod order;
-pub(crate) mod permits;
 pub(crate) mod readers;
 pub(crate) mod renewal;
 pub(crate) mod several;
-pub(crate) mod sharing;
 pub(crate) mod tokens;
 pub(crate) mod told;
 pub(crate) mod traces;

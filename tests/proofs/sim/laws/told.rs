@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use quorate::{
-    Error, HoldId, Quorate,
+    Error, HoldId, Preference, Quorate,
     embedded::Fault,
     inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
 };
@@ -14,7 +14,7 @@ use super::{
     calm::{Calm, LEASE_MS},
 };
 use crate::sim::{
-    asking::{Guard, Kind},
+    asking::{Asking, Guard, Kind},
     locks::Lock,
     plan::{Lease, Mood, Step},
     voters::{Ways, delete_all},
@@ -140,12 +140,20 @@ pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
     locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
 }
 
-/// All voters forget a hold, and give their votes to another: the next renewal that is heard tells,
-/// also where the other gave them back and nobody heard the renewal before.
+/// All voters forget a hold, and give their votes to another that it excludes: the next renewal that
+/// is heard tells, also where the other gave them back and nobody heard the renewal before.
 pub(crate) async fn taken_over(calm: &Calm<'_>) {
     let world = calm.world;
-    for gives_back in [false, true] {
-        let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+    let read = Kind::Read(Preference::Writers);
+    let shared = world.plan.seed % 5 == 1;
+    let pairs = [
+        (Kind::Plain, Kind::Plain, false, true),
+        (Kind::Plain, Kind::Plain, true, true),
+        (read, Kind::Write, false, shared),
+        (Kind::Write, read, false, shared),
+    ];
+    for (former, latter, gives_back, _) in pairs.into_iter().filter(|(.., is_asked)| *is_asked) {
+        let Ok(guard) = Asking::of(&calm.holder, LOCK, former).lock().await else {
             return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
         };
         sleep(calm.slowest).await;
@@ -153,7 +161,7 @@ pub(crate) async fn taken_over(calm: &Calm<'_>) {
             delete_all(voter);
             world.unsteady(number);
         }
-        let mut other = Some(calm.waiter.mutex(LOCK).lock().await);
+        let mut other = Some(Asking::of(&calm.waiter, LOCK, latter).lock().await);
         let is_taken = matches!(other, Some(Ok(_)));
         if gives_back {
             drop(other.take());

@@ -4,30 +4,34 @@
 
 use std::time::Duration;
 
-use quorate::{Error, MutexGuard, Quorate, embedded::InFlight};
+use quorate::{Quorate, embedded::InFlight};
 use rand::RngExt;
 use tokio::{task::JoinHandle, time::sleep};
 
-use super::{
-    Law,
-    calm::{Calm, LEASE_MS},
+use super::calm::{Calm, LEASE_MS, MS, Told, Waiting};
+use crate::sim::{
+    asking::{Asking, Guard, Kind},
+    voters::chance,
 };
-use crate::sim::voters::chance;
 
 const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
+const ACQUIRE: &str = "mutex/acquire";
 
 pub(crate) async fn measure(calm: &Calm<'_>) {
     // One in many is enough, and finds no bug before the law of tokens does.
     if calm.world.plan.seed % 16 == 15 {
         counted_apart(calm).await;
     }
-    // Each ends with the guard of the next.
-    let Some(guard) = uncontended(calm).await else { return };
-    let Some(guard) = called(calm, guard).await else { return };
-    let Some(guard) = called_in_vain(calm, guard).await else { return };
-    let Some(guard) = released_meanwhile(calm, guard).await else { return };
-    behind_the_dead(calm, guard).await;
+    let measured = async {
+        // Each ends with the guard of the next.
+        let guard = uncontended(calm).await?;
+        let guard = called(calm, guard).await?;
+        let guard = called_in_vain(calm, guard).await?;
+        let guard = released_meanwhile(calm, guard).await?;
+        behind_the_dead(calm, guard).await
+    };
+    drop(measured.await);
 }
 
 /// One voter has counted further than the others: what it says is the token, and is told to a
@@ -41,7 +45,7 @@ async fn counted_apart(calm: &Calm<'_>) {
     let mutex = calm.holder.mutex("apart");
     let started_ms = calm.world.now_ms();
     let Ok(guard) = mutex.lock().await else {
-        return breach(calm, "a free lock fails whose voters have counted apart".into());
+        return calm.costs("a free lock fails whose voters have counted apart".into());
     };
     let took = calm.since(started_ms);
     let heard = u64::from(guard.token()) == 5_000_000_000_000_001;
@@ -50,83 +54,73 @@ async fn counted_apart(calm: &Calm<'_>) {
     if took > trips * calm.fastest || took < calm.fastest || trips == 2 && took == calm.fastest {
         let fastest = calm.fastest;
         let what = format!("{trips} trips of {fastest:?} took {took:?}, with a token to tell");
-        breach(calm, what);
+        calm.costs(what);
     }
     drop(guard);
-    sleep(2 * calm.slowest + Duration::from_millis(1)).await;
+    sleep(2 * calm.slowest + MS).await;
 }
 
-async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
-    let before = runs(calm);
-    let started_ms = calm.world.now_ms();
-    let guard = lock(calm, &calm.holder).await?;
-    expect(calm, "a free lock", started_ms);
+async fn uncontended(calm: &Calm<'_>) -> Result<Guard, Told> {
+    let runs = calm.runs(ACQUIRE);
+    let free = asking(&calm.holder);
+    let guard = calm.in_one_trip("a free lock", free.lock()).await?;
     // By now everybody has answered, and nobody is asked twice.
     sleep(2 * calm.slowest).await;
-    if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 1) {
-        breach(calm, "an acquire asked a voter twice".into());
-    }
-    Some(guard)
+    calm.expect_runs(ACQUIRE, runs, 1);
+    Ok(guard)
 }
 
 /// A release calls the waiter.
-async fn called(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
-    let before = runs(calm);
+async fn called(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
+    let runs = calm.runs(ACQUIRE);
     let waiting = wait(calm, &calm.waiter).await;
     // Those who stand behind it in the same client ask for nothing.
     let behind: Vec<Waiting> = (0..2).map(|_| spawn(&calm.waiter)).collect();
     sleep(4 * calm.slowest).await;
     behind.iter().for_each(JoinHandle::abort);
-    let started_ms = calm.world.now_ms();
-    if let Err(error) = guard.release().await {
-        breach(calm, format!("a release fails: {error}"));
-    }
-    expect(calm, "a release", started_ms);
+    calm.in_one_trip("a release", guard.release()).await?;
     // There with the release, back with the call, and a round trip; each by the slowest way.
-    let guard = handed(calm, waiting, started_ms, 3 * calm.slowest).await?;
+    let most = 3 * calm.slowest - calm.fastest + 3 * MS;
+    let guard = calm.handed("who was called", waiting, most).await?;
     // Before it listens, when it listens, and when it was called.
-    if runs(calm).into_iter().zip(before).any(|(now, before)| now > before + 3) {
-        breach(calm, "a waiter asked a voter more than three times for one hand-off".into());
-    }
-    Some(guard)
+    calm.expect_runs(ACQUIRE, runs, 3);
+    Ok(guard)
 }
 
 /// What calls the waiter is lost with its connections.
-async fn called_in_vain(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
+async fn called_in_vain(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
     let waiting = wait(calm, &calm.holder).await;
-    let started_ms = calm.world.now_ms();
     let releasing = tokio::spawn(guard.release());
     sleep(calm.longest_there).await;
     for voter in &calm.world.voters {
         voter.cut(InFlight::Arrives);
     }
-    let most = calm.longest_there + 2 * calm.slowest + Duration::from_millis(20);
-    let guard = handed(calm, waiting, started_ms, most).await?;
+    let most = 2 * calm.slowest + 23 * MS;
+    let guard = calm.handed("who was called in vain", waiting, most).await?;
     // Cut off from the answers, it may say that it does not know.
     drop(releasing.await);
-    Some(guard)
+    Ok(guard)
 }
 
 /// The release falls anywhere between the first question and the listening.
-async fn released_meanwhile(calm: &Calm<'_>, guard: MutexGuard) -> Option<MutexGuard> {
+async fn released_meanwhile(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
     let mut chance = chance(&calm.world.plan, 5_000);
     let waiting = spawn(&calm.waiter);
     sleep(calm.slowest.mul_f64(chance.random_range(0.0..4.0))).await;
-    let started_ms = calm.world.now_ms();
     drop(guard);
     // Votes that are half given back are a split, in which the silent are waited for once.
     let most = 8 * calm.slowest + Duration::from_secs(2);
-    drop(handed(calm, waiting, started_ms, most).await?);
+    drop(calm.handed("who asked meanwhile", waiting, most).await?);
     sleep(2 * calm.slowest).await;
-    lock(calm, &calm.holder).await
+    let again = asking(&calm.holder).lock().await;
+    again.map_err(|error| calm.stops(format!("a free lock fails: {error}")))
 }
 
 /// Whoever has it dies; nobody calls when its votes end.
-async fn behind_the_dead(calm: &Calm<'_>, dead: MutexGuard) {
+async fn behind_the_dead(calm: &Calm<'_>, dead: Guard) -> Result<(), Told> {
     let world = calm.world;
     sleep(2 * calm.slowest).await;
     let waiting = wait(calm, &calm.waiter).await;
-    let granted_ms = world.now_ms();
     calm.holders_machine.kill();
     // One voter more than needed keeps its vote for long: nobody waits for that.
     if calm.reachable.len() > world.plan.quorum() {
@@ -136,68 +130,31 @@ async fn behind_the_dead(calm: &Calm<'_>, dead: MutexGuard) {
     // Clocks that differ let it ask a little early, and then wait for the silent once; the poll
     // interval is much longer.
     let most = Duration::from_millis(LEASE_MS * 101 / 100) + Duration::from_secs(3);
-    if let Some(guard) = handed(calm, waiting, granted_ms, most).await
+    if let Ok(guard) = calm.handed("behind the dead", waiting, most).await
         && let Err(error) = guard.release().await
     {
-        breach(calm, format!("a release fails: {error}"));
+        calm.costs(format!("a release fails: {error}"));
     }
     drop(dead);
     for voter in &calm.reachable {
         world.voters[*voter].command(&["DEL", KEY]).expect("it can be reached");
         world.unsteady(*voter);
     }
+    Ok(())
 }
 
-async fn lock(calm: &Calm<'_>, client: &Quorate) -> Option<MutexGuard> {
-    match client.mutex(LOCK).lock().await {
-        Ok(guard) => Some(guard),
-        Err(error) => {
-            breach(calm, format!("a free lock fails: {error}"));
-            None
-        }
-    }
+fn asking(client: &Quorate) -> Asking {
+    Asking::of(client, LOCK, Kind::Plain)
 }
-
-type Waiting = JoinHandle<Result<MutexGuard, Error>>;
 
 fn spawn(client: &Quorate) -> Waiting {
-    let client = client.clone();
-    tokio::spawn(async move { client.mutex(LOCK).lock().await })
+    let lock = asking(client);
+    tokio::spawn(async move { lock.lock().await })
 }
 
 /// Has somebody wait for the lock, until it has asked, listens, and has asked again.
 async fn wait(calm: &Calm<'_>, client: &Quorate) -> Waiting {
     let waiting = spawn(client);
-    sleep(10 * calm.slowest + Duration::from_millis(50)).await;
+    sleep(10 * calm.slowest + 50 * MS).await;
     waiting
-}
-
-async fn handed(
-    calm: &Calm<'_>,
-    waiting: Waiting,
-    started_ms: u64,
-    most: Duration,
-) -> Option<MutexGuard> {
-    let handed = waiting.await;
-    let took = calm.since(started_ms);
-    let most = most + Duration::from_millis(3);
-    if took > most || !matches!(handed, Ok(Ok(_))) {
-        breach(calm, format!("a hand-off took {took:?}, {most:?} are the most: {handed:?}"));
-    }
-    handed.ok()?.ok()
-}
-
-fn runs(calm: &Calm<'_>) -> Vec<u64> {
-    calm.world.voters.iter().map(|voter| voter.runs("mutex/acquire")).collect()
-}
-
-fn expect(calm: &Calm<'_>, what: &str, started_ms: u64) {
-    let (took, expected) = (calm.since(started_ms), calm.fastest);
-    if took != expected {
-        breach(calm, format!("{what} took {took:?}, the fastest majority {expected:?}"));
-    }
-}
-
-fn breach(calm: &Calm<'_>, what: String) {
-    calm.world.breach(Law::FewestTrips, None, what);
 }

@@ -1,63 +1,367 @@
-//! In order: a free lock costs one round trip, a hand-over a message and a round trip; whoever
-//! comes first is first, nobody passes, and a dead waiter is passed over when its place has ended.
+//! Whose turn it is, by the terms of each kind: what is free costs one round trip, and is shared
+//! where it can be; whoever is called has its own soon after, nobody enters whose turn has not
+//! come, and nobody who gave up or is dead keeps anybody out for longer than its time.
 
 use std::time::Duration;
 
-use quorate::{Error, MutexGuard, Quorate, embedded::Machine};
-use rand::{RngExt, rngs::StdRng};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use quorate::{Owner, Preference, Quorate, embedded::Machine};
+use rand::RngExt;
+use tokio::time::{sleep, timeout};
 
 use super::{
     Law,
-    calm::{self, Calm, WAITER_DEADLINE_MS},
+    calm::{self, Calm, LEASE_MS, MS, Told, WAITER_DEADLINE_MS, Waiting},
     order::place_of,
     traces::expect_none,
 };
-use crate::sim::{voters::chance, world::locked};
+use crate::sim::{
+    asking::{Asking, Guard, Kind},
+    plan::Lease,
+    voters::chance,
+    world::locked,
+};
 
 const LOCK: &str = "turns";
 const WAITERS: usize = 5;
-const MS: Duration = Duration::from_millis(1);
 
 /// A waiter's place is told again so long after its last bid, and not before.
 const REFRESH_MS: u64 = WAITER_DEADLINE_MS / 3;
 
-pub(crate) async fn measure(calm: &Calm<'_>) {
-    let Some(guard) = uncontended(calm).await else { return };
-    let mut chance = chance(&calm.world.plan, 6_000);
-    // One of them: together they take a quarter of a whole schedule.
-    match chance.random_range(0..4) {
-        0 | 1 => one_by_one(calm, guard).await,
-        2 => left_by_the_first(calm, guard, &mut chance).await,
-        _ => behind_the_dead(calm, guard).await,
-    }
+/// That of a holder that dies, and of those beside it.
+const SHORT_LEASE_MS: u64 = 15_000;
+
+const FAIR: Kind = Kind::Fair;
+const READ: Kind = Kind::Read(Preference::Writers);
+const READ_IN_TURN: Kind = Kind::Read(Preference::Fair);
+const READ_FIRST: Kind = Kind::Read(Preference::Readers);
+const WRITE: Kind = Kind::Write;
+const PERMITS: u32 = 4;
+const ONE: Kind = permits(1);
+const ALL: Kind = permits(PERMITS);
+
+const fn permits(wanted: u32) -> Kind {
+    Kind::Permits { wanted, of: PERMITS }
 }
 
-async fn uncontended(calm: &Calm<'_>) -> Option<MutexGuard> {
-    let started_ms = calm.world.now_ms();
-    let guard = lock(calm).await?;
-    let took = calm.since(started_ms);
-    if took != calm.fastest {
-        let fastest = calm.fastest;
-        costs(calm, &format!("a free lock took {took:?}, the fastest majority {fastest:?}"));
+/// Some hold a lock, others wait for it, and what happens then lets these of them enter.
+struct Scene {
+    held: &'static [Kind],
+    line: &'static [Kind],
+    then: &'static [(Then, &'static [usize])],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// So many holders leave, one after the other.
+    Leave(usize),
+    /// This waiter gives up.
+    GivesUp(usize),
+    /// This waiter gives up after the last holder has left.
+    GivesUpWhenCalled(usize),
+    /// This waiter, the first, dies.
+    Dies(usize),
+    /// The places of the dead have ended.
+    PlacesEnd,
+    /// The first holder dies, and its lease ends.
+    HolderDies,
+    /// Somebody tries, and gets it or does not.
+    Tries(Kind, bool),
+}
+use Then::{Dies, GivesUp, GivesUpWhenCalled, HolderDies, Leave, PlacesEnd, Tries};
+
+const OF_FAIR: [Scene; 2] = [
+    Scene { held: &[FAIR], line: &[FAIR, FAIR], then: &[(GivesUpWhenCalled(0), &[1])] },
+    // Nobody calls when the place of the dead ends.
+    Scene { held: &[FAIR], line: &[FAIR, FAIR], then: &[(Dies(0), &[]), (Leave(1), &[1])] },
+];
+
+const OF_READERS: [Scene; 6] = [
+    // All readers enter with the end of the write, whatever their preference.
+    Scene {
+        held: &[WRITE],
+        line: &[READ, READ_IN_TURN, READ_FIRST],
+        then: &[(Leave(1), &[0, 1, 2])],
+    },
+    // A writer keeps readers out while it waits, and enters when the last of them has left.
+    Scene {
+        held: &[READ, READ_IN_TURN, READ_FIRST],
+        line: &[WRITE],
+        then: &[
+            (Tries(READ, false), &[]),
+            (Tries(READ_IN_TURN, false), &[]),
+            (Tries(READ_FIRST, true), &[]),
+            (Leave(3), &[0]),
+        ],
+    },
+    // Writers and readers among them in the order of asking, the others behind all writers.
+    Scene {
+        held: &[READ],
+        line: &[WRITE, READ, READ_IN_TURN, WRITE],
+        then: &[(Leave(1), &[0]), (Leave(1), &[2]), (Leave(1), &[3]), (Leave(1), &[1])],
+    },
+    // A writer that gives up keeps no reader out.
+    Scene { held: &[READ], line: &[WRITE, READ, READ_IN_TURN], then: &[(GivesUp(0), &[1, 2])] },
+    // A dead reader is gone at its own deadline, though another goes on.
+    Scene { held: &[READ, READ], line: &[WRITE], then: &[(HolderDies, &[]), (Leave(1), &[0])] },
+    // A dead writer keeps no reader out, though another waits until its place has ended.
+    Scene {
+        held: &[READ],
+        line: &[WRITE, WRITE],
+        then: &[(Dies(0), &[]), (PlacesEnd, &[]), (GivesUp(1), &[]), (Tries(READ, true), &[])],
+    },
+];
+
+const OF_PERMITS: [Scene; 4] = [
+    // As many enter as what is given back is enough for, each called by the one before it.
+    Scene {
+        held: &[ALL],
+        line: &[ONE, permits(2), ONE, ONE],
+        then: &[(Leave(1), &[0, 1, 2]), (Leave(1), &[3])],
+    },
+    // Who wants all is not passed by who wants one, though one is free ..
+    Scene {
+        held: &[ONE, ONE, ONE],
+        line: &[ALL, ONE],
+        then: &[(Leave(1), &[]), (Leave(2), &[0]), (Leave(1), &[1])],
+    },
+    // .. and lets it in by giving up.
+    Scene {
+        held: &[ONE, ONE, ONE],
+        line: &[ALL, ONE],
+        then: &[(Leave(1), &[]), (GivesUp(0), &[1])],
+    },
+    // A dead one's permits come back at its own deadline, though others go on.
+    Scene { held: &[permits(2), ONE], line: &[permits(3)], then: &[(HolderDies, &[0])] },
+];
+
+pub(crate) async fn of_fair(calm: &Calm<'_>) {
+    let measured = async {
+        free(calm, &[FAIR]).await?;
+        match pick(calm, 6_000, 4) {
+            0 | 1 => one_by_one(calm).await,
+            scene => play(calm, &OF_FAIR[scene - 2]).await,
+        }
+    };
+    drop(measured.await);
+}
+
+pub(crate) async fn of_readers(calm: &Calm<'_>) {
+    let measured = async {
+        free(calm, &[WRITE]).await?;
+        free(calm, &[READ, READ]).await?;
+        waits_for_itself(calm).await?;
+        match OF_READERS.get(pick(calm, 7_000, OF_READERS.len() + 1)) {
+            Some(scene) => play(calm, scene).await,
+            None => downgraded(calm).await,
+        }
+    };
+    drop(measured.await);
+}
+
+pub(crate) async fn of_permits(calm: &Calm<'_>) {
+    let measured = async {
+        free(calm, &[ONE; PERMITS as usize]).await?;
+        play(calm, &OF_PERMITS[pick(calm, 8_000, OF_PERMITS.len())]).await
+    };
+    drop(measured.await);
+}
+
+/// One of so many: each costs as much as a good part of a schedule.
+fn pick(calm: &Calm<'_>, part: usize, count: usize) -> usize {
+    chance(&calm.world.plan, part).random_range(0..count)
+}
+
+/// What is free takes a round trip, and asks each voter once; so does what is shared beside it.
+async fn free(calm: &Calm<'_>, shares: &[Kind]) -> Result<(), Told> {
+    let script = shares[0].acquires();
+    let (runs, mut guards) = (calm.runs(script), Vec::new());
+    for (share, client) in shares.iter().zip([&calm.holder, &calm.waiter].into_iter().cycle()) {
+        guards.push(calm.in_one_trip("a free lock", asking(client, *share).lock()).await?);
+        // By now everybody has answered.
+        sleep(2 * calm.slowest).await;
     }
-    // By now everybody has answered, and nobody is asked twice.
+    calm.expect_runs(script, runs, guards.len());
+    if shares[0] != READ {
+        tries(calm, shares[0], false).await;
+    }
+    for guard in guards {
+        calm.in_one_trip("a release", guard.release()).await?;
+    }
     sleep(2 * calm.slowest).await;
-    let runs = bids(calm, started_ms).len();
-    if runs > calm.reachable.len() {
-        costs(calm, &format!("a free lock was asked for {runs} times"));
-    }
-    Some(guard)
+    Ok(())
 }
 
-async fn one_by_one(calm: &Calm<'_>, mut guard: MutexGuard) {
+/// Who reads and wants to write is told at once.
+async fn waits_for_itself(calm: &Calm<'_>) -> Result<(), Told> {
+    let owner = Owner::new();
+    let owned = |kind| asking(&calm.holder, kind).owner(owner);
+    let reading = calm.in_one_trip("a read", owned(READ).lock()).await?;
+    let told = timeout(MS, owned(WRITE).lock()).await;
+    if !matches!(&told, Ok(Err(error)) if error.is_deadlock()) {
+        let what = format!("who reads and wants to write is told {told:?}");
+        calm.world.breach(Law::WhatIsTold, None, what);
+    }
+    sleep(2 * calm.slowest).await;
+    calm.in_one_trip("a release", reading.release()).await?;
+    sleep(2 * calm.slowest).await;
+    Ok(())
+}
+
+async fn play(calm: &Calm<'_>, Scene { held, line, then }: &Scene) -> Result<(), Told> {
+    let machine = Machine::new("third");
+    let does = |what: Then| then.iter().any(|(then, _)| *then == what);
+    let third = if does(HolderDies) || does(Dies(0)) {
+        let third = calm::connect(calm.world, &machine, 4_002).await;
+        third.map_err(|error| calm.stops(format!("nobody can connect: {error}")))?
+    } else {
+        calm.waiter.clone()
+    };
+    let (mut guards, mut dead) = (Vec::new(), Vec::new());
+    for (place, kind) in held.iter().enumerate() {
+        let lease_ms = if does(HolderDies) { SHORT_LEASE_MS } else { LEASE_MS };
+        let asking = |client| asking(client, *kind).lease(Lease::Renewed(lease_ms));
+        if place == 0 && does(HolderDies) {
+            let dying = asking(&third);
+            dead.push(machine.run(async move { dying.lock().await }).await);
+        } else {
+            guards.push(calm.in_one_trip("a free lock", asking(&calm.holder).lock()).await?);
+        }
+        sleep(2 * calm.slowest).await;
+    }
+    let mut waiting = Vec::new();
+    for (place, kind) in line.iter().enumerate() {
+        waiting.push(Some(if does(Dies(place)) {
+            let dying = asking(&third, *kind);
+            tokio::spawn(machine.run(async move { dying.lock().await }))
+        } else {
+            wait(if place % 2 == 0 { &calm.waiter } else { &calm.holder }, *kind)
+        }));
+        sleep(calm.settling()).await;
+    }
+    // There with the release, back with the call, and a round trip; perhaps after the answers to a
+    // bid that just told the place again. Calls that do not come are waited for a little.
+    let mut most = 4 * calm.slowest + 10 * MS;
+    for (what, enter) in *then {
+        match *what {
+            Leave(count) => {
+                for left in (0..count).rev() {
+                    expect_waiting(calm, &waiting);
+                    drop(guards.pop());
+                    if left > 0 {
+                        sleep(2 * calm.slowest).await;
+                    }
+                }
+            }
+            GivesUp(place) => give_up(&mut waiting[place]).await,
+            GivesUpWhenCalled(place) => {
+                drop(guards.pop());
+                let within = chance(&calm.world.plan, 6_001).random_range(0.0..1.0);
+                sleep((2 * calm.slowest).mul_f64(within)).await;
+                give_up(&mut waiting[place]).await;
+            }
+            Dies(_) => {
+                machine.kill();
+                // Its last bid may still have been on the way. Clocks that differ let the next one
+                // ask a little early, and once more.
+                most += places_end() + 20 * MS;
+            }
+            PlacesEnd => sleep(places_end() + calm.slowest).await,
+            HolderDies => {
+                machine.kill();
+                sleep(Duration::from_millis(SHORT_LEASE_MS * 101 / 100) + calm.slowest).await;
+                if !guards.iter().all(Guard::is_held) {
+                    calm.costs(format!("beside the dead {guards:?} are not held"));
+                }
+            }
+            Tries(kind, enters) => tries(calm, kind, enters).await,
+        }
+        for place in *enter {
+            let next = waiting[*place].take().expect("it waits");
+            guards.push(calm.handed(&format!("{:?}", line[*place]), next, most).await?);
+        }
+        sleep(2 * calm.slowest).await;
+        expect_waiting(calm, &waiting);
+    }
+    drop((guards, dead, third));
+    if then.iter().any(|(then, _)| matches!(then, Dies(_))) {
+        sleep(places_end()).await;
+    }
+    expect_none(calm, "a turn").await;
+    Ok(())
+}
+
+fn places_end() -> Duration {
+    Duration::from_millis(WAITER_DEADLINE_MS * 101 / 100)
+}
+
+async fn give_up(waiting: &mut Option<Waiting>) {
+    let Some(waiting) = waiting.take() else { return };
+    waiting.abort();
+    drop(waiting.await);
+}
+
+/// Nobody enters before its turn; the dead do not come to an end.
+fn expect_waiting(calm: &Calm<'_>, line: &[Option<Waiting>]) {
+    let entered = |waiting: &Option<Waiting>| waiting.as_ref().is_some_and(Waiting::is_finished);
+    if let Some(place) = line.iter().position(entered) {
+        passes(calm, &format!("waiter {place} enters before its turn"));
+    }
+}
+
+async fn tries(calm: &Calm<'_>, kind: Kind, enters: bool) {
+    sleep(calm.slowest).await;
+    let tried = asking(&calm.waiter, kind).try_lock().await;
+    if !matches!(&tried, Ok(guard) if guard.is_some() == enters) {
+        passes(calm, &format!("a try of {kind:?} comes to {tried:?}"));
+    }
+    drop(tried);
+    sleep(2 * calm.slowest).await;
+}
+
+/// A write that becomes a read lets readers in, and no writer before they have left.
+async fn downgraded(calm: &Calm<'_>) -> Result<(), Told> {
+    let writing = calm.in_one_trip("a write", asking(&calm.holder, WRITE).lock()).await?;
+    let mut line = Vec::new();
+    for (client, kind) in
+        [(&calm.waiter, READ_IN_TURN), (&calm.waiter, WRITE), (&calm.holder, READ)]
+    {
+        line.push(Some(wait(client, kind)));
+        sleep(calm.settling()).await;
+    }
+    let started_ms = calm.world.now_ms();
+    let Ok(Some(reading)) = writing.downgrade().await else {
+        return Err(calm.stops("a write does not become a read".into()));
+    };
+    let took = calm.since(started_ms);
+    if took != 2 * calm.fastest {
+        calm.costs(format!("a downgrade took {took:?}, a round trip {:?}", calm.fastest));
+    }
+    let most = 4 * calm.slowest + 10 * MS;
+    let mut guards = vec![reading];
+    for (place, who) in ["a reader beside it", "a writer behind it", "a reader behind a writer"]
+        .into_iter()
+        .enumerate()
+    {
+        let next = line[place].take().expect("it waits");
+        guards.push(calm.handed(who, next, most).await?);
+        // The reader goes before the read that was a write.
+        while let Some(guard) = guards.pop() {
+            sleep(2 * calm.slowest).await;
+            expect_waiting(calm, &line);
+            drop(guard);
+        }
+    }
+    expect_none(calm, "a write that became a read").await;
+    Ok(())
+}
+
+async fn one_by_one(calm: &Calm<'_>) -> Result<(), Told> {
+    let free = asking(&calm.holder, FAIR);
+    let mut guard = calm.in_one_trip("a free lock", free.lock()).await?;
     let mut line = Vec::new();
     for number in 0..WAITERS {
-        line.push(wait(if number % 2 == 0 { &calm.waiter } else { &calm.holder }));
-        sleep(settling(calm)).await;
+        line.push(wait(if number % 2 == 0 { &calm.waiter } else { &calm.holder }, FAIR));
+        sleep(calm.settling()).await;
     }
     for (number, mut waiting) in line.into_iter().enumerate() {
         let started_ms = calm.world.now_ms();
@@ -70,30 +374,30 @@ async fn one_by_one(calm: &Calm<'_>, mut guard: MutexGuard) {
         });
         let longest = 10 * calm.slowest + Duration::from_millis(50);
         let Ok(Ok(Ok(next))) = timeout(longest, &mut waiting).await else {
-            let what = format!("waiter {number} is not the next after {longest:?}");
-            return calm.world.breach(Law::FairOrder, None, what);
+            passes(calm, &format!("waiter {number} is not the next after {longest:?}"));
+            return Err(Told);
         };
         let took = calm.since(started_ms);
         sleep(2 * calm.slowest).await;
         check_bids(calm, started_ms, next.hold().as_str(), took);
         if let Ok(Ok(Some(passed))) = passing.await {
-            let what = format!("{} passed those who waited in order", passed.hold());
-            calm.world.breach(Law::FairOrder, None, what);
+            passes(calm, &format!("{} passed those who waited in order", passed.hold()));
         }
         if let Ok(Err(error)) = releasing.await {
-            costs(calm, &format!("a release fails: {error}"));
+            calm.costs(format!("a release fails: {error}"));
         }
         guard = next;
     }
     drop(guard);
     expect_none(calm, "a lock that was handed over").await;
+    Ok(())
 }
 
 /// Those who are not called bid only to tell their places again.
 fn check_bids(calm: &Calm<'_>, since_ms: u64, hold: &str, took: Duration) {
     let winner = place_of(hold).unwrap_or_default();
     let mut expected = call(calm) + calm.fastest;
-    let all = bids(calm, 0);
+    let all = locked(&calm.world.queues).bids.clone();
     let mut bids_of_winner = vec![0; calm.ways.len()];
     for (at_ms, voter, place) in all.iter().filter(|(at_ms, ..)| *at_ms > since_ms) {
         let before = all.iter().filter(|(one, other_voter, other)| {
@@ -105,8 +409,7 @@ fn check_bids(calm: &Calm<'_>, since_ms: u64, hold: &str, took: Duration) {
         }
         bids_of_winner[*voter] += 1;
         if place != winner || bids_of_winner[*voter] > 1 {
-            let what = format!("{place} asked voter {voter} again, and {winner} was called");
-            costs(calm, &what);
+            calm.costs(format!("{place} asked voter {voter} again, and {winner} was called"));
         }
     }
     let window_ms = u64::try_from(2 * calm.slowest.as_millis()).unwrap_or(u64::MAX);
@@ -119,7 +422,7 @@ fn check_bids(calm: &Calm<'_>, since_ms: u64, hold: &str, took: Duration) {
     }
     // Less, where it was telling its place when the release came.
     if took > expected {
-        costs(calm, &format!("a hand-over took {took:?}, {expected:?} are the most"));
+        calm.costs(format!("a hand-over took {took:?}, {expected:?} are the most"));
     }
 }
 
@@ -133,84 +436,15 @@ fn call(calm: &Calm<'_>) -> Duration {
     trips[needed - 1].min(trips[0] + 5 * MS)
 }
 
-/// The first in the queue gives up while it is called.
-async fn left_by_the_first(calm: &Calm<'_>, guard: MutexGuard, chance: &mut StdRng) {
-    let first = wait(&calm.holder);
-    sleep(settling(calm)).await;
-    let second = wait(&calm.waiter);
-    sleep(settling(calm)).await;
-    let releasing = tokio::spawn(guard.release());
-    sleep((2 * calm.slowest).mul_f64(chance.random_range(0.0..1.0))).await;
-    first.abort();
-    drop(first.await);
-    // There with its leaving, back with the call, and a round trip; perhaps after the answers to a
-    // bid that came too early. Calls that do not come are waited for a little.
-    let most = 3 * calm.slowest + 10 * MS;
-    match timeout(most, second).await {
-        Ok(Ok(Ok(guard))) => drop(guard),
-        other => costs(calm, &format!("behind one that gave up {other:?} after {most:?}")),
-    }
-    drop(releasing.await);
-    expect_none(calm, "a waiter that gave up").await;
+fn asking(client: &Quorate, kind: Kind) -> Asking {
+    Asking::of(client, LOCK, kind)
 }
 
-/// The first in the queue dies.
-async fn behind_the_dead(calm: &Calm<'_>, guard: MutexGuard) {
-    let machine = Machine::new("third");
-    let Ok(third) = calm::connect(calm.world, &machine, 4_002).await else {
-        return costs(calm, "nobody can connect");
-    };
-    let dying = third.fair_mutex(LOCK);
-    let dead = tokio::spawn(machine.run(async move { dying.lock().await }));
-    sleep(settling(calm)).await;
-    let waiting = wait(&calm.waiter);
-    sleep(settling(calm)).await;
-    machine.kill();
-    let died_ms = calm.world.now_ms();
-    if let Err(error) = guard.release().await {
-        costs(calm, &format!("a release fails: {error}"));
-    }
-    // Its last bid may still have been on the way. Clocks that differ let the next one ask a little
-    // early, and once more.
-    let deadline = Duration::from_millis(WAITER_DEADLINE_MS * 101 / 100);
-    let most = deadline + 2 * calm.slowest + 2 * calm.fastest + 20 * MS;
-    match timeout(most, waiting).await {
-        Ok(Ok(Ok(guard))) => drop(guard),
-        other => {
-            let took = calm.since(died_ms);
-            costs(calm, &format!("behind a dead waiter {other:?} after {took:?}"));
-        }
-    }
-    drop((dead, third));
-    sleep(deadline).await;
-    expect_none(calm, "a waiter that died").await;
+fn wait(client: &Quorate, kind: Kind) -> Waiting {
+    let lock = asking(client, kind);
+    tokio::spawn(async move { lock.lock().await })
 }
 
-async fn lock(calm: &Calm<'_>) -> Option<MutexGuard> {
-    match calm.holder.fair_mutex(LOCK).lock().await {
-        Ok(guard) => Some(guard),
-        Err(error) => {
-            costs(calm, &format!("a free lock fails: {error}"));
-            None
-        }
-    }
-}
-
-fn wait(client: &Quorate) -> JoinHandle<Result<MutexGuard, Error>> {
-    let mutex = client.fair_mutex(LOCK);
-    tokio::spawn(async move { mutex.lock().await })
-}
-
-/// Until a waiter has its ticket on all voters, and hears when it is called.
-fn settling(calm: &Calm<'_>) -> Duration {
-    6 * calm.slowest + 10 * MS
-}
-
-fn bids(calm: &Calm<'_>, since_ms: u64) -> Vec<(u64, usize, String)> {
-    let queues = locked(&calm.world.queues);
-    queues.bids.iter().filter(|(at_ms, ..)| *at_ms > since_ms).cloned().collect()
-}
-
-fn costs(calm: &Calm<'_>, what: &str) {
-    calm.world.breach(Law::FewestTrips, None, format!("in order: {what}"));
+fn passes(calm: &Calm<'_>, what: &str) {
+    calm.world.breach(Law::FairOrder, None, what.into());
 }

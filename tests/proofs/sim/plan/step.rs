@@ -3,7 +3,7 @@
 use crate::sim::{asking::Kind, locks::Lock};
 
 /// One acquisition, from the wish to the end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     pub(crate) pause_ms: u64,
     /// The number of the lock among those of its kind.
@@ -92,5 +92,16 @@ impl Step {
             locks.extend(others.filter(|other| *other != locks[0]).collect::<Vec<_>>());
         }
         locks
+    }
+
+    /// The step of one of several locks.
+    pub(crate) fn part(self, lock: Lock) -> Self {
+        match (self.kind, lock) {
+            (Kind::All, Lock::Rw(number)) => Self { kind: Kind::Write, number, ..self },
+            (Kind::All, Lock::Mutex(number) | Lock::Election(number) | Lock::Semaphore(number)) => {
+                Self { kind: Kind::Plain, number, ..self }
+            }
+            _ => self,
+        }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Part {
 }
 
 /// Something that goes wrong at a time of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Trouble {
     pub(crate) at_ms: u64,
     pub(crate) lasts_ms: u64,
