@@ -7,30 +7,70 @@ use std::{
     time::Instant,
 };
 
-use stateright::{Checker, Model, Path};
+use stateright::{Checker, Model, Property};
+
+use crate::mutant;
 
 /// Rules of which there is a model.
-pub(crate) trait Protocol: Copy {
-    type Model: Model<
-            State: Clone + Debug + Hash + PartialEq + Send + Sync,
-            Action: Clone + Debug + PartialEq + Send + Sync,
-        > + Send
-        + Sync
-        + 'static;
+pub(crate) trait Protocol: Copy + Send + Sync + 'static {
+    type State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static;
+    type Move: Copy + Debug + PartialEq + Send + Sync + 'static;
     type Landmark: Mark + Debug;
 
-    /// With one property to look at, or all of them.
-    fn model(self, only: Option<&'static str>) -> Self::Model;
+    /// The bug of `proto` that is alive.
+    fn alive(&self) -> Option<&'static str>;
 
-    /// Those that no path of this model has come by.
-    fn missing(model: &Self::Model, landmarks: &[Self::Landmark]) -> Vec<Self::Landmark>;
+    fn first(&self) -> Self::State;
+
+    /// What can happen next.
+    fn moves(&self, state: &Self::State, moves: &mut Vec<Self::Move>);
+
+    /// The state after a step, and what the step `passed` by; `None`: nothing has changed.
+    fn next(&self, state: &Self::State, step: Self::Move, passed: &Passed) -> Option<Self::State>;
+
+    /// What has to be true in every state.
+    fn properties() -> Vec<Property<Explored<Self>>>;
 
     /// The step from this state, in words.
-    fn tell(self, state: &StateOf<Self>, step: ActionOf<Self>) -> String;
+    fn tell(&self, _: &Self::State, step: Self::Move) -> String {
+        format!("{step:?}")
+    }
 }
 
-type StateOf<P> = <<P as Protocol>::Model as Model>::State;
-type ActionOf<P> = <<P as Protocol>::Model as Model>::Action;
+/// A model whose states are all looked at.
+pub(crate) struct Explored<P> {
+    pub(crate) rules: P,
+    /// The one property that is looked at, if not all are.
+    only: Option<&'static str>,
+    /// What some path came by.
+    passed: Passed,
+}
+
+impl<P: Protocol> Model for Explored<P> {
+    type State = P::State;
+    type Action = P::Move;
+
+    fn init_states(&self) -> Vec<P::State> {
+        mutant::wake(self.rules.alive());
+        vec![self.rules.first()]
+    }
+
+    fn actions(&self, state: &P::State, moves: &mut Vec<P::Move>) {
+        mutant::wake(self.rules.alive());
+        self.rules.moves(state, moves);
+    }
+
+    fn next_state(&self, state: &P::State, step: P::Move) -> Option<P::State> {
+        mutant::wake(self.rules.alive());
+        self.rules.next(state, step, &self.passed)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = P::properties();
+        properties.retain(|property| self.only.is_none_or(|only| only == property.name));
+        properties
+    }
+}
 
 /// Something that a path can come by.
 pub(crate) trait Mark: Copy {
@@ -70,7 +110,7 @@ pub(crate) fn is_large() -> bool {
 #[track_caller]
 pub(crate) fn holds<P: Protocol>(name: &str, rules: P, at_least: usize, landmarks: &[P::Landmark]) {
     let started = now();
-    let checker = rules.model(None).checker().threads(2).spawn_dfs().join();
+    let checker = explored(rules, None).checker().threads(2).spawn_dfs().join();
     let states = checker.unique_state_count();
     println!("{name}: {states} states, {:.1} s", (now() - started).as_secs_f64());
     let broken = checker.discoveries().into_keys().min();
@@ -81,7 +121,7 @@ pub(crate) fn holds<P: Protocol>(name: &str, rules: P, at_least: usize, landmark
     }
     assert!(checker.is_done(), "{name}: not every state was seen");
     assert!(states >= at_least, "{name}: {states} states, and there should be {at_least}");
-    let missing = P::missing(checker.model(), landmarks);
+    let missing = checker.model().passed.missing(landmarks);
     assert!(missing.is_empty(), "{name}: no path comes by {missing:?}");
 }
 
@@ -99,13 +139,13 @@ pub(crate) fn finds<P: Protocol>(name: &str, rules: P, property: &'static str) {
 /// In breadth, by one thread, and for this property alone: that ends with the first path, and no
 /// other is shorter.
 fn shortest<P: Protocol>(rules: P, property: &'static str) -> Option<Vec<String>> {
-    let checker = rules.model(Some(property)).checker().spawn_bfs().join();
-    checker.discovery(property).map(|path| path_of(path, rules))
+    let checker = explored(rules, Some(property)).checker().spawn_bfs().join();
+    let path = checker.discovery(property)?.into_vec().into_iter();
+    Some(path.filter_map(|(state, step)| Some(rules.tell(&state, step?))).collect())
 }
 
-fn path_of<P: Protocol>(path: Path<StateOf<P>, ActionOf<P>>, rules: P) -> Vec<String> {
-    let told = |(state, step): (StateOf<P>, Option<_>)| Some(rules.tell(&state, step?));
-    path.into_vec().into_iter().filter_map(told).collect()
+fn explored<P: Protocol>(rules: P, only: Option<&'static str>) -> Explored<P> {
+    Explored { rules, only, passed: Passed::default() }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the length of a search is in real time")]

@@ -1,9 +1,11 @@
 //! The simulation and the models: what cannot be tried on servers often enough.
 
+mod change;
 mod check;
 mod hold_model;
 mod mutant;
 mod mutants;
+mod network;
 mod queue_model;
 mod sim;
 mod slot_model;

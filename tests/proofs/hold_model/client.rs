@@ -1,9 +1,12 @@
 //! What a client sends, and what it does with what `proto` says.
 
-use crate::hold_model::{
-    requests::Kind,
-    rules::{Broken, Rules},
-    state::{Answer, Line, Phase, State},
+use crate::{
+    change::Sets,
+    hold_model::{
+        requests::Kind,
+        rules::{Broken, Rules},
+        state::{Answer, Line, Phase, State},
+    },
 };
 use quorate::proto::RoundEnd;
 
@@ -219,12 +222,28 @@ impl State {
         }
     }
 
+    /// The sets that the client goes on to when it is started again, if the rule allows it: nobody
+    /// has the new voters alone while somebody has the old ones alone.
+    pub(crate) fn next_sets(&self, client: u8, rules: &Rules) -> Option<Sets> {
+        let it = self.client(client);
+        let to = rules.bounds.change?.to;
+        if it.phase != Phase::Idle || it.sets == to {
+            return None;
+        }
+        if rules.breaks(Broken::StepSkipped) && it.sets == Sets::Old {
+            return Some(Sets::New);
+        }
+        let next = it.sets.next()?;
+        let is_old = |other: u8| self.client(other).sets == Sets::Old;
+        (next != Sets::New || !rules.clients().any(is_old)).then_some(next)
+    }
+
     /// The client forgets everything. What it had sent may arrive.
     pub(crate) fn die(&mut self, client: u8) {
         self.budget.deaths -= 1;
         self.end(client);
         for voter in &mut self.voters {
-            voter.line_mut(client).cut(false);
+            voter.line_mut(client).way.cut(false);
             if let Some(record) = voter.record.as_mut().filter(|it| it.hold.client == client) {
                 record.excused = true;
             }

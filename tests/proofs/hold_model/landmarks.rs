@@ -1,9 +1,9 @@
 //! What paths came by, to see that a model has these things in it.
 
 use crate::{
+    change::Sets,
     check::{Mark, Passed},
     hold_model::{
-        change::Sets,
         moves::Move,
         requests::{Kind, Request},
         rules::Rules,
@@ -102,7 +102,7 @@ fn heard(
                 _ => {}
             }
             let releasing =
-                |line: &Line| line.requests.iter().any(|request| request.kind == Kind::Release);
+                |line: &Line| line.way.queue.iter().any(|request| request.kind == Kind::Release);
             let mut lines = before.voters.iter().flat_map(|voter| &voter.lines);
             if lines.any(releasing) {
                 passed.add(Landmark::HandedOver);
@@ -136,9 +136,9 @@ fn arrived(
     (passed, rules): (&Passed, &Rules),
 ) {
     let line = before.voters[voter].line(client);
-    let Some(request) = line.requests.first() else { return };
+    let Some(request) = line.way.queue.first() else { return };
     let asks = |it: Request| !it.kind.gives_back() && it.number == request.number;
-    if request.kind.gives_back() && line.late.iter().any(asks) {
+    if request.kind.gives_back() && line.way.late.iter().any(asks) {
         passed.add(Landmark::UndoneTooEarly);
     }
     let (was, is) = (&before.voters[voter], &after.voters[voter]);

@@ -6,7 +6,6 @@
 //! voter does follows `lua/` step by step (`voter.rs`). `tests/proofs/model.md` says what it leaves
 //! out.
 
-pub(crate) mod change;
 mod client;
 mod judge;
 mod landmarks;
@@ -20,8 +19,10 @@ mod state;
 mod tell;
 mod voter;
 
-use crate::check::{finds, holds, is_large};
-use change::{Change, Sets};
+use crate::{
+    change::{Change, Sets},
+    check::{finds, holds, is_large},
+};
 use landmarks::Landmark::{
     self, Behind, ExpiredEarly, HandedOver, LostAtItsDeadline, NotCounted, NotStored, Proven,
     RenewalRefused, Renewed, SplitWon, StoredFirst, StoringRefused, UndoneTooEarly, Vanished,

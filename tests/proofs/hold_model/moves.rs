@@ -1,11 +1,9 @@
 //! What can happen next.
 
-use std::sync::Arc;
-
-use stateright::{Model, Property};
+use stateright::Property;
 
 use crate::{
-    check::{Passed, Protocol},
+    check::{Explored, Passed, Protocol},
     hold_model::{
         landmarks::{self, Landmark},
         properties,
@@ -39,72 +37,53 @@ pub(crate) enum Move {
     Step(u8),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Locks {
-    pub(crate) rules: Rules,
-    /// The one property that is looked at, if not all are.
-    pub(crate) only: Option<&'static str>,
-    /// What some path came by.
-    pub(crate) landmarks: Arc<Passed>,
-}
-
-impl Model for Locks {
+impl Protocol for Rules {
     type State = State;
-    type Action = Move;
+    type Move = Move;
+    type Landmark = Landmark;
 
-    fn init_states(&self) -> Vec<State> {
-        mutant::wake(self.rules.alive());
-        vec![State::first(&self.rules)]
+    fn alive(&self) -> Option<&'static str> {
+        match self.broken {
+            Some(Broken::Mutant(name)) => Some(name),
+            _ => None,
+        }
     }
 
-    fn actions(&self, state: &State, moves: &mut Vec<Move>) {
-        mutant::wake(self.rules.alive());
+    fn first(&self) -> State {
+        State::first(self)
+    }
+
+    fn moves(&self, state: &State, moves: &mut Vec<Move>) {
         moves.push(Move::Tick);
-        for client in self.rules.clients() {
-            state.moves_of_client(client, &self.rules, moves);
+        for client in self.clients() {
+            state.moves_of_client(client, self, moves);
         }
         for voter in 0..VOTERS {
             // What happens to one of two equal voters leads to the same situation as what happens
             // to the other, and equal ones are neighbours.
-            let is_alike = |it: usize| {
-                self.rules.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1]
-            };
+            let is_alike =
+                |it: usize| self.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1];
             if voter == 0 || !is_alike(voter) {
-                state.moves_of_voter(voter, &self.rules, moves);
+                state.moves_of_voter(voter, self, moves);
             }
         }
     }
 
-    fn next_state(&self, before: &State, step: Move) -> Option<State> {
-        let mut after = before.after(step, &self.rules);
-        landmarks::pass(&self.landmarks, before, step, &after, &self.rules);
-        after.drop_void(&self.rules);
-        after.put_in_order(&self.rules);
+    fn next(&self, before: &State, step: Move, passed: &Passed) -> Option<State> {
+        let mut after = before.after(step, self);
+        landmarks::pass(passed, before, step, &after, self);
+        after.drop_void(self);
+        after.put_in_order(self);
         // Where no time is left to run out, time changes nothing. Everything else does.
         (step != Move::Tick || after != *before).then_some(after)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = properties::all();
-        properties.retain(|property| self.only.is_none_or(|only| only == property.name));
-        properties
-    }
-}
-
-impl Protocol for Rules {
-    type Model = Locks;
-    type Landmark = Landmark;
-
-    fn model(self, only: Option<&'static str>) -> Locks {
-        Locks { rules: self, only, landmarks: Arc::default() }
+    fn properties() -> Vec<Property<Explored<Self>>> {
+        properties::all()
     }
 
-    fn missing(model: &Locks, landmarks: &[Landmark]) -> Vec<Landmark> {
-        model.landmarks.missing(landmarks)
-    }
-
-    fn tell(self, state: &State, step: Move) -> String {
-        tell(state, step, &self)
+    fn tell(&self, state: &State, step: Move) -> String {
+        tell(state, step, self)
     }
 }
 
@@ -137,13 +116,13 @@ impl State {
         let it = &self.voters[voter];
         for client in rules.clients() {
             let line = it.line(client);
-            if !line.requests.is_empty() {
+            if !line.way.queue.is_empty() {
                 moves.push(Move::Arrive(client, voter));
                 if self.budget.cuts > 0 && client < rules.bounds.busy {
                     moves.push(Move::Cut(client, voter));
                 }
             }
-            if !line.late.is_empty() {
+            if !line.way.late.is_empty() {
                 moves.push(Move::ArriveLate(client, voter));
             }
             if line.reply != Answer::None {
@@ -181,7 +160,7 @@ impl State {
             Move::Cut(client, voter) => {
                 next.budget.cuts -= 1;
                 let repeats = !rules.breaks(Broken::UndoNotRepeated);
-                next.voters[voter].line_mut(client).cut(repeats);
+                next.voters[voter].line_mut(client).way.cut(repeats);
             }
             Move::Crash { voter, keeps_data } => {
                 let budget = &mut next.budget;

@@ -2,10 +2,13 @@
 
 use stateright::Property;
 
-use crate::hold_model::{
-    moves::{Locks, Move},
-    rules::Rules,
-    state::{Answer, Hold, Line, Phase, QUORUM, State, VOTERS, Voter},
+use crate::{
+    check::Explored,
+    hold_model::{
+        moves::Move,
+        rules::Rules,
+        state::{Answer, Hold, Line, Phase, QUORUM, State, VOTERS, Voter},
+    },
 };
 
 pub(crate) const EXCLUSION: &str = "no two holds are inside their validity";
@@ -17,7 +20,7 @@ pub(crate) const FREE: &str = "what nobody has or asks for is won at once";
 pub(crate) const HEALS: &str = "one lease after the last fault everything is won at once";
 pub(crate) const ONE_LEADER: &str = "a split that all have heard of has one leader";
 
-pub(crate) fn all() -> Vec<Property<Locks>> {
+pub(crate) fn all() -> Vec<Property<Explored<Rules>>> {
     vec![
         Property::always(EXCLUSION, |_, state| holders(state) <= 1),
         Property::always(UNINTERRUPTED, |_, state| !is_interrupted(state)),
@@ -62,7 +65,7 @@ fn has_no_leak(state: &State, rules: &Rules) -> bool {
         let Some(record) = voter.record.filter(|record| !record.excused) else { return true };
         let Hold { client, number } = record.hold;
         let undone = |line: &Line| {
-            line.requests.iter().any(|it| it.kind.gives_back() && it.number == number)
+            line.way.queue.iter().any(|it| it.kind.gives_back() && it.number == number)
         };
         state.is_owned(record.hold, rules) || undone(voter.line(client))
     })

@@ -1,9 +1,12 @@
 //! What the model follows: the protocol's rules, a rule broken on purpose, and how far it goes.
 
-use crate::hold_model::{
-    change::Change,
-    state::{MOST_CLIENTS, VOTERS},
+use std::ops::Range;
+
+use crate::{
+    change::{Change, Sets},
+    hold_model::state::{MOST_CLIENTS, VOTERS},
 };
+use quorate::proto::Quorum;
 
 /// The rules that a model follows. Times are in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -197,14 +200,6 @@ impl Rules {
         self.broken == Some(rule)
     }
 
-    /// The bug of the library that is alive.
-    pub(crate) fn alive(&self) -> Option<&'static str> {
-        match self.broken {
-            Some(Broken::Mutant(name)) => Some(name),
-            _ => None,
-        }
-    }
-
     /// Whether anything can depend on a grant that does not count: only where that rule is broken.
     pub(crate) fn hears_what_does_not_count(&self) -> bool {
         let proves = Broken::Mutant("grant_in_quarantine_is_proof");
@@ -215,7 +210,23 @@ impl Rules {
         if self.bounds.fenced { self.clock.floors[usize::from(client)] } else { 0 }
     }
 
-    pub(crate) fn clients(&self) -> std::ops::Range<u8> {
+    pub(crate) fn clients(&self) -> Range<u8> {
         0..self.bounds.attempts.iter().map(|attempts| u8::from(*attempts > 0)).sum()
+    }
+
+    pub(crate) fn first_sets(&self) -> Sets {
+        self.bounds.change.map_or(Sets::All, |change| change.from)
+    }
+
+    pub(crate) fn voters_of(&self, sets: Sets) -> Range<usize> {
+        self.bounds.change.map_or(0..VOTERS, |change| change.voters_of(sets))
+    }
+
+    pub(crate) fn quorum_of(&self, sets: Sets) -> Quorum {
+        self.bounds.change.map_or_else(|| Quorum::of(VOTERS), |change| change.quorum_of(sets))
+    }
+
+    pub(crate) fn are_alike(&self, one: usize, other: usize) -> bool {
+        self.bounds.change.is_none_or(|change| change.are_alike(one, other))
     }
 }

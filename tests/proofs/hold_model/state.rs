@@ -2,10 +2,13 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::hold_model::{
+use crate::{
     change::Sets,
-    requests::{Kind, Request, Requests},
-    rules::{Broken, Budget, Rules, Start},
+    hold_model::{
+        requests::{Kind, Request},
+        rules::{Broken, Budget, Rules, Start},
+    },
+    network::{Request as _, Way},
 };
 
 pub(crate) const VOTERS: usize = 3;
@@ -58,10 +61,7 @@ pub(crate) struct Hold {
 /// What is between one client and one voter, and what the client knows of the voter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line {
-    /// Requests under way; the voter gets them in this order.
-    pub(crate) requests: Requests,
-    /// Requests under way on connections that broke: each may yet run, unheard, or never.
-    pub(crate) late: Requests,
+    pub(crate) way: Way<Request>,
     /// The answer under way to the round that the client is in. One that is lost is one that is
     /// never heard; one to an earlier round changes nothing, so there is none.
     pub(crate) reply: Answer,
@@ -163,7 +163,7 @@ impl State {
             voter.line_mut(0).proof = Some(0);
         }
         for voter in &mut self.voters[by..] {
-            voter.line_mut(0).requests.pop();
+            voter.line_mut(0).way.queue.pop();
         }
     }
 
@@ -231,7 +231,7 @@ impl State {
     /// Nobody asks, holds or waits for anything to arrive; what is late may be lost.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.clients.iter().all(|client| client.phase == Phase::Idle)
-            && self.voters.iter().flat_map(|it| &it.lines).all(|line| line.requests.is_empty())
+            && self.voters.iter().flat_map(|it| &it.lines).all(|line| line.way.queue.is_empty())
     }
 }
 
@@ -268,8 +268,8 @@ impl Voter {
     fn drop_void(&mut self) {
         let record = self.record.map(|record| record.hold);
         for (line, client) in self.lines.iter_mut().zip(0..) {
-            if !line.is_quiet() {
-                line.drop_void(|number| record != Some(Hold { client, number }));
+            if !line.way.is_quiet() {
+                line.way.drop_void(|it| record != Some(Hold { client, number: it.number }));
             }
         }
     }
@@ -291,46 +291,18 @@ impl Voter {
 impl Line {
     pub(crate) fn send(&mut self, kind: Kind, hold: Hold, token: u8) {
         let awaited = !kind.gives_back();
-        self.requests.push(Request { kind, number: hold.number, token, awaited });
+        self.way.queue.push(Request { kind, number: hold.number, token, awaited });
     }
 
     /// The client's round is over: it listens to no answer any more.
     pub(crate) fn forget_round(&mut self) {
-        self.requests = self.requests.unawaited();
+        self.way.queue.each(Request::unheard);
         (self.reply, self.heard, self.before) = (Answer::None, Answer::None, Answer::None);
     }
 
     /// An answer to the client's round is under way, or its request is.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.reply != Answer::None || self.requests.iter().any(|request| request.awaited)
-    }
-
-    /// The connection breaks. What was under way may yet arrive; what the voter is owed is sent
-    /// again on the next connection.
-    pub(crate) fn cut(&mut self, repeats: bool) {
-        for request in self.requests.unawaited().iter() {
-            self.late.push(request);
-        }
-        self.keep_debts(repeats);
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.requests.is_empty() && self.late.is_empty()
-    }
-
-    /// The first request gives back what is not there, and nothing before it on the other
-    /// connection can bring it.
-    fn drop_void(&mut self, is_absent: impl Fn(u8) -> bool) {
-        while self.requests.first().is_some_and(|it| it.is_void(self.late, &is_absent)) {
-            self.requests.pop();
-        }
-        while self.late.first().is_some_and(|it| it.is_void(self.requests, &is_absent)) {
-            self.late.pop();
-        }
-    }
-
-    pub(crate) fn keep_debts(&mut self, repeats: bool) {
-        self.requests = if repeats { self.requests.debts() } else { Requests::default() };
+        self.reply != Answer::None || self.way.queue.iter().any(|request| request.awaited)
     }
 }
 

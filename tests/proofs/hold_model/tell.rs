@@ -18,12 +18,12 @@ pub(crate) fn tell(state: &State, step: Move, rules: &Rules) -> String {
         Move::Renew(client) => format!("{} renews", name(client)),
         Move::Release(client) => format!("{} releases", name(client)),
         Move::Arrive(client, voter) => {
-            let what = request(state.voters[voter].line(client).requests.first());
+            let what = request(state.voters[voter].line(client).way.queue.first());
             let reply = state.after(step, rules).voters[voter].line(client).reply;
             format!("{what} of {} arrives at {}{}", name(client), at(voter), answer(reply))
         }
         Move::ArriveLate(client, voter) => {
-            let what = request(state.voters[voter].line(client).late.first());
+            let what = request(state.voters[voter].line(client).way.late.first());
             format!("late, {what} of {} arrives at {}", name(client), at(voter))
         }
         Move::Hear(client, voter) => {

@@ -1,7 +1,7 @@
 //! What a voter does: the Lua scripts, the clock, and crashes.
 
 use crate::hold_model::{
-    requests::{Kind, Request, Requests},
+    requests::{Kind, Request},
     rules::{Broken, Rules},
     state::{Answer, Client, Hold, Record, Voter},
 };
@@ -11,7 +11,7 @@ impl Voter {
     /// counts is known now: only an answer to an earlier request could still prove something, and
     /// this one comes in its place.
     pub(crate) fn run_next(&mut self, client: u8, asking: Client, rules: &Rules) {
-        let Some(request) = self.line_mut(client).requests.pop() else { return };
+        let Some(request) = self.line_mut(client).way.queue.pop() else { return };
         let answer = self.run(client, request, false, rules);
         if request.awaited {
             self.line_mut(client).reply = match answer {
@@ -37,7 +37,7 @@ impl Voter {
 
     /// The first request on the client's broken connection arrives after all.
     pub(crate) fn run_late(&mut self, client: u8, rules: &Rules) {
-        if let Some(request) = self.line_mut(client).late.pop() {
+        if let Some(request) = self.line_mut(client).way.late.pop() {
             self.run(client, request, true, rules);
         }
     }
@@ -89,8 +89,15 @@ impl Voter {
         self.record = self.record.filter(|record| record.left > 0);
         self.counter = self.counter.saturating_sub(rules.clock.step);
         for line in &mut self.lines {
-            line.requests.lower_tokens(rules.clock.step);
-            line.late.lower_tokens(rules.clock.step);
+            if rules.clock.step > 0 {
+                // The clock goes on, and tokens are told from there.
+                let lower = |it: Request| Request {
+                    token: it.token.saturating_sub(rules.clock.step),
+                    ..it
+                };
+                line.way.queue.each(lower);
+                line.way.late.each(lower);
+            }
             line.reply = line.reply.later(rules);
             line.heard = line.heard.later(rules);
             line.before = line.before.later(rules);
@@ -106,11 +113,8 @@ impl Voter {
     /// All connections break with the process, and nothing on them arrives; what had left it before
     /// may still.
     pub(crate) fn crash(&mut self, keeps_data: bool, rules: &Rules) {
-        for line in &mut self.lines {
-            line.requests = line.requests.unawaited();
-            line.late = Requests::default();
-            line.keep_debts(!rules.breaks(Broken::UndoNotRepeated));
-        }
+        let repeats = !rules.breaks(Broken::UndoNotRepeated);
+        self.lines.iter_mut().for_each(|line| line.way.crash(repeats));
         if !keeps_data {
             (self.record, self.counter) = (None, 0);
             self.forgot = Some(0);

@@ -1,8 +1,8 @@
 //! The queue alone: places that all want to write, as those of a fair mutex.
 
 use crate::{
+    change::{Change, Sets},
     check::{finds, holds, is_large},
-    hold_model::change::{Change, Sets},
     queue_model::{
         landmarks::Landmark::{self, BidAtOnce, Ghost, Lowered, NotCounted, Won, WonInTurn},
         properties::{ALL_ENTER, EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, all_enter},

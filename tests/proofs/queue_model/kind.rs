@@ -1,6 +1,6 @@
 //! What a voter is asked.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Bid,
     /// A bid of one who will not wait.

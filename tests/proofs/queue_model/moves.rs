@@ -1,17 +1,15 @@
 //! What can happen next.
 
-use std::sync::Arc;
-
-use stateright::{Model, Property};
+use stateright::Property;
 
 use crate::{
-    check::{Passed, Protocol},
+    check::{Explored, Passed, Protocol},
     mutant,
     queue_model::{
         landmarks::{self, Landmark},
         properties,
         requests::Request,
-        rules::Rules,
+        rules::{Broken, Rules},
         state::{MOST_PLACES, Phase, Read, State},
         tell::tell,
         voter::SLOTS,
@@ -43,78 +41,56 @@ pub(crate) enum Move {
     Die(usize),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Queues {
-    pub(crate) rules: Rules,
-    /// The one property that is looked at, if not all are.
-    pub(crate) only: Option<&'static str>,
-    /// What some path came by.
-    pub(crate) landmarks: Arc<Passed>,
-}
-
-impl Model for Queues {
+impl Protocol for Rules {
     type State = State;
-    type Action = Move;
+    type Move = Move;
+    type Landmark = Landmark;
 
-    fn init_states(&self) -> Vec<State> {
-        mutant::wake(self.rules.alive());
-        vec![State::first(&self.rules)]
+    fn alive(&self) -> Option<&'static str> {
+        self.breaks(Broken::TicketRaised).then_some("ticket_is_raised")
     }
 
-    fn actions(&self, state: &State, moves: &mut Vec<Move>) {
-        mutant::wake(self.rules.alive());
+    fn first(&self) -> State {
+        State::first(self)
+    }
+
+    fn moves(&self, state: &State, moves: &mut Vec<Move>) {
         // What is sure to be won is won at once: what a place does that knows it, and what it does
         // that does not know it yet, is the same for all others, and it can only leave or die.
-        let winner = self.rules.places().find(|place| state.may_win(*place, &self.rules));
+        let winner = self.places().find(|place| state.may_win(*place, self));
         if let Some(place) = winner.filter(|_| state.budget.timeouts == 0) {
             moves.push(Move::Win(place));
             return;
         }
-        for place in self.rules.places() {
-            state.moves_of_user(place, &self.rules, moves);
+        for place in self.places() {
+            state.moves_of_user(place, self, moves);
         }
-        for voter in 0..self.rules.voters() {
+        for voter in 0..self.voters() {
             // What happens to one of two equal voters leads to the same situation as what happens
             // to the other, and equal ones are neighbours.
-            let is_alike = |it: usize| {
-                self.rules.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1]
-            };
+            let is_alike =
+                |it: usize| self.are_alike(it, it - 1) && state.voters[it] == state.voters[it - 1];
             if voter == 0 || !is_alike(voter) {
-                state.moves_of_voter(voter, &self.rules, moves);
+                state.moves_of_voter(voter, self, moves);
             }
         }
     }
 
-    fn next_state(&self, before: &State, step: Move) -> Option<State> {
-        let mut after = before.after(step, &self.rules);
-        landmarks::pass(&self.landmarks, before, step, &after, &self.rules);
-        after.drop_lost_claims(&self.rules);
+    fn next(&self, before: &State, step: Move, passed: &Passed) -> Option<State> {
+        let mut after = before.after(step, self);
+        landmarks::pass(passed, before, step, &after, self);
+        after.drop_lost_claims(self);
         after.drop_void();
-        after.put_in_order(&self.rules);
+        after.put_in_order(self);
         Some(after)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = properties::all();
-        properties.retain(|property| self.only.is_none_or(|only| only == property.name));
-        properties
-    }
-}
-
-impl Protocol for Rules {
-    type Model = Queues;
-    type Landmark = Landmark;
-
-    fn model(self, only: Option<&'static str>) -> Queues {
-        Queues { rules: self, only, landmarks: Arc::default() }
+    fn properties() -> Vec<Property<Explored<Self>>> {
+        properties::all()
     }
 
-    fn missing(model: &Queues, landmarks: &[Landmark]) -> Vec<Landmark> {
-        model.landmarks.missing(landmarks)
-    }
-
-    fn tell(self, state: &State, step: Move) -> String {
-        tell(state, step, &self)
+    fn tell(&self, state: &State, step: Move) -> String {
+        tell(state, step, self)
     }
 }
 
@@ -221,7 +197,7 @@ impl State {
             Move::CountsAgain(voter) => next.voters[voter].forgot = Default::default(),
             Move::Cut(client, voter) => {
                 next.budget.cuts -= 1;
-                next.voters[voter].lines[client].cut();
+                next.voters[voter].lines[client].cut(true);
             }
             Move::Crash { voter, keeps_data: true } => {
                 next.budget.restarts -= 1;

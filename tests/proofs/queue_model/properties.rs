@@ -2,11 +2,13 @@
 
 use stateright::Property;
 
-use crate::queue_model::{
-    moves::Queues,
-    rest::{wins_at_once, wins_with_next_bid},
-    rules::Rules,
-    state::{MOST_PLACES, Phase, Read, State},
+use crate::{
+    check::Explored,
+    queue_model::{
+        rest::{wins_at_once, wins_with_next_bid},
+        rules::Rules,
+        state::{MOST_PLACES, Phase, Read, State},
+    },
 };
 
 pub(crate) const EXCLUSION: &str = "nobody else reads or writes while somebody writes";
@@ -17,7 +19,7 @@ pub(crate) const NOTHING_LEFT: &str = "when all have left, nothing is left but w
 pub(crate) const HEAD_WINS: &str = "at rest, the first of two that wait wins with its next bid";
 pub(crate) const ALL_ENTER: &str = "at rest, everybody who waits comes in, one after the other";
 
-pub(crate) fn all() -> Vec<Property<Queues>> {
+pub(crate) fn all() -> Vec<Property<Explored<Rules>>> {
     vec![
         Property::always(EXCLUSION, |model, state| excludes(state, &model.rules)),
         Property::always(OWN_DEADLINE, |_, state| has_own_deadlines(state)),

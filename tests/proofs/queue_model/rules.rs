@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    hold_model::change::{Change, Sets},
+    change::{Change, Sets},
     queue_model::state::{MOST_CLIENTS, MOST_PLACES},
 };
 use quorate::proto::Quorum;
@@ -203,11 +203,6 @@ impl Rules {
 
     pub(crate) fn breaks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
-    }
-
-    /// The bug of `proto` that is alive.
-    pub(crate) fn alive(&self) -> Option<&'static str> {
-        self.breaks(Broken::TicketRaised).then_some("ticket_is_raised")
     }
 
     pub(crate) fn voters(&self) -> usize {

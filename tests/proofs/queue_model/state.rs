@@ -2,12 +2,15 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::queue_model::{
-    kind::Kind,
-    requests::{Line, Request},
-    rules::{Broken, Budget, Rules, Start},
-    voter::{OWN, SLOTS},
-    waiter::Loss,
+use crate::{
+    network::Way,
+    queue_model::{
+        kind::Kind,
+        requests::Request,
+        rules::{Broken, Budget, Rules, Start},
+        voter::{OWN, SLOTS},
+        waiter::Loss,
+    },
 };
 
 /// There may be fewer; the others never do anything.
@@ -40,7 +43,7 @@ pub(crate) struct Voter {
     /// By place, and of each those of its bids and of its read under its write.
     pub(crate) readers: [[Option<Vote>; SLOTS]; MOST_PLACES],
     pub(crate) queue: [Option<Entry>; MOST_PLACES],
-    pub(crate) lines: [Line; MOST_CLIENTS],
+    pub(crate) lines: [Way<Request>; MOST_CLIENTS],
     /// The voter's answers to the last round of each place, for as long as it is open. Whether one
     /// to a bid was heard is decided when the place acts on it: until then both are possible.
     pub(crate) answers: [Option<Answer>; MOST_PLACES],

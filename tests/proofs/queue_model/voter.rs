@@ -2,7 +2,7 @@
 
 use crate::queue_model::{
     kind::Kind,
-    requests::{Request, Requests},
+    requests::Request,
     rules::{Broken, Rules, Turn, Wish},
     state::{Answer, Entry, MOST_PLACES, Round, Vote, Voter},
 };
@@ -220,10 +220,7 @@ impl Voter {
 
     /// All connections break with the process, and nothing on them arrives.
     pub(crate) fn crash(&mut self) {
-        for line in &mut self.lines {
-            line.queue = line.queue.debts();
-            line.late = Requests::default();
-        }
+        self.lines.iter_mut().for_each(|line| line.crash(true));
     }
 
     /// Besides, it comes back empty.

@@ -1,10 +1,13 @@
 //! What a place sends, and what it does with what `proto` says: ask, bid again, win or leave.
 
-use crate::queue_model::{
-    kind::Kind,
-    requests::{Request, Requests},
-    rules::{Broken, Rules},
-    state::{Answer, Phase, Place, State},
+use crate::{
+    network::Requests,
+    queue_model::{
+        kind::Kind,
+        requests::Request,
+        rules::{Broken, Rules},
+        state::{Answer, Phase, Place, State},
+    },
 };
 
 /// How a bid is lost. Voters are told by bits.
@@ -122,8 +125,7 @@ impl State {
             self.end(place);
         }
         for voter in &mut self.voters {
-            voter.lines[client].cut();
-            voter.lines[client].queue = Requests::default();
+            voter.lines[client].cut(false);
         }
     }
 
@@ -146,7 +148,7 @@ impl State {
         &mut self,
         place: usize,
         rules: &Rules,
-    ) -> impl Iterator<Item = (usize, &mut Requests)> {
+    ) -> impl Iterator<Item = (usize, &mut Requests<Request>)> {
         let (client, voters) = (rules.client_of(place), rules.voters_of(place));
         let queues = self.voters.iter_mut().map(move |voter| &mut voter.lines[client].queue);
         queues.enumerate().filter(move |(at, _)| voters.contains(at))

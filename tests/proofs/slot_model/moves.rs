@@ -1,14 +1,14 @@
 //! What can happen next, and what has to be true in every state.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use stateright::{Model, Property};
+use stateright::Property;
 
 use crate::{
-    check::{Passed, Protocol},
+    check::{Explored, Passed, Protocol},
     mutant,
     slot_model::{
-        rules::{CLIENTS, Landmark, Rules},
+        rules::{Broken, CLIENTS, Landmark, Rules},
         state::{Phase, State, pairs},
     },
 };
@@ -40,27 +40,21 @@ pub(crate) enum Move {
     Expire(usize, usize),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Permits {
-    rules: Rules,
-    /// The one property that is looked at, if not all are.
-    only: Option<&'static str>,
-    /// What some path came by.
-    passed: Arc<Passed>,
-}
-
-impl Model for Permits {
+impl Protocol for Rules {
     type State = State;
-    type Action = Move;
+    type Move = Move;
+    type Landmark = Landmark;
 
-    fn init_states(&self) -> Vec<State> {
-        mutant::wake(self.rules.alive());
-        vec![State::default()]
+    fn alive(&self) -> Option<&'static str> {
+        self.is_broken(Broken::AnySlotIsAVote).then_some("any_slot_is_a_vote")
     }
 
-    fn actions(&self, state: &State, moves: &mut Vec<Move>) {
-        mutant::wake(self.rules.alive());
-        let rules = &self.rules;
+    fn first(&self) -> State {
+        State::default()
+    }
+
+    fn moves(&self, state: &State, moves: &mut Vec<Move>) {
+        let rules = self;
         for client in (0..CLIENTS).filter(|client| rules.wanted[*client] > 0) {
             let most = if rules.again && client == 0 { 2 } else { 1 };
             let it = &state.clients[client];
@@ -117,9 +111,8 @@ impl Model for Permits {
         }
     }
 
-    fn next_state(&self, state: &State, step: Move) -> Option<State> {
-        mutant::wake(self.rules.alive());
-        let (mut next, rules, passed) = (state.clone(), &self.rules, &self.passed);
+    fn next(&self, state: &State, step: Move, passed: &Passed) -> Option<State> {
+        let (mut next, rules) = (state.clone(), self);
         match step {
             Move::Ask(client) => next.ask(client),
             Move::GiveUp(client) | Move::Release(client) => next.give_up(client, rules),
@@ -136,27 +129,25 @@ impl Model for Permits {
         Some(next)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let all = [
+    fn properties() -> Vec<Property<Explored<Self>>> {
+        vec![
             Property::always(ONE_HOLDER, |_, state: &State| {
                 let held = state.slots_held();
                 held.iter().collect::<BTreeSet<_>>().len() == held.len()
             }),
-            Property::always(AT_MOST, |model: &Self, state| {
+            Property::always(AT_MOST, |model: &Explored<Self>, state: &State| {
                 state.slots_held().len() <= usize::from(model.rules.permits)
             }),
             Property::always(BACKED, |_, state: &State| {
                 (0..CLIENTS).all(|client| state.is_backed(client))
             }),
-            Property::always(NOTHING_LEFT, Self::nothing_is_left),
-            Property::always(FREE_IS_HAD, Self::free_is_had),
-        ];
-        let is_wanted = |property: &Property<Self>| self.only.is_none_or(|it| it == property.name);
-        all.into_iter().filter(is_wanted).collect()
+            Property::always(NOTHING_LEFT, |model, state| model.rules.nothing_is_left(state)),
+            Property::always(FREE_IS_HAD, |model, state| model.rules.free_is_had(state)),
+        ]
     }
 }
 
-impl Permits {
+impl Rules {
     fn is_troubled(state: &State) -> bool {
         [state.losses, state.copies, state.forgets, state.lapses].iter().any(|count| *count > 0)
     }
@@ -164,34 +155,34 @@ impl Permits {
     /// A copy that runs behind its undo leaves something until its lease ends; and so does what is
     /// lost, until it is sent again.
     fn nothing_is_left(&self, state: &State) -> bool {
-        mutant::wake(self.rules.alive());
+        mutant::wake(self.alive());
         let idle = state.clients.iter().all(|client| client.phase == Phase::Idle);
         if !idle || Self::is_troubled(state) {
             return true;
         }
         let mut left = state.clone();
-        left.settle(&self.rules, &Passed::default());
+        left.settle(self, &Passed::default());
         left.voters.iter().all(|voter| voter.given.iter().all(Vec::is_empty))
     }
 
     /// Holders alone, and all that they sent has arrived.
     fn free_is_had(&self, state: &State) -> bool {
-        mutant::wake(self.rules.alive());
+        mutant::wake(self.alive());
         let asking = state.clients.iter().any(|client| client.phase == Phase::Asking);
         let next = (0..CLIENTS).find(|client| {
-            self.rules.wanted[*client] == 1 && state.clients[*client].phase == Phase::Idle
+            self.wanted[*client] == 1 && state.clients[*client].phase == Phase::Idle
         });
         let Some(next) = next.filter(|_| !asking && !Self::is_troubled(state)) else {
             return true;
         };
         let mut after = state.clone();
-        after.settle(&self.rules, &Passed::default());
+        after.settle(self, &Passed::default());
         // Two that have each other's slots on a voter exchange them with the second renewal.
         for client in [0, 1, 2, 0, 1, 2] {
             after.renew(client);
-            after.settle(&self.rules, &Passed::default());
+            after.settle(self, &Passed::default());
         }
-        if after.slots_held().len() >= usize::from(self.rules.permits) {
+        if after.slots_held().len() >= usize::from(self.permits) {
             return true;
         }
         // One voter of three may be away: the others must do.
@@ -199,50 +190,8 @@ impl Permits {
             let mut after = after.clone();
             after.ask(next);
             after.ways[next][away].requests.clear();
-            after.settle(&self.rules, &Passed::default());
+            after.settle(self, &Passed::default());
             matches!(after.clients[next].phase, Phase::Holding(_))
         })
-    }
-}
-
-impl Protocol for Rules {
-    type Model = Permits;
-    type Landmark = Landmark;
-
-    fn model(self, only: Option<&'static str>) -> Permits {
-        Permits { rules: self, only, passed: Arc::default() }
-    }
-
-    fn missing(model: &Permits, landmarks: &[Landmark]) -> Vec<Landmark> {
-        model.passed.missing(landmarks)
-    }
-
-    fn tell(self, state: &State, step: Move) -> String {
-        let name = |client: usize| ["Ada", "Ben", "Cleo"][client];
-        let at = |voter: usize| format!("voter {}", voter + 1);
-        match step {
-            Move::Ask(client) => format!("{} asks", name(client)),
-            Move::GiveUp(client) => format!("{} gives up", name(client)),
-            Move::Renew(client) => format!("{} renews", name(client)),
-            Move::Release(client) => format!("{} releases", name(client)),
-            Move::Arrive(client, voter) => {
-                let (_, request) = &state.ways[client][voter].requests[0];
-                let mut after = state.clone();
-                after.arrive(client, voter, false, &self);
-                let given = &after.voters[voter].given[client];
-                format!("{request:?} of {} arrives at {}: {given:?}", name(client), at(voter))
-            }
-            Move::Lose(client, voter) => {
-                format!("a request of {} to {} is lost", name(client), at(voter))
-            }
-            Move::RunAgain(client, voter) => {
-                format!("a request of {} runs again at {}", name(client), at(voter))
-            }
-            Move::Hear(client, voter) => format!("{} hears {}", name(client), at(voter)),
-            Move::Forget => format!("{} forgets", at(0)),
-            Move::CountAgain => format!("{} counts again", at(0)),
-            Move::Lapse(client) => format!("the lease of {} ends", name(client)),
-            Move::Expire(client, voter) => format!("{} of {} ends", at(voter), name(client)),
-        }
     }
 }

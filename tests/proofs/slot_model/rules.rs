@@ -91,11 +91,6 @@ impl Rules {
     pub(crate) fn circle(&self, client: usize) -> Circle {
         Circle { start: self.starts[client], permits: self.permits }
     }
-
-    /// The mutant of `proto` that is alive.
-    pub(crate) fn alive(&self) -> Option<&'static str> {
-        self.is_broken(Broken::AnySlotIsAVote).then_some("any_slot_is_a_vote")
-    }
 }
 
 /// What some path should come by.

@@ -3,11 +3,10 @@
 
 use std::ops::Range;
 
-use crate::hold_model::{
-    rules::{Broken, Rules},
-    state::{Phase, State, VOTERS},
-};
 use quorate::proto::Quorum;
+
+/// Of all models that change them.
+const VOTERS: usize = 3;
 
 /// Of the voters these are only new, in both sets, and only old, in this order; and the steps that
 /// clients make.
@@ -31,7 +30,7 @@ pub(crate) enum Sets {
 }
 
 impl Sets {
-    fn next(self) -> Option<Self> {
+    pub(crate) fn next(self) -> Option<Self> {
         match self {
             Self::Old => Some(Self::Joint),
             Self::Joint => Some(Self::New),
@@ -75,41 +74,5 @@ impl Change {
     pub(crate) fn are_alike(self, one: usize, other: usize) -> bool {
         let sets = |voter| (self.new_ones().contains(&voter), self.old_ones().contains(&voter));
         sets(one) == sets(other)
-    }
-}
-
-impl Rules {
-    pub(crate) fn first_sets(&self) -> Sets {
-        self.bounds.change.map_or(Sets::All, |change| change.from)
-    }
-
-    pub(crate) fn voters_of(&self, sets: Sets) -> Range<usize> {
-        self.bounds.change.map_or(0..VOTERS, |change| change.voters_of(sets))
-    }
-
-    pub(crate) fn quorum_of(&self, sets: Sets) -> Quorum {
-        self.bounds.change.map_or_else(|| Quorum::of(VOTERS), |change| change.quorum_of(sets))
-    }
-
-    pub(crate) fn are_alike(&self, one: usize, other: usize) -> bool {
-        self.bounds.change.is_none_or(|change| change.are_alike(one, other))
-    }
-}
-
-impl State {
-    /// The sets that the client goes on to when it is started again, if the rule allows it: nobody
-    /// has the new voters alone while somebody has the old ones alone.
-    pub(crate) fn next_sets(&self, client: u8, rules: &Rules) -> Option<Sets> {
-        let it = self.client(client);
-        let to = rules.bounds.change?.to;
-        if it.phase != Phase::Idle || it.sets == to {
-            return None;
-        }
-        if rules.breaks(Broken::StepSkipped) && it.sets == Sets::Old {
-            return Some(Sets::New);
-        }
-        let next = it.sets.next()?;
-        let is_old = |other: u8| self.client(other).sets == Sets::Old;
-        (next != Sets::New || !rules.clients().any(is_old)).then_some(next)
     }
 }
