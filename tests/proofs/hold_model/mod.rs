@@ -255,87 +255,47 @@ fn a_renewal_that_counts_any_voter_in_quarantine_breaks_exclusion() {
     }
 }
 
-/// In that tick, but before it forgot, the voter may have voted for somebody else.
 #[test]
-fn a_vote_that_ended_when_the_voter_forgot_is_no_proof() {
-    let bounds = HELD.patient().with(Budget { renewals: 2, amnesias: 1, ..NONE });
-    finds("the last tick", exact(bounds, 2).breaking(Broken::ProofToTheLastTick), EXCLUSION);
-}
-
-/// The voter forgets that vote too, and ada has proof that she had the one before; ben has yet to
-/// learn of it.
-#[test]
-fn a_vote_given_in_quarantine_does_not_count_after_it() {
-    let bounds = HELD.patient().with(Budget { renewals: 1, amnesias: 2, ..NONE });
-    finds("when heard", exact(bounds, 2).breaking(Broken::JudgedWhenHeard), EXCLUSION);
-}
-
-#[test]
-fn trust_counted_from_the_reply_breaks_exclusion() {
-    finds("from the reply", Rules::kept(TWO).breaking(Broken::TrustFromTheReply), EXCLUSION);
-}
-
-/// The votes are there again, but another hold came and went since.
-#[test]
-fn a_renewal_that_counts_after_the_deadline_lets_another_hold_in_between() {
-    let rules = Rules::kept(TWO.with(Budget { renewals: 1, ..NONE }));
-    finds("late renewal", rules.breaking(Broken::RenewalAfterTheDeadline), UNINTERRUPTED);
-}
-
-#[test]
-fn an_undo_that_is_not_repeated_leaves_votes_behind() {
-    let rules = Rules::kept(TWO.with(Budget { restarts: 1, ..NONE }));
-    for property in [NO_LEAK, FREE] {
-        finds("undo once", rules.breaking(Broken::UndoNotRepeated), property);
+fn each_rule_is_needed() {
+    let two = |budget| Rules::kept(TWO.with(budget));
+    let held = |budget| exact(HELD.patient().with(budget), 2);
+    let renewed = two(Budget { renewals: 1, ..NONE });
+    let restarted = two(Budget { restarts: 1, ..NONE });
+    let twice = held(Budget { renewals: 2, amnesias: 1, ..NONE });
+    let both = held(Budget { renewals: 1, amnesias: 2, ..NONE });
+    let reused = Rules::kept(Bounds::of([2, 0, 0]).with(Budget { cuts: 1, ..NONE }));
+    let apart = exact(APART, 1);
+    for (broken, rules, property) in [
+        (Broken::TrustFromTheReply, two(NONE), EXCLUSION),
+        (Broken::RenewalTakesOver, renewed, EXCLUSION),
+        // In that tick, but before it forgot, the voter may have voted for somebody else.
+        (Broken::ProofToTheLastTick, twice, EXCLUSION),
+        // The voter forgets that vote too, and ada has proof that she had the one before; ben has
+        // yet to learn of it.
+        (Broken::JudgedWhenHeard, both, EXCLUSION),
+        // The votes are there again, but another hold came and went since.
+        (Broken::RenewalAfterTheDeadline, renewed, UNINTERRUPTED),
+        (Broken::UndoNotRepeated, restarted, NO_LEAK),
+        (Broken::UndoNotRepeated, restarted, FREE),
+        (Broken::ReleaseOfAnybody, two(NONE), BACKED),
+        (Broken::NumbersReused, reused, BACKED),
+        (Broken::NoWriteBack, apart, TOKENS),
+        (Broken::WriteBackNotAwaited, apart, TOKENS),
+        (Broken::LowestAnswer, apart, TOKENS),
+        // Ben has the vote, and was told the counter before it was raised: he knows nothing of it.
+        (Broken::RaisedUnderAnother, exact(APART.patient(), 2), TOKENS),
+        // Where the third voter is silent, one that granted less has to be raised.
+        (Broken::RaisedElsewhere, apart, HEALS),
+    ] {
+        finds(&format!("{broken:?}"), rules.breaking(broken), property);
     }
-}
-
-#[test]
-fn a_release_of_anybodys_vote_takes_the_majority_from_a_hold() {
-    finds("release", Rules::kept(TWO).breaking(Broken::ReleaseOfAnybody), BACKED);
-}
-
-#[test]
-fn a_number_used_again_lets_an_undo_take_a_later_holds_vote() {
-    let rules = Rules::kept(Bounds::of([2, 0, 0]).with(Budget { cuts: 1, ..NONE }));
-    finds("one number", rules.breaking(Broken::NumbersReused), BACKED);
-}
-
-#[test]
-fn a_renewal_that_takes_over_another_holds_vote_breaks_exclusion() {
-    let rules = Rules::kept(TWO.with(Budget { renewals: 1, ..NONE }));
-    finds("taken over", rules.breaking(Broken::RenewalTakesOver), EXCLUSION);
-}
-
-#[test]
-fn a_token_that_no_majority_stores_before_it_is_handed_out_falls() {
-    let rules = exact(APART, 1);
-    finds("none", rules.breaking(Broken::NoWriteBack), TOKENS);
-    finds("not awaited", rules.breaking(Broken::WriteBackNotAwaited), TOKENS);
-}
-
-#[test]
-fn the_lowest_answer_is_no_token() {
-    finds("lowest", exact(APART, 1).breaking(Broken::LowestAnswer), TOKENS);
-}
-
-/// Ben has the vote, and was told the counter before it was raised: he knows nothing of it.
-#[test]
-fn a_counter_raised_under_anothers_vote_stores_no_token() {
-    let rules = exact(APART.patient(), 2);
-    finds("under another", rules.breaking(Broken::RaisedUnderAnother), TOKENS);
-}
-
-/// Where the third voter is silent, one that granted less has to be raised.
-#[test]
-fn a_token_that_is_stored_only_at_those_that_did_not_vote_is_never_handed_out() {
-    finds("elsewhere", exact(APART, 1).breaking(Broken::RaisedElsewhere), HEALS);
-}
-
-#[test]
-fn a_token_falls_where_a_voter_forgets_its_counter_and_there_is_no_floor() {
     let forgets = EQUAL.with(Budget { amnesias: 1, ..NONE });
     finds("no floor", exact(forgets, 1), TOKENS);
+    // Three clients that have the old voters alone, both, and the new ones alone.
+    for change in [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0)] {
+        let skipped = exact(TWO.changing(change), 2).breaking(Broken::StepSkipped);
+        finds("a step is skipped", skipped, EXCLUSION);
+    }
 }
 
 /// By more than it goes on in a quarantine.
@@ -390,14 +350,5 @@ fn tokens_rise_from_one_step_of_a_change_to_the_next() {
             let bounds = attempts.fenced([0; 3]).changing(change);
             holds("tokens, the voters are changed", exact(bounds, 1), 2_000, &[Won, WonJoint]);
         }
-    }
-}
-
-/// Three clients that have the old voters alone, both, and the new ones alone.
-#[test]
-fn a_step_that_is_skipped_breaks_exclusion() {
-    for change in [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0)] {
-        let bounds = TWO.changing(change);
-        finds("a step is skipped", exact(bounds, 2).breaking(Broken::StepSkipped), EXCLUSION);
     }
 }

@@ -60,10 +60,6 @@ pub(crate) struct About {
 }
 
 impl Ledger {
-    pub(crate) fn force(&mut self, hold: &str) {
-        self.forced.insert(hold.to_owned());
-    }
-
     /// Whether a client is connected.
     pub(crate) fn has_clients(&self) -> bool {
         self.amnesia.connected().any(|client| !self.closed.contains(&client))
@@ -78,15 +74,6 @@ impl Ledger {
     pub(crate) fn client(&self, hold: &str) -> Option<usize> {
         let (id, _) = hold.rsplit_once(':')?;
         self.clients.get(id).copied()
-    }
-
-    /// Whether the hold was seen not to be held.
-    pub(crate) fn is_over(&self, hold: &str) -> bool {
-        self.over.contains(hold)
-    }
-
-    pub(crate) fn stands_still(&mut self, client: usize) {
-        *self.still.entry(client).or_default() += 1;
     }
 
     /// One of the troubles that keep a machine is over; whether it was the last.
@@ -115,22 +102,10 @@ impl Ledger {
         self.excuse_of_force(hold).or(paused)
     }
 
-    pub(crate) fn overlap(&mut self, hold: &str) {
-        self.overlapped.insert(hold.to_owned());
-    }
-
     /// Why this hold may be lost although a majority of the voters is well.
     pub(crate) fn excuse_of_loss(&self, hold: &str) -> Option<&'static str> {
         let overlapped = self.overlapped.contains(hold).then_some("another hold had its votes");
         self.excuse(hold).or(overlapped)
-    }
-
-    pub(crate) fn ends_by(&mut self, hold: &str, until_ms: u64) {
-        self.forced_until_ms.entry(hold.to_owned()).or_insert(until_ms);
-    }
-
-    pub(crate) fn forced_until_ms(&self, hold: &str) -> Option<u64> {
-        self.forced_until_ms.get(hold).copied()
     }
 
     pub(crate) fn asked(&mut self, hold: &str, lease_ms: u64) {
@@ -142,20 +117,13 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn shortest_lease_ms(&self, hold: &str) -> Option<u64> {
-        self.leases_ms.get(hold).copied()
-    }
-
-    pub(crate) fn excuse_of_force(&self, hold: &str) -> Option<&'static str> {
+    fn excuse_of_force(&self, hold: &str) -> Option<&'static str> {
         self.forced.contains(hold).then_some("it was ended by force")
     }
 
     /// Why the promise does not cover this hold, if it does not.
     pub(crate) fn excuse(&self, hold: &str) -> Option<&'static str> {
-        if let Some(forced) = self.excuse_of_force(hold) {
-            return Some(forced);
-        }
-        self.amnesia.excuse(hold)
+        self.excuse_of_force(hold).or_else(|| self.amnesia.excuse(hold))
     }
 
     /// Why two holds may be held at one moment that exclude each other.

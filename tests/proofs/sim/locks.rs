@@ -1,6 +1,6 @@
 //! The locks that tasks share, their keys on the voters, and who has a vote.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{collections::BTreeMap, ops::Deref, sync::LazyLock};
 
 use quorate::{embedded::Record, inspection::Access};
 
@@ -23,15 +23,21 @@ pub(crate) enum Lock {
 }
 
 /// How a lock and its keys are called. They are looked for after every script.
-struct Keys {
-    name: String,
-    records: Vec<String>,
-    readers: String,
-    queue: String,
-    alive: String,
-    writers: String,
-    fence: String,
-    claims: Vec<String>,
+pub(crate) struct Keys {
+    pub(crate) name: String,
+    /// Those of the records of who holds.
+    pub(crate) records: Vec<String>,
+    pub(crate) readers: String,
+    /// That of the places that wait, with their tickets.
+    pub(crate) queue: String,
+    /// That of the deadlines of these places.
+    pub(crate) alive: String,
+    /// That of those of them that wait to write among readers.
+    pub(crate) writers: String,
+    /// That of the number of the latest exclusive hold.
+    pub(crate) fence: String,
+    /// Those of all that names a hold or a place that keeps others out.
+    pub(crate) claims: Vec<String>,
 }
 
 impl Keys {
@@ -73,8 +79,12 @@ impl Keys {
 impl Lock {
     /// So many of each kind there may be.
     pub(crate) const MOST: usize = 2;
+}
 
-    fn keys(self) -> &'static Keys {
+impl Deref for Lock {
+    type Target = Keys;
+
+    fn deref(&self) -> &Keys {
         static ALL: LazyLock<BTreeMap<Lock, Keys>> = LazyLock::new(|| {
             let of = |number| {
                 let (semaphore, election) = (Lock::Semaphore(number), Lock::Election(number));
@@ -83,46 +93,7 @@ impl Lock {
             let locks = (0..Lock::MOST).flat_map(of);
             locks.map(|lock| (lock, Keys::of(lock))).collect()
         });
-        &ALL[&self]
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        &self.keys().name
-    }
-
-    /// The keys of the records of who holds.
-    pub(crate) fn records(self) -> &'static [String] {
-        &self.keys().records
-    }
-
-    /// The key of the holds that read.
-    pub(crate) fn readers(self) -> &'static str {
-        &self.keys().readers
-    }
-
-    /// The key of the places that wait, with their tickets.
-    pub(crate) fn queue(self) -> &'static str {
-        &self.keys().queue
-    }
-
-    /// The key of the deadlines of these places.
-    pub(crate) fn alive(self) -> &'static str {
-        &self.keys().alive
-    }
-
-    /// The key of those of them that wait to write among readers.
-    pub(crate) fn writers(self) -> &'static str {
-        &self.keys().writers
-    }
-
-    /// The key of the number of the latest exclusive hold.
-    pub(crate) fn fence(self) -> &'static str {
-        &self.keys().fence
-    }
-
-    /// The keys of all that names a hold or a place that keeps others out.
-    pub(crate) fn claims(self) -> &'static [String] {
-        &self.keys().claims
+        &ALL[self]
     }
 }
 

@@ -137,7 +137,7 @@ impl Task {
     }
 
     fn lock(&self, step: Step) -> Asking {
-        let lock = Asking::of(&self.quorum, step.lock().name(), step.kind).lease(step.lease);
+        let lock = Asking::of(&self.quorum, &step.lock().name, step.kind).lease(step.lease);
         match step.owner {
             Some(owner) => lock.owner(self.owners[owner]),
             None => lock,
@@ -212,7 +212,7 @@ impl Task {
 
     /// Watches an election until the faults have ended.
     pub(crate) async fn watch(self, election: Lock) {
-        let mut observer = self.quorum.election(election.name()).observe();
+        let mut observer = self.quorum.election(&election.name).observe();
         let mut seen = leaders::Seen::default();
         loop {
             let observed = tokio::select! {
@@ -262,18 +262,19 @@ impl Task {
             }
             Meanwhile::Lost(ms) => self.wait_for_loss(step, ms, guard).await,
             Meanwhile::Inspect => {
-                let seen = told::look(&self.quorum, step.lock()).await;
+                let seen = told::look(&self.quorum, step.lock(), guard.access()).await;
                 match seen {
                     Ok(seen) => {
-                        self.say(|| format!("sees {seen}"));
+                        self.say(|| format!("sees {}", seen.text));
                         told::inspected(&self.world, guard, &seen);
                     }
                     Err(error) => self.failed(step, "inspecting", guard, &error),
                 }
             }
             Meanwhile::Force => {
-                let name = step.lock().name();
-                let ended = match step.lock() {
+                let lock = step.lock();
+                let name = &lock.name;
+                let ended = match lock {
                     Lock::Mutex(_) => self.quorum.mutex(name).force_release().await,
                     Lock::Rw(_) => self.quorum.rw_lock(name).force_release(guard.access()).await,
                     Lock::Semaphore(_) => self.quorum.semaphore(name, 1).force_release().await,

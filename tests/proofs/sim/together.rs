@@ -16,10 +16,10 @@ impl Task {
     pub(crate) async fn take_all(&self, step: Step) -> Result<(), Error> {
         let lockable = |lock: &Lock| -> Lockable {
             match lock {
-                Lock::Rw(_) => self.quorum.rw_lock(lock.name()).writing(),
+                Lock::Rw(_) => self.quorum.rw_lock(&lock.name).writing(),
                 // Some are asked for in order.
-                _ if step.number == 0 => self.quorum.fair_mutex(lock.name()).into(),
-                _ => self.quorum.mutex(lock.name()).into(),
+                _ if step.number == 0 => self.quorum.fair_mutex(&lock.name).into(),
+                _ => self.quorum.mutex(&lock.name).into(),
             }
         };
         let all = self.quorum.lock_all(step.locks().iter().map(lockable));

@@ -83,26 +83,22 @@ fn begin_at_client(world: &Arc<World>, clients: &Clients, what: What) {
             let was_ms = was_ms.unwrap_or(world.plan.clients[client].wall_ahead_ms);
             world.machines[client].jump_wall_clock((ahead_ms - was_ms) * 1_000);
         }
-        What::ClientStalls(client) => {
-            locked(&world.ledger).stands_still(client);
-            world.machines[client].stall();
-            world.disturb(client);
-        }
-        What::ClientSuspended(client) => {
-            let mut ledger = locked(&world.ledger);
-            ledger.suspended.insert(client);
-            ledger.stands_still(client);
+        What::ClientStalls(client) | What::ClientSuspended(client) | What::ClientPaused(client) => {
+            let (machine, mut ledger) = (&world.machines[client], locked(&world.ledger));
+            *ledger.still.entry(client).or_default() += 1;
+            match what {
+                What::ClientSuspended(_) => {
+                    ledger.suspended.insert(client);
+                    machine.suspend();
+                }
+                What::ClientPaused(_) => {
+                    ledger.pauses(client);
+                    machine.stall();
+                    machine.set_clock_rate(-1_000_000);
+                }
+                _ => machine.stall(),
+            }
             drop(ledger);
-            world.machines[client].suspend();
-            world.disturb(client);
-        }
-        What::ClientPaused(client) => {
-            let mut ledger = locked(&world.ledger);
-            ledger.pauses(client);
-            ledger.stands_still(client);
-            drop(ledger);
-            world.machines[client].stall();
-            world.machines[client].set_clock_rate(-1_000_000);
             world.disturb(client);
         }
         What::ClientDies(client) => {
@@ -170,8 +166,7 @@ fn end(world: &World, ways: &Ways, what: What) {
         }
         What::ClientStalls(client) | What::ClientSuspended(client) => go_on(world, client),
         What::ClientPaused(client) => {
-            let plan = &world.plan.clients[client];
-            world.machines[client].set_clock_rate(plan.clock_ppm);
+            world.machines[client].set_clock_rate(world.plan.clients[client].clock_ppm);
             go_on(world, client);
         }
         _ => {}
@@ -212,7 +207,7 @@ fn forget_votes(world: &World, voter: usize) {
     let records = records(world, voter);
     let mut ledger = locked(&world.ledger);
     for lock in &world.locks {
-        let votes = votes(&records, lock.records());
+        let votes = votes(&records, &lock.records);
         ledger.amnesia.loses_votes(&world.plan, voter, *lock, &votes, world.now_ms());
     }
 }
@@ -222,8 +217,8 @@ fn age_votes(world: &World, voter: usize, before: &[Record]) {
     let after = records(world, voter);
     let mut ledger = locked(&world.ledger);
     for lock in &world.locks {
-        let before = votes(before, lock.records());
-        for vote in votes(&after, lock.records()) {
+        let before = votes(before, &lock.records);
+        for vote in votes(&after, &lock.records) {
             let Some(left_ms) = vote.left_ms else { continue };
             let was = before.iter().find(|was| was.hold == vote.hold);
             if was.is_some_and(|was| was.left_ms.is_none_or(|was_ms| was_ms > left_ms)) {
@@ -239,13 +234,13 @@ fn holds(records: &[Record]) -> impl Iterator<Item = &str> {
 }
 
 fn evict(world: &World, voter: usize, lock: Lock, part: Part) {
-    let key = match part {
-        Part::Record => &lock.records()[0],
-        Part::Readers => lock.readers(),
-        Part::Queue => lock.queue(),
-        Part::Alive => lock.alive(),
-        Part::Writers => lock.writers(),
-        Part::Fence => lock.fence(),
+    let key: &str = match part {
+        Part::Record => &lock.records[0],
+        Part::Readers => &lock.readers,
+        Part::Queue => &lock.queue,
+        Part::Alive => &lock.alive,
+        Part::Writers => &lock.writers,
+        Part::Fence => &lock.fence,
     };
     let mut records = records(world, voter);
     records.retain(|record| record.key == key);

@@ -181,8 +181,7 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
         locked(&world.tokens).tells(hold, run.arg("token").unwrap_or_default());
     }
     match run.script() {
-        "mutex/acquire" | "mutex/renew" | "rw/acquire" | "rw/renew" | "semaphore/acquire"
-        | "semaphore/renew" | "election/acquire" | "election/renew" => {
+        script if script.ends_with("/acquire") || script.ends_with("/renew") => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }
@@ -190,11 +189,11 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
                 ledger.asked(hold, lease_ms);
             }
         }
-        "mutex/force_release" | "rw/force_release" | "semaphore/force_release" => {
-            ledger.force(hold);
+        script if script.ends_with("/force_release") => {
+            ledger.forced.insert(hold.to_owned());
             ledger.amnesia.gives_back(voter, hold);
         }
-        "mutex/release" | "rw/release" | "semaphore/release" if run.arg("count") == Some("0") => {
+        script if script.ends_with("/release") && run.arg("count") == Some("0") => {
             ledger.amnesia.gives_back(voter, hold);
         }
         _ => {}

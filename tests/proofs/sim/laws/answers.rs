@@ -74,7 +74,7 @@ impl Idle {
             steps.filter(|step| step.kind == Kind::All).flat_map(Step::locks).collect();
         let now_ms = world.now_ms();
         for lock in world.locks.iter().copied().filter(|lock| !together.contains(lock)) {
-            let keys = lock.records();
+            let keys = &lock.records;
             let is_free = look.records.iter().flatten().all(|record| !keys.contains(&record.key));
             if !(is_free && world.is_wanted(lock)) {
                 self.0.remove(&lock);

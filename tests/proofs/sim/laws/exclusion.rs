@@ -15,10 +15,9 @@ pub(crate) fn check(world: &World, look: &Look) {
         for other in look.held[..place].iter().filter(|other| exclude_each_other(one, other)) {
             let mut ledger = locked(&world.ledger);
             let excuse = ledger.excuse_of_two(&world.plan, &one.hold, &other.hold);
-            ledger.overlap(&one.hold);
-            ledger.overlap(&other.hold);
+            ledger.overlapped.extend([one.hold.clone(), other.hold.clone()]);
             drop(ledger);
-            let what = format!("{} is held by {} and {}", one.lock.name(), other.hold, one.hold);
+            let what = format!("{} is held by {} and {}", one.lock.name, other.hold, one.hold);
             world.breach(Law::Exclusion, excuse, what);
         }
     }

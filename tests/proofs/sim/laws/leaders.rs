@@ -110,7 +110,7 @@ pub(crate) fn check(world: &World, look: &Look) {
         let proclaimed = locked(&world.leaders).proclaimed.get(&held.hold).copied();
         let Some((lock, number)) = proclaimed else { continue };
         let knows = |records: &&Vec<Record>| {
-            let record = records.iter().find(|record| lock.records().contains(&record.key));
+            let record = records.iter().find(|record| lock.records.contains(&record.key));
             let said = record.and_then(|record| record.fields.first());
             let said = said.filter(|(hold, _)| *hold == held.hold);
             let said = said.and_then(|(_, said)| said.rsplit_once('=')?.1.parse::<u64>().ok());

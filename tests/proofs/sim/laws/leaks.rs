@@ -122,7 +122,7 @@ async fn acquire_all(world: &Arc<World>) {
             Lock::Election(_) => &[Kind::Election],
         };
         for kind in kinds {
-            acquire(world, &Asking::of(&quorum, lock.name(), *kind), limit_ms).await;
+            acquire(world, &Asking::of(&quorum, &lock.name, *kind), limit_ms).await;
         }
     }
     quorum.close().await;

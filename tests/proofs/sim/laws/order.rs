@@ -125,7 +125,7 @@ pub(crate) fn who_stands(world: &World, lock: Lock, kind: Kind) -> Before {
     // To look at a voter is also to let it do what is due, and tell what it did.
     let look = |voter: &EmbeddedVoter| {
         let records = voter.records();
-        let waits = fields(&records, lock.queue()).is_some();
+        let waits = fields(&records, &lock.queue).is_some();
         (waits.then(|| time_ms(voter)).flatten(), records)
     };
     let seen: Vec<_> = world.voters.iter().map(look).collect();
@@ -313,8 +313,8 @@ impl Queues {
 
     /// The places that a voter has, with their tickets.
     fn standing(&self, records: &[Record], lock: Lock) -> Vec<(String, String)> {
-        let queue = fields(records, lock.queue()).unwrap_or_default();
-        let writers = fields(records, lock.writers()).unwrap_or_default();
+        let queue = fields(records, &lock.queue).unwrap_or_default();
+        let writers = fields(records, &lock.writers).unwrap_or_default();
         // A writer stands before readers by its mark.
         let is_whole = |place: &str| {
             !matches!(lock, Lock::Rw(_))
@@ -327,7 +327,7 @@ impl Queues {
     /// Those of them that count.
     fn alive(&self, records: &[Record], lock: Lock, now_ms: u64) -> Vec<(String, String)> {
         let mut standing = self.standing(records, lock);
-        let alive = fields(records, lock.alive()).unwrap_or_default();
+        let alive = fields(records, &lock.alive).unwrap_or_default();
         let counts = |place: &str| {
             let until_ms = alive.iter().find(|(one, _)| one == place);
             until_ms.is_some_and(|(_, ms)| ms.parse().is_ok_and(|ms: u64| ms > now_ms))

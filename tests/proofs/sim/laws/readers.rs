@@ -35,9 +35,9 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 /// The key of the readers expires at the deadline of the last, as the voter's clock tells it.
 pub(crate) fn check(world: &World, look: &Look) {
     for lock in world.locks.iter().filter(|lock| matches!(lock, Lock::Rw(_))) {
-        let key = lock.readers();
+        let key = &lock.readers;
         for (voter, records) in look.records.iter().enumerate() {
-            let Some(record) = records.iter().find(|record| record.key == key) else { continue };
+            let Some(record) = records.iter().find(|record| record.key == *key) else { continue };
             // One that does not run does not tell its time.
             let Some(now_ms) = time_ms(&world.voters[voter]) else { continue };
             let last_ms = record.fields.last().and_then(|(_, score)| score.parse::<i64>().ok());

@@ -87,7 +87,7 @@ fn excuse(world: &World, lock: Lock, hold: &str, other: &str) -> Option<&'static
 fn is_stored(world: &World, lock: Lock, (hold, token): (&str, u64), asked_ms: u64) {
     let knows = |voter: &EmbeddedVoter| {
         let records = voter.records();
-        let record = records.iter().find(|record| record.key == lock.fence());
+        let record = records.iter().find(|record| record.key == lock.fence);
         let number = record.and_then(|record| record.fields.first());
         number
             .and_then(|(_, number)| number.parse().ok())

@@ -1,11 +1,11 @@
 //! What callers are told is so.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use quorate::{
     Error, HoldId, Preference, Quorate,
     embedded::Fault,
-    inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
+    inspection::{Access, Inspection},
 };
 use tokio::time::{sleep, timeout};
 
@@ -54,11 +54,11 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
     if step.owner.is_some() || forgotten || world.plan.mood == Mood::Chaos {
         return;
     }
-    let (keys, count) = (step.lock().records(), guard.count().to_string());
+    let (lock, count) = (step.lock(), guard.count().to_string());
     let told = |voter: usize| {
         let voter = &world.voters[voter];
         let records = voter.records();
-        let records = records.iter().filter(|record| keys.contains(&record.key));
+        let records = records.iter().filter(|record| lock.records.contains(&record.key));
         let mut fields = records.flat_map(|record| &record.fields);
         // Of a read they know that there is one.
         let reads = guard.access() == Access::Read;
@@ -71,43 +71,43 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
     }
 }
 
-/// What inspection shows.
-pub(crate) enum Seen {
-    Mutex(Inspection),
-    Rw(RwInspection),
-    Semaphore(SemaphoreInspection),
+/// What inspection shows of a lock.
+pub(crate) struct Seen {
+    /// Who has it, with this access.
+    holders: Vec<HoldId>,
+    pub(crate) text: String,
 }
 
-impl fmt::Display for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mutex(seen) => seen.fmt(f),
-            Self::Rw(seen) => seen.fmt(f),
-            Self::Semaphore(seen) => seen.fmt(f),
+pub(crate) async fn look(quorum: &Quorate, lock: Lock, access: Access) -> Result<Seen, Error> {
+    let name = &lock.name;
+    Ok(match lock {
+        Lock::Mutex(_) => seen_by(&quorum.mutex(name).inspect().await?),
+        Lock::Election(_) => seen_by(&quorum.election(name).inspect().await?),
+        Lock::Semaphore(_) => {
+            let seen = quorum.semaphore(name, 1).inspect().await?;
+            let holders = seen.holders().into_iter().map(|held| held.hold).collect();
+            Seen { holders, text: seen.to_string() }
         }
-    }
+        Lock::Rw(_) => {
+            let seen = quorum.rw_lock(name).inspect().await?;
+            let holders = match access {
+                Access::Write => seen.writer().into_iter().map(|holder| holder.hold).collect(),
+                Access::Read => seen.readers().into_iter().map(|reader| reader.hold).collect(),
+            };
+            Seen { holders, text: seen.to_string() }
+        }
+    })
 }
 
-pub(crate) async fn look(quorum: &Quorate, lock: Lock) -> Result<Seen, Error> {
-    match lock {
-        Lock::Mutex(_) => quorum.mutex(lock.name()).inspect().await.map(Seen::Mutex),
-        Lock::Rw(_) => quorum.rw_lock(lock.name()).inspect().await.map(Seen::Rw),
-        Lock::Semaphore(_) => quorum.semaphore(lock.name(), 1).inspect().await.map(Seen::Semaphore),
-        Lock::Election(_) => quorum.election(lock.name()).inspect().await.map(Seen::Mutex),
-    }
+fn seen_by(seen: &Inspection) -> Seen {
+    let holders = seen.holder().into_iter().map(|holder| holder.hold).collect();
+    Seen { holders, text: seen.to_string() }
 }
 
 /// Somebody looked who has a lock while holding it.
 pub(crate) fn inspected(world: &World, guard: &Guard, seen: &Seen) {
     let covered = locked(&world.ledger).excuse(guard.hold().as_str()).is_none();
-    let holders: Vec<HoldId> = match seen {
-        Seen::Mutex(seen) => seen.holder().into_iter().map(|holder| holder.hold).collect(),
-        Seen::Rw(seen) if guard.access() == Access::Write => {
-            seen.writer().into_iter().map(|holder| holder.hold).collect()
-        }
-        Seen::Rw(seen) => seen.readers().into_iter().map(|reader| reader.hold).collect(),
-        Seen::Semaphore(seen) => seen.holders().into_iter().map(|held| held.hold).collect(),
-    };
+    let holders = &seen.holders;
     let own = holders.contains(guard.hold());
     if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {
         let what = format!("{} is held, and inspection shows {holders:?}", guard.hold());
@@ -137,7 +137,8 @@ pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
         world.plan.longest_lease_ms()
     };
     let until_ms = world.now_ms() + within_ms * 101 / 100 + 5;
-    locked(&world.ledger).ends_by(guard.hold().as_str(), until_ms);
+    let hold = guard.hold().to_string();
+    locked(&world.ledger).forced_until_ms.entry(hold).or_insert(until_ms);
 }
 
 /// All voters forget a hold, and give their votes to another that it excludes: the next renewal that
@@ -218,7 +219,7 @@ pub(crate) async fn renewed_late(calm: &Calm<'_>, ways: &Ways) {
 
 /// What was ended by force stays ended, where no voter forgot that it was.
 pub(crate) fn check_forced(world: &World, hold: &str) {
-    let ends_by = locked(&world.ledger).forced_until_ms(hold);
+    let ends_by = locked(&world.ledger).forced_until_ms.get(hold).copied();
     if world.plan.mood != Mood::Chaos && ends_by.is_some_and(|until| world.now_ms() > until) {
         world.breach(Law::WhatIsTold, None, format!("{hold} was ended by force and is held"));
     }

@@ -27,7 +27,7 @@ pub(crate) fn check(world: &World, look: &Look) {
     // What was given up may still be on its way, and so may what gives it back.
     let settled_ms = 2 * world.plan.network.usual_ms + 5;
     for lock in world.locks.iter().copied() {
-        let keys = lock.claims();
+        let keys = &lock.claims;
         for (voter, records) in look.records.iter().enumerate() {
             if world.plan.voters[voter].troubled {
                 continue;

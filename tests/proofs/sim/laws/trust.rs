@@ -15,7 +15,7 @@ use crate::sim::{
 
 pub(crate) fn check(world: &World, look: &Look) {
     for held in &look.held {
-        if locked(&world.ledger).is_over(&held.hold) {
+        if locked(&world.ledger).over.contains(&held.hold) {
             let what = format!("{} is held again after it was not", held.hold);
             world.breach(Law::TrustEndsEarly, None, what);
         }
@@ -94,7 +94,7 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
             world.now_ms(),
         )
     };
-    let keys = held.lock.records();
+    let keys = &held.lock.records;
     let vote = |voter: usize, records: &Vec<Record>| {
         let mut votes = locks::votes(records, keys).into_iter();
         let is_its = |vote: &Vote<'_>| {
@@ -120,7 +120,8 @@ fn votes(world: &World, look: &Look, held: &Held) -> Vec<Option<Duration>> {
 
 /// Where no clock is wrong, the votes last longer than the trust by all of the drift.
 fn check_drift(world: &World, held: &Held, left: Duration, excuse: Option<&'static str>) {
-    let Some(lease_ms) = locked(&world.ledger).shortest_lease_ms(&held.hold) else { return };
+    let asked_ms = locked(&world.ledger).leases_ms.get(&held.hold).copied();
+    let Some(lease_ms) = asked_ms else { return };
     let drift = Duration::from_millis(lease_ms) / 100 + Duration::from_millis(2);
     if held.remaining + drift > left {
         let what = format!(
