@@ -58,27 +58,29 @@ impl Mark for Landmark {
 }
 
 pub(crate) fn pass(passed: &Passed, before: &State, step: Move, after: &State, rules: &Rules) {
-    match step {
-        Move::Hear(client, voter) => heard(before, (client, voter), after, (passed, rules)),
-        Move::Arrive(client, voter) => arrived(before, (client, voter), after, (passed, rules)),
-        Move::ArriveLate(client, voter) => {
-            let record = after.voters[voter].record;
-            let newly = before.voters[voter].record.is_none();
-            let idle = after.client(client).phase == Phase::Idle;
-            if newly && record.is_some() && idle {
-                passed.add(Landmark::VoteWithoutOwner);
-            }
+    let mut add = |landmark: Landmark, is_so: bool| {
+        if is_so {
+            passed.add(landmark);
         }
-        Move::GiveUp(client) if matches!(before.client(client).phase, Phase::Storing { .. }) => {
-            passed.add(Landmark::NotStored);
+    };
+    match step {
+        Move::Hear(client, voter) => heard(before, (client, voter), after, rules, &mut add),
+        Move::Arrive(client, voter) => arrived(before, (client, voter), after, rules, &mut add),
+        Move::ArriveLate(client, voter) => {
+            let (was, is) = (before.voters[voter].record, after.voters[voter].record);
+            let idle = after.client(client).phase == Phase::Idle;
+            add(Landmark::VoteWithoutOwner, was.is_none() && is.is_some() && idle);
+        }
+        Move::GiveUp(client) => {
+            let stores = matches!(before.client(client).phase, Phase::Storing { .. });
+            add(Landmark::NotStored, stores);
         }
         Move::Tick => {
             let ended = |(was, is): (&Client, &Client)| was.trusts() && !is.trusts();
-            if before.clients.iter().zip(&after.clients).any(ended) {
-                passed.add(Landmark::LostAtItsDeadline);
-            }
+            let lost = before.clients.iter().zip(&after.clients).any(ended);
+            add(Landmark::LostAtItsDeadline, lost);
         }
-        Move::ExpireEarly(_) => passed.add(Landmark::ExpiredEarly),
+        Move::ExpireEarly(_) => add(Landmark::ExpiredEarly, true),
         _ => {}
     }
 }
@@ -87,86 +89,68 @@ fn heard(
     before: &State,
     (client, voter): (u8, usize),
     after: &State,
-    (passed, rules): (&Passed, &Rules),
+    rules: &Rules,
+    add: &mut impl FnMut(Landmark, bool),
 ) {
-    let refused = |state: &State| state.lines(client, rules).any(|line| is_refusal(line.heard));
-    let reply = before.voters[voter].line(client).reply;
+    let is_refusal = |answer| matches!(answer, Answer::Refused(_));
+    let refused = is_refusal(before.voters[voter].line(client).reply);
     match (before.client(client).phase, after.client(client).phase) {
         (Phase::Asking { again, .. }, Phase::Holding { .. }) => {
-            passed.add(Landmark::Won);
+            let sets = before.client(client).sets;
             let beside = before.clients.iter().any(|client| client.sets == Sets::Joint);
-            match before.client(client).sets {
-                Sets::Old if beside => passed.add(Landmark::WonOld),
-                Sets::Joint => passed.add(Landmark::WonJoint),
-                Sets::New if beside => passed.add(Landmark::WonNew),
-                _ => {}
-            }
-            let releasing =
-                |line: &Line| line.way.queue.iter().any(|request| request.kind == Kind::Release);
+            let releases = |line: &Line| line.way.queue.iter().any(|it| it.kind == Kind::Release);
             let mut lines = before.voters.iter().flat_map(|voter| &voter.lines);
-            if lines.any(releasing) {
-                passed.add(Landmark::HandedOver);
-            }
-            if again {
-                passed.add(Landmark::SplitWon);
-            }
+            add(Landmark::Won, true);
+            add(Landmark::WonOld, sets == Sets::Old && beside);
+            add(Landmark::WonJoint, sets == Sets::Joint);
+            add(Landmark::WonNew, sets == Sets::New && beside);
+            add(Landmark::HandedOver, lines.any(releases));
+            add(Landmark::SplitWon, again);
         }
-        (Phase::Storing { .. }, Phase::Holding { .. }) => passed.add(Landmark::StoredFirst),
+        (Phase::Storing { .. }, Phase::Holding { .. }) => add(Landmark::StoredFirst, true),
         (Phase::Holding { left: was, .. }, Phase::Holding { left: is, .. }) if is > was => {
-            passed.add(Landmark::Renewed);
+            add(Landmark::Renewed, true);
         }
-        (Phase::Holding { .. }, Phase::Idle) if !is_refusal(reply) => {
-            passed.add(Landmark::Vanished);
-        }
-        (Phase::Holding { .. }, _) if is_refusal(reply) || refused(after) => {
-            passed.add(Landmark::RenewalRefused);
+        (Phase::Holding { .. }, Phase::Idle) if !refused => add(Landmark::Vanished, true),
+        (Phase::Holding { .. }, _) => {
+            let refused = refused || after.lines(client, rules).any(|line| is_refusal(line.heard));
+            add(Landmark::RenewalRefused, refused);
         }
         _ => {}
     }
-}
-
-fn is_refusal(answer: Answer) -> bool {
-    matches!(answer, Answer::Refused(_))
 }
 
 fn arrived(
     before: &State,
     (client, voter): (u8, usize),
     after: &State,
-    (passed, rules): (&Passed, &Rules),
+    rules: &Rules,
+    add: &mut impl FnMut(Landmark, bool),
 ) {
     let line = before.voters[voter].line(client);
     let Some(request) = line.way.queue.first() else { return };
     let asks = |it: Request| !it.kind.gives_back() && it.number == request.number;
-    if request.kind.gives_back() && line.way.late.iter().any(asks) {
-        passed.add(Landmark::UndoneTooEarly);
-    }
+    let too_early = request.kind.gives_back() && line.way.late.iter().any(asks);
+    add(Landmark::UndoneTooEarly, too_early);
     let (was, is) = (&before.voters[voter], &after.voters[voter]);
     let hold = after.client(client).hold(client, rules);
-    let granted = is.is_held_by(hold);
-    let forgot = was.is_in_quarantine(rules);
-    let regained = was.record.is_none() && is.record.is_some();
-    if request.kind.renews() && regained && forgot && after.client(client).trusts() {
-        passed.add(Landmark::VoteRegained);
-    }
-    let landmark = match (after.client(client).phase, request.kind) {
-        _ if !request.awaited => None,
-        (Phase::Asking { .. }, Kind::Acquire) if granted && forgot => {
+    let (granted, forgot) = (is.is_held_by(hold), was.is_in_quarantine(rules));
+    let regained = was.record.is_none() && is.record.is_some() && forgot;
+    let renews = request.kind.renews();
+    add(Landmark::VoteRegained, renews && regained && after.client(client).trusts());
+    match after.client(client).phase {
+        _ if !request.awaited => {}
+        Phase::Asking { .. } if request.kind == Kind::Acquire && granted => {
             let votes = after.voters.iter().filter(|voter| voter.is_held_by(hold)).count();
-            (votes >= QUORUM).then_some(Landmark::NotCounted)
+            add(Landmark::NotCounted, forgot && votes >= QUORUM);
+            add(Landmark::Behind, !forgot && is.counter <= before.highest);
         }
-        (Phase::Asking { .. }, Kind::Acquire) if granted && is.counter <= before.highest => {
-            Some(Landmark::Behind)
+        Phase::Storing { .. } => {
+            add(Landmark::StoringRefused, request.kind == Kind::Renew && !granted);
         }
-        (Phase::Storing { .. }, Kind::Renew) if !granted => Some(Landmark::StoringRefused),
-        (Phase::Holding { .. }, kind)
-            if kind.renews() && forgot && is.line(client).reply.is_grant() =>
-        {
-            Some(Landmark::Proven)
+        Phase::Holding { .. } => {
+            add(Landmark::Proven, renews && forgot && is.line(client).reply.is_grant());
         }
-        _ => None,
-    };
-    if let Some(landmark) = landmark {
-        passed.add(landmark);
+        _ => {}
     }
 }

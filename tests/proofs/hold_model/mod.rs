@@ -16,7 +16,6 @@ mod properties;
 mod requests;
 mod rules;
 mod state;
-mod tell;
 mod voter;
 
 use crate::{
@@ -291,7 +290,11 @@ fn each_rule_is_needed() {
     }
     let forgets = EQUAL.with(Budget { amnesias: 1, ..NONE });
     finds("no floor", exact(forgets, 1), TOKENS);
-    // Three clients that have the old voters alone, both, and the new ones alone.
+}
+
+/// Three clients that have the old voters alone, both, and the new ones alone.
+#[test]
+fn a_step_that_is_skipped_breaks_exclusion() {
     for change in [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0)] {
         let skipped = exact(TWO.changing(change), 2).breaking(Broken::StepSkipped);
         finds("a step is skipped", skipped, EXCLUSION);

@@ -9,7 +9,6 @@ use crate::{
         properties,
         rules::{Broken, Rules},
         state::{Answer, Phase, State, VOTERS},
-        tell::tell,
     },
     mutant,
 };
@@ -82,8 +81,29 @@ impl Protocol for Rules {
         properties::all()
     }
 
+    /// With the names of voters, what they answer, and what clients make of that.
     fn tell(&self, state: &State, step: Move) -> String {
-        tell(state, step, self)
+        let after = state.after(step, self);
+        let at = |voter: usize| format!("voter {}", state.names[voter]);
+        let way = |client, voter: usize| state.voters[voter].line(client).way;
+        match step {
+            Move::Arrive(client, voter) => {
+                let (request, reply) =
+                    (way(client, voter).queue.first(), after.voters[voter].line(client).reply);
+                format!("{request:?} of {client} arrives at {}: {reply:?}", at(voter))
+            }
+            Move::ArriveLate(client, voter) => {
+                let request = way(client, voter).late.first();
+                format!("late, {request:?} of {client} arrives at {}", at(voter))
+            }
+            Move::Hear(client, voter) => {
+                format!("{client} hears {}: {:?}", at(voter), after.client(client).phase)
+            }
+            Move::ExpireEarly(voter) | Move::Cut(_, voter) | Move::Crash { voter, .. } => {
+                format!("{step:?}: {}", at(voter))
+            }
+            step => format!("{step:?}"),
+        }
     }
 }
 

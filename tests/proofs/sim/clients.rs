@@ -96,34 +96,24 @@ impl Clients {
         };
         *locked(&self.connected[client]) = Some(quorum.clone());
         let owners: Vec<Owner> = (0..2).map(|_| Owner::new()).collect();
-        let tasks: Vec<JoinHandle<()>> = (0..plan.tasks.len())
-            .map(|number| {
-                let task = Task {
-                    world: Arc::clone(&world),
-                    client,
-                    label: format!("{label}.{number}"),
-                    quorum: quorum.clone(),
-                    owners: owners.clone(),
-                    healed: Arc::clone(&self.healed),
-                };
-                let steps = plan.tasks[number].clone();
-                tokio::spawn(world.machines[client].run(task.run(steps)))
-            })
-            .collect();
-        let elections = world.locks.iter().filter(|lock| matches!(lock, Lock::Election(_)));
-        let watching = elections.map(|election| {
-            let task = Task {
-                world: Arc::clone(&world),
-                client,
-                label: format!("{label}.watches"),
-                quorum: quorum.clone(),
-                owners: Vec::new(),
-                healed: Arc::clone(&self.healed),
-            };
-            tokio::spawn(world.machines[client].run(task.watch(*election)))
-        });
-        let watching: Vec<_> = watching.collect();
-        for task in tasks.into_iter().chain(watching) {
+        let task = |name: String| Task {
+            world: Arc::clone(&world),
+            client,
+            label: format!("{label}.{name}"),
+            quorum: quorum.clone(),
+            owners: owners.clone(),
+            healed: Arc::clone(&self.healed),
+        };
+        let mut tasks = Vec::new();
+        for (number, steps) in plan.tasks.into_iter().enumerate() {
+            let running = task(number.to_string()).run(steps);
+            tasks.push(tokio::spawn(world.machines[client].run(running)));
+        }
+        for election in world.locks.iter().filter(|lock| matches!(lock, Lock::Election(_))) {
+            let watching = task("watches".into()).watch(*election);
+            tasks.push(tokio::spawn(world.machines[client].run(watching)));
+        }
+        for task in tasks {
             // A panic is reported by the hook that sees all of them.
             let _ = task.await;
         }
@@ -138,12 +128,10 @@ impl Clients {
             let is_dead = locked(&world.ledger).dead.contains(&client);
             plan.sets == Sets::Old && !is_dead && !locked(&self.ended).contains(&client)
         };
-        while world.plan.clients.iter().enumerate().any(is_left) && !world.plan.skips_a_step {
+        while world.plan.clients.iter().enumerate().any(is_left) {
             sleep(Duration::from_millis(20)).await;
         }
-        if !world.plan.skips_a_step {
-            sleep(Duration::from_millis(world.plan.longest_lease_ms())).await;
-        }
+        sleep(Duration::from_millis(world.plan.longest_lease_ms())).await;
     }
 
     /// Closes a client, if it is connected, in the background.

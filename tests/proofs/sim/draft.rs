@@ -97,18 +97,8 @@ impl Draft {
         let heals_at_ms = self.between(3, 6) * times.lease_ms;
         let clients = self.clients(mood, times, locks, heals_at_ms);
         let network = self.network(mood, times);
-        let mut plan = Plan {
-            seed,
-            mood,
-            change: None,
-            skips_a_step: false,
-            voters,
-            clients,
-            network,
-            times,
-            troubles: Vec::new(),
-            heals_at_ms,
-        };
+        let mut plan =
+            Plan { clients, network, ..Plan::new(seed, mood, voters, times, heals_at_ms) };
         plan.troubles = self.troubles(&plan);
         plan
     }
@@ -292,12 +282,12 @@ impl Draft {
     fn end(&mut self, kind: Kind, mood: Mood, lease_ms: u64) -> End {
         match self.below(6) {
             0 | 1 => End::Drop,
-            2 if mood == Mood::Chaos => End::CancelledRelease(self.below(4)),
-            3 if kind == Kind::Write => End::Downgrade(self.below(lease_ms)),
+            2 if mood == Mood::Chaos => End::Release(Cancel::AfterPolls(self.below(4))),
+            3 if kind == Kind::Write => End::Downgrade(self.below(lease_ms), Cancel::Never),
             4 if kind == Kind::Write && mood == Mood::Chaos => {
-                End::CancelledDowngrade(self.below(8))
+                End::Downgrade(0, Cancel::AfterPolls(self.below(8)))
             }
-            _ => End::Release,
+            _ => End::Release(Cancel::Never),
         }
     }
 
@@ -442,8 +432,6 @@ impl Draft {
             },
             _ => What::ClientPaused(client),
         };
-        // No lock goes by a wall clock.
-        let is_harmless = matches!(what, What::WallClockSet { .. });
-        (plan.mood == Mood::Chaos || what.voter().is_some() || is_harmless).then_some(what)
+        (plan.mood == Mood::Chaos || !what.takes_a_client()).then_some(what)
     }
 }

@@ -20,8 +20,6 @@ pub(crate) struct Plan {
     pub(crate) mood: Mood,
     /// Where the voters are changed meanwhile.
     pub(crate) change: Option<Change>,
-    /// Whether clients of the new voters begin while clients of the old ones are there.
-    pub(crate) skips_a_step: bool,
     pub(crate) voters: Vec<VoterPlan>,
     pub(crate) clients: Vec<ClientPlan>,
     pub(crate) network: Network,
@@ -121,6 +119,18 @@ pub(crate) struct Network {
 }
 
 impl Plan {
+    /// Nobody is there yet, and nothing goes wrong.
+    pub(crate) fn new(
+        seed: u64,
+        mood: Mood,
+        voters: Vec<VoterPlan>,
+        times: Times,
+        heals_at_ms: u64,
+    ) -> Self {
+        let (clients, network, troubles) = (Vec::new(), Network::default(), Vec::new());
+        Self { seed, mood, change: None, voters, clients, network, times, troubles, heals_at_ms }
+    }
+
     /// How many voters are a majority; of the smaller of two sets.
     pub(crate) fn quorum(&self) -> usize {
         let sets = self.sets(Sets::Joint).into_iter();
@@ -166,10 +176,7 @@ impl Plan {
     /// The longest lease that anybody asks for.
     pub(crate) fn longest_lease_ms(&self) -> u64 {
         let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
-        let asked = steps.map(|step| match step.lease {
-            Lease::Default => 0,
-            Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
-        });
+        let asked = steps.map(|step| step.lease_ms(self.times.lease_ms));
         asked.max().unwrap_or(0).max(self.times.lease_ms)
     }
 

@@ -308,7 +308,7 @@ impl Task {
 
     async fn end(&self, step: Step, guard: Arc<Guard>) {
         if let Some(read) = self.leave(step, guard).await {
-            let ms = if let End::Downgrade(ms) = step.end { ms } else { 0 };
+            let ms = if let End::Downgrade(ms, _) = step.end { ms } else { 0 };
             self.pause(ms).await;
             let _busy = self.world.busy(self.client, step.lock());
             drop(read);
@@ -322,35 +322,29 @@ impl Task {
         let Some(guard) = Arc::into_inner(guard) else { unreachable!("nobody else keeps it") };
         let started_ms = self.world.now_ms();
         let hold = guard.hold().as_str().to_owned();
-        match step.end {
+        self.say(|| format!("ends {hold}: {:?}", step.end));
+        let (becomes_read, cancel) = match step.end {
             End::Drop => {
-                self.say(|| format!("drops {hold}"));
                 drop(guard);
+                return None;
             }
-            End::Downgrade(_) if guard.access() == Access::Write => {
-                self.say(|| format!("downgrades {hold}"));
-                let downgraded = guard.downgrade().await;
-                answers::downgraded(&self.world, self.client, started_ms);
-                return self.has_downgraded(step, &hold, downgraded);
+            End::Release(cancel) => (false, cancel),
+            End::Downgrade(_, cancel) => (guard.access() == Access::Write, cancel),
+        };
+        if becomes_read {
+            let downgraded = give_up(guard.downgrade(), cancel).await.ok()?;
+            if cancel != Cancel::Never {
+                return None;
             }
-            End::Release | End::Downgrade(_) => {
-                self.say(|| format!("releases {hold}"));
-                let released = guard.release().await;
-                answers::released(&self.world, self.client, started_ms);
-                if let Err(error) = released {
-                    self.say(|| format!("release of {hold} fails: {error}"));
-                    self.lost(step, "release", &hold, &error);
-                }
-            }
-            End::CancelledRelease(polls) => {
-                self.say(|| format!("releases {hold} and gives up after {polls} polls"));
-                let cancel = Cancel::AfterPolls(polls);
-                let _: Result<_, GivenUp> = give_up(guard.release(), cancel).await;
-            }
-            End::CancelledDowngrade(polls) => {
-                self.say(|| format!("downgrades {hold} and gives up after {polls} polls"));
-                let cancel = Cancel::AfterPolls(polls);
-                drop(give_up(guard.downgrade(), cancel).await);
+            answers::downgraded(&self.world, self.client, started_ms);
+            return self.has_downgraded(step, &hold, downgraded);
+        }
+        let released = give_up(guard.release(), cancel).await.ok()?;
+        if cancel == Cancel::Never {
+            answers::released(&self.world, self.client, started_ms);
+            if let Err(error) = released {
+                self.say(|| format!("release of {hold} fails: {error}"));
+                self.lost(step, "release", &hold, &error);
             }
         }
         None

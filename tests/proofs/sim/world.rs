@@ -194,10 +194,7 @@ impl World {
             *other_lock != lock || about.asking <= own && about.touched_ms < settled_ms
         });
         drop(ledger);
-        let guards = locked(&self.guards);
-        let held =
-            guards.iter().any(|watched| watched.lock == lock && watched.guard.strong_count() > 0);
-        others_idle && !held
+        others_idle && !self.has_guard(lock, None)
     }
 
     /// The client of this hold has no guard of the lock and asks for none, for so long by now.
@@ -210,8 +207,14 @@ impl World {
             .get(&(client, lock))
             .is_none_or(|about| about.asking == 0 && self.now_ms() > about.touched_ms + since_ms);
         drop(ledger);
-        idle && !locked(&self.guards).iter().any(|watched| {
-            watched.client == client && watched.lock == lock && watched.guard.strong_count() > 0
+        idle && !self.has_guard(lock, Some(client))
+    }
+
+    /// Somebody has a guard of the lock, or this client has.
+    fn has_guard(&self, lock: Lock, client: Option<usize>) -> bool {
+        locked(&self.guards).iter().any(|watched| {
+            let is_asked_for = client.is_none_or(|client| watched.client == client);
+            is_asked_for && watched.lock == lock && watched.guard.strong_count() > 0
         })
     }
 
@@ -228,17 +231,13 @@ impl World {
 
     /// Shows a guard to the laws for as long as it lives.
     pub(crate) fn watch(&self, client: usize, step: Step, guard: &Arc<Guard>) {
-        let renewed_ms = match step.lease {
-            _ if step.owner.is_some() => None,
-            Lease::Default => Some(self.plan.times.lease_ms),
-            Lease::Renewed(ms) => Some(ms),
-            Lease::Fixed(_) => None,
-        };
-        // Entering again gives it its lease once more.
-        let fixed_until_ms = match step.lease {
-            Lease::Fixed(ms) if step.owner.is_none() => Some(self.now_ms() + ms * 101 / 100),
-            _ => None,
-        };
+        // Entering again gives it its lease once more, and another lease to what an owner has.
+        let lease_ms = step.lease_ms(self.plan.times.lease_ms);
+        let lease_ms = step.owner.is_none().then_some(lease_ms);
+        let is_fixed = matches!(step.lease, Lease::Fixed(_));
+        let fixed_ms = lease_ms.filter(|_| is_fixed);
+        let renewed_ms = lease_ms.filter(|_| !is_fixed);
+        let fixed_until_ms = fixed_ms.map(|ms| self.now_ms() + ms * 101 / 100);
         locked(&self.guards).push(Watched {
             hold: guard.hold().as_str().to_owned(),
             lock: step.lock(),

@@ -22,29 +22,34 @@ use rules::{
 
 /// Two permits, and two or three who want one each, from the same slot on.
 const TWO: Rules = Rules::of(2, [1, 1, 0]);
-const THREE: Rules = Rules::of(2, [1, 1, 1]);
+const TWO_AGAIN: Rules = Rules { again: true, ..TWO };
+const ONE_WANTS_BOTH: Rules = Rules { again: true, ..Rules::of(2, [2, 1, 0]) };
+const THREE: Rules = Rules { steadfast: true, ..Rules::of(2, [1, 1, 1]) };
+/// One permit, and two who want it and do not give up.
+const ONE: Rules = Rules { forgets: 1, lapses: 1, steadfast: true, ..Rules::of(1, [1, 1, 0]) };
+/// A request runs again, late.
+const COPIED: Rules = Rules { copies: 1, ..TWO };
 
 #[test]
 fn no_slot_is_held_twice() {
     holds("two ask", TWO, 10_000, &[Won, AskedAgain]);
-    holds("one wants both", Rules::of(2, [2, 1, 0]).again(), 50_000, &[Won, GaveUp]);
+    holds("one wants both", ONE_WANTS_BOTH, 50_000, &[Won, GaveUp]);
     if is_large() {
-        holds("two ask, one again", TWO.again(), 500_000, &[Won, AskedAgain, GaveUp]);
-        holds("three ask", THREE.steadfast(), 100_000, &[Won, AskedAgain, GaveUp, PutRight]);
+        holds("two ask, one again", TWO_AGAIN, 500_000, &[Won, AskedAgain, GaveUp]);
+        holds("three ask", THREE, 100_000, &[Won, AskedAgain, GaveUp, PutRight]);
     }
 }
 
 #[test]
 fn no_slot_is_held_twice_though_messages_are_lost_or_run_twice() {
-    holds("a request is lost", TWO.losing(1), 20_000, &[Won, AskedAgain]);
-    holds("a request runs again, late", TWO.copying(1), 20_000, &[Won, AskedAgain]);
+    let lost = Rules { losses: 1, ..TWO };
+    holds("a request is lost", lost, 20_000, &[Won, AskedAgain]);
+    holds("a request runs again, late", COPIED, 20_000, &[Won, AskedAgain]);
     if is_large() {
-        holds("two ask, one again, and a request is lost", TWO.again().losing(1), 500_000, &[Won]);
+        let lost = Rules { losses: 1, ..TWO_AGAIN };
+        holds("two ask, one again, and a request is lost", lost, 500_000, &[Won]);
     }
 }
-
-/// One permit, and two who want it and do not give up.
-const ONE: Rules = Rules::of(1, [1, 1, 0]).forgetting(1).lapsing(1).steadfast();
 
 #[test]
 fn no_slot_is_held_twice_though_a_voter_forgets_and_leases_end() {
@@ -58,7 +63,7 @@ mod mutants {
     /// With three voters and two permits three hold, each by another pair of voters.
     #[test]
     fn permits_that_are_counted_by_majority_are_held_by_too_many() {
-        let counted = THREE.steadfast().broken(Broken::AnySlotIsAVote);
+        let counted = THREE.broken(Broken::AnySlotIsAVote);
         finds("three hold two permits", counted, AT_MOST);
         finds("two hold one slot", counted, ONE_HOLDER);
     }
@@ -66,11 +71,14 @@ mod mutants {
 
 #[test]
 fn each_rule_is_needed() {
-    let back = TWO.copying(1).broken(Broken::CopyMovesBack);
-    finds("a late request takes a hold back", back, BACKED);
-    finds("a voter gives what is taken", TWO.broken(Broken::GivesTaken), ONE_HOLDER);
-    finds("a renewal moves nothing", TWO.broken(Broken::RenewalMovesNothing), FREE_IS_HAD);
-    finds("who gives up keeps a slot", TWO.broken(Broken::KeepsOnGivingUp), NOTHING_LEFT);
-    finds("quarantine", ONE.broken(Broken::QuarantinedSlotCounts), ONE_HOLDER);
-    finds("a late renewal takes a slot", ONE.broken(Broken::RenewalTakes), BACKED);
+    for (broken, rules, property) in [
+        (Broken::CopyMovesBack, COPIED, BACKED),
+        (Broken::GivesTaken, TWO, ONE_HOLDER),
+        (Broken::RenewalMovesNothing, TWO, FREE_IS_HAD),
+        (Broken::KeepsOnGivingUp, TWO, NOTHING_LEFT),
+        (Broken::QuarantinedSlotCounts, ONE, ONE_HOLDER),
+        (Broken::RenewalTakes, ONE, BACKED),
+    ] {
+        finds(&format!("{broken:?}"), rules.broken(broken), property);
+    }
 }

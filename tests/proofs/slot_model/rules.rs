@@ -11,8 +11,6 @@ pub(crate) struct Rules {
     pub(crate) permits: u16,
     /// How many slots each client wants.
     pub(crate) wanted: [usize; CLIENTS],
-    /// From where on each looks for free ones.
-    pub(crate) starts: [u16; CLIENTS],
     /// The first client asks once more when it has given back what it had.
     pub(crate) again: bool,
     /// Nobody gives up or gives back.
@@ -49,35 +47,11 @@ pub(crate) enum Broken {
 }
 
 impl Rules {
+    /// All look for free slots from the first on, where they meet most often.
     pub(crate) const fn of(permits: u16, wanted: [usize; CLIENTS]) -> Self {
-        let starts = [0; CLIENTS];
         let (again, steadfast, broken) = (false, false, None);
         let (losses, copies, forgets, lapses) = (0, 0, 0, 0);
-        Self { permits, wanted, starts, again, steadfast, losses, copies, forgets, lapses, broken }
-    }
-
-    pub(crate) const fn again(self) -> Self {
-        Self { again: true, ..self }
-    }
-
-    pub(crate) const fn steadfast(self) -> Self {
-        Self { steadfast: true, ..self }
-    }
-
-    pub(crate) const fn losing(self, losses: u8) -> Self {
-        Self { losses, ..self }
-    }
-
-    pub(crate) const fn copying(self, copies: u8) -> Self {
-        Self { copies, ..self }
-    }
-
-    pub(crate) const fn forgetting(self, forgets: u8) -> Self {
-        Self { forgets, ..self }
-    }
-
-    pub(crate) const fn lapsing(self, lapses: u8) -> Self {
-        Self { lapses, ..self }
+        Self { permits, wanted, again, steadfast, losses, copies, forgets, lapses, broken }
     }
 
     pub(crate) const fn broken(self, broken: Broken) -> Self {
@@ -88,8 +62,8 @@ impl Rules {
         self.broken == Some(broken)
     }
 
-    pub(crate) fn circle(&self, client: usize) -> Circle {
-        Circle { start: self.starts[client], permits: self.permits }
+    pub(crate) fn circle(&self) -> Circle {
+        Circle { start: 0, permits: self.permits }
     }
 }
 

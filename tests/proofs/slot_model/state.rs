@@ -65,14 +65,8 @@ pub(crate) struct Way {
     /// One that may still run once more.
     pub(crate) copy: Option<Request>,
     /// The answer to the latest question.
-    pub(crate) reply: Option<SlotAnswer>,
-}
-
-/// What a voter answers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SlotAnswer {
-    Gave(Vec<u16>),
-    Refused,
+    /// The slots that were given, if any.
+    pub(crate) reply: Option<Option<Vec<u16>>>,
 }
 
 impl Way {
@@ -170,7 +164,7 @@ impl State {
         let given = self.voters[voter].run(client, &request, rules);
         let way = &mut self.ways[client][voter];
         if asked {
-            way.reply = Some(given.map_or(SlotAnswer::Refused, SlotAnswer::Gave));
+            way.reply = Some(given);
         }
         // Voters and clients are alike: one of each is enough.
         let is_ones = (client, voter) == (0, 0);
@@ -188,16 +182,10 @@ impl State {
 
     /// An answer is heard, and what follows from it done.
     pub(crate) fn hear(&mut self, client: usize, voter: usize, rules: &Rules, marks: &Passed) {
-        let Some(answer) = self.ways[client][voter].reply.take() else { return };
-        let given = match answer {
-            SlotAnswer::Gave(slots) => Some(slots),
-            SlotAnswer::Refused => None,
-        };
-        if let Phase::Holding(slots) = &self.clients[client].phase {
-            if let Some(given) = given.filter(|given| given != slots) {
-                let slots = slots.clone();
+        let Some(given) = self.ways[client][voter].reply.take() else { return };
+        if let Phase::Holding(slots) = self.clients[client].phase.clone() {
+            if given.is_some_and(|given| given != slots) {
                 self.put_right(client, voter, slots, marks);
-                drop(given);
             }
             return;
         }
@@ -267,7 +255,7 @@ impl State {
     /// What `proto` makes of all that was heard.
     fn count(&self, client: usize, rules: &Rules) -> (SlotVotes, Votes) {
         let quorum = Quorum::of(VOTERS);
-        let mut slots = SlotVotes::new(quorum, rules.circle(client));
+        let mut slots = SlotVotes::new(quorum, rules.circle());
         let mut votes = Votes::new(quorum);
         for event in &self.clients[client].heard {
             match event {

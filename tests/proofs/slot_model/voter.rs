@@ -42,20 +42,17 @@ impl Voter {
 
     fn ask(&mut self, client: usize, floors: &[u16], rules: &Rules) -> Option<Vec<u16>> {
         let (own, wanted) = (&self.given[client], rules.wanted[client]);
-        let way = |slot: u16| (slot + rules.permits - rules.starts[client]) % rules.permits;
-        let is_behind = own.iter().zip(floors).all(|(slot, floor)| way(*slot) >= way(*floor));
+        let is_behind = own.iter().zip(floors).all(|(slot, floor)| slot >= floor);
         if own.len() == wanted && is_behind && !rules.is_broken(Broken::CopyMovesBack) {
             return Some(own.clone());
         }
         self.given[client].clear();
         let (mut found, mut from) = (Vec::new(), 0);
         for at in 0..wanted {
-            from = floors.get(at).map_or(from, |floor| from.max(way(*floor)));
-            let slot = |way: u16| (rules.starts[client] + way) % rules.permits;
-            let is_free =
-                |way: &u16| !self.is_taken(slot(*way)) || rules.is_broken(Broken::GivesTaken);
+            from = floors.get(at).map_or(from, |floor| from.max(*floor));
+            let is_free = |slot: &u16| !self.is_taken(*slot) || rules.is_broken(Broken::GivesTaken);
             let free = (from..rules.permits).find(is_free)?;
-            found.push(slot(free));
+            found.push(free);
             from = free + 1;
         }
         self.given[client].clone_from(&found);

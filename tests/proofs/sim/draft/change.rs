@@ -44,16 +44,10 @@ impl Draft {
         }
         let network = self.network(mood, times);
         let mut plan = Plan {
-            seed,
-            mood,
             change: Some(change),
-            skips_a_step: false,
-            voters,
             clients,
             network,
-            times,
-            troubles: Vec::new(),
-            heals_at_ms,
+            ..Plan::new(seed, mood, voters, times, heals_at_ms)
         };
         plan.troubles = self.troubles(&plan);
         plan

@@ -5,8 +5,8 @@ use super::Draft;
 use crate::sim::{
     asking::Kind,
     plan::{
-        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Plan, Sets, Step,
-        Times, Trouble, VoterPlan, What,
+        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Plan, Sets, Step, Times,
+        Trouble, VoterPlan, What,
     },
 };
 
@@ -174,21 +174,10 @@ impl Draft {
         let times =
             Times { lease_ms, voter_deadline_ms, poll_ms, patience_ms: 10_000, waiter_deadline_ms };
         let voter = VoterPlan { clock_ppm: 0, clock_ahead_ms: 0, troubled: true };
-        Plan {
-            seed,
-            mood: Mood::Chaos,
-            change: None,
-            skips_a_step: false,
-            voters: vec![voter; self.pick(counts).into()],
-            clients: Vec::new(),
-            network: Network {
-                usual_ms: self.between(1, voter_deadline_ms / 3),
-                ..Network::default()
-            },
-            times,
-            troubles: Vec::new(),
-            heals_at_ms: 4 * lease_ms,
-        }
+        let voters = vec![voter; self.pick(counts).into()];
+        let mut plan = Plan::new(seed, Mood::Chaos, voters, times, 4 * lease_ms);
+        plan.network.usual_ms = self.between(1, voter_deadline_ms / 3);
+        plan
     }
 
     fn plain_step(&mut self, kind: Kind) -> Step {
@@ -202,7 +191,7 @@ impl Draft {
             cancel: Cancel::Never,
             further: Further::Nothing,
             meanwhile: Meanwhile::Sleep(0),
-            end: self.pick(&[End::Release, End::Drop]),
+            end: self.pick(&[End::Release(Cancel::Never), End::Drop]),
         }
     }
 

@@ -36,10 +36,7 @@ pub(crate) fn anothers(world: &World, client: usize, lock: Lock, started_ms: u64
 pub(crate) fn granted(world: &World, step: Step, guard: &Guard) {
     // Whoever enters again gets what is left. Nothing comes between the last answer and this.
     let first = step.owner.is_none();
-    let lease_ms = match step.lease {
-        Lease::Default => world.plan.times.lease_ms,
-        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
-    };
+    let lease_ms = step.lease_ms(world.plan.times.lease_ms);
     let least = Duration::from_millis(lease_ms) / 2;
     if first && guard.remaining() < least {
         let what = format!("{} is worth {:?}", guard.hold(), guard.remaining());
@@ -126,10 +123,7 @@ pub(crate) fn deadlock(world: &World, client: usize, step: Step) {
 /// Somebody ended a hold by force: no renewal that begins from now on keeps it. In calm plans the
 /// next one tells it.
 pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
-    let lease_ms = match step.lease {
-        Lease::Default => world.plan.times.lease_ms,
-        Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
-    };
+    let lease_ms = step.lease_ms(world.plan.times.lease_ms);
     let renewed = step.owner.is_none() && !matches!(step.lease, Lease::Fixed(_));
     let within_ms = if renewed && world.plan.mood == Mood::Calm {
         lease_ms / 3 + 2 * world.plan.times.voter_deadline_ms

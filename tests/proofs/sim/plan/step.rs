@@ -33,7 +33,7 @@ pub(crate) enum How {
     Wait,
 }
 
-/// When the asking future is dropped.
+/// When a future is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancel {
     Never,
@@ -69,19 +69,23 @@ pub(crate) enum Meanwhile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    Release,
     Drop,
-    /// The future of the release is dropped after so many polls.
-    CancelledRelease(u64),
+    Release(Cancel),
     /// The write is turned into a read, which is kept for so many ms.
-    Downgrade(u64),
-    /// The future of the downgrade is dropped after so many polls.
-    CancelledDowngrade(u64),
+    Downgrade(u64, Cancel),
 }
 
 impl Step {
     pub(crate) fn lock(&self) -> Lock {
         self.kind.lock(self.number)
+    }
+
+    /// For how long it is asked for, where nothing else is said for so long.
+    pub(crate) fn lease_ms(&self, default_ms: u64) -> u64 {
+        match self.lease {
+            Lease::Default => default_ms,
+            Lease::Renewed(ms) | Lease::Fixed(ms) => ms,
+        }
     }
 
     /// Those that are asked for together, in another order by its number.

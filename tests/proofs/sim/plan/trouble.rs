@@ -82,30 +82,16 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// The voter at which it happens, if at one.
-    pub(crate) fn voter(self) -> Option<usize> {
-        match self {
-            Self::VoterStops(voter)
-            | Self::VoterDies(voter)
-            | Self::VoterForgets(voter)
-            | Self::VoterLoses(voter)
-            | Self::VoterFlushed(voter)
-            | Self::VoterFull(voter)
-            | Self::VoterReboots { voter, .. }
-            | Self::KeyEvicted { voter, .. }
-            | Self::ClockNudged(voter)
-            | Self::ClockJumps { voter, .. }
-            | Self::ClockRuns { voter, .. }
-            | Self::CutAll { voter, .. }
-            | Self::CutOne { voter, .. }
-            | Self::Partition { voter, .. } => Some(voter),
-            Self::WallClockSet { .. }
-            | Self::ClientStalls(_)
-            | Self::ClientSuspended(_)
-            | Self::ClientPaused(_)
-            | Self::ClientDies(_)
-            | Self::ClientCloses(_) => None,
-        }
+    /// Whether a client stands still or is gone, so that its calls fail.
+    pub(crate) fn takes_a_client(self) -> bool {
+        matches!(
+            self,
+            Self::ClientStalls(_)
+                | Self::ClientSuspended(_)
+                | Self::ClientPaused(_)
+                | Self::ClientDies(_)
+                | Self::ClientCloses(_)
+        )
     }
 
     /// Whether a voter loses the numbers from which tokens go on.
