@@ -123,3 +123,17 @@ impl<R: Request> Way<R> {
         }
     }
 }
+
+/// Puts voters of the same sets in the order of what they contain, each with its name.
+pub(crate) fn put_in_order<V: Ord>(
+    voters: &mut [V; 3],
+    names: &mut [u8; 3],
+    are_alike: impl Fn(usize, usize) -> bool,
+) {
+    for (left, right) in [(0, 1), (1, 2), (0, 1)] {
+        if are_alike(left, right) && voters[left] > voters[right] {
+            voters.swap(left, right);
+            names.swap(left, right);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::{
         requests::{Kind, Request},
         rules::{Broken, Budget, Rules, Start},
     },
-    network::{Request as _, Way},
+    network::{Request as _, Way, put_in_order},
 };
 
 pub(crate) const VOTERS: usize = 3;
@@ -196,12 +196,8 @@ impl State {
 
     /// Puts voters of the same sets in order, each with its name.
     pub(crate) fn put_in_order(&mut self, rules: &Rules) {
-        for (left, right) in [(0, 1), (1, 2), (0, 1)] {
-            if rules.are_alike(left, right) && self.voters[left] > self.voters[right] {
-                self.voters.swap(left, right);
-                self.names.swap(left, right);
-            }
-        }
+        let are_alike = |left, right| rules.are_alike(left, right);
+        put_in_order(&mut self.voters, &mut self.names, are_alike);
     }
 
     pub(crate) fn client(&self, client: u8) -> &Client {

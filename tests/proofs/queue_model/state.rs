@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use crate::{
-    network::Way,
+    network::{Way, put_in_order},
     queue_model::{
         kind::Kind,
         requests::Request,
@@ -197,13 +197,8 @@ impl State {
 
     /// Puts the voters in order, each with its name.
     pub(crate) fn put_in_order(&mut self, rules: &Rules) {
-        for (left, right) in [(0, 1), (1, 2), (0, 1)] {
-            let are_alike = right < rules.voters() && rules.are_alike(left, right);
-            if are_alike && self.voters[left] > self.voters[right] {
-                self.voters.swap(left, right);
-                self.names.swap(left, right);
-            }
-        }
+        let are_alike = |left, right| right < rules.voters() && rules.are_alike(left, right);
+        put_in_order(&mut self.voters, &mut self.names, are_alike);
     }
 
     /// It waits in the queue, or is about to.

@@ -23,9 +23,6 @@ pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
     pub(crate) trace: String,
     pub(crate) scripts_run: u64,
-    /// How many exclusive holds somebody was given, and how many of them after a second trip for
-    /// their token.
-    pub(crate) given: (u64, u64),
 }
 
 impl Outcome {
@@ -108,9 +105,8 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
     }
     let scripts_run =
         world.voters.iter().map(quorate::embedded::EmbeddedVoter::commands_seen).sum();
-    let given = locked(&world.tokens).counts();
     let (breaches, trace) = world.finish();
-    Outcome { breaches, trace, scripts_run, given }
+    Outcome { breaches, trace, scripts_run }
 }
 
 /// Tasks that panic do so unseen: this sees them.

@@ -164,7 +164,6 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     laws::leaders::ran(world, voter, run);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
-        laws::readers::ran(world, voter, run, &before.1, &after);
         laws::once::ran(world, run, &before.1, &after);
         laws::renewal::ran(world, voter, run, (&before.1, elapsed), &after);
         laws::renewal::refused(world, voter, run, (&before.1, elapsed));
@@ -177,9 +176,6 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
 fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
     let Some(hold) = run.arg("hold") else { return };
-    if run.script().ends_with("/renew") {
-        locked(&world.tokens).tells(hold, run.arg("token").unwrap_or_default());
-    }
     match run.script() {
         script if script.ends_with("/acquire") || script.ends_with("/renew") => {
             if ledger.wild.contains(&voter) {

@@ -49,8 +49,7 @@ impl Draft {
         for _ in 0..self.between(1, 3) {
             let late = [0, forgets_at_ms + lease_ms / 2, forgets_at_ms + lease_ms];
             let starts_at_ms = self.about(&late);
-            let steps = (0..self.between(1, 4)).map(|_| self.short_step(kind, lease_ms));
-            plan.clients.push(client(starts_at_ms, steps.collect()));
+            plan.clients.push(self.rival(starts_at_ms, 4, kind, lease_ms));
         }
         let voters = plan.voters.len();
         let forgetful = self.index(voters);
@@ -101,12 +100,10 @@ impl Draft {
         let held = Step { meanwhile: Meanwhile::Sleep(4 * lease_ms), ..self.plain_step(kind) };
         plan.clients.push(client(1, vec![held]));
         let asks_at_ms = self.between(4 * way_ms + 5, 2 * lease_ms);
-        let steps = (0..self.between(1, 3)).map(|_| self.short_step(kind, lease_ms));
-        plan.clients.push(client(asks_at_ms, steps.collect()));
+        plan.clients.push(self.rival(asks_at_ms, 3, kind, lease_ms));
         if self.one_in(2) {
             let starts_at_ms = self.about(&[0, asks_at_ms, asks_at_ms + lease_ms]);
-            let steps = (0..self.between(1, 3)).map(|_| self.short_step(kind, lease_ms));
-            plan.clients.push(client(starts_at_ms, steps.collect()));
+            plan.clients.push(self.rival(starts_at_ms, 3, kind, lease_ms));
         }
         let voters = plan.voters.len();
         let forgetful = self.index(voters);
@@ -203,6 +200,12 @@ impl Draft {
             meanwhile: self.pick(&[Meanwhile::Sleep(0), Meanwhile::Sleep(lease_ms / 2)]),
             ..self.plain_step(kind)
         }
+    }
+
+    /// A client that asks so often at most.
+    fn rival(&mut self, starts_at_ms: u64, most: u64, kind: Kind, lease_ms: u64) -> ClientPlan {
+        let steps = (0..self.between(1, most)).map(|_| self.short_step(kind, lease_ms));
+        client(starts_at_ms, steps.collect())
     }
 
     fn kind(&mut self) -> Kind {

@@ -68,12 +68,7 @@ pub(crate) async fn heal(
     // The marks of what was ended by force last for four leases.
     let marks_ms = 4 * lease_ms + put_back_ms;
     world.sleep_until_ms(world.now_ms() + marks_ms).await;
-    for voter in &world.voters {
-        for channel in voter.subscriptions() {
-            let what = format!("{channel} is listened to on {} by nobody", voter.label());
-            world.breach(Law::NothingLeaks, None, what);
-        }
-    }
+    nobody_listens(world, |_| true);
     nothing_at_all(world, &world.look().records);
     // Which numbers there were is remembered for longer, and not for ever.
     world.sleep_until_ms(world.now_ms() + FENCE_MEMORY_MS * 101 / 100 + put_back_ms).await;
@@ -147,16 +142,21 @@ async fn acquire(world: &World, lock: &Asking, limit_ms: u64) {
 
 /// All have given back what they had, and waited for nothing.
 fn nothing_is_left(world: &World) {
+    // Those by which clients are called are heard for as long as the clients live.
+    nobody_listens(world, |channel| !channel.starts_with(CALLS));
     for voter in &world.voters {
-        let listened_to = voter.subscriptions().into_iter();
-        // Those by which clients are called are heard for as long as the clients live.
-        for channel in listened_to.filter(|channel| !channel.starts_with(CALLS)) {
-            let what = format!("{channel} is still listened to on {}", voter.label());
-            world.breach(Law::NothingLeaks, None, what);
-        }
         let held = claims(voter).into_iter().filter(|record| !record.key.ends_with(":revoked"));
         for record in held {
             let what = format!("{record:?} is left on {} by its release", voter.label());
+            world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+}
+
+fn nobody_listens(world: &World, counts: impl Fn(&str) -> bool) {
+    for voter in &world.voters {
+        for channel in voter.subscriptions().into_iter().filter(|channel| counts(channel)) {
+            let what = format!("{channel} is still listened to on {}", voter.label());
             world.breach(Law::NothingLeaks, None, what);
         }
     }

@@ -1,36 +1,11 @@
-//! Each reader has a lease of its own: no script for one moves the deadline of another, and what a
-//! voter has of readers ends with the last of them.
-
-use quorate::embedded::{Ran, Record};
+//! What a voter has of readers ends with the last of them. That no script for one moves the
+//! deadline of another is seen with the renewals.
 
 use super::{Law, order::time_ms};
 use crate::sim::{
-    locks::{Lock, votes},
+    locks::Lock,
     world::{Look, World},
 };
-
-/// A script ran.
-pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record], after: &[Record]) {
-    let Some(hold) = run.arg("hold") else { return };
-    let keys: Vec<&str> = run.keys().filter(|key| key.ends_with(":rw:readers")).collect();
-    if keys.is_empty() {
-        return;
-    }
-    let after = votes(after, &keys);
-    for vote in votes(before, &keys).iter().filter(|vote| vote.hold != hold) {
-        let now = after.iter().find(|now| now.hold == vote.hold);
-        if let Some(now) = now.filter(|now| now.ends_ms != vote.ends_ms) {
-            let what = format!(
-                "{} for {hold} moved the deadline of {} on voter {voter} from {:?} to {:?}",
-                run.script(),
-                vote.hold,
-                vote.ends_ms,
-                now.ends_ms
-            );
-            world.breach(Law::ReadersApart, None, what);
-        }
-    }
-}
 
 /// The key of the readers expires at the deadline of the last, as the voter's clock tells it.
 pub(crate) fn check(world: &World, look: &Look) {

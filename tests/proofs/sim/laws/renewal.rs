@@ -1,4 +1,4 @@
-//! No script takes the vote of another's hold, a renewal shortens nothing, and nobody gives up what
+//! No script takes the vote of another's hold or moves its deadline, a renewal shortens nothing, and nobody gives up what
 //! somebody holds. A voter that is full keeps and ends what it has.
 
 use std::time::Duration;
@@ -29,10 +29,13 @@ pub(crate) fn ran(
     for (vote, left_ms) in standing(run, (before, elapsed)) {
         let now = after.iter().find(|now| now.hold == vote.hold);
         if vote.hold != hold {
-            if now.is_none() {
-                let whose = vote.hold;
+            let (whose, ends_ms) = (vote.hold, now.map(|now| now.ends_ms));
+            if ends_ms.is_none() {
                 let what = format!("{script} for {hold} took the vote of {whose} on voter {voter}");
                 world.breach(Law::RenewalNeverHarms, None, what);
+            } else if ends_ms != Some(vote.ends_ms) {
+                let what = format!("{script} for {hold} moved the end of {whose} on voter {voter}");
+                world.breach(Law::ReadersApart, None, what);
             }
             continue;
         }

@@ -4,7 +4,7 @@
 //! A mutex is one lock whether it is asked for in order or not; of a read/write lock the writes
 //! have tokens. Entering again changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use quorate::embedded::EmbeddedVoter;
 
@@ -23,8 +23,6 @@ pub(crate) struct Tokens {
     given: BTreeMap<Lock, Vec<Given>>,
     /// That of each hold.
     of: BTreeMap<String, u64>,
-    /// The holds whose number voters were told by a trip of its own.
-    told: BTreeSet<String>,
 }
 
 struct Given {
@@ -33,22 +31,9 @@ struct Given {
 }
 
 impl Tokens {
-    /// A voter was told this number, perhaps before anybody was given the hold.
-    pub(crate) fn tells(&mut self, hold: &str, token: &str) {
-        if !token.is_empty() && !self.of.contains_key(hold) {
-            self.told.insert(hold.to_owned());
-        }
-    }
-
     /// That of a hold that somebody was given.
     pub(crate) fn of(&self, hold: &str) -> Option<u64> {
         self.of.get(hold).copied()
-    }
-
-    /// How many exclusive holds somebody was given, and how many of them after a second trip.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let twice = self.told.iter().filter(|hold| self.of.contains_key(*hold)).count();
-        (self.of.len() as u64, twice as u64)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate::{Owner, Preference, Quorate, embedded::Machine};
+use quorate::{Error, Owner, Preference, Quorate, embedded::Machine};
 use rand::RngExt;
 use tokio::time::{sleep, timeout};
 
@@ -54,6 +54,8 @@ struct Scene {
 enum Then {
     /// So many holders leave, one after the other.
     Leave(usize),
+    /// The holder's write becomes a read, in two round trips.
+    Downgrades,
     /// This waiter gives up.
     GivesUp(usize),
     /// This waiter gives up after the last holder has left.
@@ -67,7 +69,7 @@ enum Then {
     /// Somebody tries, and gets it or does not.
     Tries(Kind, bool),
 }
-use Then::{Dies, GivesUp, GivesUpWhenCalled, HolderDies, Leave, PlacesEnd, Tries};
+use Then::{Dies, Downgrades, GivesUp, GivesUpWhenCalled, HolderDies, Leave, PlacesEnd, Tries};
 
 const OF_FAIR: [Scene; 2] = [
     Scene { held: &[FAIR], line: &[FAIR, FAIR], then: &[(GivesUpWhenCalled(0), &[1])] },
@@ -75,7 +77,7 @@ const OF_FAIR: [Scene; 2] = [
     Scene { held: &[FAIR], line: &[FAIR, FAIR], then: &[(Dies(0), &[]), (Leave(1), &[1])] },
 ];
 
-const OF_READERS: [Scene; 6] = [
+const OF_READERS: [Scene; 7] = [
     // All readers enter with the end of the write, whatever their preference.
     Scene {
         held: &[WRITE],
@@ -98,6 +100,12 @@ const OF_READERS: [Scene; 6] = [
         held: &[READ],
         line: &[WRITE, READ, READ_IN_TURN, WRITE],
         then: &[(Leave(1), &[0]), (Leave(1), &[2]), (Leave(1), &[3]), (Leave(1), &[1])],
+    },
+    // A write that becomes a read lets readers in, and no writer before they have left.
+    Scene {
+        held: &[WRITE],
+        line: &[READ_IN_TURN, WRITE, READ],
+        then: &[(Downgrades, &[0]), (Leave(2), &[1]), (Leave(1), &[2])],
     },
     // A writer that gives up keeps no reader out.
     Scene { held: &[READ], line: &[WRITE, READ, READ_IN_TURN], then: &[(GivesUp(0), &[1, 2])] },
@@ -150,10 +158,7 @@ pub(crate) async fn of_readers(calm: &Calm<'_>) {
         free(calm, &[WRITE]).await?;
         free(calm, &[READ, READ]).await?;
         waits_for_itself(calm).await?;
-        match OF_READERS.get(pick(calm, 7_000, OF_READERS.len() + 1)) {
-            Some(scene) => play(calm, scene).await,
-            None => downgraded(calm).await,
-        }
+        play(calm, &OF_READERS[pick(calm, 7_000, OF_READERS.len())]).await
     };
     drop(measured.await);
 }
@@ -207,105 +212,144 @@ async fn waits_for_itself(calm: &Calm<'_>) -> Result<(), Told> {
     Ok(())
 }
 
-async fn play(calm: &Calm<'_>, Scene { held, line, then }: &Scene) -> Result<(), Told> {
-    let machine = Machine::new("third");
-    let does = |what: Then| then.iter().any(|(then, _)| *then == what);
-    let third = if does(HolderDies) || does(Dies(0)) {
-        let third = calm::connect(calm.world, &machine, 4_002).await;
-        third.map_err(|error| calm.stops(format!("nobody can connect: {error}")))?
-    } else {
-        calm.waiter.clone()
-    };
-    let (mut guards, mut dead) = (Vec::new(), Vec::new());
-    for (place, kind) in held.iter().enumerate() {
-        let lease_ms = if does(HolderDies) { SHORT_LEASE_MS } else { LEASE_MS };
-        let asking = |client| asking(client, *kind).lease(Lease::Renewed(lease_ms));
-        if place == 0 && does(HolderDies) {
-            let dying = asking(&third);
-            dead.push(machine.run(async move { dying.lock().await }).await);
-        } else {
-            guards.push(calm.in_one_trip("a free lock", asking(&calm.holder).lock()).await?);
-        }
-        sleep(2 * calm.slowest).await;
-    }
-    let mut waiting = Vec::new();
-    for (place, kind) in line.iter().enumerate() {
-        waiting.push(Some(if does(Dies(place)) {
-            let dying = asking(&third, *kind);
-            tokio::spawn(machine.run(async move { dying.lock().await }))
-        } else {
-            wait(if place % 2 == 0 { &calm.waiter } else { &calm.holder }, *kind)
-        }));
-        sleep(calm.settling()).await;
-    }
-    // There with the release, back with the call, and a round trip; perhaps after the answers to a
-    // bid that just told the place again. Calls that do not come are waited for a little.
-    let mut most = 4 * calm.slowest + 10 * MS;
-    for (what, enter) in *then {
-        match *what {
-            Leave(count) => {
-                for left in (0..count).rev() {
-                    expect_waiting(calm, &waiting);
-                    drop(guards.pop());
-                    if left > 0 {
-                        sleep(2 * calm.slowest).await;
-                    }
-                }
-            }
-            GivesUp(place) => give_up(&mut waiting[place]).await,
-            GivesUpWhenCalled(place) => {
-                drop(guards.pop());
-                let within = chance(&calm.world.plan, 6_001).random_range(0.0..1.0);
-                sleep((2 * calm.slowest).mul_f64(within)).await;
-                give_up(&mut waiting[place]).await;
-            }
-            Dies(_) => {
-                machine.kill();
-                // Its last bid may still have been on the way. Clocks that differ let the next one
-                // ask a little early, and once more.
-                most += places_end() + 20 * MS;
-            }
-            PlacesEnd => sleep(places_end() + calm.slowest).await,
-            HolderDies => {
-                machine.kill();
-                sleep(Duration::from_millis(SHORT_LEASE_MS * 101 / 100) + calm.slowest).await;
-                if !guards.iter().all(Guard::is_held) {
-                    calm.costs(format!("beside the dead {guards:?} are not held"));
-                }
-            }
-            Tries(kind, enters) => tries(calm, kind, enters).await,
-        }
+async fn play(calm: &Calm<'_>, scene: &Scene) -> Result<(), Told> {
+    let mut stage = Stage::set(calm, scene).await?;
+    for (then, enter) in scene.then {
+        stage.let_happen(*then).await?;
         for place in *enter {
-            let next = waiting[*place].take().expect("it waits");
-            guards.push(calm.handed(&format!("{:?}", line[*place]), next, most).await?);
+            let (who, next) = (format!("{:?}", scene.line[*place]), stage.line[*place].take());
+            let next = calm.handed(&who, next.expect("it waits"), stage.most).await?;
+            stage.guards.push(next);
         }
         sleep(2 * calm.slowest).await;
-        expect_waiting(calm, &waiting);
+        stage.expect_waiting();
     }
-    drop((guards, dead, third));
-    if then.iter().any(|(then, _)| matches!(then, Dies(_))) {
+    drop(stage);
+    if scene.then.iter().any(|(then, _)| matches!(then, Dies(_))) {
         sleep(places_end()).await;
     }
     expect_none(calm, "a turn").await;
     Ok(())
 }
 
+/// Where a scene is played.
+struct Stage<'a> {
+    calm: &'a Calm<'a>,
+    guards: Vec<Guard>,
+    line: Vec<Option<Waiting>>,
+    /// Who dies, and what it has when it does.
+    machine: Machine,
+    _third: Quorate,
+    _dead: Option<Result<Guard, Error>>,
+    /// What a hand-over may take.
+    most: Duration,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(calm: &'a Calm<'a>, scene: &Scene) -> Result<Self, Told> {
+        let machine = Machine::new("third");
+        let does = |what: Then| scene.then.iter().any(|(then, _)| *then == what);
+        let third = if does(HolderDies) || does(Dies(0)) {
+            let third = calm::connect(calm.world, &machine, 4_002).await;
+            third.map_err(|error| calm.stops(format!("nobody can connect: {error}")))?
+        } else {
+            calm.waiter.clone()
+        };
+        let (mut guards, mut dead, mut line) = (Vec::new(), None, Vec::new());
+        for (place, kind) in scene.held.iter().enumerate() {
+            let lease_ms = if does(HolderDies) { SHORT_LEASE_MS } else { LEASE_MS };
+            let asking = |client| asking(client, *kind).lease(Lease::Renewed(lease_ms));
+            if place == 0 && does(HolderDies) {
+                let dying = asking(&third);
+                dead = Some(machine.run(async move { dying.lock().await }).await);
+            } else {
+                guards.push(calm.in_one_trip("a free lock", asking(&calm.holder).lock()).await?);
+            }
+            sleep(2 * calm.slowest).await;
+        }
+        for (place, kind) in scene.line.iter().enumerate() {
+            line.push(Some(if does(Dies(place)) {
+                let dying = asking(&third, *kind);
+                tokio::spawn(machine.run(async move { dying.lock().await }))
+            } else {
+                wait(if place % 2 == 0 { &calm.waiter } else { &calm.holder }, *kind)
+            }));
+            sleep(calm.settling()).await;
+        }
+        // There with the release, back with the call, and a round trip; perhaps after the answers
+        // to a bid that just told the place again. Calls that do not come are waited for a little.
+        let most = 4 * calm.slowest + 10 * MS;
+        Ok(Self { calm, guards, line, machine, _third: third, _dead: dead, most })
+    }
+
+    async fn let_happen(&mut self, then: Then) -> Result<(), Told> {
+        let calm = self.calm;
+        match then {
+            Leave(count) => {
+                for left in (0..count).rev() {
+                    self.expect_waiting();
+                    drop(self.guards.pop());
+                    if left > 0 {
+                        sleep(2 * calm.slowest).await;
+                    }
+                }
+            }
+            Downgrades => {
+                let (writing, started_ms) = (self.guards.remove(0), calm.world.now_ms());
+                let Ok(Some(reading)) = writing.downgrade().await else {
+                    return Err(calm.stops("a write does not become a read".into()));
+                };
+                let took = calm.since(started_ms);
+                if took != 2 * calm.fastest {
+                    let trip = calm.fastest;
+                    calm.costs(format!("a downgrade took {took:?}, a round trip {trip:?}"));
+                }
+                self.guards.push(reading);
+            }
+            GivesUp(place) => self.give_up(place).await,
+            GivesUpWhenCalled(place) => {
+                drop(self.guards.pop());
+                let within = chance(&calm.world.plan, 6_001).random_range(0.0..1.0);
+                sleep((2 * calm.slowest).mul_f64(within)).await;
+                self.give_up(place).await;
+            }
+            Dies(_) => {
+                self.machine.kill();
+                // Its last bid may still have been on the way. Clocks that differ let the next one
+                // ask a little early, and once more.
+                self.most += places_end() + 20 * MS;
+            }
+            PlacesEnd => sleep(places_end() + calm.slowest).await,
+            HolderDies => {
+                self.machine.kill();
+                sleep(Duration::from_millis(SHORT_LEASE_MS * 101 / 100) + calm.slowest).await;
+                if !self.guards.iter().all(Guard::is_held) {
+                    calm.costs(format!("beside the dead {:?} are not held", self.guards));
+                }
+            }
+            Tries(kind, enters) => tries(calm, kind, enters).await,
+        }
+        Ok(())
+    }
+
+    async fn give_up(&mut self, place: usize) {
+        let Some(waiting) = self.line[place].take() else { return };
+        waiting.abort();
+        drop(waiting.await);
+    }
+
+    /// Nobody enters before its turn; the dead do not come to an end.
+    fn expect_waiting(&self) {
+        let entered =
+            |waiting: &Option<Waiting>| waiting.as_ref().is_some_and(Waiting::is_finished);
+        if let Some(place) = self.line.iter().position(entered) {
+            passes(self.calm, &format!("waiter {place} enters before its turn"));
+        }
+    }
+}
+
 fn places_end() -> Duration {
     Duration::from_millis(WAITER_DEADLINE_MS * 101 / 100)
-}
-
-async fn give_up(waiting: &mut Option<Waiting>) {
-    let Some(waiting) = waiting.take() else { return };
-    waiting.abort();
-    drop(waiting.await);
-}
-
-/// Nobody enters before its turn; the dead do not come to an end.
-fn expect_waiting(calm: &Calm<'_>, line: &[Option<Waiting>]) {
-    let entered = |waiting: &Option<Waiting>| waiting.as_ref().is_some_and(Waiting::is_finished);
-    if let Some(place) = line.iter().position(entered) {
-        passes(calm, &format!("waiter {place} enters before its turn"));
-    }
 }
 
 async fn tries(calm: &Calm<'_>, kind: Kind, enters: bool) {
@@ -316,43 +360,6 @@ async fn tries(calm: &Calm<'_>, kind: Kind, enters: bool) {
     }
     drop(tried);
     sleep(2 * calm.slowest).await;
-}
-
-/// A write that becomes a read lets readers in, and no writer before they have left.
-async fn downgraded(calm: &Calm<'_>) -> Result<(), Told> {
-    let writing = calm.in_one_trip("a write", asking(&calm.holder, WRITE).lock()).await?;
-    let mut line = Vec::new();
-    for (client, kind) in
-        [(&calm.waiter, READ_IN_TURN), (&calm.waiter, WRITE), (&calm.holder, READ)]
-    {
-        line.push(Some(wait(client, kind)));
-        sleep(calm.settling()).await;
-    }
-    let started_ms = calm.world.now_ms();
-    let Ok(Some(reading)) = writing.downgrade().await else {
-        return Err(calm.stops("a write does not become a read".into()));
-    };
-    let took = calm.since(started_ms);
-    if took != 2 * calm.fastest {
-        calm.costs(format!("a downgrade took {took:?}, a round trip {:?}", calm.fastest));
-    }
-    let most = 4 * calm.slowest + 10 * MS;
-    let mut guards = vec![reading];
-    for (place, who) in ["a reader beside it", "a writer behind it", "a reader behind a writer"]
-        .into_iter()
-        .enumerate()
-    {
-        let next = line[place].take().expect("it waits");
-        guards.push(calm.handed(who, next, most).await?);
-        // The reader goes before the read that was a write.
-        while let Some(guard) = guards.pop() {
-            sleep(2 * calm.slowest).await;
-            expect_waiting(calm, &line);
-            drop(guard);
-        }
-    }
-    expect_none(calm, "a write that became a read").await;
-    Ok(())
 }
 
 async fn one_by_one(calm: &Calm<'_>) -> Result<(), Told> {
