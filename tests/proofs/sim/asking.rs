@@ -68,7 +68,10 @@ const CANDIDATE: &str = "0";
 
 /// Asks for a lock in one of the three ways.
 macro_rules! ask {
-    ($lock:expr, $how:expr, ($wait:ident, $try:ident, $within:ident)($($arg:expr)?) => $guard:path) => {{
+    (
+        $lock:expr, $how:expr,
+        ($wait:ident, $try:ident, $within:ident)($($arg:expr)?) => $guard:path
+    ) => {{
         let lock = $lock;
         let asked = match $how {
             How::Wait => lock.$wait($($arg)?).await.map(Some),

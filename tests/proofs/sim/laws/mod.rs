@@ -6,11 +6,11 @@
 //! | `trust` | what is held has the votes of a majority, which last longer than the trust |
 //! | `once` | a script that runs twice leaves what it left the first time |
 //! | `leaks` | no key without an expiry; after the faults all can be had, and nothing is left |
-//! | `readers` | each reader's lease is its own, and what a voter has of them ends with the last |
-//! | `renewal` | no script takes the vote of another's hold, and nothing gives up what is held |
+//! | `readers` | what a voter has of readers ends with the last |
+//! | `renewal` | no script touches the vote of another's hold, and nothing gives up what is held |
 //! | `traces` | what is given up leaves no trace, not even for a lease |
 //! | `trips` | one round trip to the fastest majority, and a hand-off without waiting for a timer |
-//! | `turns` | the same in order, by the terms of each kind: who enters with whom, and who is called |
+//! | `turns` | the same in order, by the terms of each kind: who enters with whom, who is called |
 //! | `several` | several locks at once are lost together, and others who take them starve nobody |
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |

@@ -1,5 +1,5 @@
-//! No script takes the vote of another's hold or moves its deadline, a renewal shortens nothing, and nobody gives up what
-//! somebody holds. A voter that is full keeps and ends what it has.
+//! No script takes the vote of another's hold or moves its deadline, a renewal shortens nothing, and
+//! nobody gives up what somebody holds. A voter that is full keeps and ends what it has.
 
 use std::time::Duration;
 

@@ -135,8 +135,8 @@ pub(crate) fn forced(world: &World, step: Step, guard: &Guard) {
     locked(&world.ledger).forced_until_ms.entry(hold).or_insert(until_ms);
 }
 
-/// All voters forget a hold, and give their votes to another that it excludes: the next renewal that
-/// is heard tells, also where the other gave them back and nobody heard the renewal before.
+/// All voters forget a hold, and give their votes to another that it excludes: the next renewal
+/// that is heard tells, also where the other gave them back and nobody heard the renewal before.
 pub(crate) async fn taken_over(calm: &Calm<'_>) {
     let world = calm.world;
     let read = Kind::Read(Preference::Writers);

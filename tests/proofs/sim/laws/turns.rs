@@ -186,6 +186,7 @@ async fn free(calm: &Calm<'_>, shares: &[Kind]) -> Result<(), Told> {
         sleep(2 * calm.slowest).await;
     }
     calm.expect_runs(script, runs, guards.len());
+    // All of it is taken now, but what can be read.
     if shares[0] != READ {
         tries(calm, shares[0], false).await;
     }
@@ -212,6 +213,7 @@ async fn waits_for_itself(calm: &Calm<'_>) -> Result<(), Told> {
     Ok(())
 }
 
+/// What a scene says comes about, and in the end nothing is left of it.
 async fn play(calm: &Calm<'_>, scene: &Scene) -> Result<(), Told> {
     let mut stage = Stage::set(calm, scene).await?;
     for (then, enter) in scene.then {
