@@ -1,6 +1,5 @@
 //! Draws a plan from a seed.
 
-mod change;
 mod scenes;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -11,8 +10,8 @@ use crate::sim::{
     asking::Kind,
     locks::Lock,
     plan::{
-        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan, Sets,
-        Step, Times, Trouble, VoterPlan, What,
+        Cancel, Change, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan,
+        Sets, Step, Times, Trouble, VoterPlan, What,
     },
 };
 
@@ -20,17 +19,25 @@ use crate::sim::{
 pub(crate) fn plan(seed: u64) -> Plan {
     let chance = StdRng::seed_from_u64(seed);
     let draft = Draft { chance, forces: false, kinds: Vec::new() };
-    // Every eighth is led to what chance alone rarely brings together, and in every eighth the
-    // voters are changed.
-    match seed % 8 {
-        7 => draft.scene(seed),
-        3 => draft.change(seed),
-        _ => draft.plan(seed),
-    }
+    // Every eighth is led to what chance alone rarely brings together.
+    if seed % 8 == 7 { draft.scene(seed) } else { draft.plan(seed) }
 }
 
 /// Of so many permits each semaphore is.
 pub(crate) const PERMITS: u32 = 3;
+
+/// How the voters are changed.
+const CHANGES: [Change; 9] = [
+    Change { only_new: 2, both: 3, only_old: 0 },
+    Change { only_new: 0, both: 3, only_old: 2 },
+    Change { only_new: 3, both: 0, only_old: 3 },
+    Change { only_new: 1, both: 2, only_old: 1 },
+    Change { only_new: 1, both: 1, only_old: 1 },
+    Change { only_new: 2, both: 1, only_old: 0 },
+    Change { only_new: 0, both: 1, only_old: 2 },
+    Change { only_new: 1, both: 0, only_old: 1 },
+    Change { only_new: 1, both: 0, only_old: 3 },
+];
 
 /// How many kinds of troubles are drawn.
 const KINDS: u64 = 19;
@@ -69,21 +76,45 @@ impl Draft {
     }
 
     fn plan(mut self, seed: u64) -> Plan {
-        let mood = self.pick(&[
-            Mood::Calm,
-            Mood::Minority,
-            Mood::Minority,
-            Mood::Chaos,
-            Mood::Chaos,
-            Mood::Chaos,
-            Mood::Chaos,
-        ]);
-        self.forces = self.one_in(5);
+        use Mood::{Calm, Chaos, Minority};
+        // In every eighth the voters are changed.
+        let changes = seed % 8 == 3;
+        let mood = if changes {
+            self.pick(&[Calm, Chaos, Chaos])
+        } else {
+            self.pick(&[Calm, Minority, Minority, Chaos, Chaos, Chaos, Chaos])
+        };
+        self.forces = self.one_in(if changes { 8 } else { 5 });
         self.kinds = self.kinds();
+        if !changes {
+            self.add_kinds(seed);
+        }
+        let times = self.times();
+        let change = changes.then(|| self.pick(&CHANGES));
+        let voters = match change {
+            Some(change) => self.voters_of(mood, change.voters()),
+            None => self.voters(mood),
+        };
+        let locks = self.pick(&[1, 1, 1, Lock::MOST]);
+        let heals_at_ms = self.between(3, 6) * times.lease_ms;
+        let heals_at_ms = if changes { heals_at_ms + times.lease_ms } else { heals_at_ms };
+        let clients = if changes {
+            self.clients_of_sets(mood, times, locks, heals_at_ms)
+        } else {
+            self.clients(mood, times, locks, heals_at_ms)
+        };
+        let network = self.network(mood, times);
+        let mut plan =
+            Plan { change, clients, network, ..Plan::new(seed, mood, voters, times, heals_at_ms) };
+        plan.troubles = self.troubles(&plan);
+        plan
+    }
+
+    /// Beside what is drawn, so that the other schedules stay what they are.
+    fn add_kinds(&mut self, seed: u64) {
         if matches!(seed % 8, 2 | 5 | 6) {
             self.add_permits();
         }
-        // Beside what is drawn, so that the other schedules stay what they are.
         match seed % 22 {
             4 => self.kinds = vec![Kind::Election],
             15 => self.kinds.extend([Kind::Election; 2]),
@@ -91,16 +122,31 @@ impl Draft {
             20 => self.kinds.extend([Kind::All; 2]),
             _ => {}
         }
-        let times = self.times();
-        let voters = self.voters(mood);
-        let locks = self.pick(&[1, 1, 1, Lock::MOST]);
-        let heals_at_ms = self.between(3, 6) * times.lease_ms;
-        let clients = self.clients(mood, times, locks, heals_at_ms);
-        let network = self.network(mood, times);
-        let mut plan =
-            Plan { clients, network, ..Plan::new(seed, mood, voters, times, heals_at_ms) };
-        plan.troubles = self.troubles(&plan);
-        plan
+    }
+
+    /// Clients of the old voters, of both, and of the new ones. All of the old ones come to their
+    /// end before the first of the new ones begins: those wait for that.
+    fn clients_of_sets(
+        &mut self,
+        mood: Mood,
+        times: Times,
+        locks: usize,
+        heals_at_ms: u64,
+    ) -> Vec<ClientPlan> {
+        let mut clients = Vec::new();
+        while clients.len() < 3 {
+            // The old ones are to end before the faults do, and the new ones to begin.
+            clients.extend(self.clients(mood, times, locks, heals_at_ms / 2));
+        }
+        clients.truncate(5);
+        let first = [Sets::Old, Sets::Joint, Sets::New];
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.sets = match first.get(number) {
+                Some(sets) => *sets,
+                None => self.pick(&[Sets::Old, Sets::Joint, Sets::Joint, Sets::New]),
+            };
+        }
+        clients
     }
 
     /// Of ten plans two have mutexes, two fair ones, one both on the same locks, four read/write

@@ -211,20 +211,20 @@ pub(crate) fn granted(world: &World, before: &Before, hold: &str) {
             before.kind
         );
         // Nothing else goes wrong at the others.
-        let lost = ends
-            .iter()
-            .filter(|(voter, why)| *why == Why::Forced || world.plan.voters[*voter].troubled);
-        let is_lost = |voter: &usize| lost.clone().any(|(one, _)| one == voter);
-        let left: Vec<usize> = voters.iter().copied().filter(|voter| !is_lost(voter)).collect();
-        let excuse = (!decide(world, place, &left)).then(|| {
-            if lost.clone().any(|(_, why)| *why == Why::Forgotten) {
-                "a voter forgot its place"
-            } else if lost.clone().any(|(_, why)| *why == Why::Forced) {
-                "it was ended by force"
-            } else {
-                "a voter did not hear from it in time"
-            }
-        });
+        let is_lost =
+            |(voter, why): &(usize, Why)| *why == Why::Forced || world.plan.voters[*voter].troubled;
+        let lost: BTreeMap<usize, Why> = ends.into_iter().filter(is_lost).collect();
+        let left = voters.iter().copied().filter(|voter| !lost.contains_key(voter));
+        let why = |why| lost.values().any(|one| *one == why);
+        let excuse = if decide(world, place, &left.collect::<Vec<_>>()) {
+            None
+        } else if why(Why::Forgotten) {
+            Some("a voter forgot its place")
+        } else if why(Why::Forced) {
+            Some("it was ended by force")
+        } else {
+            Some("a voter did not hear from it in time")
+        };
         match queues.fixed.get(place) {
             Some(fixed) if fixed == ticket => world.breach(Law::FairOrder, excuse, what),
             // It may yet tell the voters that this is its ticket.
