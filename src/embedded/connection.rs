@@ -6,9 +6,8 @@ use futures::future::{self, BoxFuture};
 use tokio::runtime::Handle;
 
 use super::{
-    channels::ConnectionId,
-    link::{Caller, Errand},
-    server::Server,
+    data::ConnectionId,
+    server::{Errand, Server, ServerState},
 };
 use crate::{
     clock::Clock,
@@ -30,32 +29,28 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects a client of this clock. Timers run on the current runtime.
     pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
-        let caller = Caller { ear, clock: clock.clone(), runtime: Handle::current() };
-        let id = server.act(|state| state.connect(caller));
+        let id = server.act(|state| state.connect(ear, clock.clone(), Handle::current()));
         Self { server, clock, id }
     }
 
     fn ask(
         &self,
-        request: Errand,
+        errand: Errand,
         deadline: Duration,
     ) -> impl Future<Output = Outcome<Value>> + use<> {
-        let mut answer = self.server.act(|state| state.send(self.id, request));
+        let sent = self.server.act(|state| state.send(self.id, errand));
         let clock = self.clock.clone();
         async move {
-            if let Ok(outcome) = answer.try_recv() {
-                return outcome;
-            }
             tokio::select! {
                 biased;
-                outcome = answer => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
+                outcome = sent? => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
                 () = clock.sleep(deadline) => Err(Cause::TimedOut(deadline)),
             }
         }
     }
 
-    fn ask_for_nothing(&self, request: Errand) -> BoxFuture<'static, Outcome<()>> {
-        let answer = self.ask(request, PATIENCE);
+    fn ask_for_nothing(&self, errand: Errand) -> BoxFuture<'static, Outcome<()>> {
+        let answer = self.ask(errand, PATIENCE);
         Box::pin(async move { answer.await.map(drop) })
     }
 }
@@ -84,12 +79,12 @@ impl Node for Connection {
         let (server, answer) = (Arc::clone(&self.server), self.ask(Errand::Identify, PATIENCE));
         Box::pin(async move {
             answer.await?;
-            Ok(server.act(|state| state.news().identity))
+            Ok(server.act(|state| state.life.identity(state.now)))
         })
     }
 
     fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
-        self.server.act(|state| state.life.rename(state.now));
+        self.server.act(ServerState::rename);
         Box::pin(future::ready(Ok(())))
     }
 

@@ -1,8 +1,6 @@
-//! What goes wrong, on purpose, between connections and a voter.
+//! What goes wrong, on purpose, between clients and a voter.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
-
-use super::sent::Sent;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Something that goes wrong with the requests to one voter.
 ///
@@ -36,42 +34,63 @@ pub enum Fault {
     NoRoom,
 }
 
+/// What becomes of the requests that are on their way as their connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InFlight {
+    /// They never run.
+    Lost,
+    /// Scripts run when they would have arrived, and nobody hears the answers: possibly after what
+    /// was sent later, on the new connection, as a server may read the old one later.
+    Arrives,
+}
+
+/// Something on its way between a client and an embedded voter, as
+/// [`EmbeddedVoter::fault_each`](super::EmbeddedVoter::fault_each) tells it.
+#[derive(Debug)]
+pub struct Sent<'a> {
+    pub(super) client: &'a str,
+    pub(super) script: Option<&'static str>,
+    pub(super) is_message: bool,
+}
+
+impl Sent<'_> {
+    /// Which client sends it, or is to hear the message; as in [`Ran::client`](super::Ran::client).
+    pub fn client(&self) -> &str {
+        self.client
+    }
+
+    /// The script's name, `mutex/acquire` for one; `None` where no script is asked for.
+    pub fn script(&self) -> Option<&'static str> {
+        self.script
+    }
+
+    /// Whether it is a message on a channel to one that listens, and no request.
+    pub fn is_message(&self) -> bool {
+        self.is_message
+    }
+}
+
+/// Decides about each request and message; see [`super::EmbeddedVoter::fault_each`].
+pub(super) type Decide = dyn FnMut(&Sent<'_>) -> Vec<Fault> + Send;
+
 /// The faults in force.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct FaultRules {
     in_force: BTreeMap<u64, Rule>,
     next: u64,
-    /// Who decides about each request and message besides.
-    pub(super) each: Option<Each>,
+    pub(super) each: Option<Box<Decide>>,
 }
 
-#[derive(Debug)]
 struct Rule {
     fault: Fault,
     /// How many requests it is still for; `None`: all until the rule is taken away.
     left: Option<u64>,
 }
 
-/// What happens to one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
-    pub(super) there: Duration,
-    pub(super) back: Duration,
-    pub(super) twice: bool,
-    pub(super) no_room: bool,
-    pub(super) trouble: FaultTrouble,
-}
-
-/// What keeps a request from being answered; the worst comes last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum FaultTrouble {
-    #[default]
-    None,
-    ReplyLost,
-    CutAfterRun,
-    CutBeforeRun,
-    RequestLost,
-}
+/// The faults that one request or message meets.
+#[derive(Debug)]
+pub(super) struct Fate(Vec<Fault>);
 
 impl FaultRules {
     pub(super) fn add(&mut self, fault: Fault, left: Option<u64>) -> u64 {
@@ -84,147 +103,49 @@ impl FaultRules {
         self.in_force.remove(&rule);
     }
 
-    /// The fate of the request that is sent now.
-    pub(super) fn fate(&mut self, sent: &Sent<'_>) -> Fate {
-        let mut fate = Fate::default();
-        self.in_force.retain(|_, rule| {
-            if rule.left != Some(0) {
-                fate.suffer(rule.fault);
-            }
-            rule.left = rule.left.map(|left| left.saturating_sub(1));
-            rule.left != Some(0)
-        });
-        self.decided(sent).into_iter().for_each(|fault| fate.suffer(fault));
-        fate
-    }
-
-    /// How long a channel's message takes to its listener; `None`: it never arrives. It counts as
-    /// no request.
-    pub(super) fn way_of_message(&mut self, sent: &Sent<'_>) -> Option<Duration> {
-        let decided = self.decided(sent);
-        let lasting = self.in_force.values().filter(|rule| rule.left.is_none());
-        let (mut back, mut arrives) = (Duration::ZERO, !decided.contains(&Fault::DropRequests));
-        for fault in lasting.map(|rule| rule.fault).chain(decided) {
-            match fault {
-                Fault::Delay { back: more, .. } => back += more,
-                Fault::DropReplies => arrives = false,
-                Fault::DropRequests
-                | Fault::CutBeforeRun
-                | Fault::CutAfterRun
-                | Fault::RunTwice
-                | Fault::NoRoom => {}
-            }
+    /// The fate of what is sent now.
+    pub(super) fn decide_fate(&mut self, sent: &Sent<'_>) -> Fate {
+        let mut faults = Vec::new();
+        if sent.is_message {
+            // It is no request: it uses none up, and is lost with the way back alone.
+            let lasting = self.in_force.values().filter(|rule| rule.left.is_none());
+            let lasting = lasting.map(|rule| rule.fault);
+            faults.extend(lasting.filter(|fault| *fault != Fault::DropRequests));
+        } else {
+            self.in_force.retain(|_, rule| {
+                if rule.left != Some(0) {
+                    faults.push(rule.fault);
+                }
+                rule.left = rule.left.map(|left| left.saturating_sub(1));
+                rule.left != Some(0)
+            });
         }
-        arrives.then_some(back)
-    }
-
-    fn decided(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
-        self.each.as_mut().map_or_else(Vec::new, |each| each.decide(sent))
+        if let Some(decide) = &mut self.each {
+            faults.extend(decide(sent));
+        }
+        Fate(faults)
     }
 }
 
 impl Fate {
-    fn suffer(&mut self, fault: Fault) {
-        let trouble = match fault {
-            Fault::Delay { there, back } => {
-                self.there += there;
-                self.back += back;
-                FaultTrouble::None
-            }
-            Fault::RunTwice => {
-                self.twice = true;
-                FaultTrouble::None
-            }
-            Fault::NoRoom => {
-                self.no_room = true;
-                FaultTrouble::None
-            }
-            Fault::DropRequests => FaultTrouble::RequestLost,
-            Fault::DropReplies => FaultTrouble::ReplyLost,
-            Fault::CutBeforeRun => FaultTrouble::CutBeforeRun,
-            Fault::CutAfterRun => FaultTrouble::CutAfterRun,
-        };
-        self.trouble = self.trouble.max(trouble);
-    }
-}
-
-/// Whom [`EmbeddedVoter::fault_each`] put there.
-pub(super) struct Each(Box<Decide>);
-
-type Decide = dyn FnMut(&Sent<'_>) -> Vec<Fault> + Send;
-
-impl Each {
-    pub(super) fn new(decide: impl FnMut(&Sent<'_>) -> Vec<Fault> + Send + 'static) -> Self {
-        Self(Box::new(decide))
+    pub(super) fn has(&self, fault: Fault) -> bool {
+        self.0.contains(&fault)
     }
 
-    pub(super) fn decide(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
-        self.0(sent)
-    }
-}
-
-impl fmt::Debug for Each {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Each")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DELAY: Fault =
-        Fault::Delay { there: Duration::from_millis(2), back: Duration::from_millis(3) };
-
-    fn request() -> Sent<'static> {
-        Sent::of("1", None, false)
+    /// What the way to the voter takes.
+    pub(super) fn there(&self) -> Duration {
+        self.delays().map(|(there, _)| there).sum()
     }
 
-    fn message() -> Sent<'static> {
-        Sent::of("1", None, true)
+    /// What the way back takes.
+    pub(super) fn back(&self) -> Duration {
+        self.delays().map(|(_, back)| back).sum()
     }
 
-    #[test]
-    fn delays_add_up_and_the_worst_trouble_wins() {
-        let mut rules = FaultRules::default();
-        for fault in [DELAY, Fault::CutAfterRun, Fault::RunTwice, DELAY, Fault::DropReplies] {
-            rules.add(fault, None);
-        }
-        rules.add(Fault::NoRoom, Some(1));
-        let (there, back) = (Duration::from_millis(4), Duration::from_millis(6));
-        let fate =
-            Fate { there, back, twice: true, no_room: true, trouble: FaultTrouble::CutAfterRun };
-        assert_eq!(rules.fate(&request()), fate);
-        assert_eq!(rules.way_of_message(&message()), None, "cuts do not save a message");
-    }
-
-    #[test]
-    fn a_message_takes_all_delays_and_is_lost_by_what_loses_replies_and_by_what_was_decided() {
-        let mut rules = FaultRules::default();
-        for fault in [DELAY, Fault::DropRequests] {
-            rules.add(fault, None);
-        }
-        for (decided, way) in [
-            (vec![], Some(Duration::from_millis(3))),
-            (vec![DELAY, Fault::CutBeforeRun], Some(Duration::from_millis(6))),
-            (vec![DELAY, Fault::DropReplies], None),
-            (vec![Fault::DropRequests], None),
-        ] {
-            rules.each = Some(Each::new(move |_| decided.clone()));
-            assert_eq!(rules.way_of_message(&message()), way);
-        }
-    }
-
-    #[test]
-    fn a_limited_fault_is_for_requests_alone_and_ends_by_itself() {
-        let mut rules = FaultRules::default();
-        rules.add(Fault::DropReplies, Some(2));
-        assert_eq!(rules.way_of_message(&message()), Some(Duration::ZERO));
-        let troubles = [(); 3].map(|()| rules.fate(&request()).trouble);
-        assert_eq!(
-            troubles,
-            [FaultTrouble::ReplyLost, FaultTrouble::ReplyLost, FaultTrouble::None]
-        );
-        assert!(rules.in_force.is_empty());
+    fn delays(&self) -> impl Iterator<Item = (Duration, Duration)> {
+        self.0.iter().filter_map(|fault| match fault {
+            Fault::Delay { there, back } => Some((*there, *back)),
+            _ => None,
+        })
     }
 }

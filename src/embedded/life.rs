@@ -1,4 +1,4 @@
-//! A voter's life: from one start to the next.
+//! What a voter says of itself: what its clock shows, since when it runs, and which data it has.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -6,12 +6,55 @@ use std::{
 };
 
 use crate::{
-    clock::Moment,
+    clock::{EPOCH, Moment, Rate},
+    proto::{ClockOffset, Persistence, ServerInfo},
     voter::{Birth, Identity},
 };
 
-/// What a voter says about itself since its last start.
+/// The voter's own clock, by which `TIME` answers and keys expire. It may be fast or slow, and can
+/// be set.
 #[derive(Debug)]
+pub(super) struct ServerClock {
+    rate: Rate,
+    /// By how much it is ahead of what its rate makes, since 1970.
+    ahead_micros: i128,
+}
+
+impl ServerClock {
+    pub(super) fn new() -> Self {
+        Self { rate: Rate::TRUE, ahead_micros: micros(EPOCH) }
+    }
+
+    /// What it shows, in microseconds since 1970.
+    pub(super) fn micros(&self, now: Moment) -> i64 {
+        i64::try_from(self.runs(now) + self.ahead_micros).unwrap_or(i64::MAX)
+    }
+
+    /// The same; no clock shows a time before 1970.
+    pub(super) fn shown(&self, now: Moment) -> Duration {
+        Duration::from_micros(u64::try_from(self.micros(now)).unwrap_or(0))
+    }
+
+    pub(super) fn set_rate(&mut self, ppm: i32, now: Moment) {
+        self.rate.change(ppm, now.since(Moment::BEGINNING));
+    }
+
+    pub(super) fn jump(&mut self, by_micros: i64, now: Moment) {
+        let ahead = self.ahead_micros.saturating_add(i128::from(by_micros));
+        // Not to before 1970.
+        self.ahead_micros = ahead.max(-self.runs(now));
+    }
+
+    fn runs(&self, now: Moment) -> i128 {
+        micros(self.rate.shows(now.since(Moment::BEGINNING)))
+    }
+}
+
+fn micros(time: Duration) -> i128 {
+    i128::try_from(time.as_micros()).unwrap_or(i128::MAX)
+}
+
+/// A voter's life from one start to the next.
 pub(super) struct ServerLife {
     run_id: String,
     /// The name of its data.
@@ -30,7 +73,7 @@ pub(super) struct ServerLife {
 }
 
 /// A time that goes on from what it was at a moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Elapsed {
     then: Duration,
     at: Moment,
@@ -50,45 +93,48 @@ impl Elapsed {
 
 impl ServerLife {
     /// The first one begins now; it has kept all of nothing.
-    pub(super) fn first(now: Moment) -> Self {
-        let (run_id, birth) = (fresh_id(), fresh_id());
+    pub(super) fn begin(now: Moment) -> Self {
         let begun = Elapsed::begin(now);
-        let (named, kept, is_renamed) = (now, now, true);
-        Self { run_id, birth, durable: true, up: begun, known: begun, named, kept, is_renamed }
+        Self {
+            run_id: fresh_id(),
+            birth: fresh_id(),
+            durable: true,
+            up: begun,
+            known: begun,
+            named: now,
+            kept: now,
+            is_renamed: true,
+        }
     }
 
     /// The next one begins now; a `durable` voter says that it still has all that it ever had. It
     /// has what it had when that was `kept`.
-    pub(super) fn next(&mut self, durable: bool, kept: Moment, now: Moment) {
+    pub(super) fn begin_again(&mut self, durable: bool, kept: Moment, now: Moment) {
         let begun = Elapsed::begin(now);
-        let known = if durable && self.durable { self.known } else { begun };
-        let (birth, named) = (std::mem::take(&mut self.birth), self.named);
-        let (run_id, up, is_renamed) = (fresh_id(), begun, false);
-        *self = Self { run_id, birth, durable, up, known, named, kept, is_renamed };
+        if !(durable && self.durable) {
+            self.known = begun;
+        }
+        (self.run_id, self.up, self.durable) = (fresh_id(), begun, durable);
+        (self.kept, self.is_renamed) = (kept, false);
     }
 
     /// It claims to run, and to have forgotten nothing, for so long by now.
-    pub(super) fn claim(&mut self, time: Duration, now: Moment) {
-        self.up = Elapsed { then: time, at: now };
+    pub(super) fn claim_uptime(&mut self, uptime: Duration, now: Moment) {
+        self.up = Elapsed { then: uptime, at: now };
         self.known = self.up;
     }
 
     /// The data are deleted.
-    pub(super) fn wipe(&mut self, now: Moment) {
-        self.birth = fresh_id();
-        self.known = Elapsed::begin(now);
+    pub(super) fn forget(&mut self, now: Moment) {
+        (self.birth, self.known) = (fresh_id(), Elapsed::begin(now));
         (self.named, self.kept, self.is_renamed) = (now, now, true);
     }
 
     /// A client knows that the data lack something; they get one other name in a life.
     pub(super) fn rename(&mut self, now: Moment) {
         if !self.is_renamed {
-            self.wipe(now);
+            self.forget(now);
         }
-    }
-
-    pub(super) fn uptime(&self, now: Moment) -> Duration {
-        self.up.by(now)
     }
 
     pub(super) fn identity(&self, now: Moment) -> Identity {
@@ -98,19 +144,33 @@ impl ServerLife {
             birth: Some(Birth { mark: "".into(), name: self.birth.as_str().into(), age, began }),
             age: self.known.by(now),
             durable: self.durable,
-            overlap: Duration::ZERO,
-            refuses: None,
-            memory: None,
+            ..Identity::default()
         }
     }
-}
 
-/// What a voter tells on a new connection.
-#[derive(Debug)]
-pub(super) struct LifeNews {
-    pub(super) identity: Identity,
-    /// By its own clock, since 1970.
-    pub(super) shown: Duration,
+    pub(super) fn survey(&self, clock: ClockOffset, now: Moment) -> ServerInfo {
+        ServerInfo {
+            run_id: self.run_id.clone(),
+            software: "embedded".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            is_primary: true,
+            uptime: self.up.by(now),
+            replicas: 0,
+            memory_used: 0,
+            memory_limit: None,
+            eviction_policy: "noeviction".into(),
+            persistence: Persistence {
+                appendonly: self.durable,
+                appendfsync: Some(if self.durable { "always" } else { "no" }.into()),
+                no_appendfsync_on_rewrite: Some(false),
+                save: Some(String::new()),
+                ..Persistence::default()
+            },
+            needs_all_slots: None,
+            clock: Some(clock),
+            missing_rights: Vec::new(),
+        }
+    }
 }
 
 fn fresh_id() -> String {

@@ -5,11 +5,10 @@ use std::{cell::RefCell, mem, ptr};
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::{
-    command::{Answered, Database, integer, wrong_number_of_arguments},
-    commands,
-    reply::Reply,
+    commands::{Answered, Command, Reply, integer, wrong_number_of_arguments},
+    data::Database,
 };
-use crate::scripts::Script;
+use crate::{scripts::Script, voter::Call};
 
 /// How deep a script's answer may nest; a server has a limit too, a larger one.
 const DEEPEST: usize = 200;
@@ -20,16 +19,13 @@ thread_local! {
     static SHARED: RefCell<Interpreter> = RefCell::new(Interpreter::new());
 }
 
-/// Runs one of the crate's scripts.
-pub(super) fn run<T: AsRef<str>>(
-    database: &mut Database,
-    script: &'static Script,
-    keys: &[T],
-    args: &[T],
-) -> Result<Reply, String> {
+/// Runs a call of one of the crate's scripts.
+pub(super) fn run(database: &mut Database, call: &Call) -> Result<Reply, String> {
+    let publish = call.script.publishes().then_some("PUBLISH");
+    let args = call.shared.iter().map(|arg| &**arg).chain(publish).chain(call.args());
     SHARED.with_borrow_mut(|interpreter| {
-        let function = interpreter.compiled(script)?;
-        interpreter.call(database, &function, keys, args)
+        let function = interpreter.compiled(call.script)?;
+        interpreter.call(database, &function, call.keys(), args)
     })
 }
 
@@ -37,19 +33,29 @@ pub(super) fn run<T: AsRef<str>>(
 pub(super) fn command(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
     let [name, words @ ..] = words else { return Err("ERR empty command".into()) };
     if name.eq_ignore_ascii_case("eval") {
-        let (source, keys, args) = eval_arguments(words)?;
-        // Whatever an unknown script does to its Lua state ends with it.
-        let interpreter = Interpreter::new();
-        return interpreter.call(database, &interpreter.compile(source)?, keys, args);
+        return eval(database, words);
     }
-    let Some(command) = commands::find(name) else {
+    let Some(command) = Command::find(name) else {
         let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
         return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
     };
     if !command.takes(words.len()) {
         return Err(wrong_number_of_arguments(name));
     }
-    command.run(database, words).map(Reply::from)
+    (command.run)(database, words).map(Reply::from)
+}
+
+fn eval(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
+    let [source, count, words @ ..] = words else { return Err(wrong_number_of_arguments("eval")) };
+    let count = usize::try_from(integer(count)?)
+        .map_err(|_| "ERR Number of keys can't be negative".to_owned())?;
+    let (keys, args) = words
+        .split_at_checked(count)
+        .ok_or("ERR Number of keys can't be greater than number of args")?;
+    // Whatever an unknown script does to its Lua state ends with it.
+    let interpreter = Interpreter::new();
+    let script = interpreter.compile(source)?;
+    interpreter.call(database, &script, keys.iter().copied(), args.iter().copied())
 }
 
 /// A Lua state with the sandbox. It has a voter's data for as long as a script runs on it.
@@ -99,15 +105,20 @@ impl Interpreter {
         function.map_err(|error| format!("ERR Error compiling script: {error}"))
     }
 
-    fn call<T: AsRef<str>>(
+    fn call<'a>(
         &self,
         database: &mut Database,
         script: &Function,
-        keys: &[T],
-        args: &[T],
+        keys: impl Iterator<Item = &'a str>,
+        args: impl Iterator<Item = &'a str>,
     ) -> Result<Reply, String> {
+        let called = || -> mlua::Result<(bool, Value)> {
+            self.globals.raw_set("KEYS", self.lua.create_sequence_from(keys)?)?;
+            self.globals.raw_set("ARGV", self.lua.create_sequence_from(args)?)?;
+            self.protected_call.call(script)
+        };
         self.exchange(database);
-        let result = self.protected(script, keys, args);
+        let result = called();
         self.exchange(database);
         let (ok, value) = result.map_err(|error| format!("ERR {error}"))?;
         match value {
@@ -122,30 +133,6 @@ impl Interpreter {
         let mut place = self.lua.app_data_mut().expect("the state was built with a database");
         mem::swap(&mut *place, database);
     }
-
-    fn protected<T: AsRef<str>>(
-        &self,
-        script: &Function,
-        keys: &[T],
-        args: &[T],
-    ) -> mlua::Result<(bool, Value)> {
-        let list = |texts: &[T]| self.lua.create_sequence_from(texts.iter().map(AsRef::as_ref));
-        self.globals.raw_set("KEYS", list(keys)?)?;
-        self.globals.raw_set("ARGV", list(args)?)?;
-        self.protected_call.call(script)
-    }
-}
-
-type EvalArguments<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
-
-fn eval_arguments<'a>(words: &'a [&'a str]) -> Result<EvalArguments<'a>, String> {
-    let [source, count, words @ ..] = words else { return Err(wrong_number_of_arguments("eval")) };
-    let count = usize::try_from(integer(count)?)
-        .map_err(|_| "ERR Number of keys can't be negative".to_owned())?;
-    let (keys, args) = words
-        .split_at_checked(count)
-        .ok_or("ERR Number of keys can't be greater than number of args")?;
-    Ok((source, keys, args))
 }
 
 /// An error without a code gets the common one.
@@ -163,7 +150,7 @@ fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
         let (name, words) = words
             .split_first()
             .ok_or("ERR Please specify at least one argument for this redis lib call")?;
-        let command = commands::find(name).ok_or("ERR Unknown Redis command called from script")?;
+        let command = Command::find(name).ok_or("ERR Unknown Redis command called from script")?;
         if !command.takes(words.len()) {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }

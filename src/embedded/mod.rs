@@ -18,41 +18,24 @@
 //! # }
 //! ```
 
-mod channels;
-mod command;
 mod commands;
 mod connection;
-mod cut;
+mod data;
 mod fault;
-mod fault_guard;
-mod keyspace;
 mod life;
-mod link;
 mod lua;
 mod observe;
-mod record;
-mod reply;
-mod score;
-mod sent;
 mod server;
-mod sorted_set;
-mod sorted_set_commands;
-mod survey;
-mod traffic;
 mod voter;
-mod wall;
 
 #[cfg(test)]
 mod tests;
 
-pub use cut::InFlight;
-pub use fault::Fault;
-pub use fault_guard::FaultGuard;
+pub use commands::Reply;
+pub use data::Record;
+pub use fault::{Fault, InFlight, Sent};
 pub use observe::Ran;
-pub use record::Record;
-pub use reply::Reply;
-pub use sent::Sent;
-pub use voter::EmbeddedVoter;
+pub use voter::{EmbeddedVoter, FaultGuard};
 
 pub use crate::clock::Machine;
 

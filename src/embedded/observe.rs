@@ -1,8 +1,10 @@
-//! What a voter shows of itself: each script that ran, and its records.
+//! What a voter shows of each script that runs.
 
-use std::fmt;
-
-use super::{command::Database, keyspace::Keyspace, lua, record::Record, reply::Reply};
+use super::{
+    commands::Reply,
+    data::{Database, Keyspace, Record},
+    lua,
+};
 use crate::{scripts::Arg, voter::Call};
 
 /// A request for which a script ran, as
@@ -80,50 +82,28 @@ impl Ran<'_> {
     }
 }
 
-/// Whom [`EmbeddedVoter::observe`] put there.
-pub(super) struct RunObserver(Box<dyn Fn(&Ran<'_>) + Send + Sync>);
+/// Is told of each script that ran, under the voter's lock.
+pub(super) type Observe = dyn Fn(&Ran<'_>) + Send + Sync;
 
-impl RunObserver {
-    /// `tell` is called under the voter's lock.
-    pub(super) fn new(tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) -> Self {
-        Self(Box::new(tell))
-    }
-
-    /// Runs the requests of a call one by one, so that the records after each can be seen. It comes
-    /// to what it would together: they share nothing but the voter's data.
-    pub(super) fn tell_each(
-        &self,
-        database: &mut Database,
-        client: &str,
-        call: &Call,
-        again: bool,
-    ) -> Result<Reply, String> {
-        let mut entries = Vec::new();
-        for request in 0..call.requests.len() {
-            let call = &call.pick(&[request]);
-            let reply = run(database, call);
-            let keyspace = &database.keyspace;
-            (self.0)(&Ran { client, call, reply: &reply, again, keyspace });
-            match reply? {
-                Reply::List(of_one) => entries.extend(of_one),
-                other => return Ok(other),
-            }
+/// Runs a call. Where somebody observes, its requests run one by one, so that the records after
+/// each can be seen. It comes to what it would together: they share nothing but the voter's data.
+pub(super) fn run(
+    database: &mut Database,
+    observe: Option<&Observe>,
+    client: &str,
+    call: &Call,
+    again: bool,
+) -> Result<Reply, String> {
+    let Some(observe) = observe else { return lua::run(database, call) };
+    let mut entries = Vec::new();
+    for request in 0..call.requests.len() {
+        let call = &call.pick(&[request]);
+        let reply = lua::run(database, call);
+        observe(&Ran { client, call, reply: &reply, again, keyspace: &database.keyspace });
+        match reply? {
+            Reply::List(of_one) => entries.extend(of_one),
+            other => return Ok(other),
         }
-        Ok(Reply::List(entries))
     }
-}
-
-/// Runs a call of a script.
-pub(super) fn run(database: &mut Database, call: &Call) -> Result<Reply, String> {
-    let keys: Vec<&str> = call.keys().collect();
-    let publish = call.script.publishes().then_some("PUBLISH");
-    let shared = call.shared.iter().map(|arg| &**arg);
-    let args: Vec<&str> = shared.chain(publish).chain(call.args()).collect();
-    lua::run(database, call.script, &keys, &args)
-}
-
-impl fmt::Debug for RunObserver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunObserver")
-    }
+    Ok(Reply::List(entries))
 }

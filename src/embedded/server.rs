@@ -1,27 +1,29 @@
-//! The voter's inside: its data, its connections, and what happens to both.
+//! The voter's inside: its data, its connections, what is under way on them, and what happens to
+//! all of this.
 
 use std::{
-    collections::BTreeMap,
-    fmt,
+    collections::{BTreeMap, BTreeSet},
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
-    channels::ConnectionId,
-    command::Database,
-    fault::FaultRules,
-    keyspace::Keyspace,
-    life::{LifeNews, ServerLife},
-    link::{Caller, Parcel, Telling, Wire},
+    commands::Reply,
+    data::{ConnectionId, Database, Keyspace, Message},
+    fault::{Fate, Fault, FaultRules, InFlight, Sent},
+    life::{ServerClock, ServerLife},
     lua,
-    observe::RunObserver,
-    reply::Reply,
-    wall::Wall,
+    observe::{self, Observe},
 };
-use crate::clock::{Clock, Moment};
+use crate::{
+    clock::{Clock, Moment},
+    proto::{Cause, ClockOffset, ServerInfo},
+    scripts::Value,
+    voter::{Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp},
+};
 
 /// One embedded voter.
 pub(super) struct Server {
@@ -30,9 +32,31 @@ pub(super) struct Server {
     state: Mutex<ServerState>,
 }
 
+/// What the voter's lock guards.
+pub(super) struct ServerState {
+    pub(super) now: Moment,
+    pub(super) clock: ServerClock,
+    pub(super) database: Database,
+    condition: ServerCondition,
+    pub(super) life: ServerLife,
+    /// What is on its disk, and since when nothing more gets there.
+    disk: Option<(Moment, Keyspace)>,
+    pub(super) rules: FaultRules,
+    pub(super) links: BTreeMap<ConnectionId, Link>,
+    /// What is under way, in the order in which it arrives: when, and its place among all that was
+    /// sent.
+    under_way: BTreeMap<(Moment, u64), Parcel>,
+    /// Counts connections and what is sent, to tell them apart and to keep their order.
+    counted: u64,
+    /// How often each script ran for a client.
+    pub(super) runs: BTreeMap<&'static str, u64>,
+    pub(super) observe: Option<Box<Observe>>,
+    after: Vec<After>,
+}
+
 /// Whether requests run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServerCondition {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServerCondition {
     Running,
     /// They wait.
     Stopped,
@@ -40,52 +64,80 @@ pub(super) enum ServerCondition {
     Killed,
 }
 
-/// What the voter's lock guards.
-#[derive(Debug)]
-pub(super) struct ServerState {
-    pub(super) database: Database,
-    pub(super) condition: ServerCondition,
-    pub(super) life: ServerLife,
-    /// What is on its disk, and since when nothing more gets there.
-    disk: Option<(Moment, Keyspace)>,
-    pub(super) rules: FaultRules,
-    pub(super) links: BTreeMap<ConnectionId, Wire>,
-    /// Counts connections and requests, to tell them apart and to keep their order.
-    counted: u64,
-    /// How often each script ran for a client.
-    pub(super) runs: BTreeMap<&'static str, u64>,
-    pub(super) observer: Option<RunObserver>,
-    pub(super) wall: Wall,
-    pub(super) now: Moment,
-    pub(super) after: After,
+/// What is left to do once the lock is free: ears may call the voter, and so may what they own when
+/// it is dropped.
+type After = Box<dyn FnOnce(&Arc<Server>) + Send>;
+
+/// A connection of a client that is still there.
+pub(super) struct Link {
+    /// Which client it is: the label of its machine, or the number of its connection.
+    client: Arc<str>,
+    ear: Arc<dyn Ear>,
+    clock: Clock,
+    /// Where the timers of what is under way run.
+    runtime: Handle,
+    /// Whether the ear was told last that it stands.
+    stands: bool,
+    /// How often the ear is still to be told who answers: until then no script passes.
+    unmet: usize,
+    /// The channels to listen to again after a reconnection.
+    wanted: BTreeSet<Arc<str>>,
+    /// When the last request arrives, and the last of what goes back: nothing overtakes on one way.
+    last_there: Moment,
+    last_back: Moment,
+    /// Those who wait for an answer that will not come.
+    forsaken: Vec<Asker>,
 }
 
-/// What is left to do once the lock is free.
-#[derive(Default)]
-pub(super) struct After {
-    pub(super) heard: Vec<Telling>,
-    /// When to look again, and on whose runtime.
-    pub(super) timers: Vec<(Handle, Moment)>,
-    /// To be dropped: an ear may own things that come back here when they are dropped.
-    pub(super) over: Vec<Wire>,
+type Asker = oneshot::Sender<Outcome<Value>>;
+
+/// What a client asks for.
+#[derive(Debug)]
+pub(super) enum Errand {
+    Run(Call),
+    Subscribe(Arc<str>),
+    Unsubscribe(Arc<str>),
+    Identify,
+}
+
+/// Something on its way.
+struct Parcel {
+    connection: ConnectionId,
+    /// Who waits for the answer, unless the connection was cut since.
+    asker: Option<Asker>,
+    content: Content,
+}
+
+enum Content {
+    Request(Request),
+    Answer(Outcome<Value>),
+    Message(Message),
+}
+
+struct Request {
+    client: Arc<str>,
+    runtime: Handle,
+    errand: Errand,
+    fate: Fate,
 }
 
 impl Server {
     pub(super) fn new(label: Arc<str>, clock: Clock) -> Self {
         let now = clock.now();
         let state = ServerState {
+            now,
+            clock: ServerClock::new(),
             database: Database::default(),
             condition: ServerCondition::Running,
-            life: ServerLife::first(now),
+            life: ServerLife::begin(now),
             disk: None,
             rules: FaultRules::default(),
             links: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             counted: 0,
             runs: BTreeMap::new(),
-            observer: None,
-            wall: Wall::new(),
-            now,
-            after: After::default(),
+            observe: None,
+            after: Vec::new(),
         };
         Self { label, clock, state: Mutex::new(state) }
     }
@@ -100,22 +152,9 @@ impl Server {
         state.set_time(self.clock.now());
         let result = action(&mut state);
         state.settle();
-        let after = std::mem::take(&mut state.after);
+        let after = mem::take(&mut state.after);
         drop(state);
-        for (runtime, at) in after.timers {
-            runtime.spawn(Arc::clone(self).wake(at));
-        }
-        for heard in after.heard {
-            let Some((met, lacks)) = heard.tell() else { continue };
-            let mut state = self.lock();
-            if lacks {
-                let now = state.now;
-                state.life.rename(now);
-            }
-            if let Some(link) = state.links.get_mut(&met) {
-                link.unmet -= 1;
-            }
-        }
+        after.into_iter().for_each(|act| act(self));
         result
     }
 
@@ -126,44 +165,53 @@ impl Server {
     }
 }
 
+/// What happens to the voter.
 impl ServerState {
+    fn set_time(&mut self, now: Moment) {
+        self.now = now;
+        self.database.keyspace.now_micros = self.clock.micros(now);
+    }
+
+    pub(super) fn jump_clock(&mut self, micros: i64) {
+        // A server deletes what has expired, so setting its clock back does not bring that back.
+        self.database.keyspace.sweep_all();
+        self.clock.jump(micros, self.now);
+        self.set_time(self.now);
+    }
+
     pub(super) fn command(&mut self, words: &[&str]) -> Result<Reply, String> {
         if self.condition == ServerCondition::Killed {
             return Err("connection refused".into());
         }
-        self.database.begin_script(false);
+        self.database.is_full = false;
         let reply = lua::command(&mut self.database, words)?;
         if words[0].eq_ignore_ascii_case("FLUSHALL") {
-            self.life.wipe(self.now);
+            self.life.forget(self.now);
         }
         Ok(reply)
     }
 
-    pub(super) fn keys(&self) -> Vec<String> {
-        self.database.keyspace.keys().map(str::to_owned).collect()
-    }
-
-    pub(super) fn subscriptions(&self) -> Vec<String> {
-        self.database.channels.subscriptions().map(str::to_owned).collect()
-    }
-
     pub(super) fn wipe(&mut self) {
         self.database.keyspace.clear();
-        self.life.wipe(self.now);
+        self.life.forget(self.now);
     }
 
-    pub(super) fn kill(&mut self) {
-        self.condition = ServerCondition::Killed;
-        for (id, link) in &mut self.links {
-            self.after.heard.extend(link.break_off("killed"));
-            link.ghosts.clear();
-            self.database.channels.unsubscribe_all(*id);
-        }
+    pub(super) fn rename(&mut self) {
+        self.life.rename(self.now);
     }
 
     /// From now on nothing gets to its disk.
     pub(super) fn lose_writes(&mut self) {
         self.disk = Some((self.now, self.database.keyspace.clone()));
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.condition = ServerCondition::Killed;
+        for id in self.link_ids(|_| true) {
+            self.break_off(id, "killed");
+        }
+        // What was sent on connections that are gone.
+        self.under_way.clear();
     }
 
     /// A `durable` restart keeps the data that are on the disk.
@@ -175,104 +223,355 @@ impl ServerState {
             (kept, self.database.keyspace) = (at, keyspace);
             self.set_time(self.now);
         }
-        self.life.next(durable, kept, self.now);
+        self.life.begin_again(durable, kept, self.now);
         if !durable {
             self.wipe();
         }
-        let news = self.news();
-        for (id, link) in &mut self.links {
-            self.after.heard.extend(reconnect(&mut self.database, *id, link, &news));
+        for id in self.link_ids(|_| true) {
+            self.reconnect(id);
         }
     }
 
     pub(super) fn stop(&mut self) {
-        if self.condition == ServerCondition::Running {
-            self.condition = ServerCondition::Stopped;
-        }
+        self.change_condition(ServerCondition::Running, ServerCondition::Stopped);
     }
 
     pub(super) fn resume(&mut self) {
-        if self.condition == ServerCondition::Stopped {
-            self.condition = ServerCondition::Running;
+        self.change_condition(ServerCondition::Stopped, ServerCondition::Running);
+    }
+
+    fn change_condition(&mut self, from: ServerCondition, to: ServerCondition) {
+        if self.condition == from {
+            self.condition = to;
         }
     }
 
-    /// Connects a client, where the voter is not dead.
-    pub(super) fn connect(&mut self, caller: Caller) -> ConnectionId {
-        let id = self.count();
-        let mut link = Wire::new(id, caller);
-        if self.condition != ServerCondition::Killed {
-            self.after.heard.push(link.meets(&self.news()));
+    /// What it says of itself. `wall`: what the client's clock shows.
+    pub(super) fn survey(&self, wall: Duration) -> Outcome<ServerInfo> {
+        self.must_run()?;
+        let clock = ClockOffset::new(self.clock.shown(self.now), wall, Duration::ZERO);
+        Ok(self.life.survey(clock, self.now))
+    }
+
+    /// Of patterns it knows names, and names with a star at their end.
+    pub(super) fn search(&self, search: &KeySearch) -> Outcome<KeysFound> {
+        self.must_run()?;
+        let fits = |name: &str| match search.names.strip_suffix('*') {
+            Some(begin) => name.starts_with(begin),
+            None => *name == *search.names,
+        };
+        let found = self.database.keyspace.keys().filter_map(|key| search.keys.found(key));
+        let locks: BTreeSet<_> = found.filter(|found| fits(&found.name)).collect();
+        Ok(KeysFound { is_complete: locks.len() <= search.limit, locks })
+    }
+
+    fn must_run(&self) -> Outcome<()> {
+        match self.condition {
+            ServerCondition::Running => Ok(()),
+            ServerCondition::Stopped => Err(Cause::Unreachable("stopped".into())),
+            ServerCondition::Killed => Err(Cause::Unreachable("killed".into())),
         }
+    }
+}
+
+/// Connections.
+impl ServerState {
+    pub(super) fn connect(
+        &mut self,
+        ear: Arc<dyn Ear>,
+        clock: Clock,
+        runtime: Handle,
+    ) -> ConnectionId {
+        let id = self.count();
+        let machine = clock.machine().map(|machine| machine.label().into());
+        let link = Link {
+            client: machine.unwrap_or_else(|| id.to_string().into()),
+            ear,
+            clock,
+            runtime,
+            stands: false,
+            unmet: 0,
+            wanted: BTreeSet::new(),
+            last_there: self.now,
+            last_back: self.now,
+            forsaken: Vec::new(),
+        };
         self.links.insert(id, link);
+        if self.condition != ServerCondition::Killed {
+            self.stand_up(id);
+        }
         id
     }
 
-    /// What is told on a connection that stands from now on.
-    pub(super) fn news(&self) -> LifeNews {
-        // No clock shows a time before 1970.
-        let shown = u64::try_from(self.wall.micros(self.now)).unwrap_or(0);
-        LifeNews { identity: self.life.identity(self.now), shown: Duration::from_micros(shown) }
+    /// The client goes. What it sent still arrives.
+    pub(super) fn close(&mut self, id: ConnectionId) {
+        self.database.channels.unsubscribe_all(id);
+        let Some(link) = self.links.remove(&id) else { return };
+        self.after.push(Box::new(move |_| {
+            if link.stands {
+                link.ear.parted(ONLY, None);
+            }
+        }));
     }
 
-    pub(super) fn close(&mut self, id: ConnectionId) {
-        if let Some(link) = self.links.get_mut(&id) {
-            link.closed = true;
-            self.after.heard.extend(link.parts(None));
-            link.wanted.clear();
-            self.database.channels.unsubscribe_all(id);
+    /// Breaks the connections of one client, or of all.
+    pub(super) fn cut(&mut self, in_flight: InFlight, client: Option<&str>) {
+        if self.condition == ServerCondition::Killed {
+            return;
+        }
+        for id in self.link_ids(|link| client.is_none_or(|client| *link.client == *client)) {
+            if in_flight == InFlight::Arrives {
+                self.leave_scripts(id);
+            }
+            self.cut_off(id);
         }
     }
 
-    pub(super) fn set_time(&mut self, now: Moment) {
-        self.now = now;
-        self.database.keyspace.set_time(self.wall.micros(now));
+    /// Of what is under way on a connection scripts arrive though it breaks, on one that nobody has
+    /// any more.
+    fn leave_scripts(&mut self, id: ConnectionId) {
+        let former = self.count();
+        let Some(link) = self.links.get_mut(&id) else { return };
+        for parcel in self.under_way.values_mut().filter(|parcel| parcel.connection == id) {
+            if let Content::Request(Request { errand: Errand::Run(_), .. }) = parcel.content {
+                parcel.connection = former;
+                link.forsaken.extend(parcel.asker.take());
+            }
+        }
     }
 
-    pub(super) fn count(&mut self) -> u64 {
+    /// Breaks a connection, which then stands again.
+    fn cut_off(&mut self, id: ConnectionId) {
+        self.break_off(id, "cut");
+        self.reconnect(id);
+    }
+
+    /// Loses all that is under way on a connection.
+    fn break_off(&mut self, id: ConnectionId, why: &'static str) {
+        self.database.channels.unsubscribe_all(id);
+        let mut askers = Vec::new();
+        if let Some(link) = self.links.get_mut(&id) {
+            askers.append(&mut link.forsaken);
+            (link.last_there, link.last_back) = (self.now, self.now);
+            if mem::take(&mut link.stands) {
+                let ear = Arc::clone(&link.ear);
+                self.after.push(Box::new(move |_| ear.parted(ONLY, Some(why))));
+            }
+        }
+        let (lost, stays): (BTreeMap<_, _>, _) = mem::take(&mut self.under_way)
+            .into_iter()
+            .partition(|(_, parcel)| parcel.connection == id);
+        self.under_way = stays;
+        askers.extend(lost.into_values().filter_map(|parcel| parcel.asker));
+        for asker in askers {
+            answer(asker, Err(Cause::Broken(why.into())));
+        }
+    }
+
+    /// Listens again to all that the client wants to hear, if it is still there.
+    fn reconnect(&mut self, id: ConnectionId) {
+        let Some(link) = self.links.get(&id) else { return };
+        for channel in &link.wanted {
+            self.database.channels.subscribe(id, channel);
+        }
+        let ear = Arc::clone(&link.ear);
+        self.stand_up(id);
+        self.after.push(Box::new(move |_| ear.missed()));
+    }
+
+    /// The connection stands from now on: its ear is to be told who answers.
+    fn stand_up(&mut self, id: ConnectionId) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.stands = true;
+        link.unmet += 1;
+        let (asked, ear) = (link.clock.now(), Arc::clone(&link.ear));
+        let stamp = Stamp { shown: self.clock.shown(self.now), asked, answered: asked };
+        let identity = self.life.identity(self.now);
+        self.after.push(Box::new(move |server| {
+            let lacks_data = ear.met(ONLY, &identity, Some(stamp));
+            let mut state = server.lock();
+            if lacks_data {
+                state.rename();
+            }
+            if let Some(link) = state.links.get_mut(&id) {
+                link.unmet -= 1;
+            }
+        }));
+    }
+
+    fn link_ids(&self, is_meant: impl Fn(&Link) -> bool) -> Vec<ConnectionId> {
+        self.links.iter().filter(|(_, link)| is_meant(link)).map(|(id, _)| *id).collect()
+    }
+
+    fn count(&mut self) -> u64 {
         self.counted += 1;
         self.counted
     }
-
-    pub(super) fn jump_clock(&mut self, micros: i64) {
-        // A server deletes what has expired, so setting its clock back does not bring that back.
-        self.database.keyspace.sweep_all();
-        self.wall.jump(micros, self.now);
-        self.set_time(self.now);
-    }
 }
 
-impl After {
-    pub(super) fn post(&mut self, link: &mut Wire, now: Moment, at: Moment, parcel: Parcel) {
-        let at = link.back.push(at, parcel);
-        if at > now {
-            self.timers.push((link.runtime.clone(), at));
+/// Requests and messages on their ways.
+impl ServerState {
+    /// Sends a request on its way.
+    pub(super) fn send(
+        &mut self,
+        id: ConnectionId,
+        errand: Errand,
+    ) -> Outcome<oneshot::Receiver<Outcome<Value>>> {
+        let number = self.count();
+        let unreachable = |why: &str| Cause::Unreachable(why.into());
+        let link = self.links.get_mut(&id).ok_or_else(|| unreachable("closed"))?;
+        let mut script = None;
+        match &errand {
+            Errand::Run(call) => script = Some(call.script.name),
+            Errand::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
+            Errand::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
+            Errand::Identify => {}
+        }
+        if self.condition == ServerCondition::Killed {
+            return Err(unreachable("killed"));
+        }
+        if link.unmet > 0 && script.is_some() {
+            return Err(unreachable("not met yet"));
+        }
+        let fate =
+            self.rules.decide_fate(&Sent { client: &link.client, script, is_message: false });
+        let (asker, answered) = oneshot::channel();
+        if fate.has(Fault::DropRequests) {
+            link.forsake(asker);
+            return Ok(answered);
+        }
+        let at = link.last_there.max(self.now + fate.there());
+        link.last_there = at;
+        let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
+        self.look_again(&runtime, at);
+        let content = Content::Request(Request { client, runtime, errand, fate });
+        let parcel = Parcel { connection: id, asker: Some(asker), content };
+        self.under_way.insert((at, number), parcel);
+        Ok(answered)
+    }
+
+    /// Does everything that is due, in the order of arrival.
+    fn settle(&mut self) {
+        loop {
+            self.announce();
+            let Some(Parcel { connection, asker, content }) = self.take_arrived() else { break };
+            match (content, asker) {
+                (Content::Request(request), asker) => self.serve(connection, request, asker),
+                (Content::Answer(outcome), Some(asker)) => answer(asker, outcome),
+                (Content::Answer(_), None) => {}
+                (Content::Message(message), _) => {
+                    let Some(link) = self.links.get(&connection) else { continue };
+                    let ear = Arc::clone(&link.ear);
+                    self.after.push(Box::new(move |_| ear.called(&message.channel, &message.text)));
+                }
+            }
+        }
+    }
+
+    /// The first that has arrived; requests wait while no request runs.
+    fn take_arrived(&mut self) -> Option<Parcel> {
+        let runs = self.condition == ServerCondition::Running;
+        let arrived = self.under_way.range(..=(self.now, u64::MAX));
+        let mut arrived =
+            arrived.filter(|(_, parcel)| runs || !matches!(parcel.content, Content::Request(_)));
+        let first = *arrived.next()?.0;
+        self.under_way.remove(&first)
+    }
+
+    /// Sends what was published on its way to the listeners.
+    fn announce(&mut self) {
+        for message in self.database.channels.take_published() {
+            let connection = message.listener;
+            let Some(link) = self.links.get(&connection) else { continue };
+            let sent = Sent { client: &link.client, script: None, is_message: true };
+            let fate = self.rules.decide_fate(&sent);
+            if !fate.has(Fault::DropReplies) && !fate.has(Fault::DropRequests) {
+                let (content, runtime) = (Content::Message(message), link.runtime.clone());
+                self.send_back(Parcel { connection, asker: None, content }, &fate, &runtime);
+            }
+        }
+    }
+
+    fn serve(&mut self, connection: ConnectionId, request: Request, asker: Option<Asker>) {
+        let Request { client, runtime, errand, fate } = request;
+        let mut outcome = Ok(Value::Nil);
+        match errand {
+            _ if fate.has(Fault::CutBeforeRun) => {}
+            Errand::Run(call) => {
+                outcome = self.run(&client, &call, &fate, false);
+                if fate.has(Fault::RunTwice) {
+                    // What it leaves counts, not what it says.
+                    drop(self.run(&client, &call, &fate, true));
+                }
+            }
+            Errand::Subscribe(channel) if self.links.contains_key(&connection) => {
+                self.database.channels.subscribe(connection, &channel);
+            }
+            Errand::Unsubscribe(channel) => {
+                self.database.channels.unsubscribe(connection, &channel);
+            }
+            // Who it is, is told where the answer arrives.
+            Errand::Subscribe(_) | Errand::Identify => {}
+        }
+        let is_cut = fate.has(Fault::CutBeforeRun) || fate.has(Fault::CutAfterRun);
+        if is_cut || fate.has(Fault::DropReplies) {
+            if let (Some(link), Some(asker)) = (self.links.get_mut(&connection), asker) {
+                link.forsake(asker);
+            }
+        } else {
+            let content = Content::Answer(outcome);
+            self.send_back(Parcel { connection, asker, content }, &fate, &runtime);
+        }
+        if is_cut {
+            self.cut_off(connection);
+        }
+    }
+
+    /// Runs a script for a client, possibly not for the first time.
+    fn run(&mut self, client: &str, call: &Call, fate: &Fate, again: bool) -> Outcome<Value> {
+        *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
+        self.database.is_full = fate.has(Fault::NoRoom);
+        let observe = self.observe.as_deref();
+        let mut reply = observe::run(&mut self.database, observe, client, call, again);
+        if let Ok(Reply::List(entries)) = &mut reply
+            && call.script.votes
+        {
+            // Its mark is none of its keys.
+            entries.push(Reply::Text(self.life.birth.clone()));
+        }
+        reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
+    }
+
+    fn send_back(&mut self, parcel: Parcel, fate: &Fate, runtime: &Handle) {
+        let mut at = self.now + fate.back();
+        if let Some(link) = self.links.get_mut(&parcel.connection) {
+            at = at.max(link.last_back);
+            link.last_back = at;
+        }
+        self.look_again(runtime, at);
+        let number = self.count();
+        self.under_way.insert((at, number), parcel);
+    }
+
+    fn look_again(&mut self, runtime: &Handle, at: Moment) {
+        if at > self.now {
+            let runtime = runtime.clone();
+            self.after.push(Box::new(move |server| {
+                runtime.spawn(Arc::clone(server).wake(at));
+            }));
         }
     }
 }
 
-/// Listens again to all that the connection wants to hear. Its ear is to be told, if the client is
-/// still there.
-pub(super) fn reconnect(
-    database: &mut Database,
-    id: ConnectionId,
-    link: &mut Wire,
-    news: &LifeNews,
-) -> Vec<Telling> {
-    for channel in &link.wanted {
-        database.channels.subscribe(id, Arc::clone(channel));
-    }
-    if link.closed { Vec::new() } else { vec![link.meets(news), link.misses()] }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("label", &self.label).finish_non_exhaustive()
+impl Link {
+    /// Leaves the caller without an answer until its deadline, or until the connection breaks.
+    fn forsake(&mut self, asker: Asker) {
+        self.forsaken.retain(|asker| !asker.is_closed());
+        self.forsaken.push(asker);
     }
 }
 
-impl fmt::Debug for After {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("After").field("timers", &self.timers.len()).finish_non_exhaustive()
-    }
+/// Whoever asked may have gone: then nobody misses the answer.
+fn answer(asker: Asker, outcome: Outcome<Value>) {
+    drop(asker.send(outcome));
 }

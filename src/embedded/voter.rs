@@ -1,14 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
+    commands::Reply,
     connection::Connection,
-    cut::InFlight,
-    fault::{Each, Fault},
-    fault_guard::FaultGuard,
-    observe::{Ran, RunObserver},
-    record::Record,
-    reply::Reply,
-    sent::Sent,
+    data::Record,
+    fault::{Fault, InFlight, Sent},
+    observe::Ran,
     server::{Server, ServerState},
 };
 use crate::{
@@ -54,8 +51,8 @@ impl EmbeddedVoter {
     /// It knows the commands that the crate's scripts use and a few more for tests to look and to
     /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL
     /// HEXISTS HKEYS HGETALL ZADD ZREM ZSCORE ZRANK ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE PUBLISH`.
-    /// Options are few: `PX` and then `GET` of `SET`; `NX XX GT LT CH` of `ZADD`; `WITHSCORES` of
-    /// the ranges.
+    /// Options are few: `PX` and then `GET` of `SET`; `WITHSCORES` of the ranges. Scores are whole
+    /// numbers.
     ///
     /// # Errors
     ///
@@ -82,12 +79,12 @@ impl EmbeddedVoter {
 
     /// The keys there are, sorted.
     pub fn keys(&self) -> Vec<String> {
-        self.0.act(|state| state.keys())
+        self.0.act(|state| state.database.keyspace.keys().map(str::to_owned).collect())
     }
 
     /// The channels listened to, sorted, with one entry for each connection and channel.
     pub fn subscriptions(&self) -> Vec<String> {
-        self.0.act(|state| state.subscriptions())
+        self.0.act(|state| state.database.channels.subscriptions().map(str::to_owned).collect())
     }
 
     /// How many scripts ran for clients so far; [`command`](Self::command) counts nothing.
@@ -172,7 +169,8 @@ impl EmbeddedVoter {
     /// drop(fault);
     /// ```
     pub fn fault(&self, fault: Fault) -> FaultGuard {
-        FaultGuard::new(Arc::clone(&self.0), fault)
+        let rule = self.0.act(|state| state.rules.add(fault, None));
+        FaultGuard { server: Arc::clone(&self.0), rule }
     }
 
     /// Puts a fault in force for the next `requests` requests.
@@ -192,9 +190,7 @@ impl EmbeddedVoter {
     /// Clients are told at each new connection: a voter that is to be old when they meet it is
     /// made so before.
     pub fn set_uptime(&self, uptime: Duration) {
-        self.0.act(|state| {
-            state.life.claim(uptime, state.now);
-        });
+        self.0.act(|state| state.life.claim_uptime(uptime, state.now));
     }
 
     /// Lets the voter's clock run faster than the runtime's from now on, by `ppm` millionths, or
@@ -223,7 +219,7 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn set_clock_rate(&self, ppm: i32) {
-        self.0.act(|state| state.wall.set_rate(ppm, state.now));
+        self.0.act(|state| state.clock.set_rate(ppm, state.now));
     }
 
     /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
@@ -275,9 +271,8 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn fault_each(&self, decide: impl FnMut(&Sent<'_>) -> Vec<Fault> + Send + 'static) {
-        let each = Each::new(decide);
         // What is replaced is dropped outside the lock: it may own what calls the voter.
-        drop(self.0.act(|state| state.rules.each.replace(each)));
+        drop(self.0.act(|state| state.rules.each.replace(Box::new(decide))));
     }
 
     /// Breaks all connections to the voter. They stand again at once, and clients look again for
@@ -314,13 +309,13 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn cut(&self, in_flight: InFlight) {
-        self.0.act(|state| state.cut(in_flight, |_| true));
+        self.0.act(|state| state.cut(in_flight, None));
     }
 
     /// Breaks the connections of one client, as [`cut`](Self::cut) does those of all. Clients are
     /// told apart as in [`Ran::client`](super::Ran::client).
     pub fn cut_client(&self, client: &str, in_flight: InFlight) {
-        self.0.act(|state| state.cut(in_flight, |link| *link.client == *client));
+        self.0.act(|state| state.cut(in_flight, Some(client)));
     }
 
     /// Tells each request for which a script ran, right after it ran and before anything else does;
@@ -352,9 +347,8 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn observe(&self, tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) {
-        let observer = RunObserver::new(tell);
         // What is replaced is dropped outside the lock: it may own what calls the voter.
-        drop(self.0.act(|state| state.observer.replace(observer)));
+        drop(self.0.act(|state| state.observe.replace(Box::new(tell))));
     }
 
     /// The live keys with their values, sorted.
@@ -376,5 +370,24 @@ impl EmbeddedVoter {
 impl fmt::Debug for EmbeddedVoter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EmbeddedVoter({})", self.0.label)
+    }
+}
+
+/// Keeps a [`Fault`] in force until it is dropped.
+#[must_use = "the fault ends when its guard is dropped"]
+pub struct FaultGuard {
+    server: Arc<Server>,
+    rule: u64,
+}
+
+impl Drop for FaultGuard {
+    fn drop(&mut self) {
+        self.server.act(|state| state.rules.remove(self.rule));
+    }
+}
+
+impl fmt::Debug for FaultGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FaultGuard({} of {})", self.rule, self.server.label)
     }
 }

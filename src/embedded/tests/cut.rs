@@ -1,23 +1,6 @@
 use super::*;
-use crate::embedded::{Fault, InFlight};
 
 const ALL: [InFlight; 2] = [InFlight::Lost, InFlight::Arrives];
-
-fn broken() -> Outcome<Answer> {
-    Err(Cause::Broken("cut".into()))
-}
-
-/// Sends a script that takes so long there and back.
-fn sent(
-    voter: &EmbeddedVoter,
-    node: &Arc<dyn Node>,
-    call: Call,
-    there: u64,
-    back: u64,
-) -> BoxFuture<'static, Outcome<Answer>> {
-    let _slow = voter.fault(Fault::Delay { there: ms(there), back: ms(back) });
-    pending(node.run(call))
-}
 
 fn holders(voter: &EmbeddedVoter) -> Vec<String> {
     let fields = voter.records().into_iter().flat_map(|record| record.fields);
@@ -32,44 +15,40 @@ async fn a_cut_tells_callers_and_ears_at_once_and_the_connections_go_on() {
         first.subscribe("freed".into()).await.unwrap();
         let there = sent(&voter, &first, acquire("a:1"), 20, 0);
         let back = sent(&voter, &second, acquire("b:1"), 0, 20);
-        let lost = voter.fault(Fault::DropReplies);
+        let faults = [Fault::DropReplies, delay(0, 20)].map(|fault| voter.fault(fault));
         let forsaken = pending(second.run(acquire("b:1")));
+        let [lost, slow] = faults;
         drop(lost);
+        publish(&voter);
+        drop(slow);
         voter.cut(in_flight);
         for outcome in [there, back, forsaken] {
-            assert_eq!(outcome.now_or_never(), Some(broken()), "{in_flight:?}");
+            assert_eq!(outcome.now_or_never(), Some(broken("cut")), "{in_flight:?}");
         }
         assert_eq!((hears.heard(), hears_too.heard()), (vec!["!".into()], vec!["!".into()]));
         assert_eq!(voter.subscriptions(), ["freed"]);
         assert_eq!(code(second.run(acquire("b:1")).await), 1);
+        tokio::time::sleep(ms(21)).await;
+        assert!(hears.heard().is_empty(), "the message was lost");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_to_the_voter_runs_when_it_would_have_arrived_or_never() {
-    for (in_flight, runs) in [(InFlight::Lost, 0), (InFlight::Arrives, 1)] {
+async fn what_is_under_way_runs_when_it_would_have_arrived_or_never() {
+    for (in_flight, restarts, runs) in
+        [(InFlight::Lost, false, 0), (InFlight::Arrives, false, 1), (InFlight::Arrives, true, 0)]
+    {
         let (voter, node, _) = connected();
         let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
         tokio::time::sleep(ms(5)).await;
         voter.cut(in_flight);
+        if restarts {
+            voter.restart();
+        }
         tokio::time::sleep(ms(14)).await;
-        assert_eq!(voter.runs("mutex/acquire"), 0);
+        assert_eq!(voter.commands_seen(), 0);
         tokio::time::sleep(ms(2)).await;
-        assert_eq!(voter.runs("mutex/acquire"), runs, "{in_flight:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn answers_and_messages_under_way_are_lost() {
-    for in_flight in ALL {
-        let (voter, node, hears) = connected();
-        node.subscribe("freed".into()).await.unwrap();
-        let slow = voter.fault(Fault::Delay { there: ms(0), back: ms(20) });
-        voter.command(&["PUBLISH", "freed", "0"]).unwrap();
-        drop(slow);
-        voter.cut(in_flight);
-        tokio::time::sleep(ms(21)).await;
-        assert_eq!(hears.heard(), ["!"], "{in_flight:?}");
+        assert_eq!(voter.commands_seen(), runs, "{in_flight:?}");
     }
 }
 
@@ -85,33 +64,6 @@ async fn what_was_sent_before_a_cut_may_run_after_what_was_sent_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_of_one_former_connection_stay_in_order() {
-    let (voter, node, _) = connected();
-    let _first = sent(&voter, &node, acquire("a:1"), 30, 0);
-    let _second = sent(&voter, &node, acquire("b:1"), 10, 0);
-    voter.cut(InFlight::Arrives);
-    let _third = sent(&voter, &node, acquire("c:1"), 40, 0);
-    voter.cut(InFlight::Arrives);
-    let _fourth = sent(&voter, &node, release("a:1"), 35, 0);
-    voter.cut(InFlight::Arrives);
-    // At 31, 36 and 41 ms.
-    for (wait, holder) in [(31, Some("a:1")), (5, None), (5, Some("c:1"))] {
-        tokio::time::sleep(ms(wait)).await;
-        assert_eq!(holders(&voter), holder.map(str::to_owned).as_slice());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_kill_loses_what_a_cut_let_arrive() {
-    let (voter, node, _) = connected();
-    let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
-    voter.cut(InFlight::Arrives);
-    voter.restart();
-    tokio::time::sleep(ms(21)).await;
-    assert_eq!(voter.commands_seen(), 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_cut_does_nothing_to_a_killed_voter() {
     let (voter, node, hears) = connected();
     node.subscribe("freed".into()).await.unwrap();
@@ -122,23 +74,10 @@ async fn a_cut_does_nothing_to_a_killed_voter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_at_a_stopped_voter_runs_when_it_goes_on() {
-    for (in_flight, runs) in [(InFlight::Lost, 0), (InFlight::Arrives, 1)] {
-        let (voter, node, _) = connected();
-        voter.stop();
-        let _outcome = sent(&voter, &node, acquire("a:1"), 0, 0);
-        voter.cut(in_flight);
-        assert_eq!(voter.commands_seen(), 0);
-        voter.resume();
-        assert_eq!(voter.commands_seen(), runs, "{in_flight:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn subscriptions_asked_for_before_a_cut_are_in_force_after_it_and_end_with_the_client() {
     for in_flight in ALL {
         let (voter, node, _) = connected();
-        let slow = voter.fault(Fault::Delay { there: ms(20), back: ms(0) });
+        let slow = voter.fault(delay(20, 0));
         let subscribed = pending(node.subscribe("freed".into()));
         drop(slow);
         voter.cut(in_flight);
@@ -157,21 +96,23 @@ async fn one_client_s_connection_is_cut_alone() {
     let first = sent(&voter, &first, acquire("a:1"), 20, 0);
     let second = sent(&voter, &second, acquire("b:1"), 20, 0);
     voter.cut_client("1", InFlight::Lost);
-    assert_eq!(first.await, broken());
+    assert_eq!(first.await, broken("cut"));
     assert_eq!(code(second.await), 1);
     assert_eq!((hears.heard(), hears_too.heard()), (vec!["!".to_owned()], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_client_left_under_way_arrives_though_client_and_connection_are_gone() {
-    let (voter, node, hears) = connected();
-    let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
-    drop(node);
-    voter.cut(InFlight::Arrives);
-    tokio::time::sleep(ms(21)).await;
-    assert_eq!(holders(&voter), ["a:1"]);
-    assert!(hears.heard().is_empty(), "there is nobody to tell");
-    assert!(voter.0.lock().links.is_empty());
+    for in_flight in ALL {
+        let (voter, node, hears) = connected();
+        let _outcome = sent(&voter, &node, acquire("a:1"), 20, 0);
+        drop(node);
+        voter.cut(in_flight);
+        tokio::time::sleep(ms(21)).await;
+        assert_eq!(holders(&voter), ["a:1"]);
+        assert!(hears.heard().is_empty(), "there is nobody to tell");
+        assert!(voter.0.lock().links.is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]

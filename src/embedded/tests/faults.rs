@@ -1,23 +1,4 @@
 use super::*;
-use crate::embedded::Fault;
-
-const SLOW: Fault = Fault::Delay { there: ms(20), back: ms(30) };
-
-fn broken(why: &str) -> Outcome<Answer> {
-    Err(Cause::Broken(why.into()))
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_delay_counts_both_ways_and_ends_with_its_guard() {
-    let (voter, node, _) = connected();
-    let clock = Clock::tokio();
-    let slow = voter.fault(SLOW);
-    assert_eq!(code(node.run(acquire("a:1")).await), 1);
-    assert_eq!(passed(&clock), ms(50));
-    drop(slow);
-    assert_eq!(code(node.run(acquire("a:1")).await), 1);
-    assert_eq!(passed(&clock), ms(50));
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_request_does_not_run_and_a_lost_reply_is_of_one_that_ran() {
@@ -31,86 +12,41 @@ async fn a_lost_request_does_not_run_and_a_lost_reply_is_of_one_that_ran() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_answers_at_once_and_the_connection_goes_on() {
-    let (voter, node, listener) = connected();
-    for (fault, runs) in [(Fault::CutBeforeRun, 0), (Fault::CutAfterRun, 1)] {
-        voter.fault_next(1, fault);
-        assert_eq!(node.run(acquire("a:1")).now_or_never(), Some(broken("cut")));
-        assert_eq!((voter.commands_seen(), listener.heard()), (runs, vec!["!".to_owned()]));
-    }
-    assert_eq!(code(node.run(acquire("a:1")).await), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_cut_takes_all_that_is_under_way_on_its_connection_and_nothing_else() {
-    let voter = voter();
-    let ((node, _), (other, _)) = (connect(&voter), connect(&voter));
-    let slow = voter.fault(SLOW);
-    let mut answers: Vec<_> = [("a:1", &node), ("b:1", &other)]
-        .map(|(hold, node)| node.run(acquire(hold)).boxed())
-        .into_iter()
-        .collect();
-    assert!(answers.iter_mut().all(|answer| answer.now_or_never().is_none()));
-    tokio::time::sleep(ms(21)).await;
-    drop(slow);
-    voter.fault_next(1, Fault::CutBeforeRun);
-    assert_eq!(node.run(acquire("c:1")).now_or_never(), Some(broken("cut")));
-    assert_eq!(answers.remove(0).await, broken("cut"));
-    assert_eq!(code(answers.remove(0).await), 0);
-    assert_eq!(voter.commands_seen(), 2);
+    for (fault, runs) in [(Fault::CutBeforeRun, 2), (Fault::CutAfterRun, 3)] {
+        let voter = voter();
+        let ((node, hears), (other, hears_nothing)) = (connect(&voter), connect(&voter));
+        let unheard = sent(&voter, &node, acquire("a:1"), 20, 30);
+        let others = sent(&voter, &other, acquire("b:1"), 20, 30);
+        tokio::time::sleep(ms(21)).await;
+        // Of two faults the worse applies.
+        voter.fault_next(1, fault);
+        voter.fault_next(1, Fault::DropReplies);
+        assert_eq!(node.run(acquire("c:1")).now_or_never(), Some(broken("cut")));
+        assert_eq!((unheard.await, code(others.await)), (broken("cut"), 0));
+        assert_eq!((hears.heard(), hears_nothing.heard()), (vec!["!".to_owned()], vec![]));
+        assert_eq!(voter.commands_seen(), runs);
+        assert_eq!(code(node.run(acquire("a:1")).await), 1, "the connection goes on");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kill_breaks_what_is_under_way_whether_it_ran_or_not() {
     let (voter, node, _) = connected();
-    let _slow = voter.fault(SLOW);
-    let ran = pending(node.run(acquire("a:1")));
+    let ran = sent(&voter, &node, acquire("a:1"), 20, 30);
     tokio::time::sleep(ms(21)).await;
-    let unsent = pending(node.run(acquire("b:1")));
+    let unsent = sent(&voter, &node, acquire("b:1"), 20, 30);
+    voter.stop();
     voter.kill();
+    voter.resume();
     assert_eq!((ran.await, unsent.await), (broken("killed"), broken("killed")));
     assert_eq!(voter.commands_seen(), 1);
     let unreachable = Cause::Unreachable("killed".into());
     assert_eq!(node.run(acquire("c:1")).await, Err(unreachable.clone()));
     assert_eq!(node.subscribe("freed".into()).await, Err(unreachable));
     assert_eq!(voter.command(&["TIME"]), Err("connection refused".into()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_restart_keeps_the_data_or_not_and_changes_the_run_id() {
-    let (voter, node, _) = connected();
-    let first = node.identify().await.unwrap();
-    assert_eq!((first.run_id.len(), node.identify().await.unwrap()), (40, first.clone()));
-    assert_eq!(code(node.run(acquire("a:1")).await), 1);
-    voter.kill();
     voter.restart();
-    assert_eq!(voter.keys(), ["lock"]);
-    let second = node.identify().await.unwrap();
-    voter.restart_empty();
-    assert!(voter.keys().is_empty());
-    let third = node.identify().await.unwrap();
-    assert!(first != second && second != third && third != first);
-}
-
-#[tokio::test(start_paused = true)]
-async fn leases_run_out_while_a_voter_is_down() {
-    let (voter, node, _) = connected();
-    assert_eq!(code(node.run(acquire("a:1")).await), 1);
-    voter.kill();
-    tokio::time::advance(ms(30_001)).await;
-    voter.restart();
-    assert_eq!(code(node.run(acquire("b:1")).await), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_killed_voter_that_was_stopped_runs_after_its_restart() {
-    let (voter, node, _) = connected();
-    voter.stop();
-    voter.kill();
-    voter.resume();
-    assert!(node.identify().await.is_err(), "only a restart brings it back");
-    voter.restart();
-    assert!(node.identify().await.is_ok());
+    assert_eq!(code(node.run(acquire("a:1")).await), 1, "though it was stopped");
 }
 
 // A server looks at the first write of a script only: keeping and giving back begin with another.
@@ -128,4 +64,89 @@ async fn a_full_voter_refuses_what_is_new_and_keeps_and_ends_what_it_has() {
     assert_eq!(planted, Ok(text("OK")), "no fault is for what a test does by itself");
     drop(full);
     assert_eq!(code(node.run(acquire("b:1")).await), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_and_each_message_to_a_listener_is_decided_about_as_it_is_sent() {
+    let voter = voter();
+    let ((first, _), (second, _)) = (connect(&voter), connect(&voter));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&asked);
+    voter.fault_each(move |sent| {
+        let note = format!("{} {:?} {}", sent.client(), sent.script(), sent.is_message());
+        notes.lock().unwrap().push(note);
+        Vec::new()
+    });
+    for node in [&first, &second] {
+        node.subscribe("freed".into()).await.unwrap();
+    }
+    first.run(acquire("a:1")).await.unwrap();
+    first.run(release("a:1")).await.unwrap();
+    second.identify().await.unwrap();
+    voter.kill();
+    assert!(second.identify().await.is_err(), "nothing is sent to a killed voter");
+    let expected = [
+        "1 None false",
+        "2 None false",
+        r#"1 Some("mutex/acquire") false"#,
+        r#"1 Some("mutex/release") false"#,
+        "1 None true",
+        "2 None true",
+        "2 None false",
+    ];
+    assert_eq!(*asked.lock().unwrap(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_decided_is_for_one_request_and_on_top_of_the_faults_in_force() {
+    let (voter, node, _) = connected();
+    let clock = Clock::tokio();
+    let slow = voter.fault(delay(20, 30));
+    let decided = vec![vec![delay(20, 30), delay(20, 30)], vec![Fault::CutAfterRun]];
+    let mut decisions = decided.into_iter();
+    voter.fault_each(move |_| decisions.next().unwrap_or_default());
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    assert_eq!(passed(&clock), ms(150));
+    assert_eq!(node.run(acquire("a:1")).await, broken("cut"));
+    assert_eq!(passed(&clock), ms(170));
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    assert_eq!(passed(&clock), ms(220));
+    drop(slow);
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    assert_eq!(passed(&clock), ms(220));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_delayed_and_lost_for_each_listener_alone() {
+    let voter = voter();
+    let ((first, hears), (second, hears_too)) = (connect(&voter), connect(&voter));
+    for node in [&first, &second] {
+        node.subscribe("freed".into()).await.unwrap();
+    }
+    for lost in [Fault::DropReplies, Fault::DropRequests] {
+        voter.fault_each(move |sent| match sent.client() {
+            "1" => vec![lost],
+            _ => vec![delay(50, 10)],
+        });
+        assert_eq!(publish(&voter), Reply::Int(2));
+        tokio::time::sleep(ms(9)).await;
+        assert!(hears_too.heard().is_empty());
+        tokio::time::sleep(ms(2)).await;
+        assert_eq!((hears.heard(), hears_too.heard()), (vec![], vec!["freed".to_owned()]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_decided_or_observed_before_may_own_a_client() {
+    let (voter, node, _) = connected();
+    let ((first, _), (second, _)) = (connect(&voter), connect(&voter));
+    voter.observe(move |_| assert!(!format!("{first:?}").is_empty()));
+    voter.observe(|_| ());
+    voter.fault_each(move |_| {
+        assert!(!format!("{second:?}").is_empty());
+        vec![Fault::CutBeforeRun]
+    });
+    assert_eq!(node.run(acquire("a:1")).now_or_never(), Some(broken("cut")));
+    voter.fault_each(|_| Vec::new());
+    assert_eq!(node.run(acquire("a:1")).now_or_never().map(code), Some(1));
 }

@@ -1,26 +1,23 @@
 //! What an embedded voter promises.
 
 mod channels;
-mod chaos;
 mod commands;
 mod cut;
 mod faults;
-mod met;
+mod life;
 mod observe;
 mod order;
-mod sandbox;
 mod scripts;
-mod sent;
-mod wall;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{EmbeddedVoter, Ran, Record, Reply};
+use super::{EmbeddedVoter, Fault, InFlight, Machine, Ran, Record, Reply, Sent};
 use crate::{
     clock::{Clock, Moment},
     proto::{Cause, HoldId, Verdict},
@@ -97,6 +94,30 @@ fn connected() -> (EmbeddedVoter, Arc<dyn Node>, Arc<Listener>) {
     (voter, node, listener)
 }
 
+const fn delay(there: u64, back: u64) -> Fault {
+    Fault::Delay { there: ms(there), back: ms(back) }
+}
+
+/// Sends a script that takes so long there and back.
+fn sent(
+    voter: &EmbeddedVoter,
+    node: &Arc<dyn Node>,
+    call: Call,
+    there: u64,
+    back: u64,
+) -> BoxFuture<'static, Outcome<Answer>> {
+    let _slow = voter.fault(delay(there, back));
+    pending(node.run(call))
+}
+
+fn broken(why: &str) -> Outcome<Answer> {
+    Err(Cause::Broken(why.into()))
+}
+
+fn publish(voter: &EmbeddedVoter) -> Reply {
+    voter.command(&["PUBLISH", "freed", "0"]).unwrap()
+}
+
 /// Looks for an answer once, in vain.
 fn pending<T>(mut answer: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
     assert!((&mut answer).now_or_never().is_none());
@@ -128,17 +149,4 @@ fn passed(clock: &Clock) -> Duration {
 
 fn text(text: &str) -> Reply {
     Reply::Text(text.into())
-}
-
-#[test]
-fn what_is_public_can_be_sent_and_shared() {
-    fn check<T: Send + Sync + Unpin + std::fmt::Debug>() {}
-    check::<EmbeddedVoter>();
-    check::<super::Fault>();
-    check::<super::InFlight>();
-    check::<super::FaultGuard>();
-    check::<Ran<'_>>();
-    check::<Record>();
-    check::<Reply>();
-    check::<super::Sent<'_>>();
 }

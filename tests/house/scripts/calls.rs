@@ -1,6 +1,11 @@
 //! Random calls of the scripts, and what they may find.
 
-use proptest::{bool::weighted, collection::vec, prelude::*, sample::Index, sample::select};
+use proptest::{
+    array::uniform10,
+    collection::vec,
+    prelude::*,
+    sample::{Index, select},
+};
 
 use crate::scripts::{Step, words};
 
@@ -125,7 +130,7 @@ const LIVES: [&str; 2] = ["8e4a2f/", "8e4a2f/c03d71"];
 pub(crate) const LAST: &str = "1000000000000";
 const TURNS: [&str; 3] = ["first", "last", "next"];
 /// Of how many permits a semaphore is: mostly the same.
-const PERMITS: [u8; 5] = [5, 5, 5, 5, 3];
+const PERMITS: [usize; 5] = [5, 5, 5, 5, 3];
 /// What leaders say of themselves, by version; the last of these nobody of ours has written.
 const SAID: [&str; 5] = ["1 - =a:1", "2 7 =a:1", "3 7 =a:2", "10 7 #ff00", "nothing"];
 /// Of the step before, and of one that clashes, both seen before whatever happens here.
@@ -140,43 +145,31 @@ fn place_of(hold: &'static str) -> Option<&'static str> {
     (!hold.contains('/')).then_some(place)
 }
 
-/// One request of any script: each takes of it what it needs.
-#[derive(Clone, Debug)]
+/// One request of any script, as ten choices: each script takes of it what it needs.
 struct Request {
     lock: Index,
     hold: Index,
-    lease: String,
+    lease: Index,
     ticket: Index,
-    floor: &'static str,
+    floor: Index,
     /// Whatever else is chosen.
     choice: Index,
     start: Index,
     writes: bool,
     leaves: bool,
-    /// Its place counts for no time at all.
-    is_late: bool,
+    /// Given back more often than entered again.
     count: usize,
     /// From where on, one behind the other, it asks for its slots, or has them.
-    from: Option<u8>,
+    from: Option<usize>,
 }
 
-fn request() -> impl Strategy<Value = Request> {
-    let index = any::<Index>;
-    let chosen = (index(), index(), index(), index(), index());
-    let flags = (any::<bool>(), any::<bool>(), weighted(1.0 / 12.0));
-    // Given back more often than entered again.
-    let count = prop_oneof![2 => Just(0), 1 => 1..3_usize];
-    let from = prop_oneof![2 => Just(None), 1 => (0..5_u8).prop_map(Some)];
-    let all = (chosen, flags, select(&LEASES_MS), select(&FLOORS), count, from);
-    all.prop_map(|(chosen, (writes, leaves, is_late), lease_ms, floor, count, from)| {
-        let (lock, hold, ticket, choice, start) = chosen;
-        let lease = format!("{LEASE}{lease_ms}");
-        #[rustfmt::skip]
-        let request = Request {
-            lock, hold, lease, ticket, floor, choice, start, writes, leaves, is_late, count, from,
-        };
-        request
-    })
+impl Request {
+    fn of(choices: &[Index; 10]) -> Self {
+        let [lock, hold, lease, ticket, floor, choice, start, flags, count, from] = *choices;
+        let (writes, leaves) = (flags.index(4) % 2 == 0, flags.index(4) < 2);
+        let (count, from) = (*count.get(&[0, 0, 0, 0, 1, 2]), from.index(15).checked_sub(10));
+        Self { lock, hold, lease, ticket, floor, choice, start, writes, leaves, count, from }
+    }
 }
 
 /// A call of any script with one to four requests.
@@ -211,7 +204,9 @@ fn calls(weight: impl Fn(&str) -> usize) -> impl Strategy<Value = Step> {
     let scripts = quorate::scripts();
     let scripts = scripts.flat_map(|(name, source)| vec![(name, source); weight(name)]);
     let scripts: Vec<_> = scripts.collect();
-    (select(scripts), vec(request(), 1..=4)).prop_map(|((name, source), requests)| {
+    let choices = vec(uniform10(any::<Index>()), 1..=4);
+    (select(scripts), choices).prop_map(|((name, source), choices)| {
+        let requests: Vec<_> = choices.iter().map(Request::of).collect();
         let mut rows = SCRIPTS.lines().map(|row| row.split('|').map(str::trim));
         let row = rows.find_map(|mut row| (row.next() == Some(name)).then_some(row));
         let row: Vec<_> = row.unwrap_or_else(|| panic!("{name}: what does it take?")).collect();
@@ -242,7 +237,7 @@ impl Request {
             _ => 1,
         };
         // So many slots one behind the other, round to the first.
-        let slots = |from: u8| {
+        let slots = |from: usize| {
             let slots = (0..wanted).map(|at| (from + at) % asked.max(wanted));
             slots.map(|slot| format!("{slot}-{slot}")).collect::<Vec<_>>().join(",")
         };
@@ -251,8 +246,9 @@ impl Request {
             // Only an attempt from a place asks so.
             "attempt" => place_of(hold).map_or("c:9.1", |_| hold),
             "left" => place_of(hold).filter(|_| self.leaves).unwrap_or_default(),
-            "wait" if self.is_late => "0",
-            "lease" | "wait" => &self.lease,
+            // Its place counts for no time at all.
+            "wait" if self.lease.index(12) == 0 => "0",
+            "lease" | "wait" => return format!("{LEASE}{}", self.lease.get(&LEASES_MS)),
             "memory" => "400000",
             "calls" => "calls:",
             "channel" | "name" | "PUBLISH" => word,
@@ -260,7 +256,7 @@ impl Request {
             "anew" if self.start.index(2) == 0 => "1",
             "lost" if self.leaves && self.start.index(2) == 0 => "planted",
             "flag" | "anew" | "lost" => "",
-            "floor" => self.floor,
+            "floor" => self.floor.get(&FLOORS),
             "ticket" if family.prefix == SEMAPHORE.prefix && place_of(hold).is_none() => "",
             "ticket" => self.ticket.get(family.tickets),
             "said" => self.choice.get(&SAID),
@@ -275,7 +271,7 @@ impl Request {
             "count" => return self.count.to_string(),
             "asked" => return asked.to_string(),
             "many" => return wanted.to_string(),
-            "start" => return self.start.index(asked.into()).to_string(),
+            "start" => return self.start.index(asked).to_string(),
             "floors" => return self.from.map_or_else(String::new, slots),
             "given" => return slots(self.from.unwrap_or_default()),
             other => panic!("{other}: say here what it is"),
@@ -318,7 +314,7 @@ pub(crate) fn planted() -> impl Strategy<Value = Step> {
 pub(crate) fn rw_planted() -> impl Strategy<Value = Step> {
     let ended = (0..RW.locks, select(RW.holds), any::<bool>());
     let ended = ended.prop_map(|(lock, hold, waits)| match place_of(hold).filter(|_| waits) {
-        Some(place) => words(&["ZADD", &RW.key("alive", lock), "XX", "1", place]),
+        Some(place) => words(&["ZADD", &RW.key("alive", lock), "1", place]),
         None => words(&["ZADD", &RW.key("readers", lock), "1", hold]),
     });
     prop_oneof![7 => spoilt(&RW, RW.keys), 4 => ended]
@@ -330,7 +326,7 @@ pub(crate) fn semaphore_planted() -> impl Strategy<Value = Step> {
     let ended = ended.prop_map(|(lock, hold, waits)| {
         let place = place_of(hold).filter(|_| waits);
         let key = SEMAPHORE.key(if place.is_some() { "alive" } else { "ends" }, lock);
-        words(&["ZADD", &key, "XX", "1", place.unwrap_or(hold)])
+        words(&["ZADD", &key, "1", place.unwrap_or(hold)])
     });
     prop_oneof![7 => spoilt(&SEMAPHORE, SEMAPHORE.keys), 4 => ended]
 }
