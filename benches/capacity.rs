@@ -250,7 +250,7 @@ async fn memory(server: &[RedisServer], size: Size) -> [f64; 4] {
             tokio::spawn(async move { fair.lock().await.map(drop) })
         }));
         eventually_async("all wait", async || {
-            fair.inspect().await.is_ok_and(|seen| seen.queue().len() == wait)
+            fair.inspect().await.is_ok_and(|seen| seen.waiting.len() == wait)
         })
         .await;
         used.push(bytes(&server[0], settle).await);

@@ -125,7 +125,7 @@ async fn heard(report: &mut Report, servers: &[RedisServer], length: Length) {
         let value = number.to_string();
         let said = value.clone();
         let next = tokio::spawn(async move { waiting.campaign(said).await });
-        while election.inspect().await.is_ok_and(|seen| seen.queue().is_empty()) {
+        while election.inspect().await.is_ok_and(|seen| seen.waiting.is_empty()) {
             tokio::task::yield_now().await;
         }
         let heard = observers.iter_mut().map(|observer| until_led(observer, &value));

@@ -282,7 +282,7 @@ async fn with_one_stopped(servers: &[RedisServer], size: Size) -> Sides {
         let mutex = sides[sick].quorum.mutex(&sides[sick].name);
         eventually_async("every voter answers again", async || {
             let seen = mutex.inspect().await.expect("a majority answers");
-            seen.voters.iter().all(|view| view.holder.is_ok())
+            seen.voters.iter().all(|view| view.state.is_ok())
         })
         .await;
     }

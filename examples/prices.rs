@@ -55,7 +55,7 @@ async fn show() -> Result<(), Error> {
     println!("ada and ben read");
     let theirs = office.rw_lock("prices");
     let cleo = tokio::spawn(async move { theirs.write().await });
-    while lock.inspect().await?.waiting_writers().is_empty() {
+    while lock.inspect().await?.waiting.is_empty() {
         tokio::task::yield_now().await;
     }
     println!("cleo waits to write; may another one read? {}", lock.try_read().await?.is_some());

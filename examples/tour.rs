@@ -16,9 +16,8 @@ use std::{
 };
 
 use quorate::{
-    FenceGate, Mutex, MutexGuard, Owner, Quorate,
+    FenceGate, Holder, Mutex, MutexGuard, Owner, Quorate,
     embedded::{self, EmbeddedVoter},
-    inspection::Holder,
 };
 use tokio::time::sleep;
 
@@ -137,8 +136,7 @@ impl Tour {
         self.tell("Ada and Ben read, so Cleo cannot write: she waits");
         let wanted = cleo.clone();
         let writer = tokio::spawn(async move { wanted.write().await });
-        let waits =
-            async || matches!(ada.inspect().await, Ok(it) if it.waiting_writers().len() == 1);
+        let waits = async || matches!(ada.inspect().await, Ok(it) if it.waiting.len() == 1);
         eventually("Cleo stands in the queue", waits).await?;
         check(ada.try_read().await?.is_none(), "readers to come stand behind a writer")?;
         self.tell("whoever comes to read now comes behind her");
@@ -152,8 +150,7 @@ impl Tour {
             tokio::spawn(async move { one.read().await }),
             tokio::spawn(async move { other.read().await }),
         ];
-        let wait =
-            async || matches!(ada.inspect().await, Ok(it) if it.waiting_readers().len() == 2);
+        let wait = async || matches!(ada.inspect().await, Ok(it) if it.waiting.len() == 2);
         eventually("Ada and Ben stand in the queue", wait).await?;
         let reading = writing.downgrade().await?;
         for reader in readers {
@@ -266,14 +263,13 @@ impl Tour {
         let cell = |holder: &Holder| match guard {
             Some((name, guard)) if *guard.hold() == holder.hold => {
                 let left = holder.ttl.unwrap_or_default().as_secs_f64();
-                format!("{name} x{} {left:.2} s", holder.count)
+                format!("{name} x{} {left:.2} s", holder.count.unwrap_or_default())
             }
             _ => "another".into(),
         };
         let views = self.cleo.mutex(LOCK).inspect().await?.voters;
-        let cells = views.iter().map(|view| match &view.holder {
-            Ok(Some(holder)) => cell(holder),
-            Ok(None) => "free".into(),
+        let cells = views.iter().map(|view| match &view.state {
+            Ok(state) => state.holders.first().map_or_else(|| "free".into(), cell),
             Err(_) => "no answer".into(),
         });
         let row: Vec<String> = cells.map(|cell| format!("{cell:^13}")).collect();
@@ -284,9 +280,7 @@ impl Tour {
 
 /// How many voters have given their vote to the guard's hold.
 async fn votes(mutex: &Mutex, guard: &MutexGuard) -> usize {
-    let Ok(inspection) = mutex.inspect().await else { return 0 };
-    let holders = inspection.voters.into_iter().filter_map(|view| view.holder.ok().flatten());
-    holders.filter(|holder| holder.hold == *guard.hold()).count()
+    mutex.inspect().await.map_or(0, |seen| seen.votes(guard.hold()))
 }
 
 async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) -> Scene {

@@ -45,18 +45,18 @@ async fn show() -> Result<(), Error> {
     let first = mutex.lock().await?;
     let mut workers = tokio::task::JoinSet::new();
     for worker in ["ada", "ben", "cleo"] {
-        let (theirs, waiting) = (mutex.clone(), mutex.inspect().await?.queue().len());
+        let (theirs, waiting) = (mutex.clone(), mutex.inspect().await?.waiting.len());
         workers.spawn(async move {
             let guard = theirs.lock().await?;
             println!("{worker} entered");
             tokio::time::sleep(Duration::from_millis(50)).await;
             guard.release().await
         });
-        while mutex.inspect().await?.queue().len() == waiting {
+        while mutex.inspect().await?.waiting.len() == waiting {
             tokio::task::yield_now().await;
         }
     }
-    for waiting in mutex.inspect().await?.queue() {
+    for waiting in mutex.inspect().await?.waiting {
         println!("{} waits with ticket {}", waiting.place, waiting.ticket);
     }
     first.release().await?;

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Error> {
     for worker in workers {
         worker.await.expect("no worker panics")?;
     }
-    println!("free again: {} of {permits}", partner.inspect().await?.free());
+    println!("free again: {} of {permits}", partner.inspect().await?.free().unwrap_or_default());
     quorum.close().await;
     Ok(())
 }

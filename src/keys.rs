@@ -10,7 +10,7 @@ pub(crate) use mutex::{MutexKeys, MutexParts};
 pub(crate) use rw::RwKeys;
 pub(crate) use word::Word;
 
-use crate::proto::{Error, FoundKind, FoundLock, LockName};
+use crate::proto::{Error, FoundLock, LockKind, LockName};
 
 /// What the names of all keys begin with: `<prefix>:{<lock name>}`, and names derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,10 +88,10 @@ impl Prefix {
         let stem = key.strip_prefix(&self.0)?.strip_prefix(':')?;
         let (name, part) = stem.strip_prefix('{')?.split_once('}')?;
         let kind = match part {
-            "" | ":queue" => FoundKind::Mutex,
-            ":rw:writer" | ":rw:readers" | ":rw:queue" => FoundKind::RwLock,
-            ":semaphore:slots" | ":semaphore:queue" => FoundKind::Semaphore,
-            ":election" | ":election:queue" => FoundKind::Election,
+            "" | ":queue" => LockKind::Mutex,
+            ":rw:writer" | ":rw:readers" | ":rw:queue" => LockKind::RwLock,
+            ":semaphore:slots" | ":semaphore:queue" => LockKind::Semaphore,
+            ":election" | ":election:queue" => LockKind::Election,
             _ => return None,
         };
         Some(FoundLock { name: decoded(name)?, kind })

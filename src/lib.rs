@@ -49,15 +49,13 @@
 //! | to keep the lock for a while after the work | [`MutexGuard::keep_for`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
 //! | to know whether the release worked | [`MutexGuard::release`] |
-//! | to see who holds the lock and who waits | [`Mutex::inspect`], [`RwLock::inspect`] |
-//! | to see who has permits and how many are free | [`Semaphore::inspect`] |
+//! | to see who holds the lock and who waits | [`Mutex::inspect`], or [`Admin::look`] for any |
 //! | to see how the servers are | [`Quorate::status`] |
 //! | to see how the servers are set up | [`Quorate::survey`] |
-//! | to see which locks there are | [`Quorate::find_locks`] |
+//! | to see which locks there are | [`Admin::find`] |
 //! | to find the process that holds it | [`Builder::client_name`] |
-//! | to end a hold whose holder is stuck | [`Mutex::force_release`] |
-//! | to end one hold and no other | [`Mutex::force_release_hold`] |
-//! | to repair a lock that nobody holds and nobody gets | [`Mutex::force_clear`] |
+//! | to end a hold whose holder is stuck | [`Admin::end`] |
+//! | to repair a lock that nobody holds and nobody gets | [`Admin::clear`] |
 //! | to release everything before the program ends | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`], [`Builder::from_env`] |
 //! | passwords that change | [`Builder::credentials`] |
@@ -136,8 +134,7 @@
 //!   Restarts without data, deleted data of other servers and clocks that jump are noticed
 //!   ([`Quarantine`]). One case is not: all voters restart at once, and a new client takes that for
 //!   their first start ([`RestartGuard`]).
-//! - **Exclusion, after [`force_release`](Mutex::force_release) or
-//!   [`force_clear`](Mutex::force_clear)**, until the old holder has noticed.
+//! - **Exclusion, after [`Admin::end`] or [`Admin::clear`]**, until the old holder has noticed.
 //! - **Exclusion between clients with different voters** or different [prefixes](Builder::prefix).
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
@@ -168,8 +165,8 @@
 //! | `keep_for` | the lock released, or kept for that time once it was stored |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held`, `try_while_held` | the work dropped, the lock held |
-//! | `lost`, `inspect`, `status`, `survey`, `find_locks`, `connect` | nothing |
-//! | `force_release` and the like | the hold ended or not; call again to finish it |
+//! | `lost`, `inspect`, `look`, `find`, `status`, `survey`, `connect` | nothing |
+//! | `Admin::end`, `Admin::clear` | the hold ended or not; call again to finish it |
 //! | `close` | a client that acquires nothing more; call again to finish it |
 //!
 //! # Errors
@@ -276,10 +273,10 @@
 //! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
 //! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
-//! With `serde`, [`HoldId`], [`Owner`], [`Token`] and [`inspection::Access`] are `Serialize` and
-//! `Deserialize`. [`Status`], [`Survey`], [`FoundLocks`], the types of [`inspection`], [`Cause`]
-//! and [`Quarantine`] are `Serialize` only. Times are whole milliseconds, in fields that end with
-//! `_ms`, or microseconds (`_us`). A voter that did not answer has an `error` instead.
+//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`. [`Status`],
+//! [`Survey`], [`FoundLocks`], [`LockView`], [`Cause`] and [`Quarantine`] are `Serialize` only.
+//! Times are whole milliseconds, in fields that end with `_ms`, or microseconds (`_us`). A voter
+//! that did not answer has an `error` instead.
 //!
 //! # Runtime
 //!
@@ -314,17 +311,18 @@ mod voter;
 use mutant::mutant;
 
 pub use client::{
-    Builder, Cluster, FoundLocks, Quorate, SetStatus, SharedPrimaries, Status, Survey, VoterSet,
-    VoterStatus, VoterSurvey,
+    Builder, Cluster, Quorate, SetStatus, SharedPrimaries, Status, Survey, VoterSet, VoterStatus,
+    VoterSurvey,
 };
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use locks::{
-    AllGuard, Election, FairMutex, Leadership, LockAll, Lockable, Mutex, MutexGuard, Observed,
-    Observer, PermitGuard, Preference, ReadGuard, RwLock, Semaphore, WriteGuard, inspection,
+    Admin, AllGuard, Election, FairMutex, FoundLocks, Holder, Leadership, LockAll, LockState,
+    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, Preference, ReadGuard,
+    RwLock, Semaphore, VoterView, Waiting, WriteGuard,
 };
 pub use proto::{
-    Cause, ClockOffset, Error, ErrorKind, FoundKind, FoundLock, HoldId, HolderKind, Leader, Owner,
+    Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,
     Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
     Side, Token, Verdict, VoterReport,
 };

@@ -5,9 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use quorate::{
-    Error, FairMutex, MutexGuard, PermitGuard, Quorate, Semaphore, inspection::SemaphoreState,
-};
+use quorate::{Error, FairMutex, LockState, LockView, MutexGuard, PermitGuard, Quorate, Semaphore};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -128,16 +126,13 @@ impl Crowd {
     /// Whether every voter has all of them in its queue; the mutex has none. A voter that has not
     /// given the holder its vote has the holder there as well.
     async fn all_wait(&self) -> bool {
+        let waiting = |state: &LockState| state.waiting.len() >= self.size;
+        let all =
+            |seen: LockView| seen.voters.iter().all(|view| view.state.as_ref().is_ok_and(waiting));
         // A busy machine may be too late for a majority.
         match &*self.locks[0] {
-            Lock::Fair(mutex) => mutex
-                .inspect()
-                .await
-                .is_ok_and(|seen| seen.voters.iter().all(|view| view.queue.len() >= self.size)),
-            Lock::Permit(semaphore) => semaphore.inspect().await.is_ok_and(|seen| {
-                let waiting = |state: &SemaphoreState| state.queue.len() >= self.size;
-                seen.voters.iter().all(|view| view.state.as_ref().is_ok_and(waiting))
-            }),
+            Lock::Fair(mutex) => mutex.inspect().await.is_ok_and(all),
+            Lock::Permit(semaphore) => semaphore.inspect().await.is_ok_and(all),
             Lock::Plain(_) => true,
         }
     }

@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller, client_thread::ClientThread,
-    mirror::Mirrored as _,
+    Admin, Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller,
+    client_thread::ClientThread, mirror::Mirrored as _,
 };
 use crate::{
-    client::{self, Builder, FoundLocks, Status, Survey},
+    client::{self, Builder, Status, Survey},
     locks::Lockable,
     proto::Error,
 };
@@ -80,6 +80,11 @@ impl Quorate {
         Redisson { locks: self.client.redisson(), thread: Arc::clone(&self.thread) }
     }
 
+    /// [`Quorate::admin`](crate::Quorate::admin).
+    pub fn admin(&self) -> Admin {
+        self.client.admin().mirrored(&self.thread)
+    }
+
     /// [`Quorate::lock_all`](crate::Quorate::lock_all).
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
         self.client.lock_all(locks).mirrored(&self.thread)
@@ -101,15 +106,6 @@ impl Quorate {
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn survey(&self) -> Result<Survey, Error> {
         self.thread.wait(self.client.survey())
-    }
-
-    /// [`Quorate::find_locks`](crate::Quorate::find_locks); blocks.
-    ///
-    /// # Errors
-    ///
-    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
-    pub fn find_locks(&self, names: &str, limit: usize) -> Result<FoundLocks, Error> {
-        self.thread.wait(self.client.find_locks(names, limit))
     }
 
     /// [`Quorate::close`](crate::Quorate::close); blocks.
@@ -168,6 +164,11 @@ impl Redisson {
     /// [`Redisson::rw_lock`](crate::Redisson::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         self.locks.rw_lock(name).mirrored(&self.thread)
+    }
+
+    /// [`Redisson::admin`](crate::Redisson::admin).
+    pub fn admin(&self) -> Admin {
+        self.locks.admin().mirrored(&self.thread)
     }
 }
 

@@ -8,11 +8,8 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
-    locks::{
-        self, Lockable, Preference, after_work,
-        inspection::{Access, Inspection, RwInspection, SemaphoreInspection},
-    },
-    proto::{Error, HoldId, Leader, Owner, Token},
+    locks::{self, FoundLocks, LockView, Lockable, Preference, after_work},
+    proto::{Error, HoldId, Leader, LockKind, Owner, Token},
 };
 
 /// Defines a mutex. `$make` is the call on a client that returns it.
@@ -43,10 +40,7 @@ macro_rules! exclusive {
             call lock_within(limit: Duration) -> Option<MutexGuard>;
             call lock_or_busy(limit: Duration) -> MutexGuard;
             call is_locked() -> bool;
-            call inspect() -> Inspection;
-            call force_release() -> bool;
-            call force_release_hold(hold: &HoldId) -> ();
-            call force_clear() -> bool;
+            call inspect() -> LockView;
         }
 
         impl $name {
@@ -148,10 +142,7 @@ mirror! {
     call try_write() -> Option<WriteGuard>;
     call write_within(limit: Duration) -> Option<WriteGuard>;
     call write_or_busy(limit: Duration) -> WriteGuard;
-    call inspect() -> RwInspection;
-    call force_release(access: Access) -> bool;
-    call force_release_hold(hold: &HoldId) -> ();
-    call force_clear() -> bool;
+    call inspect() -> LockView;
 }
 
 impl RwLock {
@@ -244,10 +235,7 @@ mirror! {
     call try_acquire_many(wanted: u32) -> Option<PermitGuard>;
     call acquire_many_within(wanted: u32, limit: Duration) -> Option<PermitGuard>;
     call acquire_many_or_busy(wanted: u32, limit: Duration) -> PermitGuard;
-    call inspect() -> SemaphoreInspection;
-    call force_release() -> bool;
-    call force_release_hold(hold: &HoldId) -> ();
-    call force_clear() -> bool;
+    call inspect() -> LockView;
 }
 
 impl Semaphore {
@@ -304,10 +292,7 @@ mirror! {
     call campaign_within(value: impl AsRef<[u8]>, limit: Duration) -> Option<Leadership>;
     call campaign_or_busy(value: impl AsRef<[u8]>, limit: Duration) -> Leadership;
     call leader() -> Option<Leader>;
-    call inspect() -> Inspection;
-    call force_release() -> bool;
-    call force_release_hold(hold: &HoldId) -> ();
-    call force_clear() -> bool;
+    call inspect() -> LockView;
 }
 
 impl Election {
@@ -356,5 +341,40 @@ impl LockAll {
         let guard = self.lock()?;
         let done = work(guard.tokens().map(|(_, token)| token).collect());
         after_work(done, guard.release())
+    }
+}
+
+mirror! {
+    /// [`quorate::Admin`](crate::Admin) for programs without async.
+    #[derive(Clone)]
+    Admin
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// use quorate::LockKind;
+    ///
+    /// let guard = quorum.mutex("invoice:42").lock()?;
+    /// let seen = quorum.admin().look(LockKind::Mutex, "invoice:42")?;
+    /// assert_eq!(&seen.holders[0].hold, guard.hold());
+    /// # Ok(())
+    /// # }
+    /// ```
+    call look(kind: LockKind, name: &str) -> LockView;
+    call end(kind: LockKind, name: &str, hold: &HoldId) -> usize;
+    call clear(kind: LockKind, name: &str) -> bool;
+}
+
+impl Admin {
+    /// [`Admin::find`](crate::Admin::find); blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn find(&self, names: &str, limit: usize) -> Result<FoundLocks, Error> {
+        self.thread.wait(self.inner.find(names, limit))
     }
 }

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use super::client_thread::ClientThread;
-use crate::{
-    locks::inspection::{Inspection, RwInspection, SemaphoreInspection},
-    proto::Leader,
-};
+use crate::{locks::LockView, proto::Leader};
 
 /// What an async call gives, as programs without async get it.
 pub(super) trait Mirrored {
@@ -34,7 +31,7 @@ macro_rules! same {
     )+};
 }
 
-same!((), bool, Leader, Inspection, RwInspection, SemaphoreInspection);
+same!((), bool, usize, Leader, LockView);
 
 /// Defines the mirror of a type: `with` are its settings, `get` what it knows, `call` what it waits
 /// for, and `last` what it waits

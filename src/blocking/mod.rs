@@ -69,4 +69,4 @@ mod mirror;
 
 pub use client::{Quorate, Redisson};
 pub use guards::{AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard};
-pub use kinds::{Election, FairMutex, LockAll, Mutex, RwLock, Semaphore};
+pub use kinds::{Admin, Election, FairMutex, LockAll, Mutex, RwLock, Semaphore};

@@ -5,11 +5,8 @@ mod changing;
 mod cluster;
 mod connect;
 mod env;
-mod finding;
 mod reach;
 mod roll;
-#[cfg(feature = "serde")]
-mod serial;
 mod source;
 mod status;
 mod survey;
@@ -19,7 +16,6 @@ use std::{fmt, sync::Arc};
 
 pub use builder::Builder;
 pub use cluster::{Cluster, SharedPrimaries};
-pub use finding::FoundLocks;
 pub use status::{SetStatus, Status, VoterStatus};
 pub use survey::{Survey, VoterSurvey};
 pub use voter_set::VoterSet;
@@ -27,7 +23,7 @@ pub use voter_set::VoterSet;
 use crate::{
     acquire::Coordinator,
     hold::Hold,
-    locks::{Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
+    locks::{Admin, Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
     proto::Error,
     redisson::Redisson,
     voter::{Replies, Voter},
@@ -132,6 +128,11 @@ impl Quorate {
     /// The locks that services in Java have too, which use Redisson.
     pub fn redisson(&self) -> Redisson {
         Redisson::new(&self.parts)
+    }
+
+    /// For operators: looks at any lock, finds locks, and ends holds by force.
+    pub fn admin(&self) -> Admin {
+        Admin::new(&self.parts, None)
     }
 
     /// Several locks as one: all or none, whatever order callers name them in. Mutexes and fair

@@ -36,14 +36,22 @@ pub struct SetStatus {
 /// How a client stands with one voter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct VoterStatus {
     /// The voter's address, without credentials.
     pub voter: String,
     /// In which set it is, where the client has two: while its voters are being
     /// [replaced](crate::Builder::replacing).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub side: Option<Side>,
+    /// Whether its vote would count for a new hold.
+    pub counts: bool,
     /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
     /// cluster: to one of its servers.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "error", serialize_with = "crate::proto::error_of")
+    )]
     pub connection: Result<(), Cause>,
     /// Why it takes no new votes, though it answers: its memory is full, it has too few replicas,
     /// a script has run for too long, or the user may not run the scripts of locks. What is held
@@ -57,16 +65,6 @@ pub struct VoterStatus {
     pub out_of_step: Option<String>,
 }
 
-impl VoterStatus {
-    /// Whether its vote would count for a new hold.
-    pub fn counts(&self) -> bool {
-        self.connection.is_ok()
-            && self.refuses.is_none()
-            && self.quarantine.is_none()
-            && self.out_of_step.is_none()
-    }
-}
-
 impl Status {
     /// How many votes a lock needs; of two sets, the fewest that can be a majority of each.
     pub fn needed(&self) -> usize {
@@ -78,7 +76,7 @@ impl Status {
     pub fn sets(&self) -> impl Iterator<Item = SetStatus> {
         self.quorum().each().map(|(side, set)| {
             let voters = &self.voters[set];
-            let counting = voters.iter().filter(|voter| voter.counts()).count();
+            let counting = voters.iter().filter(|voter| voter.counts).count();
             let (voters, needed) = (voters.len(), Quorum::of(voters.len()).fewest());
             SetStatus { side, voters, needed, counting }
         })
@@ -86,16 +84,32 @@ impl Status {
 
     /// How many votes would count for a new hold.
     pub fn counting(&self) -> usize {
-        self.voters.iter().filter(|voter| voter.counts()).count()
+        self.voters.iter().filter(|voter| voter.counts).count()
     }
 
     /// Whether locks can be given now.
     pub fn has_quorum(&self) -> bool {
-        self.quorum().reached(|voter| self.voters[voter].counts())
+        self.quorum().reached(|voter| self.voters[voter].counts)
     }
 
     fn quorum(&self) -> Quorum {
         Quorum::of_sides(self.voters.iter().map(|voter| voter.side))
+    }
+}
+
+/// Whether locks can be given, and every voter.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Status {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Shown<'a> {
+            has_quorum: bool,
+            counting: usize,
+            needed: usize,
+            voters: &'a [VoterStatus],
+        }
+        let (has_quorum, counting, needed) = (self.has_quorum(), self.counting(), self.needed());
+        Shown { has_quorum, counting, needed, voters: &self.voters }.serialize(to)
     }
 }
 
@@ -192,10 +206,53 @@ impl Quorate {
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
             let out_of_step = standings.apart(voter).map(|why| why.to_string());
-            let (voter, side) = (label.to_string(), panel.quorum.side(voter));
-            let status = VoterStatus { voter, side, connection, refuses, quarantine, out_of_step };
-            found.push(status);
+            found.push(VoterStatus {
+                voter: label.to_string(),
+                side: panel.quorum.side(voter),
+                counts: connection.is_ok()
+                    && refuses.is_none()
+                    && quarantine.is_none()
+                    && out_of_step.is_none(),
+                connection,
+                refuses,
+                quarantine,
+                out_of_step,
+            });
         }
         Status { voters: found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_with_why_a_voter_does_not_count() {
+        let voter = |voter: &str, connection: Result<(), Cause>| VoterStatus {
+            voter: voter.into(),
+            side: None,
+            counts: connection.is_ok(),
+            connection,
+            refuses: None,
+            quarantine: None,
+            out_of_step: None,
+        };
+        let silent = Cause::TimedOut(Duration::from_millis(200));
+        let status = Status { voters: vec![voter("a:1", Ok(())), voter("b:1", Err(silent))] };
+        let written = |voter, counts, error| {
+            json!({
+                "voter": voter, "counts": counts, "error": error, "refuses": null,
+                "quarantine": null, "out_of_step": null,
+            })
+        };
+        let error = json!({ "kind": "timed_out", "detail": 200 });
+        let voters = [written("a:1", true, json!(null)), written("b:1", false, error)];
+        let all = json!({ "has_quorum": false, "counting": 1, "needed": 2, "voters": voters });
+        assert_eq!(to_value(status).unwrap(), all);
     }
 }

@@ -19,14 +19,27 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the servers of all voters say of themselves, as [`Quorate::survey`] found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Survey {
     /// Every voter, in the order in which they were configured.
     pub voters: Vec<VoterSurvey>,
     /// The lease of this client's locks.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "lease_ms", serialize_with = "crate::proto::millis")
+    )]
     pub lease: Duration,
     /// The longest lease, which is also the length of a quarantine.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_lease_ms", serialize_with = "crate::proto::millis")
+    )]
     pub longest_lease: Duration,
     /// How long the slowest voter may take to answer, by its round trips so far.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "voter_deadline_ms", serialize_with = "crate::proto::millis")
+    )]
     pub voter_deadline: Duration,
     /// What clients of these voters believe of the voters, the latest first: see
     /// [`Builder::roster`](crate::Builder::roster).
@@ -36,14 +49,24 @@ pub struct Survey {
 /// What the servers of one voter say of themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct VoterSurvey {
     /// How the client stands with the voter.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub status: VoterStatus,
     /// How long it takes to answer, as the client has measured it so far; `None` where the client
     /// is not connected.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "round_trip_us", serialize_with = "crate::proto::micros_if")
+    )]
     pub round_trip: Option<Duration>,
     /// Whether it delivers what is published on the channels of locks, by which waiters are woken;
     /// or why not.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "wake_error", serialize_with = "crate::proto::error_of")
+    )]
     pub wakes: Result<(), Cause>,
     /// Its server; of a voter in a cluster all those that have hash slots of its range.
     pub servers: Vec<ServerReport>,

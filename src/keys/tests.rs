@@ -4,7 +4,7 @@ use super::*;
 
 /// The names of one lock: those by which it is found, and all others.
 struct Names {
-    kind: FoundKind,
+    kind: LockKind,
     found: Vec<String>,
     others: Vec<String>,
 }
@@ -23,7 +23,7 @@ fn names(prefix: &Prefix, name: &str) -> [Names; 4] {
     let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, .. } = &semaphore;
     let keys = |keys: &[&Arc<str>]| keys.iter().map(ToString::to_string).collect();
     [
-        like_a_mutex(FoundKind::Mutex, &mutex),
+        like_a_mutex(LockKind::Mutex, &mutex),
         Names {
             others: texts(&[
                 election.revoked(),
@@ -31,15 +31,15 @@ fn names(prefix: &Prefix, name: &str) -> [Names; 4] {
                 election.alive(),
                 election.channel(),
             ]),
-            ..like_a_mutex(FoundKind::Election, &election)
+            ..like_a_mutex(LockKind::Election, &election)
         },
         Names {
-            kind: FoundKind::RwLock,
+            kind: LockKind::RwLock,
             found: texts(&[rw.writer(), rw.readers(), rw.queue()]),
             others: texts(&[rw.revoked(), rw.fence(), rw.alive(), rw.writers()]),
         },
         Names {
-            kind: FoundKind::Semaphore,
+            kind: LockKind::Semaphore,
             found: keys(&[slots, queue]),
             others: keys(&[ends, revoked, served, alive, permits]),
         },

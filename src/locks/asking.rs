@@ -9,12 +9,10 @@ use super::{
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };
 use crate::{
-    acquire::{Coordinator, LockRecord, place},
+    acquire::{Coordinator, LockRecord},
     hold::{Holds, Wish},
-    proto::{Error, HoldId, Kind, Limit, LockName, Owner, Quarantined, Rules, Side, VoterReport},
-    scripts::Answer,
+    proto::{Error, Limit, LockName, Owner, Rules},
     settings::Settings,
-    voter::{Call, Outcome},
 };
 
 /// What a client gives to each of its locks.
@@ -34,15 +32,6 @@ pub(crate) struct Asking {
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
-}
-
-/// What one voter answered.
-pub(super) struct VoterSaid {
-    /// The voter, as errors call it.
-    pub(super) voter: String,
-    pub(super) side: Option<Side>,
-    pub(super) answer: Outcome<Answer>,
-    pub(super) quarantine: Option<Quarantined>,
 }
 
 /// How another library writes its locks, where not as ours are.
@@ -158,46 +147,6 @@ impl Asking {
     pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish<'_> {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         Wish { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
-    }
-
-    /// What every voter answers that does so in time.
-    pub(super) async fn ask(
-        &self,
-        record: &dyn LockRecord,
-        call: &Call,
-    ) -> Result<Vec<VoterSaid>, Error> {
-        let coordinator = &self.parts.coordinator;
-        let (clock, panel) = (coordinator.clock(), coordinator.panel());
-        let answers = coordinator.ask_everybody(record, call, record.rules()).await?;
-        let said = |(voter, answer)| {
-            let kept_out = panel.standings.kept_out(place(voter, &answer), clock.now());
-            VoterSaid {
-                voter: panel.voters[voter].label().to_string(),
-                side: panel.quorum.side(voter),
-                answer,
-                quarantine: kept_out.map(|kept_out| kept_out.quarantined),
-            }
-        };
-        Ok(answers.into_iter().enumerate().map(said).collect())
-    }
-
-    /// Sends the script that clears a lock; whether there was anything to take out.
-    pub(super) async fn clear(&self, record: &dyn LockRecord, call: &Call) -> Result<bool, Error> {
-        let said = self.ask(record, call).await?;
-        Ok(said.iter().any(|VoterSaid { answer, .. }| answer.as_ref().is_ok_and(Answer::is_done)))
-    }
-
-    /// Why a hold cannot be ended by force.
-    pub(super) fn not_holding(&self, hold: &HoldId, voters: Vec<VoterReport>) -> Error {
-        let lock = self.name().into();
-        Error::new(Kind::NotHolding { lock, hold: hold.clone() }, voters)
-    }
-
-    /// How long a hold that was ended by force is remembered: longer than the holder, which renews
-    /// from a third of its lease on, can go on without its vote.
-    pub(super) fn marker(&self, left: Option<Duration>) -> Duration {
-        let left = left.unwrap_or_default().min(Settings::LONGEST_LEASE);
-        (left * 4).max(self.settings().lease)
     }
 
     pub(super) fn show<'a, 'b>(

@@ -14,12 +14,11 @@ use futures::{
 };
 
 use super::{
-    LockParts,
+    LockParts, LockView,
     asking::without_limit,
     election_record::{ElectionRecord, Speech},
     exclusive::Exclusive,
-    inspection::Inspection,
-    mutex_record::ExclusiveKind,
+    mutex_record::{ExclusiveKind, MutexRecord},
 };
 use crate::{
     acquire::{Coordinator, ElectionAsked, ElectionWatch},
@@ -218,60 +217,23 @@ impl Election {
     }
 
     fn asked(&self) -> Result<ElectionAsked, Error> {
-        let record = self.0.usable()?;
-        let (look, news) = (record.look(), record.made.keys.channel().into());
-        Ok(ElectionAsked { record, look, news })
+        Ok(asked(&self.0.usable()?))
     }
 
-    /// Asks every voter who leads and who waits; see [`Inspection::queue`](Inspection::queue).
+    /// Asks every voter who leads and who waits, as [`Mutex::inspect`](crate::Mutex::inspect) does.
     ///
     /// # Errors
     ///
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    pub async fn inspect(&self) -> Result<Inspection, Error> {
+    pub async fn inspect(&self) -> Result<LockView, Error> {
         self.0.inspect().await
     }
+}
 
-    /// As [`Mutex::force_release`](crate::Mutex::force_release): the leader is told at its next
-    /// renewal, and the first candidate in the queue is next.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_release(&self) -> Result<bool, Error> {
-        self.0.force_release().await
-    }
-
-    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold): ends this leader's hold,
-    /// and no other's.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release_hold`](crate::Mutex::force_release_hold).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        self.0.force_release_hold(hold).await
-    }
-
-    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_clear(&self) -> Result<bool, Error> {
-        self.0.force_clear().await
-    }
+/// What whoever asks who leads asks with.
+pub(super) fn asked(record: &Arc<MutexRecord>) -> ElectionAsked {
+    let (look, news) = (record.look(), record.made.keys.channel().into());
+    ElectionAsked { record: Arc::clone(record) as _, look, news }
 }
 
 impl fmt::Debug for Election {

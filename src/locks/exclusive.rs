@@ -3,16 +3,16 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    LockParts, MutexGuard,
-    asking::{Asking, Dialect, VoterSaid, without_limit},
-    inspection::{Holder, Inspection, VoterView, Waiting},
+    LockParts, LockView, MutexGuard,
+    admin::Record,
+    asking::{Asking, Dialect, without_limit},
     mutex_record::{ExclusiveKind, MutexRecord},
 };
 use crate::{
     acquire::LockRecord as _,
     hold::Wish,
-    proto::{Error, HoldId, Limit, Owner, Token},
-    scripts::{Answer, Holding, MutexSeen},
+    proto::{Error, Limit, Owner, Token},
+    scripts::Answer,
     voter::Outcome,
 };
 
@@ -85,25 +85,13 @@ impl Exclusive {
         self.asking.once()
     }
 
-    pub(super) async fn inspect(&self) -> Result<Inspection, Error> {
+    pub(super) async fn inspect(&self) -> Result<LockView, Error> {
         let record = self.usable()?;
-        let answers = self.asking.ask(&*record, &record.inspect()).await?;
-        let views = answers.into_iter().map(|VoterSaid { voter, side, answer, quarantine }| {
-            let seen = answer.and_then(|answer| MutexSeen::read(&answer));
-            let (holder, queue, token) = match seen {
-                Ok(MutexSeen { holder, waiting, token }) => (Ok(holder), waiting, token),
-                Err(cause) => (Err(cause), Vec::new(), None),
-            };
-            VoterView {
-                voter,
-                side,
-                holder: holder.map(|holder| holder.map(|holder| self.shown(holder))),
-                queue: queue.into_iter().map(Waiting::from).collect(),
-                token,
-                quarantine,
-            }
-        });
-        Ok(Inspection { voters: views.collect() })
+        let record = match self.kind {
+            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => Record::Mutex(record),
+            ExclusiveKind::Election => Record::Election(record),
+        };
+        record.look(&self.asking).await
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
@@ -129,42 +117,6 @@ impl Exclusive {
         }
         // Those that did not answer decide.
         Err(coordinator.unanswered(&*record, &answers, clock.now().since(started)))
-    }
-
-    /// In the record of a leader its value stands in place of a count: it enters once.
-    fn shown(&self, holding: Holding) -> Holder {
-        let holder = Holder::from(holding);
-        let count = if self.kind == ExclusiveKind::Election { 1 } else { holder.count };
-        Holder { count, ..holder }
-    }
-
-    pub(super) async fn force_release(&self) -> Result<bool, Error> {
-        let inspection = self.inspect().await?;
-        let record = self.usable()?;
-        let holds = inspection.holds();
-        for Holder { hold, ttl, .. } in &holds {
-            let call = record.force_release(hold, self.asking.marker(*ttl));
-            self.asking.ask(&*record, &call).await?;
-        }
-        Ok(!holds.is_empty())
-    }
-
-    pub(super) async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let inspection = self.inspect().await?;
-        let record = self.usable()?;
-        let Some(found) = inspection.holds().into_iter().find(|found| found.hold == *hold) else {
-            return Err(self.asking.not_holding(hold, inspection.report()));
-        };
-        let call = record.force_release(hold, self.asking.marker(found.ttl));
-        self.asking.ask(&*record, &call).await?;
-        Ok(())
-    }
-
-    pub(super) async fn force_clear(&self) -> Result<bool, Error> {
-        let record = self.usable()?;
-        let cleared = self.asking.clear(&*record, &record.clear()).await?;
-        // By name: a hold that comes from now on is none that was to be ended.
-        Ok(self.force_release().await? || cleared)
     }
 
     pub(super) fn usable(&self) -> Result<Arc<MutexRecord>, Error> {

@@ -3,13 +3,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    LockParts, MutexGuard,
+    LockParts, LockView, MutexGuard,
     asking::{Dialect, without_limit},
     exclusive::Exclusive,
-    inspection::Inspection,
     mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, HoldId, Limit, Owner, Token};
+use crate::proto::{Error, Limit, Owner, Token};
 
 /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
 /// all voters and all clients.
@@ -96,13 +95,13 @@ impl FairMutex {
     /// for waiting in 1..=2 {
     ///     let theirs = mutex.clone();
     ///     workers.push(tokio::spawn(async move { theirs.lock().await }));
-    ///     while mutex.inspect().await?.queue().len() < waiting {
+    ///     while mutex.inspect().await?.waiting.len() < waiting {
     ///         tokio::task::yield_now().await;
     ///     }
     /// }
     /// first.release().await?;
     /// let second = workers.remove(0).await.expect("it does not panic")?;
-    /// assert_eq!(mutex.inspect().await?.queue().len(), 1); // the third still waits
+    /// assert_eq!(mutex.inspect().await?.waiting.len(), 1); // the third still waits
     /// # drop(second);
     /// # Ok(())
     /// # }
@@ -203,56 +202,13 @@ impl FairMutex {
         self.0.is_locked().await
     }
 
-    /// Asks every voter who holds the lock and who waits for it; see
-    /// [`Inspection::queue`](Inspection::queue).
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
     ///
     /// # Errors
     ///
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    pub async fn inspect(&self) -> Result<Inspection, Error> {
+    pub async fn inspect(&self) -> Result<LockView, Error> {
         self.0.inspect().await
-    }
-
-    /// As [`Mutex::force_release`](crate::Mutex::force_release); the first in the queue is next.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_release(&self) -> Result<bool, Error> {
-        self.0.force_release().await
-    }
-
-    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
-    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
-    /// left alone.
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
-    /// voter says is in it. All others as [`force_release`](Self::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`force_release`](Self::force_release).
-    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        self.0.force_release_hold(hold).await
-    }
-
-    /// As [`Mutex::force_clear`](crate::Mutex::force_clear).
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_clear(&self) -> Result<bool, Error> {
-        self.0.force_clear().await
     }
 }
 

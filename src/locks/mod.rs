@@ -1,12 +1,12 @@
 //! The kinds of locks: which scripts each runs, and the guard it gives.
 
+mod admin;
 mod asking;
 mod election;
 mod election_record;
 mod exclusive;
 mod fair_mutex;
 mod guard;
-pub mod inspection;
 mod lock_all;
 mod mutex;
 mod mutex_record;
@@ -15,7 +15,9 @@ mod rw_lock;
 mod rw_record;
 mod semaphore;
 mod semaphore_record;
+mod view;
 
+pub use admin::{Admin, FoundLocks};
 pub(crate) use asking::{Asking, Dialect, Forms, LockParts};
 pub use election::{Election, Leadership, Observed, Observer};
 #[cfg(feature = "blocking")]
@@ -29,3 +31,4 @@ pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use rw_record::Preference;
 pub(crate) use rw_record::{Access, RwAsked, RwTerms};
 pub use semaphore::{PermitGuard, Semaphore};
+pub use view::{Holder, LockState, LockView, VoterView, Waiting};

@@ -3,14 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    LockParts,
+    LockParts, LockView,
     asking::{Dialect, without_limit},
     exclusive::Exclusive,
     guard::{guard, token},
-    inspection::Inspection,
     mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, HoldId, Limit, Owner, Token};
+use crate::proto::{Error, Limit, Owner, Token};
 
 /// A reentrant mutex held by a majority of the voters.
 ///
@@ -255,14 +254,13 @@ impl Mutex {
         self.0.is_locked().await
     }
 
-    /// Asks every voter who holds the lock. Once a majority has answered, the others have as long
-    /// again as that took, or as they usually take, 100 ms at least.
+    /// Asks every voter who holds the lock and who waits for it, as
+    /// [`Admin::look`](crate::Admin::look) does for any lock. That can end a hold, too.
     ///
     /// # Errors
     ///
-    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered.
-    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
-    /// [`is_closed`](Error::is_closed): the client was closed.
+    /// As [there](crate::Admin::look); [`is_invalid`](Error::is_invalid) also where the lease
+    /// cannot be used.
     ///
     /// # Examples
     ///
@@ -273,87 +271,14 @@ impl Mutex {
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
     /// let mutex = quorum.mutex("invoice:42");
     /// let guard = mutex.lock().await?;
-    /// let holder = mutex.inspect().await?.holder().expect("it is held");
-    /// assert_eq!((&holder.hold, holder.count), (guard.hold(), 1));
+    /// let seen = mutex.inspect().await?;
+    /// let holder = seen.holder().expect("it is held");
+    /// assert_eq!((&holder.hold, holder.count), (guard.hold(), Some(1)));
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn inspect(&self) -> Result<Inspection, Error> {
+    pub async fn inspect(&self) -> Result<LockView, Error> {
         self.0.inspect().await
-    }
-
-    /// Ends whatever hold there is, whoever has it, and wakes the waiters; says whether there was
-    /// one.
-    ///
-    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
-    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
-    /// the lock, so this is for operators who know that it is gone or stuck.
-    ///
-    /// # Errors
-    ///
-    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be asked or told; call
-    /// again. [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
-    /// [`is_closed`](Error::is_closed): the client was closed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped half way, the hold may have ended or not; calling again finishes it.
-    pub async fn force_release(&self) -> Result<bool, Error> {
-        self.0.force_release().await
-    }
-
-    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
-    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
-    /// left alone.
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
-    /// voter says is in it. All others as [`force_release`](Self::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`force_release`](Self::force_release).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let mutex = quorum.mutex("invoice:42");
-    /// let guard = mutex.lock().await?;
-    /// mutex.force_release_hold(guard.hold()).await?;
-    /// let next = mutex.lock().await?;
-    /// let error = mutex.force_release_hold(guard.hold()).await.unwrap_err();
-    /// assert!(error.is_not_holding() && next.is_held());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        self.0.force_release_hold(hold).await
-    }
-
-    /// Takes out everything that keeps the lock from being acquired: ends whatever hold there is,
-    /// as [`force_release`](Self::force_release) does, removes everybody from the queue of the
-    /// [`FairMutex`](crate::FairMutex), and deletes values under the lock's keys that no lock has
-    /// written, of whatever type. Says whether there was anything.
-    ///
-    /// For operators, where the lock cannot be acquired though nobody holds it: `inspect` fails
-    /// with `WRONGTYPE`, or shows a place in the queue that nobody waits at and that does not end.
-    /// Clients that do wait come back to the queue by themselves, each with its ticket; until then
-    /// others may pass them. [Tokens](crate::Token) go on from the highest.
-    ///
-    /// # Errors
-    ///
-    /// As [`force_release`](Self::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`force_release`](Self::force_release).
-    pub async fn force_clear(&self) -> Result<bool, Error> {
-        self.0.force_clear().await
     }
 }
 

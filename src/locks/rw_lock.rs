@@ -6,20 +6,17 @@ use std::{
     time::Duration,
 };
 
-use futures::future::try_join_all;
-
 use super::{
-    Access, LockParts, Preference,
-    asking::{Asking, Dialect, VoterSaid, without_limit},
+    Access, LockParts, LockView, Preference,
+    admin::Record,
+    asking::{Asking, Dialect, without_limit},
     exclusive::after_work,
     guard::{guard, token},
-    inspection::{RwInspection, RwState, RwView},
     rw_record::RwAsked,
 };
 use crate::{
     hold::Wish,
-    proto::{Error, HoldId, Limit, Owner, Token},
-    scripts::RwSeen,
+    proto::{Error, Limit, Owner, Token},
 };
 
 /// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
@@ -265,7 +262,7 @@ impl RwLock {
         self.wish(Access::Write)?.enter_or_busy(limit).await.map(WriteGuard::new)
     }
 
-    /// Asks every voter who reads, who writes, and who waits; waits for them as
+    /// Asks every voter who reads, who writes, and who waits, as
     /// [`Mutex::inspect`](crate::Mutex::inspect) does.
     ///
     /// # Errors
@@ -279,90 +276,18 @@ impl RwLock {
     /// # async fn main() -> Result<(), quorate::Error> {
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// use quorate::inspection::Access;
+    /// use quorate::HolderKind;
     ///
     /// let lock = quorum.rw_lock("prices");
     /// let reading = lock.read().await?;
     /// let seen = lock.inspect().await?;
-    /// assert_eq!(seen.mode(), Some(Access::Read));
-    /// assert_eq!(&seen.readers()[0].hold, reading.hold());
+    /// assert_eq!(seen.holders[0].kind, HolderKind::Read);
+    /// assert_eq!(&seen.holders[0].hold, reading.hold());
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn inspect(&self) -> Result<RwInspection, Error> {
-        let record = self.checked(Access::Read)?;
-        let answers = self.asking.ask(&*record, &record.inspect()).await?;
-        let view = |VoterSaid { voter, side, answer, quarantine }| RwView {
-            voter,
-            side,
-            state: answer.and_then(|answer| RwSeen::read(&answer)).map(RwState::from),
-            quarantine,
-        };
-        Ok(RwInspection { voters: answers.into_iter().map(view).collect() })
-    }
-
-    /// Ends the write, or all reads, that there are, whoever has them; calls whoever is next, and
-    /// says whether there was any. As [`Mutex::force_release`](crate::Mutex::force_release): for
-    /// operators who know that a holder is gone or stuck.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped half way, some holds may have ended and others not; calling again finishes it.
-    pub async fn force_release(&self, access: Access) -> Result<bool, Error> {
-        let holds = self.inspect().await?.holds(access);
-        let record = self.checked(access)?;
-        let ended = holds.iter().map(async |(hold, left)| {
-            let call = record.force_release(hold, self.asking.marker(*left));
-            self.asking.ask(&*record, &call).await
-        });
-        try_join_all(ended).await?;
-        Ok(!holds.is_empty())
-    }
-
-    /// Ends this hold by force, and no other: as [`force_release`](Self::force_release), for
-    /// operators who have decided about the hold that they saw. Whoever holds the lock by now is
-    /// left alone. It may read or write.
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
-    /// voter says is in it. All others as [`force_release`](Self::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`force_release`](Self::force_release).
-    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        let seen = self.inspect().await?;
-        for access in [Access::Write, Access::Read] {
-            let holds = seen.holds(access);
-            let Some((_, left)) = holds.iter().find(|(found, _)| found == hold) else { continue };
-            let record = self.checked(access)?;
-            let call = record.force_release(hold, self.asking.marker(*left));
-            self.asking.ask(&*record, &call).await?;
-            return Ok(());
-        }
-        Err(self.asking.not_holding(hold, seen.report()))
-    }
-
-    /// As [`Mutex::force_clear`](crate::Mutex::force_clear): ends every read and write, removes
-    /// everybody who waits, and deletes what no lock has written.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Mutex::force_release`](crate::Mutex::force_release).
-    pub async fn force_clear(&self) -> Result<bool, Error> {
-        let record = self.checked(Access::Write)?;
-        let cleared = self.asking.clear(&*record, &record.clear()).await?;
-        let wrote = self.force_release(Access::Write).await?;
-        Ok(self.force_release(Access::Read).await? || wrote || cleared)
+    pub async fn inspect(&self) -> Result<LockView, Error> {
+        Record::RwLock(self.checked(Access::Read)?).look(&self.asking).await
     }
 
     /// The wish for it.

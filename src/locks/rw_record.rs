@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// To read, among others, or to write, alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
     /// With other readers.
     Read,
     /// With nobody else.

@@ -10,6 +10,7 @@ use super::{Error, HoldId, Token};
 /// not listen to a leader that is no more compares [`token`](Self::token)s, and refuses the lower
 /// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Leader {
     hold: HoldId,
     token: Token,
@@ -33,7 +34,7 @@ impl Leader {
 
     /// What the leader says of itself: what it campaigned with, or has proclaimed since.
     pub fn value(&self) -> &[u8] {
-        &self.value.0
+        self.value.bytes()
     }
 
     /// The value as text, if it is text.
@@ -57,6 +58,10 @@ impl LeaderValue {
             return Err(Error::invalid(what));
         }
         Ok(Self(value.into()))
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Verdict, VoterReport};
 /// In which of its two sets of voters a client has a voter, while the voters are being
 /// [replaced](crate::Builder::replacing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Side {
     /// It is only among the new voters.
     New,

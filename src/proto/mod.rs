@@ -59,7 +59,7 @@ pub use denial::{Denial, Outage, Refusal};
 pub(crate) use error::CLOSED;
 pub use error::{Error, ErrorKind, Kind};
 pub use floor::Floors;
-pub use found_lock::{FoundKind, FoundLock};
+pub use found_lock::{FoundLock, LockKind};
 pub use ids::{ClientId, HoldId, HoldIds};
 pub use leader::{Incumbent, Leader, LeaderValue, Proclaimed};
 pub use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
@@ -75,7 +75,9 @@ pub use roster::{Belief, RosterEntry};
 pub use round_trips::RoundTrips;
 pub use rounded::Rounded;
 #[cfg(feature = "serde")]
-pub(crate) use serial::millis;
+pub(crate) use serial::{
+    durability, error_of, micros, micros_if, millis, millis_if, or_error, texts,
+};
 pub use server_info::{ClockOffset, Persistence, ServerInfo, ServerReport};
 pub use several::{Several, SeveralNext};
 pub use slot_votes::{Circle, SlotNext, SlotVotes};

@@ -8,6 +8,11 @@ use std::{fmt, time::Duration};
 /// has passed; for the renewal of a hold whose vote it had before, they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(tag = "why", content = "by_ms", rename_all = "snake_case")
+)]
 pub enum Quarantine {
     /// It came back as another process that does not write every change to disk, or was a replica
     /// in between.
@@ -21,10 +26,10 @@ pub enum Quarantine {
     Emptied,
     /// Its clock moved by this much more than clocks may: forward, so that votes have expired
     /// before their time, or backward, so that they may yet.
-    ClockMoved(Duration),
+    ClockMoved(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
     /// When this client met it, its clock was this far from those of a majority; or from another's,
     /// where no majority agreed.
-    ClockApart(Duration),
+    ClockApart(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
 }
 
 impl Quarantine {
@@ -57,10 +62,13 @@ impl fmt::Display for Quarantine {
 /// A voter's quarantine, and for how long it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Quarantined {
     /// Why its grants do not count for new holds.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub why: Quarantine,
     /// For how long they will not.
+    #[cfg_attr(feature = "serde", serde(rename = "left_ms", serialize_with = "super::millis"))]
     pub left: Duration,
 }
 

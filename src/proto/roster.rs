@@ -79,6 +79,7 @@ impl fmt::Display for Belief {
 /// What clients of the same voters believe these to be, and when one of them was last there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RosterEntry {
     /// The number of the [roster](crate::Builder::roster); 0 where it was written by a release that
     /// keeps other records than this one. What such clients believe is not known.
@@ -88,8 +89,13 @@ pub struct RosterEntry {
     /// How many voters are [replaced](crate::Builder::replacing), where the clients have two sets.
     pub replaced: Option<usize>,
     /// The [longest lease](crate::Builder::longest_lease).
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "longest_lease_ms", serialize_with = "super::millis")
+    )]
     pub longest_lease: Duration,
     /// How long ago a client that believes this was last there.
+    #[cfg_attr(feature = "serde", serde(rename = "seen_ms", serialize_with = "super::millis"))]
     pub seen: Duration,
     /// The id of that client, with which the ids of its holds begin. It begins with what the client
     /// is [called](crate::Builder::client_name), if it has a name.
@@ -97,8 +103,10 @@ pub struct RosterEntry {
     /// Whether it clashes with what this client believes.
     pub clashes: bool,
     /// As voters keep it.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) text: String,
     /// For how long after a client was there others must agree with it.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) counts: Duration,
 }
 

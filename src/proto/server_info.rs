@@ -8,16 +8,19 @@ use super::Cause;
 /// [`Quorate::survey`](crate::Quorate::survey).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ServerReport {
     /// Its address, without credentials.
     pub server: String,
     /// What it says; or why it did not say.
+    #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "super::or_error"))]
     pub info: Result<ServerInfo, Cause>,
 }
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ServerInfo {
     /// Another value after each start; the same by whatever address it is reached.
     pub run_id: String,
@@ -28,17 +31,21 @@ pub struct ServerInfo {
     /// Whether it is a primary. A replica cannot vote.
     pub is_primary: bool,
     /// For how long it has run, by its own clock.
+    #[cfg_attr(feature = "serde", serde(rename = "uptime_ms", serialize_with = "super::millis"))]
     pub uptime: Duration,
     /// How many replicas are connected to it.
     pub replicas: u32,
     /// How many bytes it uses.
+    #[cfg_attr(feature = "serde", serde(rename = "memory_used_bytes"))]
     pub memory_used: u64,
     /// How many bytes it may use; `None` where there is no limit.
+    #[cfg_attr(feature = "serde", serde(rename = "memory_limit_bytes"))]
     pub memory_limit: Option<u64>,
     /// What it does when its memory is full: `noeviction`, or how it chooses the keys that it
     /// deletes.
     pub eviction_policy: String,
     /// What it writes to its disk, and when.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::durability"))]
     pub persistence: Persistence,
     /// Whether it serves nobody while any slot of its cluster has no primary
     /// (`cluster-require-full-coverage`); `None` in no cluster, or where it does not say.
@@ -53,6 +60,7 @@ pub struct ServerInfo {
 /// What a server writes to its disk, and when. `None` is what it does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Persistence {
     /// It writes each change to a file (`appendonly yes`).
     pub appendonly: bool,
@@ -84,10 +92,16 @@ impl Persistence {
 /// How far a server's clock is from the clock of the client's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ClockOffset {
     /// By how many microseconds it is ahead; behind where that is negative.
+    #[cfg_attr(feature = "serde", serde(rename = "ahead_us"))]
     pub ahead_micros: i64,
     /// By how much that may be wrong: half of the time that the answer took.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "uncertain_us", serialize_with = "super::micros")
+    )]
     pub uncertain: Duration,
 }
 

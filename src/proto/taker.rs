@@ -7,6 +7,7 @@ use super::HoldId;
 /// What the holder of a busy lock does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum HolderKind {
     /// It holds the mutex, as a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex).
     Mutex,

@@ -28,6 +28,8 @@ use super::Error;
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "u64", try_from = "u64"))]
 pub struct Token(u64);
 
 impl Token {

@@ -28,7 +28,7 @@ pub enum Verdict {
         /// What is left of its time.
         ttl: Option<Duration>,
     },
-    /// The hold was ended by [`force_release`](crate::Mutex::force_release).
+    /// The hold was ended by [`Admin::end`](crate::Admin::end).
     Revoked,
     /// Nobody has its vote: it was never given, has expired, or the voter lost its data.
     Absent,
@@ -71,11 +71,16 @@ impl fmt::Display for Verdict {
 /// Why there is no usable answer of a voter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(tag = "kind", content = "detail", rename_all = "snake_case")
+)]
 pub enum Cause {
     /// There is no connection; the request was not sent.
     Unreachable(Arc<str>),
     /// No answer within this time; the request may have run.
-    TimedOut(Duration),
+    TimedOut(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
     /// The connection broke after sending; the request may have run.
     Broken(Arc<str>),
     /// The server answered with an error.
@@ -92,6 +97,10 @@ pub enum Cause {
         /// How many had to.
         needed: u32,
         /// How long they had.
+        #[cfg_attr(
+            feature = "serde",
+            serde(rename = "within_ms", serialize_with = "super::millis")
+        )]
         within: Duration,
     },
     /// It granted, and that does not count: clients disagree about who the voters are, or whether

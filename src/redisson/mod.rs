@@ -11,8 +11,8 @@ use rw_record::JavaRwRecord;
 use crate::{
     acquire::ForeignQueue,
     locks::{
-        Access, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockParts, Mutex, MutexRecord,
-        MutexTerms, Preference, RwAsked, RwLock, RwTerms,
+        Access, Admin, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockParts, Mutex,
+        MutexRecord, MutexTerms, Preference, RwAsked, RwLock, RwTerms,
     },
     proto::Error,
     scripts::redisson,
@@ -72,6 +72,12 @@ impl Redisson {
     /// the record of a mutex.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.0, name.as_ref()).dialect(&Java)
+    }
+
+    /// Looks at locks of Redisson, and ends their holds by force, whoever has them: mutexes and
+    /// read/write locks. It [finds](Admin::find) none, as their names have nothing in common.
+    pub fn admin(&self) -> Admin {
+        Admin::new(&self.0, Some(&Java))
     }
 }
 

@@ -41,35 +41,17 @@ pub(crate) struct Vote {
     pub(crate) fewer: Option<u16>,
 }
 
-/// What `mutex/inspect` answered.
+/// What a script that inspects a lock answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MutexSeen {
+pub(crate) struct LockSeen {
+    /// Who excludes all others.
     pub(crate) holder: Option<Holding>,
-    pub(crate) waiting: Vec<ListEntry>,
-    /// Of the latest hold that had the vote.
-    pub(crate) token: Option<Token>,
-}
-
-/// What `rw/inspect` answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RwSeen {
-    pub(crate) writer: Option<Holding>,
-    pub(crate) readers: Vec<ListEntry>,
-    pub(crate) waiting_writers: Vec<ListEntry>,
-    pub(crate) waiting_readers: Vec<ListEntry>,
-    /// Of the latest write that had the vote.
-    pub(crate) token: Option<Token>,
-}
-
-/// What `semaphore/inspect` answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SemaphoreSeen {
-    /// The hold of each slot that is taken, in their order.
-    pub(crate) holders: Vec<ListEntry>,
-    pub(crate) waiting: Vec<ListEntry>,
-    /// The fewest permits that anybody has asked with of late.
-    pub(crate) permits: Option<u32>,
-    /// From which slot on more may be taken.
+    /// Who holds beside others, and who waits: lists in the order of the script.
+    pub(crate) lists: Vec<Vec<ListEntry>>,
+    /// The token of the latest hold that had the vote; of a semaphore the fewest permits that
+    /// anybody has asked with of late.
+    pub(crate) number: Option<Token>,
+    /// Of a semaphore: from which slot on more may be taken.
     pub(crate) next: Option<u64>,
 }
 
@@ -238,34 +220,29 @@ impl Incumbent {
     }
 }
 
-impl MutexSeen {
-    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let ([waiting], token) = listed(answer)?;
-        Ok(Self { holder: Holding::read(answer), waiting, token })
-    }
-}
-
-impl RwSeen {
-    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let ([readers, waiting_writers, waiting_readers], token) = listed(answer)?;
-        let writer = Holding::read(answer);
-        Ok(Self { writer, readers, waiting_writers, waiting_readers, token })
-    }
-}
-
-impl SemaphoreSeen {
-    pub(crate) fn read(answer: &Answer) -> Result<Self, Cause> {
-        let ([holders, waiting], permits) = listed(answer)?;
-        let permits = permits.and_then(|permits| u32::try_from(u64::from(permits)).ok());
-        let next = number(&answer.more[0]).filter(|next| *next > 0);
-        Ok(Self { holders, waiting, permits, next })
+impl LockSeen {
+    /// `lists`: how many the script answers with.
+    pub(crate) fn read(answer: &Answer, lists: usize) -> Result<Self, Cause> {
+        let read = || {
+            let Value::List(more) = &answer.more[1] else { return None };
+            let (number, listed) = more.split_last()?;
+            let listed = listed.iter().map(ListEntry::list).collect::<Option<Vec<_>>>()?;
+            Some((listed, token_of(number))).filter(|(listed, _)| listed.len() == lists)
+        };
+        let (lists, number) = read().ok_or_else(|| answer.unexpected())?;
+        let holder = Holding::read(answer);
+        // Where there is a holder, its count stands there.
+        let next = self::number(&answer.more[0]).filter(|next| *next > 0 && holder.is_none());
+        Ok(Self { holder, lists, number, next })
     }
 
-    /// With what it answered when it was asked for the slots from `from` on.
-    pub(crate) fn go_on(&self, from: u64, more: Self) -> Self {
-        let before = self.holders.iter().filter(|held| held.ticket < from).cloned();
-        let holders = before.chain(more.holders).collect();
-        Self { holders, waiting: self.waiting.clone(), ..more }
+    /// With what it answered when it was asked for the slots from `from` on: who waits is told with
+    /// the first only.
+    pub(crate) fn go_on(mut self, from: u64, mut more: Self) -> Self {
+        let held = &mut self.lists[0];
+        held.retain(|held| held.ticket < from);
+        held.append(&mut more.lists[0]);
+        Self { lists: self.lists, ..more }
     }
 }
 
@@ -309,20 +286,6 @@ fn number(value: &Value) -> Option<u64> {
         Value::Int(number) => u64::try_from(*number).ok(),
         _ => None,
     }
-}
-
-/// What a script that inspects a lock adds: so many lists, and the latest token, or a number of
-/// permits.
-fn listed<const LISTS: usize>(
-    answer: &Answer,
-) -> Result<([Vec<ListEntry>; LISTS], Option<Token>), Cause> {
-    let read = || {
-        let Value::List(more) = &answer.more[1] else { return None };
-        let (token, lists) = more.split_last()?;
-        let lists = lists.iter().map(ListEntry::list).collect::<Option<Vec<_>>>()?;
-        Some((lists.try_into().ok()?, token_of(token)))
-    };
-    read().ok_or_else(|| answer.unexpected())
 }
 
 fn token_of(value: &Value) -> Option<Token> {

@@ -56,18 +56,32 @@ fn what_waits_is_read_whatever_it_is_called() {
     let held = answer(1, 5, "another\nprogram's 1", &[Value::Int(2), more(vec![two()])]);
     let hold = HoldId::parse("another\nprogram's 1");
     let holder = Some(Holding { hold, count: 2, left: Some(MS(5)) });
-    let waiting = vec![entry("a 1\n", 3, 100), entry("b:1", 4, 90)];
-    let seen = MutexSeen::read(&held).unwrap();
-    let token = Token::new(7);
-    assert_eq!(seen, MutexSeen { holder, waiting: waiting.clone(), token });
+    let lists = vec![vec![entry("a 1\n", 3, 100), entry("b:1", 4, 90)]];
+    let seen = LockSeen::read(&held, 1).unwrap();
+    assert_eq!(seen, LockSeen { holder, lists, number: Token::new(7), next: None });
+    assert!(LockSeen::read(&held, 3).is_err(), "of another script");
+    let free = |more| LockSeen::read(&answer(0, -2, "", &[Value::Int(0), more]), 1);
+    assert!(free(more(vec![Value::List(line("a:1", 3, 100)[..2].to_vec())])).is_err());
+    assert!(free(Value::List(Vec::new())).is_err());
+}
 
-    let none = || Value::List(Vec::new());
-    let lists = more(vec![two(), none(), none()]);
-    let read = RwSeen::read(&answer(0, -2, "", &[Value::Int(0), lists])).unwrap();
-    assert_eq!((read.writer, read.readers, read.token), (None, waiting, token));
-    let short = more(vec![Value::List(line("a:1", 3, 100)[..2].to_vec())]);
-    assert!(MutexSeen::read(&answer(0, -2, "", &[Value::Int(0), short])).is_err());
-    assert!(RwSeen::read(&answer(0, -2, "", &[Value::Int(0), none()])).is_err());
+// The second reply is of a moment later: what was told of those slots before holds no more.
+#[test]
+fn what_more_slots_are_taken_is_told_in_another_reply() {
+    let list = |slots: &[i64]| {
+        let entry = |slot: &i64| [text("c:1"), Value::Int(*slot), Value::Int(9)];
+        Value::List(slots.iter().flat_map(entry).collect())
+    };
+    let reply = |slots: &[i64], waiting: &[i64], next| {
+        let more = Value::List(vec![list(slots), list(waiting), text("600")]);
+        LockSeen::read(&answer(1, 0, "", &[Value::Int(next), more]), 2).unwrap()
+    };
+    let first = reply(&[0, 1, 300], &[7], 256);
+    assert_eq!(first.next, Some(256));
+    let both = first.go_on(256, reply(&[256, 400], &[], 0));
+    let tickets = |list: &[ListEntry]| list.iter().map(|entry| entry.ticket).collect::<Vec<_>>();
+    assert_eq!(tickets(&both.lists[0]), [0, 1, 256, 400]);
+    assert_eq!((tickets(&both.lists[1]), both.next), (vec![7], None));
 }
 
 #[test]

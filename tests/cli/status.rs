@@ -45,11 +45,11 @@ fn the_voters_and_the_locks_are_there_for_programs() {
     assert_eq!(seen["survey"]["lease_ms"], 4_000);
     for (voter, server) in seen["survey"]["voters"].as_array().unwrap().iter().zip(&voters.0) {
         assert_eq!(voter["voter"], format!("127.0.0.1:{}", server.port()));
-        assert_eq!((&voter["counts"], &voter["wakes"]), (&true.into(), &true.into()));
+        assert_eq!((&voter["counts"], &voter["wake_error"]), (&true.into(), &Value::Null));
         assert_eq!(voter["quarantine"], Value::Null);
         assert!(voter["round_trip_us"].as_u64().is_some_and(|trip| trip > 0), "{voter}");
         let said = &voter["servers"][0];
-        assert_eq!((&said["role"], &said["software"]), (&"primary".into(), &"redis".into()));
+        assert_eq!((&said["is_primary"], &said["software"]), (&true.into(), &"redis".into()));
         assert_eq!(said["eviction_policy"], "noeviction");
         assert_eq!(said["persistence"]["is_durable"], false);
         assert_eq!(
@@ -60,14 +60,18 @@ fn the_voters_and_the_locks_are_there_for_programs() {
     }
     let locks = seen["locks"].as_array().unwrap();
     assert_eq!(locks.len(), 2, "{seen}");
-    let (mutex, rw_lock) = (&locks[0]["mutex"], &locks[1]["rw_lock"]);
+    let (mutex, rw_lock) = (&locks[0], &locks[1]);
+    assert_eq!((&mutex["kind"], &rw_lock["kind"]), (&"mutex".into(), &"rw_lock".into()));
     assert_eq!((&locks[0]["name"], &locks[1]["name"]), (&"invoice:42".into(), &"prices".into()));
     let name = client_name(holder.id());
-    assert_eq!((&mutex["holder"]["client_name"], &mutex["agree"]), (&name.into(), &true.into()));
-    assert!(mutex["token"].is_u64() && mutex["holder"]["ttl_ms"].is_u64(), "{mutex}");
     assert_eq!(
-        (&rw_lock["mode"], &rw_lock["readers"].as_array().unwrap().len()),
-        (&"read".into(), &1)
+        (&mutex["holders"][0]["client_name"], &mutex["agree"]),
+        (&name.into(), &true.into())
+    );
+    assert!(mutex["token"].is_u64() && mutex["holders"][0]["ttl_ms"].is_u64(), "{mutex}");
+    assert_eq!(
+        (&rw_lock["holders"][0]["kind"], rw_lock["holders"].as_array().unwrap().len()),
+        (&"read".into(), 1)
     );
 }
 
@@ -79,7 +83,7 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     let waiting = |count: usize| {
         eventually("it waits", || {
             let seen = see();
-            seen["locks"][0]["mutex"]["queue"].as_array().unwrap().len() == count
+            seen["locks"][0]["waiting"].as_array().unwrap().len() == count
         });
     };
     let first = Running::start_soon(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
@@ -87,14 +91,14 @@ fn a_lock_is_shown_with_its_holder_and_its_queue_in_order() {
     let second = Running::start_soon(&mut voters.run(&["a", "--fair"], "exec sleep 1000"));
     waiting(2);
     let seen = see();
-    let queue = seen["locks"][0]["mutex"]["queue"].as_array().unwrap();
+    let queue = seen["locks"][0]["waiting"].as_array().unwrap();
     let names = queue.iter().map(|place| place["client_name"].as_str().unwrap());
     let ids = [first.id(), second.id()].map(|id| format!(".{id}"));
     assert!(names.zip(&ids).all(|(name, id)| name.ends_with(id)), "{queue:?}");
-    assert_eq!(seen["locks"][0]["rw_lock"]["is_free"], true, "another lock of the name");
+    assert_eq!(seen["locks"][1]["is_free"], true, "another lock of the name");
     let (code, said, _) = output(&mut voters.quorate(&["status", "a"]));
     assert_eq!(code, 0);
-    let hold = seen["locks"][0]["mutex"]["holder"]["hold"].as_str().unwrap();
+    let hold = seen["locks"][0]["holders"][0]["hold"].as_str().unwrap();
     assert!(said.starts_with("mutex `a`: held by ") && said.contains(hold), "{said}");
     assert!(said.contains("all 3 voters agree") && said.contains("  2. "), "{said}");
     let (_, said, _) = output(&mut voters.quorate(&["status", "b"]));
@@ -118,7 +122,7 @@ fn the_state_comes_first_and_all_fits_a_terminal_unless_more_is_asked_for() {
     let (_, seen) = json(&mut voters.quorate(&["status", "--json"]));
     let holder =
         &seen["locks"].as_array().unwrap().iter().find(|lock| lock["name"] == "invoice:42");
-    let holder = &holder.unwrap()["mutex"]["holder"];
+    let holder = &holder.unwrap()["holders"][0];
     let [id, client] = ["hold", "client_name"].map(|key| holder[key].as_str().unwrap());
     assert!(said.contains(client) && !said.contains(id), "{said}");
     let (_, said, errors) = output(&mut voters.quorate(&["status", "-v"]));
@@ -139,13 +143,14 @@ fn elections_and_semaphores_are_shown_with_what_is_theirs() {
     let permits = client.semaphore("permits", 5).acquire_many(2).unwrap();
     let (code, seen) = json(&mut voters.quorate(&["status", "--json"]));
     assert_eq!(code, 0, "{seen}");
-    let (first, second) = (&seen["locks"][0], &seen["locks"][1]);
-    assert_eq!((keys(first), &first["name"]), (vec!["election", "name"], &"lead".into()));
-    assert_eq!((keys(second), &second["name"]), (vec!["name", "semaphore"], &"permits".into()));
-    let (election, semaphore) = (&first["election"], &second["semaphore"]);
-    assert_eq!(election["holder"]["hold"], leadership.hold().as_str());
-    assert_eq!((&election["value"], &election["agree"]), (&"10.0.0.1:80".into(), &true.into()));
+    let (election, semaphore) = (&seen["locks"][0], &seen["locks"][1]);
+    assert_eq!((&election["kind"], &election["name"]), (&"election".into(), &"lead".into()));
+    assert_eq!((&semaphore["kind"], &semaphore["name"]), (&"semaphore".into(), &"permits".into()));
+    assert_eq!(election["holders"][0]["hold"], leadership.hold().as_str());
+    assert_eq!(election["leader"]["value"], "10.0.0.1:80");
+    assert_eq!(election["agree"], true);
     assert_eq!(semaphore["holders"][0]["hold"], permits.hold().as_str(), "{seen}");
+    assert_eq!((&semaphore["permits"], &semaphore["free"]), (&5.into(), &3.into()), "{seen}");
     let (_, all, _) = output(&mut voters.quorate(&["status"]));
     for (name, begin, inside, row) in [
         ("lead", "election `lead`: held by ", "the leader says: 10.0.0.1:80", "election"),
@@ -279,7 +284,7 @@ fn watched_by_a_program_each_look_is_a_line() {
     let mut watch = Running::start_soon(&mut voters.quorate(&arguments));
     let is_free = |line: &str| {
         let seen: Value = serde_json::from_str(line).expect("it is JSON");
-        seen["locks"][0]["mutex"]["is_free"].as_bool().unwrap()
+        seen["locks"][0]["is_free"].as_bool().unwrap()
     };
     assert!(is_free(&watch.says()));
     let holder = hold(&voters, &["a"]);

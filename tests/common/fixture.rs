@@ -154,7 +154,7 @@ impl Fixture {
         let client = self.client_of(builder.connect().await.expect("a majority answers"));
         eventually_async("the client reaches every voter", async || {
             let seen = client.mutex("none").inspect().await;
-            seen.is_ok_and(|seen| seen.voters.iter().all(|view| view.holder.is_ok()))
+            seen.is_ok_and(|seen| seen.voters.iter().all(|view| view.state.is_ok()))
         })
         .await;
         client

@@ -2,9 +2,7 @@
 
 use std::{ops::Deref, time::Duration};
 
-use quorate::{
-    Error, FairMutex, HoldId, Mutex, MutexGuard, Owner, Quorate, inspection::Inspection,
-};
+use quorate::{Error, FairMutex, LockView, Mutex, MutexGuard, Owner, Quorate};
 
 /// A lock that one holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,19 +94,7 @@ impl Lock {
         on_either!(self, mutex => mutex.lock_or_busy(limit).await)
     }
 
-    pub async fn inspect(&self) -> Result<Inspection, Error> {
+    pub async fn inspect(&self) -> Result<LockView, Error> {
         on_either!(self, mutex => mutex.inspect().await)
-    }
-
-    pub async fn force_release(&self) -> Result<bool, Error> {
-        on_either!(self, mutex => mutex.force_release().await)
-    }
-
-    pub async fn force_release_hold(&self, hold: &HoldId) -> Result<(), Error> {
-        on_either!(self, mutex => mutex.force_release_hold(hold).await)
-    }
-
-    pub async fn force_clear(&self) -> Result<bool, Error> {
-        on_either!(self, mutex => mutex.force_clear().await)
     }
 }

@@ -12,6 +12,7 @@ pub mod claims;
 pub mod doomed;
 pub mod failures;
 pub mod fixture;
+pub mod force;
 pub mod history;
 pub mod kind;
 pub mod load;

@@ -1,5 +1,6 @@
 //! What users of locks rely on: each test's name is the claim.
 
+mod admin;
 mod amnesia;
 mod blocking;
 mod cancel;

@@ -1,10 +1,13 @@
 //! The other locks of Redisson beside our mutex.
 
+use quorate::HolderKind;
+
 use tokio::time::timeout;
 
 use crate::{java::Version, stage::Stage, with_each_redisson};
 use quorate_support::{Reply, eventually_async};
 use quorate_tests::fixture::{ms, secs};
+use quorate_tests::force::end_all;
 
 with_each_redisson!(
     a_fenced_lock_and_our_mutex_have_one_sequence_of_tokens,
@@ -68,12 +71,14 @@ async fn a_read_write_lock_is_refused_by_us_and_shown(version: Version) {
         stage.java.does("a", &format!("lock {kind} orders -1")).await;
         let mutex = stage.mutex("orders");
         assert!(mutex.lock_within(ms(300)).await.unwrap().is_none(), "{kind}");
-        let holder = mutex.inspect().await.unwrap().holder().unwrap();
-        assert_eq!(holder.count, 1, "{kind}");
+        let holder = mutex.inspect().await.unwrap().holders.remove(0);
+        assert_eq!(holder.count, Some(1), "{kind}");
         stage.java.does("a", &format!("unlock {kind} orders")).await;
         mutex.try_lock().await.unwrap().expect("it is free").release().await.unwrap();
         stage.java.does("a", &format!("lock {kind} orders -1")).await;
-        assert!(mutex.force_release().await.unwrap());
+        assert!(
+            end_all(&stage.client.redisson().admin(), HolderKind::Mutex, "orders").await.unwrap()
+        );
         let guard = timeout(secs(20), mutex.lock()).await.expect("it is free").unwrap();
         let _ = stage.java.ask("a", &format!("unlock {kind} orders")).await;
         assert!(guard.is_held());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Owner, RwLock, inspection::Access};
+use quorate::{HolderKind, Owner, RwLock};
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
 };
 use quorate_support::{Reply, eventually_async, without_lasting};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::force::Access;
+use quorate_tests::force::end_all;
 
 with_each_redisson!(
     writers_are_alone_and_readers_of_both_share,
@@ -112,14 +114,14 @@ async fn writers_are_alone_and_readers_of_both_share(version: Version) {
 
 async fn the_entries_of_java_are_counted(version: Version) {
     let stage = Stage::start(version, 1).await;
-    for (kind, access) in [("read", Access::Read), ("write", Access::Write)] {
+    for (kind, holder) in [("read", HolderKind::Read), ("write", HolderKind::Write)] {
         for _ in 0..2 {
             stage.java.does("a", &format!("lock {kind} orders -1")).await;
         }
         assert_eq!(stage.java.does("a", &format!("count {kind} orders")).await, "2");
         let seen = lock(&stage).inspect().await.unwrap();
-        assert_eq!(seen.mode(), Some(access));
-        assert!(seen.writer().is_none_or(|writer| writer.count == 2));
+        assert_eq!(seen.holders[0].kind, holder);
+        assert!(seen.holders[0].count.is_none_or(|count| count == 2));
         // What we do meanwhile takes no entry away.
         if let Some(reading) = lock(&stage).try_read().await.unwrap() {
             reading.release().await.unwrap();
@@ -262,7 +264,7 @@ async fn a_killed_jvm_keeps_its_read_for_one_watchdog(version: Version) {
     let reading = lock(&stage).read().await.unwrap();
     doomed.kill();
     tokio::time::sleep(WATCHDOG + secs(1)).await;
-    assert_eq!(lock(&stage).inspect().await.unwrap().readers().len(), 1);
+    assert_eq!(lock(&stage).inspect().await.unwrap().holders.len(), 1);
     reading.release().await.unwrap();
     assert!(is_free(&stage).await);
 }
@@ -290,7 +292,7 @@ async fn a_dead_reader_of_ours_does_not_keep_the_lock(version: Version) {
     let dead = lock(&stage).lease_fixed(secs(2)).read().await.unwrap();
     dead.keep_for(secs(2)).await.unwrap();
     tokio::time::sleep(WATCHDOG + secs(1)).await;
-    let left = lock(&stage).inspect().await.unwrap().readers().len();
+    let left = lock(&stage).inspect().await.unwrap().holders.len();
     println!("read by {left} beside a dead reader");
     stage.java.does("a", "unlock read orders").await;
     let watch = Stopwatch::start();
@@ -314,12 +316,12 @@ async fn a_forced_unlock_ends_the_holds_of_the_other(version: Version) {
     timeout(secs(20), writing.lost()).await.expect("it is told at its next renewal");
     assert!(writing.release().await.is_err());
 
-    for (kind, access) in [("read", Access::Read), ("write", Access::Write)] {
+    for (kind, holder) in [("read", HolderKind::Read), ("write", HolderKind::Write)] {
         stage.java.does("a", &format!("lock {kind} orders -1")).await;
         let next = stage.java.ask("b", "try write orders 60000 -1");
         until_listening(&stage).await;
         let watch = Stopwatch::start();
-        assert!(lock(&stage).force_release(access).await.unwrap());
+        assert!(end_all(&stage.client.redisson().admin(), holder, "orders").await.unwrap());
         assert_eq!(next.await.unwrap(), "true");
         assert!(watch.time() < AT_ONCE, "{:?}", watch.time());
         let refused = stage.java.ask("a", &format!("unlock {kind} orders")).await;

@@ -1,5 +1,7 @@
 //! One lock, whoever has it.
 
+use quorate::HolderKind;
+
 use crate::{
     java::Version,
     stage::{Stage, WATCHDOG},
@@ -7,6 +9,7 @@ use crate::{
 };
 use quorate_support::{Reply, without_lasting};
 use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::force::end_all;
 use tokio::time::timeout;
 
 with_each_redisson!(
@@ -55,8 +58,8 @@ async fn entries_are_counted_by_both(version: Version) {
     for _ in 0..3 {
         stage.java.does("a", "lock plain orders -1").await;
     }
-    let holder = stage.mutex("orders").inspect().await.unwrap().holder().unwrap();
-    assert_eq!(holder.count, 3);
+    let holder = stage.mutex("orders").inspect().await.unwrap().holders.remove(0);
+    assert_eq!(holder.count, Some(3));
     let waiting = stage.wait_for("orders").await;
     for left in [2, 1] {
         stage.java.does("a", "unlock plain orders").await;
@@ -117,7 +120,9 @@ async fn a_forced_release_of_ours_lets_the_next_in_java_in(version: Version) {
         let next = stage.java.ask("b", "try plain orders 20000 -1");
         stage.until_listening("orders").await;
         let watch = Stopwatch::start();
-        assert!(stage.mutex("orders").force_release().await.unwrap());
+        assert!(
+            end_all(&stage.client.redisson().admin(), HolderKind::Mutex, "orders").await.unwrap()
+        );
         assert_eq!(next.await.unwrap(), "true");
         assert!(watch.time() < secs(10), "{:?}", watch.time());
         if servers == 1 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Cause, Cluster as Voters, FoundKind, Quorate, ServerInfo};
+use quorate::{Cause, Cluster as Voters, LockKind, Quorate, ServerInfo};
 
 use quorate_support::{Cluster, RedisServer, Settings};
 use quorate_tests::{
@@ -59,7 +59,7 @@ async fn servers_that_hang_or_die_are_told_of_in_bounded_time() {
     let survey = quorum.survey().await;
     let error = |voter: usize| survey.voters[voter].servers[0].info.clone().unwrap_err();
     assert!((0..3).all(|voter| matches!(error(voter), Cause::Unreachable(_))));
-    let found = quorum.find_locks("*", 10).await;
+    let found = quorum.admin().find("*", 10).await;
     assert_eq!((found.locks.len(), found.missing.len()), (0, 3));
 }
 
@@ -136,13 +136,13 @@ async fn locks_that_are_held_or_waited_for_are_found_once_each() {
         servers.iter().all(|server| !server.keys().contains(&key("free")))
     })
     .await;
-    let find = async |names: &str, limit| theirs.find_locks(names, limit).await;
-    let names = |found: &quorate::FoundLocks| -> Vec<(String, FoundKind)> {
+    let find = async |names: &str, limit| theirs.admin().find(names, limit).await;
+    let names = |found: &quorate::FoundLocks| -> Vec<(String, LockKind)> {
         found.locks.iter().map(|found| (found.name.clone(), found.kind)).collect()
     };
     let all = find("*", 100).await;
-    let [first, second] = ["invoice:2", "invoice:{1}%"].map(|name| (name.into(), FoundKind::Mutex));
-    assert_eq!(names(&all), [first.clone(), second, ("prices".into(), FoundKind::RwLock)]);
+    let [first, second] = ["invoice:2", "invoice:{1}%"].map(|name| (name.into(), LockKind::Mutex));
+    assert_eq!(names(&all), [first.clone(), second, ("prices".into(), LockKind::RwLock)]);
     assert!(all.is_complete && all.missing.is_empty());
     let some = find("invoice:?", 100).await;
     assert_eq!((names(&some), some.is_complete), (vec![first.clone()], true));
@@ -169,7 +169,7 @@ async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
             let name = format!("invoice:{number}");
             guards.push(quorum.mutex(name).lock().await.unwrap());
         }
-        let found = quorum.find_locks("invoice:*", 100).await;
+        let found = quorum.admin().find("invoice:*", 100).await;
         assert!(found.is_complete && found.missing.is_empty(), "{found:?}");
         let mut names: Vec<_> = found.locks.iter().map(|found| found.name.clone()).collect();
         names.sort_by_key(|name| name.trim_start_matches("invoice:").parse::<u32>().ok());

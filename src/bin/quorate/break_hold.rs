@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, builder::NonEmptyStringValueParser};
-use quorate::{HoldId, Quorate};
+use quorate::{HoldId, LockKind, Quorate};
 
 use crate::{
     connection::VoterOptions,
@@ -58,14 +58,13 @@ impl BreakOptions {
     async fn end(&self, quorum: &Quorate, console: &Console) -> Result<Code, Failure> {
         let holds = holds::find(quorum, &self.name).await?;
         if let Some(wanted) = &self.hold {
-            let Some(hold) = holds.iter().find(|held| held.hold == *wanted) else {
+            let Some(hold) = holds.iter().find(|found| found.held.hold == *wanted) else {
                 // The library says what each voter says.
-                quorum.mutex(&self.name).force_release_hold(wanted).await?;
+                quorum.admin().end(LockKind::Mutex, &self.name, wanted).await?;
                 say(format_args!("ended: {}", quoted(wanted.as_str())));
                 return Ok(Code::Fine);
             };
-            hold.end(quorum, &self.name).await?;
-            say(format_args!("ended: {}", hold.whose()));
+            say(format_args!("ended: {}", hold.end(quorum, &self.name).await?));
             say(MEANS);
             return Ok(Code::Fine);
         }
@@ -83,7 +82,7 @@ impl BreakOptions {
         }
         for hold in holds {
             match hold.end(quorum, &self.name).await {
-                Ok(()) => say(format_args!("ended: {}", hold.whose())),
+                Ok(ended) => say(format_args!("ended: {ended}")),
                 Err(error) if error.is_not_holding() => {
                     console.warn(format_args!("had ended by itself: {}", hold.whose()));
                 }

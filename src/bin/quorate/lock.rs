@@ -4,17 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use quorate::{
-    Error, HoldId, Leadership, Lost, MutexGuard, PermitGuard, Quorate, ReadGuard, Semaphore, Token,
-    WriteGuard,
+    Error, HoldId, Leadership, Lost, MutexGuard, PermitGuard, Quorate, ReadGuard, Token, WriteGuard,
 };
-
-/// Of how many permits a semaphore is only its users know: the most that there can be.
-pub(crate) const MOST_PERMITS: u32 = 10_000;
-
-/// The semaphore of this name, to look at, and to end holds of.
-pub(crate) fn any_semaphore(quorum: &Quorate, name: &str) -> Semaphore {
-    quorum.semaphore(name, MOST_PERMITS)
-}
 
 /// Which lock of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

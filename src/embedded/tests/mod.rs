@@ -17,7 +17,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{EmbeddedVoter, Fault, InFlight, Machine, Ran, Record, Reply, Sent};
+use super::{EmbeddedVoter, Fault, InFlight, Machine, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     proto::{Cause, HoldId, Verdict},

@@ -2,7 +2,7 @@
 
 use std::{sync::Mutex, thread, time::Duration};
 
-use quorate::{Observed, Owner, blocking::Quorate};
+use quorate::{LockKind, Observed, Owner, blocking::Quorate};
 use quorate_support::eventually;
 use quorate_tests::{
     fixture::{Fixture, ms, secs, trusted},
@@ -184,7 +184,7 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     assert!(theirs.fair_mutex("a").lock_within(ms(100)).unwrap().is_none());
     let busy = theirs.mutex("a").lock_or_busy(ms(100)).unwrap_err();
     assert!(busy.is_busy() && busy.holder() == Some(outer.hold()), "{busy}");
-    assert!(theirs.mutex("a").force_release().unwrap());
+    theirs.admin().end(LockKind::Mutex, "a", outer.hold()).unwrap();
 
     let writing = ours.rw_lock("b").write().unwrap();
     let under = writing.read().unwrap();

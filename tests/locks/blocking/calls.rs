@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate::{Error, blocking::Quorate, embedded};
+use quorate::{Error, LockKind, blocking::Quorate, embedded};
 use quorate_tests::fixture::{ms, secs};
 
 pub(super) type Outcome = Result<(), Error>;
@@ -53,7 +53,7 @@ fn of_clients_and_locks() -> Vec<Row> {
         Quorate::builder().embedded(&embedded::voters(1)).connect_blocking(),
         q.status(),
         q.survey(),
-        q.find_locks("*", 1),
+        q.admin().find("*", 1),
         q.close(),
         q.mutex("a").lock(),
         q.mutex("a").lease_fixed(secs(20)).lock_within(LIMIT),
@@ -61,13 +61,14 @@ fn of_clients_and_locks() -> Vec<Row> {
         q.fair_mutex("a").try_lock(),
         q.rw_lock("a").read(),
         q.rw_lock("a").write_or_busy(LIMIT),
-        q.rw_lock("a").force_clear(),
+        q.admin().clear(LockKind::RwLock, "a"),
         q.semaphore("a", 2).acquire_many(2),
         q.semaphore("a", 2).inspect(),
         q.election("a").campaign("x"),
         q.election("a").leader(),
         q.lock_all([q.mutex("b"), q.mutex("a")]).lock(),
-        q.redisson().mutex("a").force_release(),
+        q.admin().look(LockKind::Mutex, "a"),
+        q.redisson().mutex("a").inspect(),
         q.mutex("a").run(|_| Ok::<_, Error>(())),
         q.fair_mutex("a").run(|_| Ok::<_, Error>(())),
         q.rw_lock("a").run_read(|| Ok::<_, Error>(())),

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use quorate::{Error, inspection::Access};
+use quorate::{Error, LockKind};
 use quorate_support::eventually;
 use quorate_tests::fixture::{Fixture, secs};
 
@@ -72,13 +72,13 @@ fn work_that_outlives_its_lock_is_done_and_the_loss_is_said() {
     let (mutex, rw) = (quorum.mutex("a"), quorum.rw_lock("a"));
     let mut is_done = false;
     let ran = mutex.run(|_| {
-        is_done = operator.mutex("a").force_release()?;
+        is_done = operator.admin().clear(LockKind::Mutex, "a")?;
         Ok::<_, Error>(())
     });
     assert!(is_done && ran.unwrap_err().is_lost());
-    let ran = rw.run_read(|| operator.rw_lock("a").force_release(Access::Read));
+    let ran = rw.run_read(|| operator.admin().clear(LockKind::RwLock, "a"));
     assert!(ran.unwrap_err().is_lost());
-    let ran = rw.run_write(|_| operator.rw_lock("a").force_release(Access::Write));
+    let ran = rw.run_write(|_| operator.admin().clear(LockKind::RwLock, "a"));
     assert!(ran.unwrap_err().is_lost());
     let ran = quorum.mutex("b").lease_fixed(secs(2)).run(|_| {
         thread::sleep(secs(2));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorate::{
-    AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
-    ReadGuard, Token, WriteGuard,
+    AllGuard, Error, HoldId, Leadership, LockKind, MutexGuard, Owner, PermitGuard, Preference,
+    Quorate, ReadGuard, Token, WriteGuard,
 };
 
 /// What somebody asks for, or has.
@@ -115,6 +115,16 @@ impl Access {
             Self::Read | Self::FairRead | Self::Write => Self::Write,
             Self::Permit | Self::BothPermits => Self::BothPermits,
             Self::Lead => Self::Lead,
+        }
+    }
+
+    /// Which of the locks of the name it is.
+    pub(crate) fn lock(self) -> LockKind {
+        match self {
+            Self::Lock | Self::FairLock | Self::Several => LockKind::Mutex,
+            Self::Read | Self::FairRead | Self::Write => LockKind::RwLock,
+            Self::Permit | Self::BothPermits => LockKind::Semaphore,
+            Self::Lead => LockKind::Election,
         }
     }
 }

@@ -3,7 +3,10 @@
 use tokio::time::timeout;
 
 use crate::election::{PATIENCE, until_led};
-use quorate::embedded::{self, Fault};
+use quorate::{
+    LockKind,
+    embedded::{self, Fault},
+};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
@@ -11,7 +14,6 @@ use quorate_tests::{
 
 claims!(everywhere:
     a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads,
-    what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it,
 );
 
 async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixture) {
@@ -21,9 +23,7 @@ async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixt
     let theirs = ben.clone();
     let waits = tokio::spawn(async move { theirs.campaign("ben:1").await.unwrap() });
     super::until_candidates(&ada, 1).await;
-    let stranger = quorate::HoldId::clone(leadership.hold());
-    assert!(ben.force_release().await.unwrap());
-    assert!(ben.force_release_hold(&stranger).await.unwrap_err().is_not_holding());
+    client.admin().end(LockKind::Election, "a", leadership.hold()).await.unwrap();
     let next = timeout(PATIENCE, waits).await.unwrap().unwrap();
     assert!(timeout(PATIENCE, leadership.lost()).await.unwrap().is_lost());
     assert!(leadership.proclaim("ada:2").await.unwrap_err().is_lost());
@@ -31,23 +31,6 @@ async fn a_leader_that_is_ended_by_force_is_told_and_the_next_one_leads(on: Fixt
     assert_eq!((leader.hold(), leader.text()), (next.hold(), Some("ben:1")));
     assert!(leadership.resign().await.unwrap_err().is_lost());
     assert!(next.is_held());
-}
-
-// No leader of ours has written what stands there: of that voter it cannot be known.
-async fn what_nobody_can_get_can_be_cleared_and_a_leader_is_ended_by_it(on: Fixture) {
-    let election = on.client_with_lease(secs(6)).await.election("a");
-    let record = "quorate:{a}:election";
-    for plant in [&["SET", record, "text"][..], &["HSET", record, "c:1", "1"]] {
-        (0..on.voters()).for_each(|voter| on.command(voter, plant));
-        assert!(election.leader().await.unwrap_err().is_no_quorum());
-        assert!(election.force_clear().await.unwrap());
-        assert_eq!(election.leader().await.unwrap(), None);
-    }
-    let leadership = election.campaign("ada:1").await.unwrap();
-    // It is ended by its name: renewals do not bring it back.
-    assert!(election.force_clear().await.unwrap());
-    assert!(timeout(PATIENCE, leadership.lost()).await.unwrap().is_lost());
-    assert_eq!(election.leader().await.unwrap(), None);
 }
 
 // The client of the leader is cut off, and its lease ends. What it proclaimed is still on its way

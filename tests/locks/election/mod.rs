@@ -48,7 +48,7 @@ async fn until_vacant(observer: &mut Observer) {
 /// Waits until so many candidates stand in the queue on a majority.
 async fn until_candidates(election: &Election, count: usize) {
     eventually_async(&format!("{count} candidates wait"), async || {
-        election.inspect().await.is_ok_and(|seen| seen.queue().len() == count)
+        election.inspect().await.is_ok_and(|seen| seen.waiting.len() == count)
     })
     .await;
 }

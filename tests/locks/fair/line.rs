@@ -32,7 +32,7 @@ async fn client(voters: &[EmbeddedVoter]) -> Quorate {
 async fn until_queued(client: &Quorate, count: usize) {
     eventually_async(&format!("{count} stand in the queue"), async || {
         let seen = client.fair_mutex("a").inspect().await;
-        seen.is_ok_and(|seen| seen.queue().len() == count)
+        seen.is_ok_and(|seen| seen.waiting.len() == count)
     })
     .await;
 }
@@ -87,7 +87,7 @@ async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing()
     let told = client.fair_mutex("a").lock_within(ms(300)).await.expect("all voters answer");
     assert!(told.is_none() && (ms(300)..ms(310)).contains(&watch.time()), "{:?}", watch.time());
     let seen = client.fair_mutex("a").inspect().await.expect("all voters answer");
-    assert_eq!(seen.queue().len(), PLACES);
+    assert_eq!(seen.waiting.len(), PLACES);
     // Whoever only asks once is not in that line.
     let watch = Stopwatch::start();
     let told = client.fair_mutex("a").try_lock().await.expect("all voters answer");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorate::inspection::VoterView;
+use quorate::VoterView;
 
 use crate::fair::queue::until_waiting;
 use quorate_support::{Worker, eventually_async};
@@ -69,8 +69,9 @@ async fn processes_keep_their_order_while_voters_restart_empty_one_by_one() {
         eventually_async("all stand on every voter again", async || {
             let seen = client.mutex("a").inspect().await;
             let is_back = |view: &VoterView| {
-                let holder = view.holder.as_ref().ok().and_then(Option::as_ref);
-                view.queue.len() == 5 && holder.is_some_and(|holder| &holder.hold == guard.hold())
+                let Ok(state) = &view.state else { return false };
+                let is_held = state.holders.iter().any(|held| held.hold == *guard.hold());
+                is_held && state.waiting.len() == 5
             };
             seen.is_ok_and(|seen| seen.voters.iter().all(is_back))
         })

@@ -15,7 +15,7 @@ use quorate_tests::{
 pub(crate) async fn until_waiting(client: &Client, count: usize) {
     eventually_async(&format!("{count} stand in the queue"), async || {
         let seen = client.mutex("a").inspect().await;
-        seen.is_ok_and(|seen| seen.queue().len() == count)
+        seen.is_ok_and(|seen| seen.waiting.len() == count)
     })
     .await;
 }

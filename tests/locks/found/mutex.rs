@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate::{
-    Cause, Owner, Quorate,
+    Cause, LockKind, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, Reply},
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -176,7 +176,7 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
     let client = builder.connect().await.expect("all voters answer");
     eventually_async("the server is connected", async || {
         let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
-        views[0].holder.is_ok()
+        views[0].state.is_ok()
     })
     .await;
     let guard = client.mutex("x").lock().await.expect("free");
@@ -222,7 +222,7 @@ async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever(
         voter.command(&["HSET", "quorate:{x}", "z:1", "1"]).expect("a fresh hash");
         voter.command(&["PEXPIRE", "quorate:{x}", "4000000000000000000"]).expect("a key");
     }
-    assert!(client.mutex("x").force_release().await.expect("all voters answer"));
+    assert!(client.admin().clear(LockKind::Mutex, "x").await.expect("all voters answer"));
     for voter in &voters {
         assert_eq!(without_lasting(voter.keys()), ["quorate:{x}:revoked"]);
         let left = voter.command(&["PTTL", "quorate:{x}:revoked"]);
@@ -243,7 +243,7 @@ async fn every_voter_that_turns_out_to_be_another_one_loses_its_vote() {
     ways.iter().for_each(Proxy::accept);
     eventually_async("both are found out", async || {
         let Ok(seen) = client.mutex("x").inspect().await else { return false };
-        seen.voters[3..].iter().all(|view| matches!(view.holder, Err(Cause::Duplicate(_))))
+        seen.voters[3..].iter().all(|view| matches!(view.state, Err(Cause::Duplicate(_))))
     })
     .await;
 }

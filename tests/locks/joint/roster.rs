@@ -199,7 +199,7 @@ async fn a_voter_counts_for_new_holds_once_it_has_compared_on_its_connection_and
     voters[..2].iter().for_each(|voter| voter.cut(InFlight::Lost));
     let error = client.mutex("m").try_lock().await.unwrap_err();
     assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
-    assert_eq!(client.status().await.voters.iter().filter(|voter| voter.counts()).count(), 1);
+    assert_eq!(client.status().await.voters.iter().filter(|voter| voter.counts).count(), 1);
     sleep(secs(30)).await;
     assert!(held.is_held() && held.votes() == 3, "a lease of 10 s is renewed");
     let error = client.mutex("m").try_lock().await.unwrap_err();
@@ -219,7 +219,7 @@ async fn a_new_connection_is_compared_at_once() {
     voters[0].cut(InFlight::Lost);
     sleep(ms(1)).await;
     assert_eq!(voters[0].runs("voter/roster"), before + 1);
-    assert!(client.status().await.voters.iter().all(quorate::VoterStatus::counts));
+    assert!(client.status().await.voters.iter().all(|voter| voter.counts));
 }
 
 // The change was done by the book: nobody but the clients of both sets ever met both.
@@ -362,7 +362,7 @@ async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
     there.close().await;
     sleep(TOLD + secs(20)).await;
     let status = its.status().await;
-    assert!(status.voters.iter().all(quorate::VoterStatus::counts), "{status}");
+    assert!(status.voters.iter().all(|voter| voter.counts), "{status}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,10 +110,10 @@ async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
     let read = ours.read().await.unwrap();
     let writer = tokio::spawn(async move { theirs.write().await });
     eventually_async("the writer waits", async || {
-        ours.inspect().await.is_ok_and(|seen| seen.waiting_writers().len() == 1)
+        ours.inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
     })
     .await;
-    let place = ours.inspect().await.unwrap().waiting_writers().remove(0).place;
+    let place = ours.inspect().await.unwrap().waiting.remove(0).place;
     let error = ours.read_or_busy(Duration::ZERO).await.unwrap_err();
     assert_eq!(error.holder_kind(), Some(HolderKind::Waiting), "{error}");
     assert_eq!(error.holder(), Some(&place), "{error}");
@@ -123,7 +123,7 @@ async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
     let reader = ours.clone();
     let reader = tokio::spawn(async move { reader.read().await });
     eventually_async("the reader waits", async || {
-        ours.inspect().await.is_ok_and(|seen| seen.waiting_readers().len() == 1)
+        ours.inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
     })
     .await;
     write.release().await.unwrap();

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use quorate::{
-    Quorate,
+    LockKind, Quorate,
     embedded::{self, InFlight},
 };
 use quorate_support::without_lasting;
@@ -61,7 +61,7 @@ async fn close_releases_everything_and_later_calls_say_closed(on: Fixture) {
     assert!(mutex.try_lock().await.unwrap_err().is_closed());
     assert!(mutex.lock_within(secs(1)).await.unwrap_err().is_closed());
     assert!(mutex.inspect().await.unwrap_err().is_closed());
-    assert!(mutex.force_release().await.unwrap_err().is_closed());
+    assert!(ours.admin().clear(LockKind::Mutex, "a").await.unwrap_err().is_closed());
     ours.close().await;
     assert!(kept.is_held());
     kept.release().await.unwrap();

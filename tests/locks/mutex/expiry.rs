@@ -108,7 +108,7 @@ async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fix
         }
     }
     assert_eq!(guard.count(), 1);
-    let holder = theirs.mutex("a").inspect().await.unwrap().holder().unwrap();
+    let holder = theirs.mutex("a").inspect().await.unwrap().holders.remove(0);
     assert_eq!(&holder.hold, guard.hold());
     on.release(guard).await;
     on.until_clean().await;

@@ -1,7 +1,7 @@
 //! What cannot work is refused before anything is sent, with the values that are wrong.
 
 use quorate::{
-    Cluster, Error, HoldId, Owner, Quorate,
+    Cluster, Error, HoldId, LockKind, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Machine},
 };
 
@@ -33,7 +33,12 @@ async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent
         assert_invalid(&mutex.try_lock().await.unwrap_err(), message);
         assert_invalid(&mutex.lock_within(secs(1)).await.unwrap_err(), message);
         assert_invalid(&mutex.inspect().await.unwrap_err(), message);
-        assert_invalid(&mutex.force_release().await.unwrap_err(), message);
+        for kind in [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Election] {
+            let (admin, hold) = (client.admin(), "c:1".parse().unwrap());
+            assert_invalid(&admin.look(kind, name).await.unwrap_err(), message);
+            assert_invalid(&admin.end(kind, name, &hold).await.unwrap_err(), message);
+            assert_invalid(&admin.clear(kind, name).await.unwrap_err(), message);
+        }
     }
     assert_eq!(on.runs("mutex/acquire").unwrap(), [0, 0, 0]);
     let longest = "n".repeat(512);

@@ -70,12 +70,12 @@ async fn the_place_of_a_hold_that_is_kept_ends_with_it(on: Fixture) {
     let (mutex, lock) = (theirs.fair_mutex("a"), theirs.rw_lock("b"));
     let waiting = tokio::spawn(async move { (mutex.lock().await, lock.read().await) });
     eventually_async("they wait", async || {
-        others.fair_mutex("a").inspect().await.is_ok_and(|seen| seen.queue().len() == 1)
+        others.fair_mutex("a").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
     })
     .await;
     held.release().await.unwrap();
     eventually_async("they wait", async || {
-        others.rw_lock("b").inspect().await.is_ok_and(|seen| seen.waiting_readers().len() == 1)
+        others.rw_lock("b").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
     })
     .await;
     read.release().await.unwrap();

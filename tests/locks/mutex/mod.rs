@@ -3,16 +3,13 @@
 
 mod basics;
 mod busy;
-pub(crate) mod clear;
 mod contention;
 mod ends;
 mod expiry;
-mod force;
 mod inputs;
 mod kept;
 mod limits;
 mod line;
-mod names;
 mod outage;
 mod overload;
 mod passing;

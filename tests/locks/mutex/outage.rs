@@ -1,6 +1,6 @@
 //! Voters that restart, stand still or are gone.
 
-use quorate::{Cause, Quorate, Verdict, VoterReport, embedded};
+use quorate::{Cause, LockKind, Quorate, Verdict, VoterReport, embedded};
 use tokio::time::{sleep, timeout};
 
 use quorate_support::eventually_async;
@@ -87,8 +87,8 @@ async fn all_calls_fail_in_bounded_time(
     told: impl Fn(&Cause) -> bool,
 ) {
     let (patience, exact) = (secs(2), if on.is_real() { secs(1) } else { ms(200) });
-    let mutex =
-        on.connect(on.builder().quorum_timeout(patience).voter_deadline(exact)).await.mutex("a");
+    let client = on.connect(on.builder().quorum_timeout(patience).voter_deadline(exact)).await;
+    let (mutex, admin) = (client.mutex("a"), client.admin());
     strike(on);
     let attempt = on.at_most(ms(200));
     let watch = Stopwatch::start();
@@ -113,7 +113,7 @@ async fn all_calls_fail_in_bounded_time(
     assert!(watch.time() <= ms(700) + attempt, "{:?}", watch.time());
     let watch = Stopwatch::start();
     assert!(mutex.inspect().await.unwrap_err().is_no_quorum());
-    assert!(mutex.force_release().await.unwrap_err().is_no_quorum());
+    assert!(admin.clear(LockKind::Mutex, "a").await.unwrap_err().is_no_quorum());
     assert!(watch.time() <= 2 * attempt);
 }
 

@@ -8,18 +8,14 @@ use std::{
 };
 
 use quorate::{
-    AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
-    FairMutex, FenceGate, FoundKind, FoundLock, FoundLocks, HoldId, HolderKind, Leader, Leadership,
-    LockAll, Lockable, Lost, Mutex, MutexGuard, Observed, Observer, Owner, PermitGuard,
-    Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard, Redisson, RestartGuard,
-    RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side,
-    Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus, VoterSurvey,
-    WriteGuard,
+    Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
+    FairMutex, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind, Leader, Leadership,
+    LockAll, LockKind, LockState, LockView, Lockable, Lost, Mutex, MutexGuard, Observed, Observer,
+    Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard,
+    Redisson, RestartGuard, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus,
+    SharedPrimaries, Side, Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet,
+    VoterStatus, VoterSurvey, VoterView, Waiting, WriteGuard,
     embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
-    inspection::{
-        Access, Holder, Inspection, PermitHolder, Reader, RwInspection, RwState, RwView,
-        SemaphoreInspection, SemaphoreState, SemaphoreView, VoterView, Waiting,
-    },
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
 
@@ -40,20 +36,19 @@ macro_rules! pinned {
 fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     pinned![
-        Access, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
+        Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
         ErrorKind,
         Election, FairMutex,
         Fault, FaultGuard, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind,
-        InFlight, Inspection, Label, FoundKind, Lost,
+        InFlight, Label, LockKind, LockState, LockView, Lost,
         Leader, Leadership, LockAll, Lockable, Machine,
         Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
-        Observed, Observer, Owner, PermitGuard, PermitHolder,
+        Observed, Observer, Owner, PermitGuard,
         Persistence, Preference,
         Quarantine,
         Quarantined, Quorate,
-        Ran, ReadGuard, Reader, Record, Redisson, Reply, RestartGuard, RosterEntry,
-        RwInspection, RwLock, RwState, RwView,
-        Semaphore, SemaphoreInspection, SemaphoreState, SemaphoreView,
+        Ran, ReadGuard, Record, Redisson, Reply, RestartGuard, RosterEntry,
+        RwLock, Semaphore,
         Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey,
         Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus,
         VoterSurvey, VoterView, Waiting, WriteGuard,
@@ -64,13 +59,13 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
 #[test]
 fn every_blocking_type_is_send_sync_unpin_and_debug() {
     use quorate::blocking::{
-        AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        Admin, AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
         PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     };
 
     #[rustfmt::skip]
     pinned![
-        AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        Admin, AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
         PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     ];
     cloned::<Quorate>();
@@ -101,16 +96,7 @@ fn values_can_be_cloned_compared_and_shown() {
     cloned::<Observed>();
     compared::<Leader>();
     compared::<Owner>();
-    compared::<Access>();
     compared::<Preference>();
-    compared::<RwInspection>();
-    compared::<RwView>();
-    compared::<RwState>();
-    compared::<Reader>();
-    compared::<SemaphoreInspection>();
-    compared::<SemaphoreView>();
-    compared::<SemaphoreState>();
-    compared::<PermitHolder>();
     compared::<Survey>();
     compared::<VoterSurvey>();
     compared::<ServerReport>();
@@ -119,13 +105,13 @@ fn values_can_be_cloned_compared_and_shown() {
     compared::<ClockOffset>();
     compared::<FoundLocks>();
     compared::<FoundLock>();
-    compared::<FoundKind>();
+    compared::<LockKind>();
     keys::<FoundLock>();
     compared::<HoldId>();
     compared::<Verdict>();
     compared::<Cause>();
     compared::<VoterReport>();
-    compared::<Inspection>();
+    compared::<LockView>();
     compared::<Holder>();
     compared::<Waiting>();
     shown::<HoldId>();
@@ -134,13 +120,6 @@ fn values_can_be_cloned_compared_and_shown() {
     read::<HoldId>();
     read::<Owner>();
     read::<Token>();
-    shown::<Inspection>();
-    shown::<RwInspection>();
-    shown::<RwState>();
-    shown::<SemaphoreInspection>();
-    shown::<SemaphoreState>();
-    shown::<Holder>();
-    shown::<Waiting>();
     shown::<VoterReport>();
     keys::<HoldId>();
     error::<Error>();
@@ -161,13 +140,16 @@ async fn every_future_can_be_spawned() {
     drop(can_be_spawned(mutex.lock_within(secs(1))).await);
     can_be_spawned(mutex.inspect()).await.unwrap();
     can_be_spawned(guard.release()).await.unwrap();
-    can_be_spawned(mutex.force_release()).await.unwrap();
+    let admin = client.admin();
+    drop(can_be_spawned(admin.look(LockKind::Election, "a")).await);
+    drop(can_be_spawned(admin.find("*", 1)).await);
+    drop(can_be_spawned(admin.end(LockKind::Mutex, "a", &"c:1".parse().unwrap())).await);
+    drop(can_be_spawned(admin.clear(LockKind::Mutex, "a")).await);
     let fair = client.fair_mutex("a");
     can_be_spawned(fair.lock()).await.unwrap().release().await.unwrap();
     drop(can_be_spawned(fair.try_lock()).await);
     drop(can_be_spawned(fair.lock_within(secs(1))).await);
     can_be_spawned(fair.inspect()).await.unwrap();
-    can_be_spawned(fair.force_release()).await.unwrap();
     let rw = client.rw_lock("a");
     can_be_spawned(rw.read()).await.unwrap().release().await.unwrap();
     let writing = can_be_spawned(rw.write()).await.unwrap();
@@ -178,7 +160,6 @@ async fn every_future_can_be_spawned() {
     drop(can_be_spawned(rw.try_write()).await);
     drop(can_be_spawned(rw.write_within(secs(1))).await);
     can_be_spawned(rw.inspect()).await.unwrap();
-    can_be_spawned(rw.force_release(Access::Read)).await.unwrap();
     can_be_spawned(client.close()).await;
     drop(can_be_spawned(Quorate::connect(["redis://127.0.0.1:1"])));
     drop(can_be_spawned(Quorate::builder().connect()));

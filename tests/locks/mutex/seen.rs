@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use quorate::{
-    Owner, Quorate,
+    LockKind, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
     metric::{self, Label, Metric, MetricKind},
 };
@@ -74,7 +74,7 @@ async fn everything_happens() {
     // A round that is superseded, and an entry after that, once those that restarted count again.
     sleep(secs(31)).await;
     let guard = ours.clone().owner(&owner).lock().await.unwrap();
-    assert!(theirs.force_release().await.unwrap());
+    assert!(on.client().await.admin().clear(LockKind::Mutex, "a").await.unwrap());
     assert!(guard.lost().await.is_lost());
     assert!(ours.clone().owner(&owner).lock().await.unwrap_err().is_lost());
     drop(guard);
@@ -152,7 +152,7 @@ async fn holds_are_lost_and_waiters_are_called() {
     // One of two that are held together is ended.
     let quorum: &quorate::Quorate = &other;
     let both = quorum.lock_all([quorum.mutex("f"), quorum.mutex("g")]).lock().await.unwrap();
-    assert!(quorum.mutex("f").force_release().await.unwrap());
+    assert!(quorum.admin().clear(LockKind::Mutex, "f").await.unwrap());
     assert!(both.lost().await.is_lost());
 
     // All of a client's tasks end, as when the runtime ends in which it was connected.

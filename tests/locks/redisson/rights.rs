@@ -1,9 +1,10 @@
 //! The rights that the page on Redisson names are enough.
 
-use quorate::inspection::Access;
+use quorate::{HolderKind, LockKind};
 use quorate_support::{RedisServer, Settings, read_file};
 use quorate_tests::{
     fixture::{ms, secs},
+    force::end_all,
     rights,
 };
 
@@ -31,13 +32,13 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     assert!(mutex.lock_within(ms(300)).await.unwrap().is_none());
     let waiting = tokio::spawn(async move { fair.lock().await.unwrap().release().await });
     quorate_support::eventually_async("it waits in order", async || {
-        mutex.inspect().await.unwrap().queue().len() == 1
+        mutex.inspect().await.unwrap().waiting.len() == 1
     })
     .await;
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap();
     let guard = mutex.lock().await.unwrap();
-    assert!(mutex.force_release().await.unwrap());
+    assert!(end_all(&client.redisson().admin(), HolderKind::Mutex, NAME).await.unwrap());
     drop(guard);
     let java = Java::new(&server, 1);
     let rw_lock = client.redisson().rw_lock("orders:8");
@@ -45,9 +46,10 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     assert!(rw_lock.read_within(ms(300)).await.unwrap().is_none());
     let reading = writing.downgrade().await.unwrap();
     assert!(java.try_read("orders:8", LEASE) && java.end_read("orders:8") == Some(0));
-    assert_eq!(rw_lock.inspect().await.unwrap().readers().len(), 1);
-    rw_lock.force_release(Access::Read).await.unwrap();
-    rw_lock.force_clear().await.unwrap();
+    assert_eq!(rw_lock.inspect().await.unwrap().holders.len(), 1);
+    let admin = client.redisson().admin();
+    end_all(&admin, HolderKind::Read, "orders:8").await.unwrap();
+    admin.clear(LockKind::RwLock, "orders:8").await.unwrap();
     drop(reading);
     quorate_support::eventually_async("it is free", async || java.try_lock(NAME, LEASE)).await;
     java.stand_in_fair_queue(NAME);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate::{HolderKind, Preference, inspection::Access};
+use quorate::{HolderKind, LockKind, Preference};
 use tokio::time::sleep;
 
 use super::{
@@ -13,7 +13,10 @@ use super::{
     servers,
 };
 use quorate_support::{RedisServer, Reply};
-use quorate_tests::fixture::{ms, secs};
+use quorate_tests::{
+    fixture::{ms, secs},
+    force::end_all,
+};
 
 fn lease_left(server: &RedisServer, key: &str) -> Duration {
     match server.command(&["PTTL", key]) {
@@ -51,7 +54,7 @@ async fn both_sides_are_renewed_and_their_leases_never_shortened() {
 async fn our_releases_are_told_as_those_of_java_are() {
     let servers = servers::<1>();
     let client = client(&servers).await;
-    let lock = client.redisson().rw_lock(NAME);
+    let (lock, admin) = (client.redisson().rw_lock(NAME), client.redisson().admin());
     let mut java = Subscriber::listen_to(&servers[0], &rw_channel(NAME)).await;
     let (one, other) = (lock.read().await.unwrap(), lock.read().await.unwrap());
     one.release().await.unwrap();
@@ -61,11 +64,11 @@ async fn our_releases_are_told_as_those_of_java_are() {
     assert_eq!(java.message().await, "1");
     let reading = lock.write().await.unwrap().downgrade().await.unwrap();
     assert_eq!(java.message().await, "1", "all who wait to read in Java are woken");
-    lock.force_release(Access::Read).await.unwrap();
+    assert!(end_all(&admin, HolderKind::Read, NAME).await.unwrap());
     assert_eq!(java.message().await, "0");
     assert!(reading.release().await.is_err());
     let writing = lock.write().await.unwrap();
-    lock.force_release_hold(writing.hold()).await.unwrap();
+    admin.end(LockKind::RwLock, NAME, writing.hold()).await.unwrap();
     assert_eq!(java.message().await, "1");
     assert!(writing.release().await.is_err());
 }
@@ -74,20 +77,18 @@ async fn our_releases_are_told_as_those_of_java_are() {
 async fn who_has_it_in_java_is_named() {
     let servers = servers::<1>();
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
-    let lock = client.redisson().rw_lock(NAME);
+    let (lock, admin) = (client.redisson().rw_lock(NAME), client.redisson().admin());
     let write = format!("{}:write", java.owner);
-    for (access, hold, kind) in
-        [(Access::Read, &java.owner, HolderKind::Read), (Access::Write, &write, HolderKind::Write)]
-    {
-        let entered = match access {
-            Access::Read => java.try_read(NAME, LEASE),
-            Access::Write => java.try_write(NAME, LEASE),
+    for (hold, kind) in [(&java.owner, HolderKind::Read), (&write, HolderKind::Write)] {
+        let entered = match kind {
+            HolderKind::Read => java.try_read(NAME, LEASE),
+            _ => java.try_write(NAME, LEASE),
         };
         assert!(entered);
         let error = lock.write_or_busy(ms(100)).await.unwrap_err();
         assert_eq!((error.holder().unwrap().as_str(), error.holder_kind()), (&**hold, Some(kind)));
-        assert!(lock.force_release(access).await.unwrap());
-        assert!(!lock.force_release(access).await.unwrap());
+        assert!(end_all(&admin, kind, NAME).await.unwrap());
+        assert!(!end_all(&admin, kind, NAME).await.unwrap());
     }
 }
 
@@ -99,14 +100,14 @@ async fn a_mutex_of_the_same_name_keeps_all_of_ours_out() {
     let (lock, mutex) = (client.redisson().rw_lock(NAME), client.redisson().mutex(NAME));
     let guard = mutex.lock().await.unwrap();
     assert!(lock.try_read().await.unwrap().is_none() && lock.try_write().await.unwrap().is_none());
-    assert_eq!(lock.inspect().await.unwrap().writer().unwrap().hold, *guard.hold());
+    assert_eq!(lock.inspect().await.unwrap().holder().unwrap().hold, *guard.hold());
     guard.release().await.unwrap();
     let reading = lock.read().await.unwrap();
     assert!(mutex.try_lock().await.unwrap().is_none());
     reading.release().await.unwrap();
     servers[0].command(&["SET", NAME, "no hash"]).unwrap();
     assert!(lock.try_read().await.is_err());
-    assert!(lock.force_clear().await.unwrap());
+    assert!(client.redisson().admin().clear(LockKind::RwLock, NAME).await.unwrap());
     lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
 }
 
@@ -124,7 +125,7 @@ async fn several_voters_and_preferences_that_java_lacks_are_refused_with_the_rea
         (lock.read().await.map(drop), voters),
         (lock.try_write().await.map(drop), voters),
         (lock.inspect().await.map(drop), voters),
-        (lock.force_release(Access::Read).await.map(drop), voters),
+        (client.redisson().admin().look(LockKind::RwLock, NAME).await.map(drop), voters),
         (lacks(Preference::Writers).try_read().await.map(drop), unknown),
         (lacks(Preference::Fair).try_read().await.map(drop), unknown),
     ] {

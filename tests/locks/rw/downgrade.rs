@@ -78,9 +78,9 @@ async fn a_read_under_a_write_passes_the_queue_where_the_write_was_not_heard(mut
     until_waiting(&ours, 1, 0).await;
     on.restart(3);
     on.restart(4);
-    let waits_everywhere = |seen: &quorate::inspection::RwInspection| {
+    let waits_everywhere = |seen: &quorate::LockView| {
         let states = seen.voters.iter().filter_map(|view| view.state.as_ref().ok());
-        states.filter(|state| state.waiting_writers.len() == 1).count() == 5
+        states.filter(|state| state.waiting.len() == 1).count() == 5
     };
     until(&ours, "it waits on every voter", waits_everywhere).await;
     on.kill(1);

@@ -47,11 +47,10 @@ async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixtur
     let after = Stopwatch::start();
     let client = on.client_with_lease(secs(3)).await;
     let live = client.rw_lock("a").read().await.unwrap();
-    until(&client, "both read", |seen| seen.readers().len() == 2).await;
+    until(&client, "both read", |seen| seen.holders.len() == 2).await;
     dead.die();
     until(&client, "only the live one reads", |seen| {
-        let readers = seen.readers();
-        readers.len() == 1 && readers[0].hold == *live.hold()
+        seen.holders.len() == 1 && seen.holders[0].hold == *live.hold()
     })
     .await;
     assert!(watch.time() >= lease, "{:?}", watch.time());

@@ -2,10 +2,8 @@
 //! once and holds on voters inside the process (in paused time: fast and exact) and on real
 //! servers.
 
-mod clear;
 mod crowd;
 mod downgrade;
-mod force;
 mod leases;
 mod owners;
 mod preference;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use quorate::{Quorate, ReadGuard, WriteGuard, inspection::RwInspection};
+use quorate::{HolderKind, LockView, Quorate, ReadGuard, WriteGuard};
 use tokio::task::JoinHandle;
 
 use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    force::waiting,
 };
 
 claims!(everywhere:
@@ -21,7 +22,7 @@ pub(crate) const READERS: &[&str] = &["quorate:{a}:rw:readers"];
 pub(crate) const WRITER: &[&str] = &["quorate:{a}:rw:writer"];
 
 /// Waits until a majority says this about the lock.
-pub(crate) async fn until(client: &Quorate, what: &str, says: impl Fn(&RwInspection) -> bool) {
+pub(crate) async fn until(client: &Quorate, what: &str, says: impl Fn(&LockView) -> bool) {
     eventually_async(what, async || {
         client.rw_lock("a").inspect().await.is_ok_and(|seen| says(&seen))
     })
@@ -31,7 +32,8 @@ pub(crate) async fn until(client: &Quorate, what: &str, says: impl Fn(&RwInspect
 /// Waits until so many wait to write and to read.
 pub(crate) async fn until_waiting(client: &Quorate, writers: usize, readers: usize) {
     until(client, &format!("{writers} wait to write and {readers} to read"), |seen| {
-        seen.waiting_writers().len() == writers && seen.waiting_readers().len() == readers
+        let waiting = [HolderKind::Write, HolderKind::Read].map(|kind| waiting(seen, kind));
+        waiting == [writers, readers]
     })
     .await;
 }

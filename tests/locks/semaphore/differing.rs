@@ -24,7 +24,7 @@ async fn the_smaller_number_counts_for_new_permits_and_nobody_is_thrown_out(on: 
     on.must_be_refused(small.try_acquire().await);
     let waiting = wait(&client, 2, 1);
     until_waiting(&client, 1).await;
-    until(&client, 5, "two count", |seen| seen.permits() == 2 && seen.free() == 0).await;
+    until(&client, 5, "two count", |seen| (seen.permits, seen.free()) == (Some(2), Some(0))).await;
     // Also for those who ask with the larger number.
     on.must_be_refused(large.try_acquire().await);
     release(&on, guards.pop().unwrap()).await;

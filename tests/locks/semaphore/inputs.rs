@@ -23,8 +23,6 @@ async fn permits_that_cannot_be_are_refused_by_every_call_and_nothing_is_sent() 
         assert_invalid(semaphore.acquire().await, &message);
         assert_invalid(semaphore.acquire_many(2).await, &message);
         assert_invalid(semaphore.inspect().await, &message);
-        assert_invalid(semaphore.force_release().await, &message);
-        assert_invalid(semaphore.force_clear().await, &message);
     }
     let semaphore = client.semaphore("a", 5);
     for (of, wanted, message) in [

@@ -2,7 +2,6 @@
 //! and holds on voters inside the process (in paused time: fast and exact) and on real servers.
 
 mod differing;
-mod force;
 mod inputs;
 mod leases;
 mod order;

@@ -12,16 +12,15 @@ use tokio::{
 
 use crate::{
     cancel::kinds::{Access, Ask},
-    semaphore::waiting::{release, until, until_waiting, wait},
+    semaphore::waiting::{release, until_waiting, wait},
 };
 use quorate_tests::{
     claims,
-    fixture::{Fixture, ms, secs},
+    fixture::{Fixture, ms},
 };
 
 claims!(everywhere:
     no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own,
-    what_inspect_says_follows_the_semaphore,
     locks_of_the_same_name_are_others,
     an_owner_enters_again_what_it_holds,
     every_release_lets_in_as_many_as_it_frees,
@@ -55,34 +54,6 @@ async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: F
         });
     }
     tasks.join_all().await;
-    on.until_clean().await;
-}
-
-async fn what_inspect_says_follows_the_semaphore(on: Fixture) {
-    let (client, theirs) = (on.client().await, on.client().await);
-    let semaphore = client.semaphore("a", 3);
-    assert_eq!(semaphore.inspect().await.unwrap().free(), 3);
-    let one = semaphore.acquire().await.unwrap();
-    let two = semaphore.acquire_many(2).await.unwrap();
-    until(&theirs, 3, "all three are held", |seen| {
-        let holders = seen.holders();
-        let has = |guard: &quorate::PermitGuard| {
-            let mut slots = guard.slots();
-            slots.sort_unstable();
-            holders.iter().any(|held| {
-                held.hold == *guard.hold() && held.slots == slots && held.ttl <= secs(30)
-            })
-        };
-        holders.len() == 2 && has(&one) && has(&two) && seen.free() == 0
-    })
-    .await;
-    let waiting = wait(&theirs, 3, 2);
-    until_waiting(&client, 1).await;
-    release(&on, one).await;
-    until(&theirs, 3, "one is free", |seen| seen.free() == 1 && seen.queue().len() == 1).await;
-    release(&on, two).await;
-    release(&on, waiting.await.unwrap()).await;
-    until(&theirs, 3, "all are free", |seen| seen.free() == 3 && seen.holders().is_empty()).await;
     on.until_clean().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{Error, PermitGuard, Quorate, inspection::SemaphoreInspection};
+use quorate::{Error, LockView, PermitGuard, Quorate};
 use tokio::task::JoinHandle;
 
 use quorate_support::eventually_async;
@@ -24,7 +24,7 @@ pub(crate) async fn until(
     client: &Quorate,
     permits: u32,
     what: &str,
-    says: impl Fn(&SemaphoreInspection) -> bool,
+    says: impl Fn(&LockView) -> bool,
 ) {
     eventually_async(what, async || {
         client.semaphore("a", permits).inspect().await.is_ok_and(|seen| says(&seen))
@@ -34,7 +34,7 @@ pub(crate) async fn until(
 
 /// Waits until so many wait.
 pub(crate) async fn until_waiting(client: &Quorate, count: usize) {
-    until(client, 10_000, &format!("{count} wait"), |seen| seen.queue().len() == count).await;
+    until(client, 10_000, &format!("{count} wait"), |seen| seen.waiting.len() == count).await;
 }
 
 /// One who waits for so many permits.

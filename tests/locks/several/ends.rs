@@ -4,7 +4,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::several::{client, release};
 use quorate::{
-    Lockable, Quorate,
+    LockKind, Lockable, Quorate,
     embedded::{self, Fault},
 };
 use quorate_support::eventually_async;
@@ -22,7 +22,7 @@ async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
         [quorum.mutex("a").into(), quorum.mutex("b").into(), quorum.rw_lock("c").writing()];
     let guard = quorum.lock_all(all).lock().await.unwrap();
     let elsewhere = tokio::spawn(guard.lost().clone());
-    assert!(theirs.mutex("b").force_release().await.unwrap());
+    assert!(theirs.admin().clear(LockKind::Mutex, "b").await.unwrap());
     let lost = timeout(secs(60), guard.lost()).await.expect("it is told");
     assert!(lost.is_lost() && lost.lock() == Some("b"), "{lost}");
     let told = timeout(secs(60), elsewhere).await.expect("it is told").unwrap();

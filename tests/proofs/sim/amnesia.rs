@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use quorate::inspection::Access;
+use quorate_tests::force::Access;
 
 use crate::sim::{
     locks::{Lock, Rival, Vote, excludes},

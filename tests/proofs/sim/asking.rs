@@ -4,8 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use quorate::{
     AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
-    ReadGuard, Token, WriteGuard, inspection::Access,
+    ReadGuard, Token, WriteGuard,
 };
+
+use quorate_tests::force::Access;
 
 use crate::sim::{
     locks::Lock,

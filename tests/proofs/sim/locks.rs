@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, ops::Deref, sync::LazyLock};
 
-use quorate::{embedded::Record, inspection::Access};
+use quorate::{LockKind, embedded::Record};
+use quorate_tests::force::Access;
 
 /// What the keys of the numbers end with that tokens are counted by.
 pub(crate) const FENCE: &str = ":fence";
@@ -79,6 +80,15 @@ impl Keys {
 impl Lock {
     /// So many of each kind there may be.
     pub(crate) const MOST: usize = 2;
+
+    pub(crate) fn kind(self) -> LockKind {
+        match self {
+            Self::Mutex(_) => LockKind::Mutex,
+            Self::Rw(_) => LockKind::RwLock,
+            Self::Semaphore(_) => LockKind::Semaphore,
+            Self::Election(_) => LockKind::Election,
+        }
+    }
 }
 
 impl Deref for Lock {

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use quorate::{Error, Leadership, Observed, Owner, Quorate, inspection::Access};
+use quorate::{Error, Leadership, Observed, Owner, Quorate};
+use quorate_tests::force::Access;
 use tokio::time::sleep;
 
 use crate::sim::{
@@ -262,10 +263,11 @@ impl Task {
             }
             Meanwhile::Lost(ms) => self.wait_for_loss(step, ms, guard).await,
             Meanwhile::Inspect => {
-                let seen = told::look(&self.quorum, step.lock(), guard.access()).await;
+                let lock = step.lock();
+                let seen = self.quorum.admin().look(lock.kind(), &lock.name).await;
                 match seen {
                     Ok(seen) => {
-                        self.say(|| format!("sees {}", seen.text));
+                        self.say(|| format!("sees {seen:?}"));
                         told::inspected(&self.world, guard, &seen);
                     }
                     Err(error) => self.failed(step, "inspecting", guard, &error),
@@ -273,15 +275,9 @@ impl Task {
             }
             Meanwhile::Force => {
                 let lock = step.lock();
-                let name = &lock.name;
-                let ended = match lock {
-                    Lock::Mutex(_) => self.quorum.mutex(name).force_release().await,
-                    Lock::Rw(_) => self.quorum.rw_lock(name).force_release(guard.access()).await,
-                    Lock::Semaphore(_) => self.quorum.semaphore(name, 1).force_release().await,
-                    Lock::Election(_) => self.quorum.election(name).force_release().await,
-                };
+                let ended = self.quorum.admin().end(lock.kind(), &lock.name, guard.hold()).await;
                 self.say(|| format!("ends it by force: {ended:?}"));
-                if matches!(ended, Ok(true)) {
+                if ended.is_ok() {
                     told::forced(&self.world, step, guard);
                     self.wait_for_loss(step, 3 * self.world.plan.longest_lease_ms(), guard).await;
                 }

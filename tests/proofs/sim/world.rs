@@ -10,14 +10,13 @@ use std::{
     time::Duration,
 };
 
-use quorate::{
-    embedded::{EmbeddedVoter, Machine, Record},
-    inspection::Access,
-};
+use quorate::embedded::{EmbeddedVoter, Machine, Record};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
+
+use quorate_tests::force::Access;
 
 use crate::sim::{
     asking::Guard,

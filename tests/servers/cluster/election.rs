@@ -40,7 +40,7 @@ async fn candidates_lead_one_after_the_other_and_observers_are_told_by_channels_
     let election = ben.election("a");
     let waits = tokio::spawn(async move { election.campaign("ben:1").await.unwrap() });
     eventually_async("it waits", async || {
-        ada.election("a").inspect().await.is_ok_and(|seen| seen.queue().len() == 1)
+        ada.election("a").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
     })
     .await;
     leadership.resign().await.unwrap();

@@ -70,7 +70,7 @@ async fn three_voters_go_on_while_the_slot_of_one_stands_open() {
     renew(&guard).await;
     // Two of its voters are on one server now, and one of them has no vote: that is told.
     let seen = quorum.mutex("a").inspect().await.unwrap();
-    let twin = seen.voters.iter().filter_map(|view| view.holder.as_ref().err());
+    let twin = seen.voters.iter().filter_map(|view| view.state.as_ref().err());
     let twin: Vec<String> = twin.map(ToString::to_string).collect();
     assert!(twin.is_empty(), "looking is not voting: {twin:?}");
     eventually_async("two votes are left", async || {

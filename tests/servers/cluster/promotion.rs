@@ -63,7 +63,7 @@ async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_i
         let holder = connect(patient(&urls, voters)).await;
         let guard = lose(&mut cluster, slot, async || {
             let guard = holder.mutex("a").lease_fixed(LONG).lock().await.expect("it is free");
-            eventually_async("all have voted", async || guard.votes() == voters.into()).await;
+            eventually_async("all have voted", async || guard.votes() == usize::from(voters)).await;
             guard
         })
         .await;

@@ -1,6 +1,6 @@
 //! What a user of a cluster must be allowed to do.
 
-use quorate::{Cluster as Voters, Preference, Quorate};
+use quorate::{Cluster as Voters, LockKind, Preference, Quorate};
 
 use crate::cluster::{
     scene::{builder, renew},
@@ -70,7 +70,7 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         });
         let mutex = ours.fair_mutex("b");
         eventually_async("the second waits", async || {
-            mutex.inspect().await.unwrap().voters[0].queue.len() == 1
+            mutex.inspect().await.unwrap().waiting.len() == 1
         })
         .await;
         first.release().await.unwrap();
@@ -93,7 +93,7 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         });
         let semaphore = ours.semaphore("e", 2);
         eventually_async("the next one waits", async || {
-            semaphore.inspect().await.unwrap().queue().len() == 1
+            semaphore.inspect().await.unwrap().waiting.len() == 1
         })
         .await;
         permits.release().await.unwrap();
@@ -101,7 +101,7 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;
         // By force.
         let guard = ours.mutex("d").lock().await.unwrap();
-        assert!(theirs.mutex("d").force_release().await.unwrap());
+        theirs.admin().end(LockKind::Mutex, "d", guard.hold()).await.unwrap();
         guard.lost().await;
         drop(guard);
         ours.close().await;

@@ -88,7 +88,7 @@ fn nobody_enters_before_one_who_stood_in_the_queue_when_he_asked() {
 
 async fn queue_of_mutex(quorum: &Quorate) -> Option<Places> {
     let seen = quorum.fair_mutex("a").inspect().await.ok()?;
-    let places = seen.queue().into_iter();
+    let places = seen.waiting.into_iter();
     Some(places.map(|waiting| (waiting.place.to_string(), waiting.ticket)).collect())
 }
 

@@ -1,6 +1,6 @@
 //! Servers without room in memory refuse what is new, and nothing else.
 
-use quorate::{Quorate, inspection::Access};
+use quorate::{LockKind, Quorate};
 use quorate_support::{RedisServer, Reply, eventually_async};
 use quorate_tests::scene::{MS, builder, connect, key, leased, servers};
 use tokio::time::sleep;
@@ -52,10 +52,15 @@ async fn what_is_held_on_full_servers_is_renewed_entered_again_given_back_and_en
     })
     .await;
 
-    assert!(client.mutex("f").force_clear().await.expect("a majority confirms"));
-    assert!(client.mutex("e").force_release().await.expect("a majority confirms"));
-    assert!(client.rw_lock("b").force_release(Access::Read).await.expect("a majority confirms"));
-    assert!(client.rw_lock("c").force_release(Access::Write).await.expect("a majority confirms"));
+    let admin = client.admin();
+    assert!(admin.clear(LockKind::Mutex, "f").await.expect("a majority confirms"));
+    for (kind, name, hold) in [
+        (LockKind::Mutex, "e", forced.hold()),
+        (LockKind::RwLock, "b", other.hold()),
+        (LockKind::RwLock, "c", writing.hold()),
+    ] {
+        admin.end(kind, name, hold).await.expect("a majority confirms");
+    }
     assert!(forced.lost().await.is_lost());
     assert!(other.lost().await.is_lost() && writing.lost().await.is_lost());
     set_memory(&servers, "0");
@@ -76,7 +81,7 @@ async fn who_waits_while_servers_are_full_keeps_its_place() {
     });
     let stands = async |client: &Quorate| {
         let seen = client.fair_mutex("a").inspect().await;
-        seen.is_ok_and(|seen| seen.queue().len() == 1)
+        seen.is_ok_and(|seen| seen.waiting.len() == 1)
     };
     eventually_async("it stands in the queue", async || stands(&holder).await).await;
     set_memory(&servers, "1");

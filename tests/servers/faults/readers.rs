@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use quorate::{Error, Preference, Quorate, RwLock, WriteGuard};
+use quorate::{Error, HolderKind, Preference, Quorate, RwLock, WriteGuard};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use tokio::time::{sleep, timeout};
 
@@ -51,7 +51,7 @@ fn a_writer_is_alone_and_in_its_turn_and_everybody_gets_through() {
 
 async fn waiting_writers(quorum: &Quorate) -> Option<Places> {
     let seen = quorum.rw_lock("a").inspect().await.ok()?;
-    let places = seen.waiting_writers().into_iter();
+    let places = seen.waiting.into_iter().filter(|waiting| waiting.kind == HolderKind::Write);
     Some(places.map(|waiting| (waiting.place.to_string(), waiting.ticket)).collect())
 }
 

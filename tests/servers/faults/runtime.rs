@@ -65,7 +65,7 @@ async fn whoever_waits_is_told_when_the_clients_runtime_ends() {
     let waits = tokio::spawn(async move { mutex.lock().await });
     eventually_async("it waits", async || {
         let seen = holder.fair_mutex("a").inspect().await.expect("all are up");
-        !seen.queue().is_empty()
+        !seen.waiting.is_empty()
     })
     .await;
     theirs.shutdown_background();

@@ -100,7 +100,7 @@ async fn voters_that_come_back_are_listened_to_again() {
     assert!(!waiting.is_finished(), "the lock is held");
     // The holder has to have its connections again, too.
     let inspected = async || match holder.mutex("a").inspect().await {
-        Ok(inspection) => inspection.voters.iter().all(|view| view.holder.is_ok()),
+        Ok(inspection) => inspection.voters.iter().all(|view| view.state.is_ok()),
         Err(_) => false,
     };
     eventually_async("the holder reaches all voters again", inspected).await;

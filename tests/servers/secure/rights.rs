@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::Range, time::Duration};
 
 use futures::{StreamExt, stream};
-use quorate::{Error, Preference, Quorate, inspection::Access};
+use quorate::{Error, HoldId, LockKind, Preference, Quorate};
 
 use quorate_support::{RedisServer, Reply, Settings};
 use quorate_tests::{
@@ -85,6 +85,11 @@ async fn hand_on<G, H>(
     Ok(release_next(entered?.ok_or("nobody called the next one")?).await?)
 }
 
+async fn force(client: &Quorate, kind: LockKind, name: &str, hold: &HoldId) -> Used<()> {
+    client.admin().end(kind, name, hold).await?;
+    Ok(())
+}
+
 async fn use_mutex(kind: Kind, client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
     let of = |client: &Quorate| Client::new(client.clone(), kind).mutex(name);
     let (mutex, next) = (of(client), of(next));
@@ -97,9 +102,8 @@ async fn use_mutex(kind: Kind, client: &Quorate, next: &Quorate, name: &str) -> 
     assert!(client.mutex(name).try_lock().await?.is_none());
     mutex.inspect().await?;
     hand_on(guard.release(), next.lock_within(SOON), async |guard| guard.release().await).await?;
-    let _guard = mutex.lock().await?;
-    mutex.force_release().await?;
-    Ok(())
+    let guard = mutex.lock().await?;
+    force(client, LockKind::Mutex, name, guard.hold()).await
 }
 
 async fn use_rw_lock(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
@@ -120,10 +124,10 @@ async fn use_rw_lock(client: &Quorate, next: &Quorate, name: &str) -> Used<()> {
         assert!(lock.write_within(MS(500)).await?.is_none());
         lock.inspect().await?;
         reading.release().await?;
-        let _reading = lock.read().await?;
-        lock.force_release(Access::Read).await?;
-        let _writing = lock.write().await?;
-        lock.force_release(Access::Write).await?;
+        let reading = lock.read().await?;
+        force(client, LockKind::RwLock, name, reading.hold()).await?;
+        let writing = lock.write().await?;
+        force(client, LockKind::RwLock, name, writing.hold()).await?;
     }
     Ok(())
 }

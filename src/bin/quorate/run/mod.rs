@@ -370,7 +370,7 @@ fn ended_by(signal: Signal) -> ExitCode {
 }
 
 fn without_a_vote(status: &Status) -> Vec<String> {
-    status.voters.iter().filter(|voter| !voter.counts()).map(ToString::to_string).collect()
+    status.voters.iter().filter(|voter| !voter.counts).map(ToString::to_string).collect()
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> Failure {

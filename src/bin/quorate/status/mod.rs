@@ -1,9 +1,6 @@
 //! `quorate status`: how the voters are, and what they say about locks.
 
-mod election;
 mod locks;
-mod parts;
-mod semaphore;
 mod voters;
 
 use std::{num::NonZeroUsize, process::ExitCode, time::Duration};
@@ -12,12 +9,13 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 use quorate::{FoundLocks, Quorate, Survey};
 use serde_json::{Value, json};
 
-use self::locks::{LockSeen, LooksFor};
+use self::locks::LockSeen;
 use crate::{
     connection::VoterOptions,
     durations,
     exit::{Code, Failure},
     frame::Frame,
+    holds::KINDS,
     settle::settle,
     watch::{self, Picture},
 };
@@ -37,7 +35,7 @@ Examples:
   quorate status
   quorate status --watch invoice:42
   quorate status --match 'invoice:*' --limit 1000
-  quorate status --json invoice:42 | jq -r '.locks[0].mutex.holder.hold'")]
+  quorate status --json invoice:42 | jq -r '.locks[].holders[].hold'")]
 pub(crate) struct StatusOptions {
     /// Names of locks
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
@@ -105,12 +103,15 @@ impl StatusOptions {
 
     async fn look(&self, quorum: &Quorate) -> StatusSeen {
         if !self.names.is_empty() {
-            let wanted = self.names.iter().map(|name| LooksFor::all(name)).collect();
-            return StatusSeen { voters: None, locks: locks::look(quorum, wanted).await };
+            let of_name = |name: &String| KINDS.map(|kind| (name.clone(), kind));
+            let locks = locks::look(quorum, self.names.iter().flat_map(of_name)).await;
+            return StatusSeen { voters: None, locks };
         }
-        let found = quorum.find_locks(&self.pattern, self.limit.get());
+        let admin = quorum.admin();
+        let found = admin.find(&self.pattern, self.limit.get());
         let (survey, found) = tokio::join!(quorum.survey(), found);
-        let locks = locks::look(quorum, LooksFor::found(&found.locks)).await;
+        let wanted = found.locks.iter().map(|lock| (lock.name.clone(), lock.kind));
+        let locks = locks::look(quorum, wanted).await;
         StatusSeen { voters: Some((survey, found)), locks }
     }
 }
@@ -119,7 +120,7 @@ impl StatusSeen {
     fn code(&self) -> Code {
         let has_quorum =
             self.voters.as_ref().is_none_or(|(survey, _)| survey.status().has_quorum());
-        let is_fine = has_quorum && self.locks.iter().all(LockSeen::is_known);
+        let is_fine = has_quorum && self.locks.iter().all(|lock| lock.seen.is_ok());
         if is_fine { Code::Fine } else { Code::Unavailable }
     }
 
@@ -152,11 +153,11 @@ impl StatusSeen {
             locks::show_found(&mut frame, found, &self.locks, shows_all);
             return frame;
         }
-        for (place, lock) in self.locks.iter().enumerate() {
+        for (place, of_name) in self.locks.chunks(KINDS.len()).enumerate() {
             if place > 0 {
                 frame.blank();
             }
-            lock.show(&mut frame);
+            locks::show(&mut frame, of_name);
         }
         frame
     }

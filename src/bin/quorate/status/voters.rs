@@ -32,7 +32,7 @@ pub(super) fn show(frame: &mut Frame, survey: &Survey, shows_all: bool) {
 }
 
 fn tone_of(voter: &VoterSurvey) -> Tone {
-    if voter.status.counts() { Tone::Plain } else { Tone::Bad }
+    if voter.status.counts { Tone::Plain } else { Tone::Bad }
 }
 
 fn tone(set: &SetStatus) -> Tone {

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use quorate::{
-    Error, HoldId, Preference, Quorate,
-    embedded::Fault,
-    inspection::{Access, Inspection},
-};
+use quorate::{LockView, Preference, embedded::Fault};
+use quorate_tests::force::Access;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -68,44 +65,11 @@ pub(crate) fn entered_again(world: &World, step: Step, guard: &Guard) {
     }
 }
 
-/// What inspection shows of a lock.
-pub(crate) struct Seen {
-    /// Who has it, with this access.
-    holders: Vec<HoldId>,
-    pub(crate) text: String,
-}
-
-pub(crate) async fn look(quorum: &Quorate, lock: Lock, access: Access) -> Result<Seen, Error> {
-    let name = &lock.name;
-    Ok(match lock {
-        Lock::Mutex(_) => seen_by(&quorum.mutex(name).inspect().await?),
-        Lock::Election(_) => seen_by(&quorum.election(name).inspect().await?),
-        Lock::Semaphore(_) => {
-            let seen = quorum.semaphore(name, 1).inspect().await?;
-            let holders = seen.holders().into_iter().map(|held| held.hold).collect();
-            Seen { holders, text: seen.to_string() }
-        }
-        Lock::Rw(_) => {
-            let seen = quorum.rw_lock(name).inspect().await?;
-            let holders = match access {
-                Access::Write => seen.writer().into_iter().map(|holder| holder.hold).collect(),
-                Access::Read => seen.readers().into_iter().map(|reader| reader.hold).collect(),
-            };
-            Seen { holders, text: seen.to_string() }
-        }
-    })
-}
-
-fn seen_by(seen: &Inspection) -> Seen {
-    let holders = seen.holder().into_iter().map(|holder| holder.hold).collect();
-    Seen { holders, text: seen.to_string() }
-}
-
 /// Somebody looked who has a lock while holding it.
-pub(crate) fn inspected(world: &World, guard: &Guard, seen: &Seen) {
+pub(crate) fn inspected(world: &World, guard: &Guard, seen: &LockView) {
     let covered = locked(&world.ledger).excuse(guard.hold().as_str()).is_none();
-    let holders = &seen.holders;
-    let own = holders.contains(guard.hold());
+    let holders: Vec<_> = seen.holders.iter().map(|held| &held.hold).collect();
+    let own = holders.contains(&guard.hold());
     if world.plan.mood == Mood::Calm && covered && guard.is_held() && !own {
         let what = format!("{} is held, and inspection shows {holders:?}", guard.hold());
         world.breach(Law::WhatIsTold, None, what);

@@ -1,0 +1,375 @@
+//! Looking at locks, and ending what should not go on: for operators.
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use futures::future::try_join_all;
+
+use super::{
+    Access, LockParts,
+    asking::{Asking, Dialect},
+    election,
+    mutex_record::{ExclusiveKind, MutexRecord},
+    rw_record::RwAsked,
+    semaphore,
+    semaphore_record::SemaphoreRecord,
+    view::{Holder, LockState, LockView, VoterView},
+};
+use crate::{
+    acquire::{LockRecord, place},
+    proto::{Cause, Error, FoundLock, HoldId, Kind, LockKind, Slots, Verdict, VoterReport},
+    scripts::{Answer, LockSeen},
+    settings::Settings,
+    voter::{Call, KeySearch, KeysFound, Outcome},
+};
+
+/// How long a voter may take to name its locks.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Looks at the locks of a client's voters, whoever holds them, and ends holds by force: for
+/// operators and tools.
+///
+/// Made by [`Quorate::admin`](crate::Quorate::admin), or for locks of Redisson by
+/// [`Redisson::admin`](crate::Redisson::admin). Each call names a lock by its kind and its name. A
+/// fair mutex is the mutex of its name.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), quorate::Error> {
+/// # let voters = quorate::embedded::voters(3);
+/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+/// use quorate::LockKind;
+///
+/// let guard = quorum.mutex("invoice:42").lock().await?;
+/// let admin = quorum.admin();
+/// for found in admin.find("invoice:*", 100).await.locks {
+///     let seen = admin.look(found.kind, &found.name).await?;
+///     for held in &seen.holders {
+///         println!("{} is held by {} for {:?} more", found.name, held.hold, held.ttl);
+///     }
+/// }
+/// // Its holder is stuck, and its work can be done again.
+/// admin.end(LockKind::Mutex, "invoice:42", guard.hold()).await?;
+/// let next = quorum.mutex("invoice:42").lock().await?;
+/// let error = admin.end(LockKind::Mutex, "invoice:42", guard.hold()).await.unwrap_err();
+/// assert!(error.is_not_holding() && next.is_held());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Admin {
+    parts: Arc<LockParts>,
+    /// None: locks as ours are.
+    dialect: Option<&'static dyn Dialect>,
+}
+
+/// The locks that were found on the voters, as [`Admin::find`] found them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct FoundLocks {
+    /// Each lock once, by name.
+    pub locks: Vec<FoundLock>,
+    /// False if the voters that answered know more locks than `limit`.
+    pub is_complete: bool,
+    /// Voters that could not be asked, and why.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::proto::texts"))]
+    pub missing: Vec<VoterReport>,
+}
+
+impl Admin {
+    pub(crate) fn new(parts: &Arc<LockParts>, dialect: Option<&'static dyn Dialect>) -> Self {
+        Self { parts: Arc::clone(parts), dialect }
+    }
+
+    /// Asks every voter who holds a lock and who waits for it. Once a majority has answered, the
+    /// others have as long again as that took, or as they usually take, 100 ms at least.
+    ///
+    /// Where more than 256 permits of a semaphore are taken, voters are asked for 256 at a time, and
+    /// what has changed meanwhile may be missing.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered.
+    /// [`is_invalid`](Error::is_invalid): the name cannot be used, or there are no such locks of
+    /// Redisson. [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn look(&self, kind: LockKind, name: &str) -> Result<LockView, Error> {
+        let (asking, record) = self.lock(kind, name)?;
+        record.look(&asking).await
+    }
+
+    /// Looks for locks that somebody holds or waits for, on all voters. Every server is asked for
+    /// all of its keys, by `SCAN`. This needs the right `+scan`; nothing else does.
+    ///
+    /// `names` is a pattern as `SCAN` takes it: `*` finds all locks, `invoice:*` those whose names
+    /// begin so. Embedded voters know no signs but a `*` at the end. At most `limit` locks are
+    /// found; none of [Redisson](crate::Redisson), whose names have nothing in common.
+    ///
+    /// What is found may have been released since: [look](Self::look) at it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// let found = quorum.admin().find("invoice:*", 100).await;
+    /// assert_eq!(found.locks[0].name, "invoice:42");
+    /// assert!(found.is_complete && found.missing.is_empty());
+    /// # guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn find(&self, names: &str, limit: usize) -> FoundLocks {
+        let mut found = FoundLocks { locks: Vec::new(), is_complete: false, missing: Vec::new() };
+        if self.dialect.is_some() {
+            return found;
+        }
+        let coordinator = &self.parts.coordinator;
+        let (clock, panel) = (coordinator.clock(), coordinator.panel());
+        let keys = coordinator.settings().keys.clone();
+        let search = KeySearch { keys, names: names.into(), limit };
+        // All are asked before the first is waited for.
+        let asked: Vec<_> = panel.voters.iter().map(|voter| voter.search(search.clone())).collect();
+        let due = clock.now() + PATIENCE;
+        let (mut locks, mut is_complete) = (BTreeSet::new(), true);
+        for (at, (voter, asked)) in panel.voters.iter().zip(asked).enumerate() {
+            let answer = tokio::select! {
+                biased;
+                answer = asked => answer,
+                () = clock.sleep_until(due) => Err(Cause::TimedOut(PATIENCE)),
+            };
+            match answer {
+                Ok(KeysFound { locks: more, is_complete: all }) => {
+                    locks.extend(more);
+                    is_complete &= all;
+                }
+                Err(cause) => {
+                    let report = VoterReport::new(&**voter.label(), Verdict::Unknown(cause));
+                    found.missing.push(VoterReport { side: panel.quorum.side(at), ..report });
+                }
+            }
+        }
+        found.is_complete = is_complete && locks.len() <= limit;
+        found.locks = locks.into_iter().take(limit).collect();
+        found
+    }
+
+    /// Ends one hold by force, whoever has it, and wakes who is next. Whoever holds the lock by
+    /// now, or beside it, is left alone. Says how many voters have confirmed it: a majority.
+    ///
+    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
+    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
+    /// the lock, so this is for operators who know that it is gone or stuck.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
+    /// voter says is in it. [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be
+    /// asked or told; call again. All others as [`look`](Self::look).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, the hold may have ended or not; calling again finishes it.
+    pub async fn end(&self, kind: LockKind, name: &str, hold: &HoldId) -> Result<usize, Error> {
+        let (asking, record) = self.lock(kind, name)?;
+        let seen = LockView::new(name, kind, record.ask_all(&asking).await?);
+        let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == *hold) else {
+            let kind = Kind::NotHolding { lock: name.into(), hold: hold.clone() };
+            return Err(Error::new(kind, seen.report()));
+        };
+        record.end(&asking, &held).await
+    }
+
+    /// Takes out everything that keeps a lock from being acquired: ends every hold as
+    /// [`end`](Self::end) does, removes everybody from the queue, and deletes values under the
+    /// lock's keys that no lock has written, of whatever type. Says whether there was anything.
+    ///
+    /// For a lock that cannot be acquired though nobody holds it: [`look`](Self::look) fails with
+    /// `WRONGTYPE`, or shows a place in the queue that nobody waits at and that does not end.
+    /// Clients that do wait come back to the queue by themselves, each with its ticket; until then
+    /// others may pass them. [Tokens](crate::Token) go on from the highest.
+    ///
+    /// # Errors
+    ///
+    /// As [`end`](Self::end), but that nobody holds it is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some of it may be done; calling again finishes it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::LockKind;
+    ///
+    /// let guard = quorum.semaphore("exports", 1).acquire().await?;
+    /// assert!(quorum.admin().clear(LockKind::Semaphore, "exports").await?);
+    /// assert!(quorum.semaphore("exports", 1).try_acquire().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn clear(&self, kind: LockKind, name: &str) -> Result<bool, Error> {
+        let (asking, record) = self.lock(kind, name)?;
+        let answers = record.ask(&asking, &record.clear()).await?;
+        let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
+        // By name: a hold that comes from now on is none that was to be ended.
+        let holders = LockView::new(name, kind, record.ask_all(&asking).await?).all_holders();
+        try_join_all(holders.iter().map(|held| record.end(&asking, held))).await?;
+        Ok(cleared || !holders.is_empty())
+    }
+
+    fn lock(&self, kind: LockKind, name: &str) -> Result<(Asking, Record), Error> {
+        let asking = match self.dialect {
+            Some(dialect) => Asking::new(&self.parts, name).dialect(dialect),
+            None => Asking::new(&self.parts, name),
+        };
+        let record = match kind {
+            LockKind::Mutex => Record::Mutex(Arc::new(asking.mutex(ExclusiveKind::FairMutex)?)),
+            LockKind::RwLock => Record::RwLock(asking.rw_lock(Access::Write, None)?),
+            LockKind::Semaphore | LockKind::Election if self.dialect.is_some() => {
+                return Err(Error::invalid(format!("there is no {kind} of another library")));
+            }
+            LockKind::Semaphore => {
+                Record::Semaphore(semaphore::record(&asking, Slots::MOST.into(), 1)?)
+            }
+            LockKind::Election => {
+                Record::Election(Arc::new(asking.mutex(ExclusiveKind::Election)?))
+            }
+        };
+        Ok((asking, record))
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").finish_non_exhaustive()
+    }
+}
+
+/// A lock as one asks about it who has no hold of it.
+pub(super) enum Record {
+    Mutex(Arc<MutexRecord>),
+    RwLock(Arc<dyn RwAsked>),
+    Semaphore(Arc<SemaphoreRecord>),
+    Election(Arc<MutexRecord>),
+}
+
+impl Record {
+    fn kind(&self) -> LockKind {
+        match self {
+            Self::Mutex(_) => LockKind::Mutex,
+            Self::RwLock(_) => LockKind::RwLock,
+            Self::Semaphore(_) => LockKind::Semaphore,
+            Self::Election(_) => LockKind::Election,
+        }
+    }
+
+    /// What all voters say, and who leads an election.
+    pub(super) async fn look(&self, asking: &Asking) -> Result<LockView, Error> {
+        let voters = self.ask_all(asking);
+        let Self::Election(record) = self else {
+            return Ok(LockView::new(asking.name(), self.kind(), voters.await?));
+        };
+        let asked = election::asked(record);
+        let (voters, leader) = tokio::join!(voters, asking.coordinator().ask_who_leads(&asked));
+        // Where that cannot be known, what each voter says is shown all the same.
+        let leader = leader.ok().flatten();
+        Ok(LockView { leader, ..LockView::new(asking.name(), self.kind(), voters?) })
+    }
+
+    async fn ask_all(&self, asking: &Asking) -> Result<Vec<VoterView>, Error> {
+        let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, self.lists());
+        let panel = asking.coordinator().panel();
+        let answers = self.ask(asking, &self.inspect(0)).await?;
+        let now = asking.coordinator().clock().now();
+        let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
+            Some(panel.standings.kept_out(place(voter, answer), now)?.quarantined)
+        };
+        let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
+        let mut seen: Vec<_> = answers.into_iter().map(read).collect();
+        while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
+            let more = self.ask(asking, &self.inspect(from)).await?.into_iter().map(read);
+            let add = |(seen, more): (Outcome<LockSeen>, Outcome<_>)| Ok(seen?.go_on(from, more?));
+            seen = seen.into_iter().zip(more).map(add).collect();
+        }
+        let view = |(voter, (seen, quarantine)): (usize, (Outcome<LockSeen>, _))| VoterView {
+            voter: panel.voters[voter].label().to_string(),
+            side: panel.quorum.side(voter),
+            state: seen.map(|seen| LockState::read(self.kind(), seen)),
+            quarantine,
+        };
+        Ok(seen.into_iter().zip(quarantined).enumerate().map(view).collect())
+    }
+
+    /// Ends a named hold; says how many voters have confirmed it.
+    async fn end(&self, asking: &Asking, held: &Holder) -> Result<usize, Error> {
+        let Holder { hold, slots, ttl, .. } = held;
+        // It is remembered for longer than the holder, which renews from a third of its lease on,
+        // can go on without its vote.
+        let left = ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
+        let marker = (left * 4).max(asking.settings().lease);
+        let call = match self {
+            Self::Mutex(record) | Self::Election(record) => record.force_release(hold, marker),
+            Self::RwLock(record) => record.force_release(hold, marker),
+            Self::Semaphore(record) => {
+                let slots = u16::try_from(slots.len()).unwrap_or(u16::MAX);
+                record.force_release(hold, slots, marker)
+            }
+        };
+        let answers = self.ask(asking, &call).await?;
+        Ok(answers.iter().filter(|answer| answer.is_ok()).count())
+    }
+
+    /// Asks who has it and who waits; of a semaphore for the slots from `from` on, as many as one
+    /// call may tell.
+    fn inspect(&self, from: u64) -> Call {
+        match self {
+            Self::Mutex(record) | Self::Election(record) => record.inspect(),
+            Self::RwLock(record) => record.inspect(),
+            Self::Semaphore(record) => record.inspect(from),
+        }
+    }
+
+    /// How many lists that is answered with.
+    fn lists(&self) -> usize {
+        match self {
+            Self::Mutex(_) | Self::Election(_) => 1,
+            Self::RwLock(_) => 3,
+            Self::Semaphore(_) => 2,
+        }
+    }
+
+    fn clear(&self) -> Call {
+        match self {
+            Self::Mutex(record) | Self::Election(record) => record.clear(),
+            Self::RwLock(record) => record.clear(),
+            Self::Semaphore(record) => record.clear(),
+        }
+    }
+
+    /// What every voter answers that does so in time.
+    async fn ask(&self, asking: &Asking, call: &Call) -> Result<Vec<Outcome<Answer>>, Error> {
+        let record: &dyn LockRecord = match self {
+            Self::Mutex(record) | Self::Election(record) => &**record,
+            Self::RwLock(record) => &**record,
+            Self::Semaphore(record) => &**record,
+        };
+        asking.coordinator().ask_everybody(record, call, record.rules()).await
+    }
+}

@@ -1,0 +1,351 @@
+//! What the voters say about a lock.
+
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use crate::{
+    proto::{
+        Cause, HoldId, HolderKind, Leader, LockKind, Quarantined, Quorum, Side, Token, Verdict,
+        VoterReport,
+    },
+    scripts::{Holding, ListEntry, LockSeen},
+};
+
+/// What the voters say about one lock, at about the same time: first what a majority of them says,
+/// then what each says.
+///
+/// [`Admin::look`](crate::Admin::look) gives it for every lock, and `inspect` of each kind for its
+/// own. With the feature `serde` it can be written as JSON, for instance. It cannot be read back:
+/// what voters said at one moment is for people and dashboards, and may get further fields.
+///
+/// Of a client whose voters are being [replaced](crate::Builder::replacing), a majority is one of
+/// either set. What has a majority of both comes first; other holds may be those of clients with
+/// one set alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct LockView {
+    /// The name of the lock.
+    pub name: String,
+    /// Which lock of that name it is.
+    pub kind: LockKind,
+    /// True where a majority of the voters says that nobody holds it, or any permit of it.
+    pub is_free: bool,
+    /// The holds that have a majority, with the time for which they keep one unless they are
+    /// renewed. Nobody also where a majority cannot be known, and where a `RedissonRedLock` has
+    /// one, which has another owner on each voter. A writer comes before its own reads, and holds
+    /// with permits by the first of these.
+    pub holders: Vec<Holder>,
+    /// Who waits, the first first: the places that stand on a majority with the same ticket, with
+    /// the time for which they keep standing on one.
+    pub waiting: Vec<Waiting>,
+    /// The token of the hold that excludes all others, or of the latest that did: the highest that
+    /// a majority has reached. `None` where no majority knows any, and of a semaphore.
+    pub token: Option<Token>,
+    /// Of how many permits a semaphore is for whoever asks now, as far as that is known: the
+    /// smallest number with which anybody has asked of late.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub permits: Option<u32>,
+    /// Who leads an election, and what it says of itself; `None` also where that cannot be known.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub leader: Option<Leader>,
+    /// What each voter says, in the order in which they were configured.
+    pub voters: Vec<VoterView>,
+}
+
+/// What one voter says about a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct VoterView {
+    /// The voter's address, without credentials.
+    pub voter: String,
+    /// In which set the voter is, where the client has two: while its voters are being
+    /// [replaced](crate::Builder::replacing).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub side: Option<Side>,
+    /// Who has its vote and who waits for it; or why it did not say.
+    #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "crate::proto::or_error"))]
+    pub state: Result<LockState, Cause>,
+    /// Whether its vote does not count for new holds now.
+    pub quarantine: Option<Quarantined>,
+}
+
+/// Who has one voter's vote, and who waits for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct LockState {
+    /// Who has its vote, or permits of it: a writer before its own reads, readers by when they end,
+    /// and holds with permits by the first of these.
+    pub holders: Vec<Holder>,
+    /// Who waits, the first first.
+    pub waiting: Vec<Waiting>,
+    /// The highest token that it has stored, which is that of the latest hold.
+    pub token: Option<Token>,
+    /// The smallest number of permits with which somebody who holds or waits has asked of late.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub permits: Option<u32>,
+}
+
+/// A hold that has votes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Holder {
+    /// The hold.
+    pub hold: HoldId,
+    /// What its client is called, if that has a name.
+    pub client_name: Option<String>,
+    /// What it does with the lock.
+    pub kind: HolderKind,
+    /// How often its owner has entered; `None` where voters do not keep that: of reads, permits and
+    /// leaders.
+    pub count: Option<u32>,
+    /// The numbers of its permits, in ascending order.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub slots: Vec<u32>,
+    /// What is left of its lease; `None` where the record has no expiry.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "ttl_ms", serialize_with = "crate::proto::millis_if")
+    )]
+    pub ttl: Option<Duration>,
+}
+
+/// A place in the queue of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Waiting {
+    /// The place. The holds of its attempts are called `<place>.<attempt>`.
+    pub place: HoldId,
+    /// What its client is called, if that has a name.
+    pub client_name: Option<String>,
+    /// What it waits for.
+    pub kind: HolderKind,
+    /// Its number. Of two with the same number the smaller place is first. Readers that come behind
+    /// all writers have one number.
+    pub ticket: u64,
+    /// For how long the place is kept if its waiter does not ask again.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "ttl_ms", serialize_with = "crate::proto::millis")
+    )]
+    pub ttl: Duration,
+}
+
+impl LockView {
+    pub(super) fn new(name: &str, kind: LockKind, voters: Vec<VoterView>) -> Self {
+        let quorum = Quorum::of_sides(voters.iter().map(|view| view.side));
+        let is_free = |state: &LockState| state.holders.is_empty();
+        let permits = voters.iter().filter_map(|view| view.state.as_ref().ok()?.permits).min();
+        Self {
+            name: name.to_owned(),
+            kind,
+            is_free: quorum.reached(|voter| voters[voter].state.as_ref().is_ok_and(is_free)),
+            holders: holders(&voters, quorum),
+            waiting: waiting(&voters, quorum),
+            token: token(&voters, quorum),
+            permits,
+            leader: None,
+            voters,
+        }
+    }
+
+    /// The first of the [holders](Self::holders): of a lock that one holds at a time, its holder.
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holders.first()
+    }
+
+    /// Every hold that has the vote of any voter, each once, with the longest time that is left of
+    /// it anywhere, and the most permits.
+    pub fn all_holders(&self) -> Vec<Holder> {
+        let mut holders: Vec<&Holder> = Vec::new();
+        for (_, state) in states(&self.voters) {
+            holders.extend(&state.holders);
+        }
+        let last_first = |held: &&Holder| (held.hold.clone(), Reverse(held.left()));
+        holders.sort_by_key(last_first);
+        let mut all: Vec<Holder> = Vec::new();
+        for held in holders {
+            match all.last_mut().filter(|last| last.hold == held.hold) {
+                Some(last) if last.slots.len() < held.slots.len() => {
+                    last.slots.clone_from(&held.slots);
+                }
+                Some(_) => {}
+                None => all.push(held.clone()),
+            }
+        }
+        all
+    }
+
+    /// How many voters say that this hold has their vote.
+    pub fn votes(&self, hold: &HoldId) -> usize {
+        let gave = |state: &LockState| state.holders.iter().any(|held| held.hold == *hold);
+        states(&self.voters).filter(|(_, state)| gave(state)).count()
+    }
+
+    /// How many permits of a semaphore are nobody's, by what a majority says; `None` where the
+    /// number of all [permits](Self::permits) is not known. Waiters may come before the next who
+    /// asks.
+    pub fn free(&self) -> Option<u32> {
+        let taken = self.holders.iter().map(|held| held.slots.len()).sum::<usize>();
+        Some(self.permits?.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)))
+    }
+
+    /// Who has each voter's vote, for an error: of several the last to end.
+    pub(super) fn report(&self) -> Vec<VoterReport> {
+        let excludes = |held: &&Holder| (held.kind != HolderKind::Read, held.left());
+        let report = |view: &VoterView| {
+            let verdict = match &view.state {
+                Ok(state) => match state.holders.iter().max_by_key(excludes) {
+                    Some(held) => Verdict::Refused { by: held.hold.clone(), ttl: held.ttl },
+                    None => Verdict::Absent,
+                },
+                Err(cause) => Verdict::Unknown(cause.clone()),
+            };
+            VoterReport { side: view.side, ..VoterReport::new(&*view.voter, verdict) }
+        };
+        self.voters.iter().map(report).collect()
+    }
+}
+
+fn states(voters: &[VoterView]) -> impl Iterator<Item = (usize, &LockState)> {
+    voters.iter().enumerate().filter_map(|(voter, view)| Some((voter, view.state.as_ref().ok()?)))
+}
+
+/// The holds that have a majority of a set: each with the same permits, and with the count that a
+/// majority has heard of.
+fn holders(voters: &[VoterView], quorum: Quorum) -> Vec<Holder> {
+    let mut holds: BTreeMap<_, BTreeMap<usize, &Holder>> = BTreeMap::new();
+    for (voter, state) in states(voters) {
+        for held in &state.holders {
+            let key = (held.kind == HolderKind::Read, &held.slots, &held.hold);
+            holds.entry(key).or_default().insert(voter, held);
+        }
+    }
+    let mut holds: Vec<_> = holds.into_values().collect();
+    holds.sort_by_key(|votes| !quorum.reached(|voter| votes.contains_key(&voter)));
+    let with_majority = |votes: BTreeMap<usize, &Holder>| {
+        let count = least(&votes, quorum, |held| held.count)?;
+        let ttl = least(&votes, quorum, |held| held.left()).filter(|left| *left < Duration::MAX);
+        let held = votes.into_values().next()?.clone();
+        Some(Holder { count, ttl, ..held })
+    };
+    holds.into_iter().filter_map(with_majority).collect()
+}
+
+/// The places that stand on a majority of a set with the same ticket, in order.
+fn waiting(voters: &[VoterView], quorum: Quorum) -> Vec<Waiting> {
+    let mut places: BTreeMap<_, BTreeMap<usize, &Waiting>> = BTreeMap::new();
+    for (voter, state) in states(voters) {
+        for waiting in &state.waiting {
+            places.entry((waiting.ticket, &waiting.place)).or_default().insert(voter, waiting);
+        }
+    }
+    let with_majority = |votes: BTreeMap<usize, &Waiting>| {
+        let ttl = least(&votes, quorum, |waiting| waiting.ttl)?;
+        Some(Waiting { ttl, ..votes.into_values().next()?.clone() })
+    };
+    places.into_values().filter_map(with_majority).collect()
+}
+
+/// The highest number that a majority of a set of voters has reached.
+fn token(voters: &[VoterView], quorum: Quorum) -> Option<Token> {
+    let token = |voter: usize| voters[voter].state.as_ref().ok()?.token;
+    let highest_first = quorum.lowest_of_each(|voter| token(voter).map(Reverse));
+    highest_first.flatten().min().map(|Reverse(token)| token)
+}
+
+/// What a majority says at least, of those that say anything: what the last says whom the majority
+/// needs, the highest first. Of two sets the less; `None` where neither has a majority.
+fn least<V, T: Ord>(
+    votes: &BTreeMap<usize, &V>,
+    quorum: Quorum,
+    what: impl Fn(&V) -> T,
+) -> Option<T> {
+    let said = |voter: usize| votes.get(&voter).map(|vote| Reverse(what(vote)));
+    let highest_first = quorum.lowest_of_each(said);
+    highest_first.flatten().max().map(|Reverse(least)| least)
+}
+
+impl LockState {
+    /// What a voter answered who was asked about a lock of this kind.
+    pub(super) fn read(kind: LockKind, seen: LockSeen) -> Self {
+        let LockSeen { holder, lists, number, .. } = seen;
+        let mut lists = lists.into_iter();
+        let mut list = || lists.next().unwrap_or_default();
+        match kind {
+            LockKind::Mutex | LockKind::Election => {
+                let kind =
+                    if kind == LockKind::Mutex { HolderKind::Mutex } else { HolderKind::Leader };
+                let holders = holder.map(|holder| Holder::record(kind, holder));
+                let waiting = Waiting::all(kind, list()).collect();
+                let holders = holders.into_iter().collect();
+                Self { holders, waiting, token: number, permits: None }
+            }
+            LockKind::RwLock => {
+                let writer = holder.map(|holder| Holder::record(HolderKind::Write, holder));
+                let readers = list().into_iter().map(|held| Holder::listed(HolderKind::Read, held));
+                let to_write = Waiting::all(HolderKind::Write, list());
+                let mut waiting: Vec<_> =
+                    to_write.chain(Waiting::all(HolderKind::Read, list())).collect();
+                waiting.sort_by(|one, other| one.order().cmp(&other.order()));
+                let holders = writer.into_iter().chain(readers).collect();
+                Self { holders, waiting, token: number, permits: None }
+            }
+            LockKind::Semaphore => {
+                let mut holds: BTreeMap<HoldId, Holder> = BTreeMap::new();
+                for entry in list() {
+                    let slot = u32::try_from(entry.ticket).unwrap_or(u32::MAX);
+                    let held = holds.entry(entry.id.clone());
+                    let held = held.or_insert_with(|| Holder::listed(HolderKind::Permit, entry));
+                    held.slots.push(slot);
+                }
+                let mut holders: Vec<_> = holds.into_values().collect();
+                holders.sort_by(|one, other| one.slots.cmp(&other.slots));
+                let waiting = Waiting::all(HolderKind::Permit, list()).collect();
+                let permits = number.and_then(|number| u32::try_from(u64::from(number)).ok());
+                Self { holders, waiting, token: None, permits }
+            }
+        }
+    }
+}
+
+impl Holder {
+    /// The hold in a record.
+    fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
+        // In the record of a leader its value stands in place of a count.
+        let count = (kind != HolderKind::Leader).then_some(count);
+        let client_name = hold.client_name().map(str::to_owned);
+        Self { hold, client_name, kind, count, slots: Vec::new(), ttl: left }
+    }
+
+    /// A hold beside which there may be others.
+    fn listed(kind: HolderKind, ListEntry { id: hold, left, .. }: ListEntry) -> Self {
+        let client_name = hold.client_name().map(str::to_owned);
+        Self { hold, client_name, kind, count: None, slots: Vec::new(), ttl: Some(left) }
+    }
+
+    /// What is left of its lease: no expiry is the longest.
+    fn left(&self) -> Duration {
+        self.ttl.unwrap_or(Duration::MAX)
+    }
+}
+
+impl Waiting {
+    fn all(kind: HolderKind, places: Vec<ListEntry>) -> impl Iterator<Item = Self> {
+        places.into_iter().map(move |ListEntry { id: place, ticket, left: ttl }| {
+            let client_name = place.client_name().map(str::to_owned);
+            Self { place, client_name, kind, ticket, ttl }
+        })
+    }
+
+    fn order(&self) -> (u64, &HoldId) {
+        (self.ticket, &self.place)
+    }
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
